@@ -1,0 +1,105 @@
+//! The one error type of the core.
+
+/// What the core refuses, and why.
+///
+/// Each variant carries the offending value, so that a caller can say what was expected without
+/// parsing a message.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Epsilon is not a finite number in the range that 64-bit words can realise.
+    #[error("epsilon must be a finite number above 0 and at most {maximum}, got {value}")]
+    Epsilon {
+        /// The refused value.
+        value: f64,
+        /// The largest value that is accepted.
+        maximum: f64,
+    },
+
+    /// Epsilon is so small that no 64-bit threshold tells the true answer from another.
+    #[error(
+        "epsilon = {epsilon} is too small for a domain of {domain_size} codes: \
+         with 64-bit words every code would be equally likely and reports would say nothing"
+    )]
+    EpsilonUnrealizable {
+        /// The refused value.
+        epsilon: f64,
+        /// The size of the domain.
+        domain_size: u64,
+    },
+
+    /// A probability is not in the range that its use needs.
+    #[error("{argument} must be a probability in (0, 1], got {value}")]
+    Probability {
+        /// The name of the argument.
+        argument: &'static str,
+        /// The refused value.
+        value: f64,
+    },
+
+    /// One of many participation probabilities is out of range.
+    #[error("probabilities[{index}] must be in [2^-30, 1], got {value}")]
+    NodeProbability {
+        /// The position of the first refused value.
+        index: usize,
+        /// The refused value.
+        value: f64,
+    },
+
+    /// The size of a domain is out of range.
+    #[error("domain_size must be an integer from 2 to {maximum}, got {value}")]
+    DomainSize {
+        /// The refused value.
+        value: u64,
+        /// The largest size that is accepted.
+        maximum: u64,
+    },
+
+    /// Codes outside the domain.
+    #[error(
+        "{argument}[{index}] = {value} is not a code of the domain: expected an integer from 0 to \
+         {} ({offenders} such value(s) in all)", .domain_size - 1
+    )]
+    CodeOutsideDomain {
+        /// The name of the argument.
+        argument: &'static str,
+        /// The position of the first offender.
+        index: usize,
+        /// The first offending code.
+        value: i64,
+        /// The size of the domain.
+        domain_size: u64,
+        /// How many codes are outside.
+        offenders: usize,
+    },
+
+    /// Two arguments that go together have different lengths.
+    #[error("{left} and {right} must have the same length, got {left_length} and {right_length}")]
+    LengthMismatch {
+        /// The name of the first argument.
+        left: &'static str,
+        /// Its length.
+        left_length: usize,
+        /// The name of the second argument.
+        right: &'static str,
+        /// Its length.
+        right_length: usize,
+    },
+
+    /// Counts add up to more than 64 bits hold.
+    #[error("{argument} adds up to more than 2^64 - 1")]
+    CountOverflow {
+        /// The name of the argument.
+        argument: &'static str,
+    },
+
+    /// The operating system gave no entropy.
+    #[error("the operating system gave no random seed: {reason}")]
+    Entropy {
+        /// What the operating system said.
+        reason: String,
+    },
+}
+
+/// The result of a fallible function of the core.
+pub type Result<T> = core::result::Result<T, Error>;

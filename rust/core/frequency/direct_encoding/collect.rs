@@ -1,0 +1,117 @@
+//! Selection, randomization and tally in one pass, with no reports in memory.
+
+use rayon::prelude::*;
+
+use super::DirectEncoding;
+use super::tally::{Counter, position, stretch};
+use crate::Result;
+use crate::frequency::codes::{all_inside, outside};
+use crate::frequency::{CHUNK, Code, Selection, Tally, WeightedSums};
+use crate::random::{Purpose, Streams};
+
+impl DirectEncoding {
+    /// The tally of [`randomize`](Self::randomize), fused with it: the same streams give the same
+    /// counts, and memory does not grow with the number of nodes.
+    ///
+    /// # Errors
+    ///
+    /// As for [`randomize`](Self::randomize).
+    ///
+    /// ```
+    /// use turnout::frequency::{DirectEncoding, Selection};
+    /// use turnout::parameters::{DomainSize, Epsilon, Probability};
+    /// use turnout::random::AesStreams;
+    ///
+    /// let oracle = DirectEncoding::new(Epsilon::new(2.0)?, DomainSize::new(4)?)?;
+    /// let tenth = Selection::bernoulli(Probability::new(0.1)?);
+    /// let tally = oracle.collect(&[2_u8; 10_000], &tenth, &AesStreams::from_seed(1))?;
+    /// assert_eq!(tally.support.iter().sum::<u64>(), tally.received);
+    /// # Ok::<(), turnout::Error>(())
+    /// ```
+    pub fn collect<C: Code, S: Streams>(
+        &self,
+        codes: &[C],
+        selection: &Selection<'_>,
+        streams: &S,
+    ) -> Result<Tally> {
+        selection.check_length(codes.len())?;
+        let stretch = stretch(codes.len());
+        let parts: Option<Vec<Part>> = codes
+            .par_chunks(CHUNK * stretch)
+            .enumerate()
+            .map(|(index, nodes)| {
+                let mut part = Part::new(self, selection);
+                nodes
+                    .chunks(CHUNK)
+                    .zip(index * stretch..)
+                    .all(|(nodes, chunk)| part.add(self, nodes, selection, streams, chunk))
+                    .then_some(part)
+            })
+            .collect();
+        let parts = parts.ok_or_else(|| outside("values", codes, self.domain))?;
+        let total = parts.into_iter().fold(Part::new(self, selection), Part::merge);
+        let support = total.counter.finish();
+        Ok(Tally { received: support.iter().sum(), support, weighted: total.weighted })
+    }
+}
+
+/// What one stretch of chunks adds up to.
+struct Part {
+    counter: Counter,
+    weighted: Option<WeightedSums>,
+    selected: Vec<u16>,
+}
+
+impl Part {
+    fn new(oracle: &DirectEncoding, selection: &Selection<'_>) -> Self {
+        Self {
+            counter: Counter::new(oracle.domain),
+            weighted: selection.probabilities().map(|_| WeightedSums::zero(oracle.domain.len())),
+            selected: Vec::new(),
+        }
+    }
+
+    /// Adds one chunk; says no if a code is outside the domain.
+    fn add<C: Code, S: Streams>(
+        &mut self,
+        oracle: &DirectEncoding,
+        nodes: &[C],
+        selection: &Selection<'_>,
+        streams: &S,
+        chunk: usize,
+    ) -> bool {
+        if !all_inside(nodes, oracle.domain) {
+            return false;
+        }
+        let mut stream = streams.stream(Purpose::Report, chunk as u64);
+        if selection.is_everyone() {
+            let codes = nodes.iter().map(|node| node.index());
+            oracle.reports(codes, &mut stream, |block| self.counter.add(block));
+            return true;
+        }
+        selection.select(streams, chunk, nodes.len(), &mut self.selected);
+        let codes = self.selected.iter().map(|&node| nodes[usize::from(node)].index());
+        match (&mut self.weighted, selection.probabilities()) {
+            (Some(sums), Some(probabilities)) => {
+                let probabilities = &probabilities.get()[chunk * CHUNK..];
+                let mut reporting = self.selected.iter();
+                oracle.reports(codes, &mut stream, |block| {
+                    self.counter.add(block);
+                    for (&report, &node) in block.iter().zip(reporting.by_ref()) {
+                        sums.add(position(report), probabilities[usize::from(node)]);
+                    }
+                });
+            }
+            _ => oracle.reports(codes, &mut stream, |block| self.counter.add(block)),
+        }
+        true
+    }
+
+    fn merge(self, other: Self) -> Self {
+        let weighted = match (self.weighted, other.weighted) {
+            (Some(one), Some(other)) => Some(one.merge(&other)),
+            (one, other) => one.or(other),
+        };
+        Self { counter: self.counter.merge(&other.counter), weighted, ..other }
+    }
+}

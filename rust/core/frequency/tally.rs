@@ -1,0 +1,59 @@
+//! Reports, and their sufficient statistics.
+
+/// The reports of the nodes that took part, in the order of the nodes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reports<O> {
+    /// One code for each report.
+    pub codes: Vec<O>,
+    /// The participation probability of each reporting node, if every node has its own.
+    pub probabilities: Option<Vec<f64>>,
+}
+
+/// Counts of the reports that support each code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tally {
+    /// The number of reports that support each code.
+    pub support: Vec<u64>,
+    /// The number of reports.
+    pub received: u64,
+    /// Inverse-probability weights, if every node has its own participation probability.
+    pub weighted: Option<WeightedSums>,
+}
+
+/// Sums of the inverse participation probabilities of the nodes that reported.
+///
+/// In units of 2^-32, each weight rounded to the nearest unit: the sums are exact integers, so
+/// tallies that are merged in another order are still equal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WeightedSums {
+    /// Sum of `1/pi` over the reports that support each code.
+    pub inverse: Vec<u128>,
+    /// Sum of `1/pi^2` over the reports that support each code.
+    pub inverse_squared: Vec<u128>,
+}
+
+impl WeightedSums {
+    pub(super) fn zero(size: usize) -> Self {
+        Self { inverse: vec![0; size], inverse_squared: vec![0; size] }
+    }
+
+    /// Adds one report. At most 2^36 reports fit: 2^36 squared weights of 2^92 units.
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in [2^32, 2^62]")]
+    pub(super) fn add(&mut self, index: usize, probability: f64) {
+        let weight = (4_294_967_296.0 / probability).round() as u64;
+        let square = (u128::from(weight) * u128::from(weight) + (1 << 31)) >> 32;
+        self.inverse[index] += u128::from(weight);
+        self.inverse_squared[index] += square;
+    }
+
+    pub(super) fn merge(mut self, other: &Self) -> Self {
+        for (sum, term) in self.inverse.iter_mut().zip(&other.inverse) {
+            *sum += term;
+        }
+        for (sum, term) in self.inverse_squared.iter_mut().zip(&other.inverse_squared) {
+            *sum += term;
+        }
+        self
+    }
+}

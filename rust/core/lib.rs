@@ -1,0 +1,38 @@
+//! Private statistics when only some people take part: the core of turnout.
+//!
+//! The crate knows nothing of Python. It holds the kernels that must be exact and fast:
+//!
+//! * [`random`]: cryptographic streams, exact integer thresholds, exact Bernoulli selection, and
+//!   binomial and multinomial draws;
+//! * [`frequency`]: local randomizers of categorical answers under partial participation.
+//!
+//! Kernels run on the current rayon pool and give the same result whatever its number of threads:
+//! random streams belong to fixed chunks of nodes, never to threads.
+//!
+//! # Example
+//!
+//! ```
+//! use turnout::frequency::{DirectEncoding, Selection};
+//! use turnout::parameters::{DomainSize, Epsilon, Probability};
+//! use turnout::random::AesStreams;
+//!
+//! # fn main() -> Result<(), turnout::Error> {
+//! let oracle = DirectEncoding::new(Epsilon::new(1.0)?, DomainSize::new(3)?)?;
+//! let answers = [0_u8, 1, 2, 1, 1, 0];
+//! let streams = AesStreams::from_operating_system()?;
+//! let tally = oracle.collect(&answers, &Selection::everyone(), &streams)?;
+//! assert_eq!(tally.received, 6);
+//!
+//! let half = Selection::bernoulli(Probability::new(0.5)?);
+//! assert!(oracle.collect(&answers, &half, &streams)?.received <= 6);
+//! # Ok(())
+//! # }
+//! ```
+
+pub mod frequency;
+pub mod parameters;
+pub mod random;
+
+mod error;
+
+pub use error::{Error, Result};

@@ -1,0 +1,119 @@
+//! Certified bounds of the exponential function.
+
+use num_bigint::BigUint;
+use num_traits::{One, ToPrimitive, Zero};
+
+use super::interval::{Interval, decompose};
+
+/// Fractional bits of the working precision: e^44 has 64 integer bits, and squaring loses at most
+/// one bit a step.
+const BITS: u64 = 256;
+
+/// Rational bounds of `e^x` that are proven, not estimated: every operation on the lower bound is
+/// rounded down, every operation on the upper bound up.
+///
+/// ```
+/// use turnout::random::ExponentialBounds;
+/// let e = ExponentialBounds::new(1.0);
+/// assert_eq!(e.floor_times(1_000_000_000_000), 2_718_281_828_459);
+/// assert_eq!(e.floor_quotient(1_000_000_000_000, 0), 367_879_441_171);
+/// ```
+#[derive(Debug, Clone)]
+pub struct ExponentialBounds {
+    bounds: Interval,
+}
+
+impl ExponentialBounds {
+    /// Bounds for a finite `x >= 0`.
+    ///
+    /// The Taylor series at `x / 2^j < 1`, then `j` squarings.
+    #[must_use]
+    pub fn new(x: f64) -> Self {
+        let mut halvings = 0_u32;
+        let mut reduced = x;
+        while reduced >= 1.0 {
+            reduced *= 0.5; // exact
+            halvings += 1;
+        }
+        let (mantissa, exponent) = decompose(reduced);
+        let argument = Interval::from_binary(mantissa, exponent, BITS);
+        let mut sum = Interval::one(BITS);
+        let mut term = Interval::one(BITS);
+        let mut index = 0_u32;
+        while !term.high.is_zero() && index < 4 * u32::try_from(BITS).unwrap_or(u32::MAX) {
+            index += 1;
+            term = term.times(&argument);
+            term.low /= index;
+            term.high = (&term.high + (index - 1)) / index;
+            sum.low += &term.low;
+            sum.high += &term.high;
+            if term.high.is_one() {
+                break;
+            }
+        }
+        // The terms left out fall at least as fast as 1/2, 1/4, ... of the last one.
+        sum.high += &term.high;
+        for _ in 0..halvings {
+            sum = sum.times(&sum);
+        }
+        Self { bounds: sum }
+    }
+
+    /// A proven lower bound of `floor(e^x * factor)`, exact unless the product is within 2^-100 of
+    /// a whole number. Saturates at `u128::MAX`.
+    #[must_use]
+    pub fn floor_times(&self, factor: u64) -> u128 {
+        ((&self.bounds.low * factor) >> BITS).to_u128().unwrap_or(u128::MAX)
+    }
+
+    /// A proven lower bound of `floor(numerator / (e^x + addend))`, exact but for the same margin.
+    #[must_use]
+    pub fn floor_quotient(&self, numerator: u128, addend: u64) -> u128 {
+        let denominator = &self.bounds.high + (BigUint::from(addend) << BITS);
+        ((BigUint::from(numerator) << BITS) / denominator).to_u128().unwrap_or(u128::MAX)
+    }
+
+    /// Whether `e^x >= numerator / denominator` is certain.
+    #[must_use]
+    pub fn at_least(&self, numerator: u128, denominator: u128) -> bool {
+        &self.bounds.low * denominator >= BigUint::from(numerator) << BITS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use num_bigint::BigInt;
+    use num_rational::BigRational;
+
+    use super::*;
+
+    /// Partial sums of the series in exact rational arithmetic, with a bound of the rest.
+    fn rational_bounds(x: f64) -> Option<(BigRational, BigRational)> {
+        let x = BigRational::from_float(x)?;
+        let mut term = BigRational::one();
+        let mut sum = BigRational::one();
+        for index in 1..260_u32 {
+            term = term * &x / BigInt::from(index);
+            sum += &term;
+        }
+        // x <= 44 and index >= 259: the rest is below the last term.
+        Some((sum.clone(), sum + term))
+    }
+
+    #[test]
+    fn bounds_enclose_the_exact_series() {
+        for x in [1e-300, 1e-12, 0.1, 0.5, 1.0, core::f64::consts::LN_2, 3.7, 10.0, 20.5, 44.0] {
+            let Some((low, high)) = rational_bounds(x) else { continue };
+            let bounds = ExponentialBounds::new(x).bounds;
+            let unit = BigInt::from(BigUint::one() << BITS);
+            let ours_low = BigRational::new(bounds.low.into(), unit.clone());
+            let ours_high = BigRational::new(bounds.high.into(), unit.clone());
+            assert!(ours_low <= high && low <= ours_high, "{x}");
+            let width = (&ours_high - &ours_low) / &ours_low;
+            assert!(width < BigRational::new(1.into(), BigInt::from(BigUint::one() << 200_u32)));
+            // One-sided: neither may be on the wrong side of the other enclosure.
+            assert!(ours_low <= high, "{x}");
+            assert!(ours_high >= low, "{x}");
+        }
+    }
+}

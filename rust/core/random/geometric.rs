@@ -1,0 +1,440 @@
+//! Exact Bernoulli selection by geometric skips.
+//!
+//! The gap before the next selected node has `P[G >= g] = r^g` with `r = 1 - p`. A table of the
+//! cumulative distribution, cut to 64 bits, turns one random word into a gap. The cut is no
+//! approximation: when the word falls on the boundary itself (once in 2^64 draws for each
+//! boundary), further words and interval arithmetic of growing precision settle the comparison of
+//! the infinite binary expansion with the true probability. For small `p` the gap is drawn as
+//! `256 a + b`: quotient and remainder of a geometric variable are independent, `a` geometric with
+//! ratio `r^256` and `b` geometric with ratio `r` cut to 0..256.
+
+use num_bigint::BigUint;
+use num_traits::ToPrimitive;
+use rand_core::Rng;
+
+use super::interval::{Interval, decompose};
+use crate::parameters::Probability;
+
+/// The longest run of nodes that [`Skips::select`] takes: positions fit in 16 bits.
+pub const SKIPS_MAXIMUM_LENGTH: usize = 1 << 16;
+
+/// Entries of one table.
+const SPAN: usize = 256;
+
+/// Below this rate the gap is drawn in two digits.
+const TWO_DIGITS_BELOW: f64 = 1.0 / 64.0;
+
+/// Precision that settles every table entry but those that are short binary fractions.
+const FIRST_BITS: u64 = 256;
+
+/// Selection of nodes, each with the same probability, independently and exactly.
+///
+/// ```
+/// use turnout::parameters::Probability;
+/// use turnout::random::{AesStreams, Purpose, Skips, Streams};
+///
+/// let skips = Skips::new(Probability::new(0.01)?);
+/// let mut stream = AesStreams::from_seed(1).stream(Purpose::Participation, 0);
+/// let mut selected = Vec::new();
+/// skips.select(65_536, &mut stream, &mut selected);
+/// assert!(selected.is_sorted() && (400..1000).contains(&selected.len()));
+/// # Ok::<(), turnout::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Skips {
+    rate: Probability,
+    digits: Digits,
+}
+
+#[derive(Debug, Clone)]
+enum Digits {
+    /// No gaps: every node is selected.
+    None,
+    /// A gap below the length of the table, or the table's length and another draw.
+    One(Table),
+    /// The high digit likewise, and the low digit within its span.
+    Two { high: Table, low: Table },
+}
+
+impl Skips {
+    /// Prepares the selection of nodes with probability `rate` each.
+    ///
+    /// Costs some hundred multiplications of 256-bit numbers (more for rates below 1e-15).
+    #[must_use]
+    pub fn new(rate: Probability) -> Self {
+        let stay = |bits| stay_probability(rate, bits);
+        let digits = if rate == Probability::ONE {
+            Digits::None
+        } else if rate.get() < TWO_DIGITS_BELOW {
+            Digits::Two {
+                high: Table::new(Distribution { stride: SPAN as u64, span: None }, SPAN, stay),
+                low: Table::new(
+                    Distribution { stride: 1, span: Some(SPAN as u64) },
+                    SPAN - 1,
+                    stay,
+                ),
+            }
+        } else {
+            // Enough entries that a second draw is rare.
+            let reach = 30.0 / -libm::log1p(-rate.get());
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+            let length = (reach as usize).clamp(1, SPAN);
+            Digits::One(Table::new(Distribution { stride: 1, span: None }, length, stay))
+        };
+        Self { rate, digits }
+    }
+
+    /// The probability of each node.
+    #[must_use]
+    pub const fn rate(&self) -> Probability {
+        self.rate
+    }
+
+    /// Replaces the content of `selected` by the positions in `0..length` that are selected, in
+    /// ascending order.
+    ///
+    /// `length` is cut to [`SKIPS_MAXIMUM_LENGTH`].
+    #[inline]
+    pub fn select<R: Rng>(&self, length: usize, rng: &mut R, selected: &mut Vec<u16>) {
+        selected.clear();
+        let length = length.min(SKIPS_MAXIMUM_LENGTH);
+        match &self.digits {
+            Digits::None => {
+                #[expect(clippy::cast_possible_truncation, reason = "length <= 2^16")]
+                selected.extend((0..length).map(|position| position as u16));
+            }
+            Digits::One(table) => {
+                let end = table.length();
+                let mut position = 0;
+                loop {
+                    let gap = table.draw(rng, |bits| stay_probability(self.rate, bits));
+                    position += gap;
+                    if position >= length {
+                        return;
+                    }
+                    if gap < end {
+                        push(selected, position);
+                        position += 1;
+                    }
+                }
+            }
+            Digits::Two { high, low } => {
+                let end = high.length();
+                let mut position = 0;
+                loop {
+                    let digit = high.draw(rng, |bits| stay_probability(self.rate, bits));
+                    position += SPAN * digit;
+                    if position >= length {
+                        return;
+                    }
+                    if digit < end {
+                        position += low.draw(rng, |bits| stay_probability(self.rate, bits));
+                        if position >= length {
+                            return;
+                        }
+                        push(selected, position);
+                        position += 1;
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn push(selected: &mut Vec<u16>, position: usize) {
+    #[expect(clippy::cast_possible_truncation, reason = "below SKIPS_MAXIMUM_LENGTH = 2^16")]
+    selected.push(position as u16);
+}
+
+/// `1 - rate`, enclosed.
+fn stay_probability(rate: Probability, bits: u64) -> Interval {
+    let (mantissa, exponent) = decompose(rate.get());
+    Interval::from_binary(mantissa, exponent, bits).complement()
+}
+
+/// The distribution of one digit: `P[digit <= j] = (1 - s^(j+1)) / (1 - s^span)` with
+/// `s = r^stride`, and the divisor one if there is no span.
+#[derive(Debug, Clone, Copy)]
+struct Distribution {
+    stride: u64,
+    span: Option<u64>,
+}
+
+impl Distribution {
+    fn cumulative(power: &Interval, full: Option<&Interval>) -> Option<Interval> {
+        match full {
+            None => Some(power.complement()),
+            Some(full) => power.complement().over(&full.complement()),
+        }
+    }
+
+    /// `P[digit <= index]` at a given precision, or nothing if the precision does not do.
+    fn at(self, index: usize, stay: &Interval) -> Option<Interval> {
+        let step = stay.power(self.stride);
+        let full = self.span.map(|span| step.power(span));
+        Self::cumulative(&step.power(index as u64 + 1), full.as_ref())
+    }
+
+    /// The first `length` cumulative probabilities as whole numbers of 2^-64, rounded down.
+    fn thresholds(self, length: usize, stay: &Interval) -> Option<Vec<u64>> {
+        let step = stay.power(self.stride);
+        let full = self.span.map(|span| step.power(span));
+        let mut power = step.clone();
+        let mut thresholds = Vec::with_capacity(length);
+        for _ in 0..length {
+            let cumulative = Self::cumulative(&power, full.as_ref())?;
+            thresholds.push(cumulative.scaled_floor()?.to_u64()?);
+            power = power.times(&step);
+        }
+        Some(thresholds)
+    }
+}
+
+/// Leading bits of a word that index the guide: most cells then hold no boundary.
+const GUIDE_BITS: u32 = 11;
+
+/// Inversion of one digit's distribution, with a guide table on the leading bits of the word.
+#[derive(Debug, Clone)]
+struct Table {
+    distribution: Distribution,
+    thresholds: Vec<u64>,
+    guide: Box<[u8; 1 << GUIDE_BITS]>,
+}
+
+impl Table {
+    fn new(distribution: Distribution, length: usize, stay: impl Fn(u64) -> Interval) -> Self {
+        let mut bits = FIRST_BITS;
+        let thresholds = loop {
+            if let Some(thresholds) = distribution.thresholds(length, &stay(bits)) {
+                break thresholds;
+            }
+            bits *= 2;
+        };
+        let mut guide = Box::new([0; 1 << GUIDE_BITS]);
+        for (first, entry) in (0_u64..).zip(guide.iter_mut()) {
+            let index =
+                thresholds.partition_point(|&threshold| threshold < first << (64 - GUIDE_BITS));
+            *entry = u8::try_from(index).unwrap_or(u8::MAX);
+        }
+        Self { distribution, thresholds, guide }
+    }
+
+    /// The number of digits that the table tells apart; the draw of this number means "beyond".
+    fn length(&self) -> usize {
+        self.thresholds.len()
+    }
+
+    #[inline(always)]
+    fn draw<R: Rng>(&self, rng: &mut R, stay: impl Fn(u64) -> Interval) -> usize {
+        let word = rng.next_u64();
+        let mut index = usize::from(self.guide[(word >> (64 - GUIDE_BITS)) as usize]);
+        while let Some(&threshold) = self.thresholds.get(index) {
+            if word < threshold {
+                return index;
+            }
+            if word == threshold {
+                return self.settle(index, word, rng, &stay);
+            }
+            index += 1;
+        }
+        index
+    }
+
+    /// The digit when the first word falls on a boundary: reads words until the comparison with
+    /// the true probability is certain.
+    #[cold]
+    #[inline(never)]
+    fn settle<R: Rng>(
+        &self,
+        first: usize,
+        word: u64,
+        rng: &mut R,
+        stay: &impl Fn(u64) -> Interval,
+    ) -> usize {
+        let mut uniform = BigUint::from(word);
+        let mut words = 1_u64;
+        let mut index = first;
+        while self.thresholds.get(index) == Some(&word) {
+            let bits = 64 * words + FIRST_BITS;
+            if let Some(cumulative) = self.distribution.at(index, &stay(bits)) {
+                let low = &uniform << (bits - 64 * words);
+                let high = (&uniform + 1_u32) << (bits - 64 * words);
+                if high <= cumulative.low {
+                    return index;
+                }
+                if low >= cumulative.high {
+                    index += 1;
+                    continue;
+                }
+            }
+            uniform = (uniform << 64_u32) + rng.next_u64();
+            words += 1;
+        }
+        index
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::convert::Infallible;
+
+    use rand_core::TryRng;
+
+    use super::*;
+    use crate::Result;
+    use crate::random::{AesStreams, Purpose, Streams};
+
+    /// Gives the words of a list, then zeros or ones.
+    struct Given {
+        words: Vec<u64>,
+        then: u64,
+    }
+
+    impl TryRng for Given {
+        type Error = Infallible;
+        fn try_next_u32(&mut self) -> core::result::Result<u32, Infallible> {
+            Ok((self.try_next_u64()? >> 32) as u32)
+        }
+        fn try_next_u64(&mut self) -> core::result::Result<u64, Infallible> {
+            Ok(if self.words.is_empty() { self.then } else { self.words.remove(0) })
+        }
+        fn try_fill_bytes(&mut self, _: &mut [u8]) -> core::result::Result<(), Infallible> {
+            Ok(())
+        }
+    }
+
+    fn single(rate: f64) -> Result<(Table, Probability)> {
+        let rate = Probability::new(rate)?;
+        match Skips::new(rate).digits {
+            Digits::One(table) | Digits::Two { low: table, .. } => Ok((table, rate)),
+            Digits::None => Err(crate::Error::CountOverflow { argument: "rate" }),
+        }
+    }
+
+    #[test]
+    fn thresholds_are_the_exact_cumulative_probabilities() -> Result<()> {
+        // An independent computation with exact rationals: p = m / 2^53.
+        for rate in [0.9, 0.5, 0.25, 0.1, 0.03] {
+            let (table, _) = single(rate)?;
+            let (mantissa, exponent) = decompose(rate);
+            let shift = exponent.unsigned_abs();
+            let stay = (BigUint::from(1_u32) << shift) - mantissa;
+            for (index, &threshold) in table.thresholds.iter().enumerate() {
+                let exponent = u32::try_from(index + 1).unwrap_or(u32::MAX);
+                let unit = BigUint::from(1_u32) << (shift * u64::from(exponent));
+                let exact = ((&unit - stay.pow(exponent)) << 64_u32) / unit;
+                assert_eq!(BigUint::from(threshold), exact, "rate {rate}, digit {index}");
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn low_digits_are_the_exact_conditional_probabilities() -> Result<()> {
+        let rate = 0.01;
+        let (table, _) = single(rate)?;
+        let (mantissa, exponent) = decompose(rate);
+        let shift = exponent.unsigned_abs();
+        let stay = (BigUint::from(1_u32) << shift) - mantissa;
+        let unit = BigUint::from(1_u32) << (256 * shift);
+        let full = &unit - stay.pow(256);
+        for (index, &threshold) in table.thresholds.iter().enumerate() {
+            let exponent = u32::try_from(index + 1).unwrap_or(u32::MAX);
+            let gone = stay.pow(exponent) << (shift * u64::from(256 - exponent));
+            let exact = ((&unit - gone) << 64_u32) / &full;
+            assert_eq!(BigUint::from(threshold), exact, "digit {index}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_word_on_a_boundary_is_settled_by_the_words_that_follow() -> Result<()> {
+        for rate in [0.3, 0.05, 0.01] {
+            let (table, rate) = single(rate)?;
+            let stay = |bits| stay_probability(rate, bits);
+            // Not digit 0: its boundary is the rate itself, a short binary fraction.
+            for index in [1, table.length() / 2, table.length() - 1] {
+                let word = table.thresholds[index];
+                let below = table.draw(&mut Given { words: vec![word], then: 0 }, stay);
+                let above = table.draw(&mut Given { words: vec![word], then: u64::MAX }, stay);
+                assert_eq!((below, above), (index, index + 1));
+            }
+        }
+        // 1/2: the boundary is the threshold itself, so the word on it is always beyond.
+        let (table, rate) = single(0.5)?;
+        let stay = |bits| stay_probability(rate, bits);
+        let on = table.draw(&mut Given { words: vec![1 << 63], then: 0 }, stay);
+        assert_eq!(on, 1);
+        Ok(())
+    }
+
+    #[test]
+    fn the_guide_never_skips_a_digit() -> Result<()> {
+        for rate in [0.999, 0.5, 0.1, 0.02, 0.001, 1e-9, 1e-300] {
+            let (table, rate) = single(rate)?;
+            let stay = |bits| stay_probability(rate, bits);
+            for step in 0..4096_u64 {
+                let word = (step << 52) | 0xf_1234_5678_9abc;
+                let slow = table.thresholds.partition_point(|&threshold| threshold <= word);
+                let fast = table.draw(&mut Given { words: vec![word], then: 0 }, stay);
+                assert_eq!(fast, slow);
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn every_position_is_selected_at_the_rate() -> Result<()> {
+        // Positions 0, 1, 255, 256, 257 and the last of a chunk, at alpha = 1e-6 (z = 4.9) for
+        // each of the 36 comparisons together (z = 5.6).
+        let streams = AesStreams::from_seed(2024);
+        let mut selected = Vec::new();
+        for (case, rate) in [0.9, 0.3, 0.05, 0.01, 0.002, 1.0].into_iter().enumerate() {
+            let skips = Skips::new(Probability::new(rate)?);
+            let watched = [0_u16, 1, 255, 256, 257, 599];
+            let mut counts = [0_u32; 6];
+            let runs = 40_000;
+            let mut stream = streams.stream(Purpose::Participation, case as u64);
+            for _ in 0..runs {
+                skips.select(600, &mut stream, &mut selected);
+                for (count, position) in counts.iter_mut().zip(watched) {
+                    *count += u32::from(selected.binary_search(&position).is_ok());
+                }
+            }
+            let deviation = (f64::from(runs) * rate * (1.0 - rate)).sqrt();
+            for count in counts {
+                let distance = (f64::from(count) - f64::from(runs) * rate).abs();
+                assert!(distance <= 5.6 * deviation, "rate {rate}: {counts:?}");
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn the_number_selected_is_binomial_in_mean_and_variance() -> Result<()> {
+        let streams = AesStreams::from_seed(11);
+        let mut selected = Vec::new();
+        for (case, rate) in [0.4, 0.04, 0.004, 0.000_1].into_iter().enumerate() {
+            let skips = Skips::new(Probability::new(rate)?);
+            let mut stream = streams.stream(Purpose::Participation, case as u64);
+            let (runs, length) = (4_000_u32, 65_536_usize);
+            let (mut sum, mut squares) = (0.0, 0.0);
+            for _ in 0..runs {
+                skips.select(length, &mut stream, &mut selected);
+                let deviation = selected.len() as f64 - length as f64 * rate;
+                sum += deviation;
+                squares += deviation * deviation;
+            }
+            let variance = length as f64 * rate * (1.0 - rate);
+            let runs = f64::from(runs);
+            assert!((sum / (variance * runs).sqrt()).abs() < 5.2, "rate {rate}");
+            let kurtosis = 2.0 + 1.0 / variance;
+            assert!(
+                ((squares / variance - runs) / (runs * kurtosis).sqrt()).abs() < 5.2,
+                "rate {rate}"
+            );
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,25 @@
+//! Randomness: cryptographic streams, and exact decisions drawn from their words.
+//!
+//! * [`Streams`] splits one key into independent streams by purpose and fixed chunk index, so that
+//!   results never depend on the number of threads; [`AesStreams`] is AES-256 in counter mode.
+//! * [`Threshold`] and [`Bernoulli`] turn a probability into integer comparisons.
+//! * [`Skips`] selects nodes by exact geometric skips: the cost follows the number selected.
+//! * [`binomial`] and [`multinomial_uniform`] draw counts for simulation.
+//! * [`ExponentialBounds`] encloses `e^x` so that likelihood ratios are rounded to the safe side.
+
+mod binomial;
+mod exponential;
+mod geometric;
+mod interval;
+mod multinomial;
+mod streams;
+mod threshold;
+mod uniform;
+
+pub use binomial::binomial;
+pub use exponential::ExponentialBounds;
+pub use geometric::{SKIPS_MAXIMUM_LENGTH, Skips};
+pub use multinomial::multinomial_uniform;
+pub use streams::{AesStream, AesStreams, Purpose, Streams, Words};
+pub use threshold::{Bernoulli, Rounding, Threshold};
+pub use uniform::uniform_below;

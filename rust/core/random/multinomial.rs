@@ -1,0 +1,82 @@
+//! Multinomial counts over equally likely cells.
+
+use rand_core::Rng;
+
+use super::{binomial, uniform_below};
+
+/// Adds `trials` balls, thrown uniformly and independently, to the cells of `counts`.
+///
+/// Splits the cells in halves and the balls between them by [`binomial`], until a part has few
+/// balls; those are thrown one by one. The cost is proportional to the number of cells at most.
+/// Does nothing if there are no cells.
+///
+/// ```
+/// use turnout::random::{AesStreams, Purpose, Streams, multinomial_uniform};
+/// let mut stream = AesStreams::from_seed(1).stream(Purpose::Simulation, 0);
+/// let mut counts = [0; 10];
+/// multinomial_uniform(1_000_000, &mut counts, &mut stream);
+/// assert_eq!(counts.iter().sum::<u64>(), 1_000_000);
+/// ```
+pub fn multinomial_uniform<R: Rng>(trials: u64, counts: &mut [u64], rng: &mut R) {
+    let cells = counts.len();
+    if trials == 0 || cells == 0 {
+        return;
+    }
+    if cells == 1 {
+        counts[0] = counts[0].saturating_add(trials);
+        return;
+    }
+    // Throwing a ball costs about a tenth of splitting.
+    if trials <= 8 * cells as u64 {
+        for _ in 0..trials {
+            let cell = uniform_below(cells as u64, rng);
+            if let Some(count) = usize::try_from(cell).ok().and_then(|cell| counts.get_mut(cell)) {
+                *count = count.saturating_add(1);
+            }
+        }
+        return;
+    }
+    let (left, right) = counts.split_at_mut(cells / 2);
+    let share = left.len() as f64 / cells as f64;
+    let to_left = binomial(trials, share, rng);
+    multinomial_uniform(to_left, left, rng);
+    multinomial_uniform(trials - to_left, right, rng);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::{AesStreams, Purpose, Streams};
+
+    #[test]
+    fn counts_have_multinomial_means_variances_and_covariances() {
+        // Seven cells, both ways of drawing, at alpha = 1e-6 over 42 comparisons (z = 5.7).
+        let streams = AesStreams::from_seed(3);
+        for (case, trials) in [20_u64, 10_000].into_iter().enumerate() {
+            let mut stream = streams.stream(Purpose::Simulation, case as u64);
+            let runs = 60_000;
+            let mean = trials as f64 / 7.0;
+            let variance = mean * 6.0 / 7.0;
+            let mut sums = [0.0; 7];
+            let mut squares = [0.0; 7];
+            let mut products = [0.0; 7];
+            for _ in 0..runs {
+                let mut counts = [0; 7];
+                multinomial_uniform(trials, &mut counts, &mut stream);
+                assert_eq!(counts.iter().sum::<u64>(), trials);
+                let scores = counts.map(|count| (count as f64 - mean) / variance.sqrt());
+                for cell in 0..7 {
+                    sums[cell] += scores[cell];
+                    squares[cell] += scores[cell] * scores[cell] - 1.0;
+                    products[cell] += scores[cell] * scores[(cell + 1) % 7] + 1.0 / 6.0;
+                }
+            }
+            let runs = f64::from(runs);
+            for cell in 0..7 {
+                assert!(sums[cell].abs() < 5.7 * runs.sqrt());
+                assert!(squares[cell].abs() < 5.7 * (2.5 * runs).sqrt());
+                assert!(products[cell].abs() < 5.7 * (1.3 * runs).sqrt());
+            }
+        }
+    }
+}

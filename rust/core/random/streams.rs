@@ -1,0 +1,258 @@
+//! Cryptographic streams, split by purpose and by a fixed index.
+
+use core::convert::Infallible;
+
+use aes::cipher::{Array, BlockCipherEncrypt, KeyInit};
+use aes::{Aes256, Block};
+use rand_core::{CryptoRng, Rng, TryCryptoRng, TryRng};
+
+use crate::{Error, Result};
+
+/// What a stream is used for. Streams of different purposes never overlap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+#[non_exhaustive]
+pub enum Purpose {
+    /// Deciding which nodes take part.
+    Participation = 1,
+    /// Randomizing the answer of a node that takes part.
+    Report = 2,
+    /// Drawing whole counts at once.
+    Simulation = 3,
+}
+
+/// A source of independent random streams.
+///
+/// A kernel asks for the stream of a purpose and of a chunk index. The same family must give the
+/// same stream for the same request, and streams of different requests must be independent.
+pub trait Streams: Sync {
+    /// The generator of one stream.
+    type Stream: CryptoRng + Words;
+
+    /// The stream of `purpose` for chunk `index`, with `index < 2^56`.
+    fn stream(&self, purpose: Purpose, index: u64) -> Self::Stream;
+}
+
+/// A generator that can give many words at once.
+///
+/// The words must be those that [`next_u64`](Rng::next_u64) would give, in order.
+pub trait Words: Rng {
+    /// Fills a slice with uniform words.
+    fn fill_words(&mut self, words: &mut [u64]) {
+        for word in words {
+            *word = self.next_u64();
+        }
+    }
+}
+
+/// AES-256 in counter mode: one key, and 2^64 streams of 2^64 blocks each.
+///
+/// A block is the encryption of `stream * 2^64 + position`, where `stream` holds the purpose in its
+/// top 8 bits and the chunk index below. No counter is ever used twice, so the words are those of a
+/// pseudo-random permutation: after 2^40 blocks they differ from uniform words with advantage at
+/// most 2^-48 (PRP/PRF switching). The hardware instructions are detected when the program runs.
+///
+/// ```
+/// use rand_core::Rng;
+/// use turnout::random::{AesStreams, Purpose, Streams};
+///
+/// let streams = AesStreams::from_seed(7);
+/// let first = streams.stream(Purpose::Report, 0).next_u64();
+/// assert_eq!(first, streams.stream(Purpose::Report, 0).next_u64());
+/// assert_ne!(first, streams.stream(Purpose::Report, 1).next_u64());
+/// assert_ne!(first, streams.stream(Purpose::Participation, 0).next_u64());
+/// ```
+#[derive(Clone)]
+pub struct AesStreams {
+    cipher: Aes256,
+}
+
+impl AesStreams {
+    /// A fresh family, keyed by the operating system.
+    ///
+    /// Every call takes a new key, so processes that fork never share a stream.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Entropy`] if the operating system gives no random bytes.
+    pub fn from_operating_system() -> Result<Self> {
+        let mut key = [0_u8; 32];
+        getrandom::fill(&mut key).map_err(|error| Error::Entropy { reason: error.to_string() })?;
+        Ok(Self::from_key(key))
+    }
+
+    /// A family that is the same for the same integer: for tests and for simulations, never for
+    /// noise that must protect somebody.
+    #[must_use]
+    pub fn from_seed(seed: u64) -> Self {
+        let mut key = *b"turnout: a seed for tests.......";
+        key[24..].copy_from_slice(&seed.to_le_bytes());
+        Self::from_key(key)
+    }
+
+    fn from_key(key: [u8; 32]) -> Self {
+        Self { cipher: Aes256::new(&key.into()) }
+    }
+}
+
+impl core::fmt::Debug for AesStreams {
+    fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        formatter.write_str("AesStreams { key: hidden }")
+    }
+}
+
+impl Streams for AesStreams {
+    type Stream = AesStream;
+
+    fn stream(&self, purpose: Purpose, index: u64) -> AesStream {
+        let stream = (u64::from(purpose as u8) << 56) | (index & ((1 << 56) - 1));
+        AesStream {
+            cipher: self.cipher.clone(),
+            counter: u128::from(stream) << 64,
+            blocks: [Array([0; 16]); BLOCKS],
+            next: WORDS,
+        }
+    }
+}
+
+/// Blocks encrypted at once: enough to fill the pipelines of vector AES instructions.
+const BLOCKS: usize = 128;
+const WORDS: usize = 2 * BLOCKS;
+
+/// One stream of an [`AesStreams`] family.
+#[derive(Clone)]
+pub struct AesStream {
+    cipher: Aes256,
+    counter: u128,
+    blocks: [Block; BLOCKS],
+    next: usize,
+}
+
+impl AesStream {
+    #[inline(never)]
+    fn refill(&mut self) {
+        #[expect(clippy::cast_possible_truncation, reason = "the low and the high half")]
+        let (position, stream) = (self.counter as u64, (self.counter >> 64) as u64);
+        for (block, offset) in self.blocks.iter_mut().zip(0_u64..) {
+            block.0[..8].copy_from_slice(&position.wrapping_add(offset).to_le_bytes());
+            block.0[8..].copy_from_slice(&stream.to_le_bytes());
+        }
+        self.counter = self.counter.wrapping_add(BLOCKS as u128);
+        self.cipher.encrypt_blocks(&mut self.blocks);
+        self.next = 0;
+    }
+
+    /// The words that are ready; at least one.
+    #[inline(always)]
+    fn ready(&mut self) -> &[[u8; 8]] {
+        if self.next >= WORDS {
+            self.refill();
+        }
+        &Array::slice_as_flattened(&self.blocks).as_chunks().0[self.next..]
+    }
+
+    #[inline(always)]
+    fn word(&mut self) -> u64 {
+        let word = self.ready().first().map_or(0, |&bytes| u64::from_le_bytes(bytes));
+        self.next += 1;
+        word
+    }
+}
+
+impl Words for AesStream {
+    #[inline]
+    fn fill_words(&mut self, words: &mut [u64]) {
+        let mut left = words;
+        while !left.is_empty() {
+            let ready = self.ready();
+            let length = ready.len().min(left.len());
+            let (now, later) = left.split_at_mut(length);
+            for (word, &bytes) in now.iter_mut().zip(ready) {
+                *word = u64::from_le_bytes(bytes);
+            }
+            self.next += length;
+            left = later;
+        }
+    }
+}
+
+impl core::fmt::Debug for AesStream {
+    fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        formatter.write_str("AesStream { state: hidden }")
+    }
+}
+
+impl TryRng for AesStream {
+    type Error = Infallible;
+
+    #[inline]
+    fn try_next_u32(&mut self) -> core::result::Result<u32, Infallible> {
+        Ok((self.word() >> 32) as u32)
+    }
+
+    #[inline(always)]
+    fn try_next_u64(&mut self) -> core::result::Result<u64, Infallible> {
+        Ok(self.word())
+    }
+
+    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> core::result::Result<(), Infallible> {
+        for piece in bytes.chunks_mut(8) {
+            let word = self.word().to_le_bytes();
+            piece.copy_from_slice(&word[..piece.len()]);
+        }
+        Ok(())
+    }
+}
+
+impl TryCryptoRng for AesStream {}
+
+#[cfg(test)]
+mod tests {
+    use rand_core::Rng;
+
+    use super::*;
+
+    #[test]
+    fn the_words_are_aes_of_the_counter() {
+        // Independent of `refill`: one block at a time, through the block interface.
+        let streams = AesStreams::from_seed(99);
+        let mut stream = streams.stream(Purpose::Report, 5);
+        let start = (u128::from(Purpose::Report as u8) << 120) | (5_u128 << 64);
+        for position in 0..200_u128 {
+            let mut block: Block = Array((start + position).to_le_bytes());
+            streams.cipher.encrypt_block(&mut block);
+            let expected = u128::from_le_bytes(block.0);
+            assert_eq!(u128::from(stream.next_u64()), expected & u128::from(u64::MAX));
+            assert_eq!(u128::from(stream.next_u64()), expected >> 64);
+        }
+    }
+
+    #[test]
+    fn the_cipher_is_aes_256() {
+        // FIPS 197, appendix C.3.
+        let key: [u8; 32] = core::array::from_fn(|i| u8::try_from(i).unwrap_or(0));
+        let mut block: Block = Array(core::array::from_fn(|i| 0x11 * u8::try_from(i).unwrap_or(0)));
+        Aes256::new(&key.into()).encrypt_block(&mut block);
+        let expected = 0x8ea2_b7ca_5167_45bf_eafc_4990_4b49_6089_u128.to_be_bytes();
+        assert_eq!(block.0, expected);
+    }
+
+    #[test]
+    fn fresh_families_differ() -> Result<()> {
+        let mut first = AesStreams::from_operating_system()?.stream(Purpose::Report, 0);
+        let mut second = AesStreams::from_operating_system()?.stream(Purpose::Report, 0);
+        assert_ne!(first.next_u64(), second.next_u64());
+        Ok(())
+    }
+
+    #[test]
+    fn bytes_and_words_agree() {
+        let streams = AesStreams::from_seed(1);
+        let mut bytes = [0_u8; 20];
+        streams.stream(Purpose::Simulation, 0).fill_bytes(&mut bytes);
+        let mut words = streams.stream(Purpose::Simulation, 0);
+        assert_eq!(bytes[..8], words.next_u64().to_le_bytes());
+        assert_eq!(bytes[8..16], words.next_u64().to_le_bytes());
+        assert_eq!(bytes[16..], words.next_u64().to_le_bytes()[..4]);
+    }
+}

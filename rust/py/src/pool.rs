@@ -1,0 +1,53 @@
+//! The thread pool, which survives a fork of the process.
+//!
+//! A forked child inherits the memory of rayon's pool but not its threads: work sent there would
+//! wait for ever. So each process finds a pool of its own, in a list keyed by process id. The number
+//! of threads is rayon's default: the cores, or `RAYON_NUM_THREADS`.
+
+use std::process;
+use std::sync::OnceLock;
+
+use pyo3::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use crate::errors::{exception, internal};
+
+struct Node {
+    process: u32,
+    pool: ThreadPool,
+    next: Next,
+}
+
+type Next = OnceLock<Box<Node>>;
+
+static FIRST: Next = OnceLock::new();
+
+/// Runs `job` on the pool of this process, without the interpreter lock.
+pub(crate) fn run<T: Send>(
+    py: Python<'_>,
+    job: impl FnOnce() -> turnout::Result<T> + Send,
+) -> PyResult<T> {
+    py.detach(|| current().map(|pool| pool.install(job)))
+        .map_err(|reason| internal(&format!("the thread pool could not be started: {reason}")))?
+        .map_err(|error| exception(py, &error))
+}
+
+/// The pool of this process. The list is as long as the chain of forks that used turnout.
+fn current() -> Result<&'static ThreadPool, rayon::ThreadPoolBuildError> {
+    let process = process::id();
+    let mut place = &FIRST;
+    loop {
+        match place.get() {
+            Some(node) if node.process == process => return Ok(&node.pool),
+            Some(node) => place = &node.next,
+            None => {
+                let pool = ThreadPoolBuilder::new()
+                    .thread_name(|index| format!("turnout-{index}"))
+                    .build()?;
+                // If another thread was first, this pool is dropped and that one found.
+                let node = Node { process, pool, next: OnceLock::new() };
+                let _lost: Result<(), Box<Node>> = place.set(Box::new(node));
+            }
+        }
+    }
+}
