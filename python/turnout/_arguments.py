@@ -1,0 +1,126 @@
+"""Checks of arguments that several modules share."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Collection
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout.errors import InvalidTypeError, InvalidValueError
+
+T = TypeVar("T")
+
+_MANY = 5
+
+
+def number(argument: str, value: object) -> float:
+    """Return a finite or infinite real number as a float; booleans and text are refused."""
+    if isinstance(value, (bool, np.bool_, str, bytes)) or value is None:
+        raise InvalidTypeError(f"{argument} must be a real number, got {value!r}")
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError) as error:
+        raise InvalidTypeError(f"{argument} must be a real number, got {value!r}") from error
+
+
+def integer(argument: str, value: object, *, least: int, most: int | None = None) -> int:
+    """Return an integer within bounds."""
+    bounds = (
+        f"an integer of at least {least}" if most is None else f"an integer from {least} to {most}"
+    )
+    if isinstance(value, (bool, np.bool_)):
+        raise InvalidTypeError(f"{argument} must be {bounds}, got {value!r}")
+    try:
+        result = operator.index(value)  # type: ignore[arg-type]
+    except TypeError as error:
+        raise InvalidTypeError(f"{argument} must be {bounds}, got {value!r}") from error
+    if result < least or (most is not None and result > most):
+        raise InvalidValueError(f"{argument} must be {bounds}, got {result}")
+    return result
+
+
+def seed(value: object) -> int | None:
+    """Return a seed, or None for fresh randomness from the operating system."""
+    return None if value is None else integer("seed", value, least=0, most=2**64 - 1)
+
+
+def probability(argument: str, value: object) -> float:
+    """Return a probability in (0, 1]."""
+    result = number(argument, value)
+    if not 0.0 < result <= 1.0:
+        raise InvalidValueError(f"{argument} must be a probability in (0, 1], got {result}")
+    return result
+
+
+def confidence(argument: str, value: object) -> float:
+    """Return a confidence level in (0, 1)."""
+    result = number(argument, value)
+    if not 0.0 < result < 1.0:
+        raise InvalidValueError(f"{argument} must be a level between 0 and 1, got {result}")
+    return result
+
+
+def choice(argument: str, value: T, allowed: Collection[T]) -> T:
+    """Return one of a few allowed values."""
+    if not any(value is option or value == option for option in allowed):
+        listed = ", ".join(repr(option) for option in allowed)
+        raise InvalidValueError(f"{argument} must be one of {listed}, got {value!r}")
+    return value
+
+
+def instance(argument: str, value: T, kind: type[object], expected: str) -> T:
+    """Return a value of a given class."""
+    if not isinstance(value, kind):
+        raise InvalidTypeError(f"{argument} must be {expected}, got {value!r}")
+    return value
+
+
+def counts(argument: str, value: Any, size: int) -> npt.NDArray[np.uint64]:
+    """Return one non-negative whole number for each code, as uint64."""
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise InvalidTypeError(f"{argument} must be a sequence of {size} counts") from error
+    if array.ndim != 1 or array.size != size:
+        raise InvalidValueError(
+            f"{argument} must have one count for each of the {size} codes of the domain, "
+            f"got shape {array.shape}"
+        )
+    if array.dtype.kind not in "iuf":
+        raise InvalidTypeError(f"{argument} must hold whole numbers, got dtype {array.dtype}")
+    wrong = ~np.isfinite(array) if array.dtype.kind == "f" else np.zeros(size, bool)
+    wrong |= array < 0
+    if array.dtype.kind == "f":
+        wrong |= (array != np.floor(array)) | (array >= 2.0**64)
+    if wrong.any():
+        position = int(np.flatnonzero(wrong)[0])
+        raise InvalidValueError(
+            f"{argument}[{position}] must be a non-negative whole number, got {array[position]}"
+        )
+    return array.astype(np.uint64)
+
+
+def frequencies(argument: str, value: Any, size: int) -> npt.NDArray[np.float64]:
+    """Return one finite number for each code, as float64."""
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidTypeError(f"{argument} must be a sequence of {size} numbers") from error
+    if array.shape != (size,):
+        raise InvalidValueError(
+            f"{argument} must have one number for each of the {size} codes of the domain, "
+            f"got shape {array.shape}"
+        )
+    if not np.isfinite(array).all():
+        position = int(np.flatnonzero(~np.isfinite(array))[0])
+        raise InvalidValueError(f"{argument}[{position}] must be finite, got {array[position]}")
+    return array
+
+
+def listed(values: Collection[object]) -> str:
+    """Name the first few of some values."""
+    shown = [repr(value) for _, value in zip(range(_MANY), values, strict=False)]
+    return ", ".join(shown) + (", ..." if len(values) > _MANY else "")

@@ -1,0 +1,101 @@
+"""Files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+__all__ = ["atomic_write"]
+
+
+@contextlib.contextmanager
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Write a file beside its final place and move it there once it is complete.
+
+    The block gets the path of an empty temporary file in the folder of ``path``. When the block
+    ends normally the file's bytes are forced to disk and it replaces ``path`` in one step; when
+    the block ends in any exception, ``KeyboardInterrupt`` included, the temporary file is removed
+    and whatever stood at ``path`` before is still there, unchanged. A reader therefore sees the
+    old file or the new one, never half of one. A file that is replaced passes its permissions on,
+    and a symbolic link is followed, not replaced.
+
+    Parameters
+    ----------
+    path
+        Where the file is to appear. Its folder must exist.
+
+    Yields
+    ------
+    pathlib.Path
+        The temporary file to write to. It exists already and is empty.
+
+    Raises
+    ------
+    OSError
+        If the folder does not exist or cannot be written to, or if ``path`` is something other
+        than a regular file (a folder, a device). The error names ``path``, not the temporary file.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     target = pathlib.Path(folder, "answer.txt")
+    ...     with atomic_write(target) as temporary:
+    ...         _ = temporary.write_text("42")
+    ...         before = target.exists()
+    ...     (before, target.read_text())
+    (False, '42')
+    """
+    target = Path(os.path.realpath(path))
+    mode = _mode_of_existing(target, path)
+    temporary = target.with_name(f".{target.name[:200]}.{secrets.token_hex(8)}.tmp")
+    try:
+        descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+    os.close(descriptor)
+    try:
+        yield temporary
+        if mode is not None:
+            temporary.chmod(mode)
+        _synchronise_file(temporary)
+        temporary.replace(target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+    _synchronise_folder(target.parent)
+
+
+def _mode_of_existing(target: Path, path: str | os.PathLike[str]) -> int | None:
+    """Permissions of the file to be replaced, or None; refuse what is not a regular file."""
+    try:
+        status = target.stat()
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    if not stat.S_ISREG(status.st_mode):
+        # os.replace would put a regular file in the place of a device or a pipe.
+        raise OSError(errno.EINVAL, "Not a regular file", os.fspath(path))
+    return stat.S_IMODE(status.st_mode)
+
+
+def _synchronise_file(path: Path) -> None:
+    with path.open("r+b") as file:
+        os.fsync(file.fileno())
+
+
+def _synchronise_folder(folder: Path) -> None:
+    """Make the rename itself durable where the system can; the bytes are safe already."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,236 @@
+"""Columns of values, whatever library they come from, as integer codes.
+
+Every path reduces a column to its distinct values and an index into them, looks only the distinct
+values up, and maps the index: the work in Python is proportional to the number of labels.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Hashable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout.errors import CodeOutsideDomainError, InvalidTypeError, UnknownLabelError
+
+Array = npt.NDArray[Any]
+
+#: Integer types that the core takes as they are.
+_NATIVE = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.uint32), np.dtype(np.int64))
+
+
+class _Factors:
+    """A stretch of a column: its distinct values, and for each entry which one it is."""
+
+    def __init__(self, distinct: list[Any], index: Array) -> None:
+        self.distinct = distinct
+        self.index = index
+
+
+def label_codes(
+    values: Any, codes: Mapping[Hashable, int], dtype: np.dtype[np.unsignedinteger[Any]]
+) -> npt.NDArray[np.unsignedinteger[Any]]:
+    """Codes of a column of labels.
+
+    Raises
+    ------
+    UnknownLabelError
+        If a value is not among the labels.
+    InvalidTypeError
+        If ``values`` is not a column.
+    """
+    pieces = []
+    unknown: dict[Any, int] = {}
+    for factors in _factorize(values):
+        table = np.array([_look_up(codes, value) for value in factors.distinct], dtype=np.int64)
+        if (table < 0).any():
+            occurrences = np.bincount(factors.index, minlength=len(table))
+            for position in np.flatnonzero((table < 0) & (occurrences > 0)):
+                value = factors.distinct[position]
+                unknown[_key(value)] = unknown.get(_key(value), 0) + int(occurrences[position])
+            continue
+        pieces.append(table.astype(dtype)[factors.index])
+    if unknown:
+        raise UnknownLabelError(
+            f"values has {sum(unknown.values())} value(s) that are not labels of the domain: "
+            f"{_arguments.listed(unknown)}; expected one of {_arguments.listed(list(codes))}"
+        )
+    return np.concatenate(pieces) if pieces else np.empty(0, dtype)
+
+
+def integer_codes(values: Any) -> Array:
+    """Codes of a column of integers, without a check of their range.
+
+    An array of a type that the core takes is returned as it is; others are widened to int64.
+
+    Raises
+    ------
+    InvalidTypeError
+        If ``values`` is not a column of numbers.
+    CodeOutsideDomainError
+        If a value is not a whole number.
+    """
+    array = _as_numpy(values)
+    if array is None or array.dtype.kind not in "iuf":
+        pieces = [
+            _whole(np.asarray(factors.distinct))[factors.index] for factors in _factorize(values)
+        ]
+        return np.concatenate(pieces) if pieces else np.empty(0, np.int64)
+    return _whole(array)
+
+
+def distinct(values: Any) -> list[Any]:
+    """List the distinct values of a column in order of first appearance."""
+    seen: dict[Any, Any] = {}
+    for factors in _factorize(values):
+        occurrences = np.bincount(factors.index, minlength=len(factors.distinct))
+        for value, count in zip(factors.distinct, occurrences, strict=True):
+            if count:
+                seen.setdefault(_key(value), value)
+    return list(seen.values())
+
+
+def _whole(array: Array) -> Array:
+    """Integers of a type that the core takes."""
+    if array.dtype in _NATIVE:
+        return np.ascontiguousarray(array)
+    if array.dtype.kind == "i":
+        return array.astype(np.int64)
+    if array.dtype.kind == "u":
+        # Above 2^63 - 1 nothing is a code: any other number outside the domain says so.
+        return np.minimum(array, np.uint64(2**63 - 1)).astype(np.int64)
+    if array.dtype.kind != "f":
+        raise InvalidTypeError(f"values must be integers, got dtype {array.dtype}")
+    wrong = ~(np.isfinite(array) & (array == np.floor(array)) & (np.abs(array) < 2.0**63))
+    if wrong.any():
+        position = int(np.flatnonzero(wrong)[0])
+        raise CodeOutsideDomainError(
+            f"values[{position}] = {array[position]} is not a code of the domain: expected a whole "
+            f"number ({int(wrong.sum())} such value(s) in all)"
+        )
+    return array.astype(np.int64)
+
+
+def _key(value: Any) -> Any:
+    """Make NaN equal to itself, so that it is counted once."""
+    return "NaN" if isinstance(value, float) and value != value else value  # noqa: PLR0124
+
+
+def _look_up(codes: Mapping[Hashable, int], value: Any) -> int:
+    try:
+        return codes.get(value, -1)
+    except TypeError as error:
+        raise InvalidTypeError(f"values has an entry that is not hashable: {value!r}") from error
+
+
+def _loaded(library: str, kind: str, value: Any) -> bool:
+    """Whether a value is of a class of a library that may not be installed."""
+    module = sys.modules.get(library)
+    return module is not None and isinstance(value, getattr(module, kind, ()))
+
+
+def _as_numpy(values: Any) -> Array | None:
+    """Find the numeric array behind a column without missing values, if there is one."""
+    if isinstance(values, np.ndarray):
+        _check_dimensions(values)
+        return values
+    if _loaded("pandas", "Series", values) and isinstance(values.dtype, np.dtype):
+        return np.asarray(values)
+    if (
+        _loaded("polars", "Series", values)
+        and values.dtype.is_numeric()
+        and not values.null_count()
+    ):
+        return np.asarray(values.to_numpy())
+    return None
+
+
+def _check_dimensions(values: Array) -> None:
+    if values.ndim != 1:
+        raise InvalidTypeError(
+            f"values must be one-dimensional, got an array of shape {values.shape}"
+        )
+
+
+def _factorize(values: Any) -> Iterator[_Factors]:
+    """Reduce a column, stretch by stretch."""
+    if isinstance(values, np.ndarray):
+        _check_dimensions(values)
+        return iter([_from_numpy(values)])
+    if _loaded("pandas", "Series", values) or _loaded("pandas", "Index", values):
+        return iter([_from_pandas(values)])
+    if _loaded("pandas", "Categorical", values):
+        return iter([_from_index(list(values.categories), np.asarray(values.codes), -1)])
+    if hasattr(values, "__arrow_c_array__") or hasattr(values, "__arrow_c_stream__"):
+        return _from_arrow(values)
+    if isinstance(values, (str, bytes, Mapping, set, frozenset)) or not hasattr(values, "__len__"):
+        raise InvalidTypeError(
+            "values must be a list, a one-dimensional array or a column, "
+            f"got {type(values).__name__}"
+        )
+    if not hasattr(values, "__getitem__"):
+        raise InvalidTypeError(f"values must be an ordered column, got {type(values).__name__}")
+    return iter([_from_sequence(values)])
+
+
+def _from_numpy(values: Array) -> _Factors:
+    if values.dtype.kind in "iufbSUmM":
+        unique, index = np.unique(values, return_inverse=True, equal_nan=True)
+        return _Factors(unique.tolist(), index)
+    return _from_sequence(values.tolist())
+
+
+def _from_sequence(values: Any) -> _Factors:
+    index = np.empty(len(values), np.int64)
+    seen: dict[Any, int] = {}
+    try:
+        for position, value in enumerate(values):
+            plain = value.item() if isinstance(value, np.generic) else value
+            index[position] = seen.setdefault(_key(plain), len(seen))
+    except TypeError as error:
+        raise InvalidTypeError(f"values[{position}] = {value!r} is not hashable") from error
+    return _Factors([float("nan") if key == "NaN" else key for key in seen], index)
+
+
+def _from_pandas(values: Any) -> _Factors:
+    if hasattr(values, "cat"):
+        return _from_index(list(values.cat.categories), np.asarray(values.cat.codes), -1)
+    index, unique = values.factorize()
+    return _from_index(unique.tolist(), np.asarray(index), -1)
+
+
+def _from_index(distinct: list[Any], index: Array, missing: int) -> _Factors:
+    """Give missing entries a value of their own: None."""
+    gaps = index == missing
+    if not gaps.any():
+        return _Factors(distinct, index)
+    return _Factors([*distinct, None], np.where(gaps, len(distinct), index))
+
+
+def _from_arrow(values: Any) -> Iterator[_Factors]:
+    try:
+        import pyarrow as pa  # noqa: PLC0415
+    except ImportError:
+        if _loaded("polars", "Series", values):
+            yield _from_sequence(values.to_list())
+            return
+        raise InvalidTypeError(
+            "an Arrow column needs pyarrow: pip install 'turnout[cli]'"
+        ) from None
+    column = values
+    if not isinstance(values, (pa.Array, pa.ChunkedArray)):
+        stream = hasattr(values, "__arrow_c_stream__")
+        try:
+            column = pa.chunked_array(values) if stream else pa.array(values)
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise InvalidTypeError(f"values must be one Arrow column: {error}") from error
+    for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
+        encoded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
+        if not pa.types.is_dictionary(encoded.type):
+            yield _Factors([None], np.zeros(len(chunk), np.int64))
+            continue
+        index = encoded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+        yield _from_index(encoded.dictionary.to_pylist(), index, -1)

@@ -1,0 +1,384 @@
+"""Labels and their codes."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments, _columns
+from turnout.errors import (
+    CodeOutsideDomainError,
+    CorruptDataError,
+    InvalidTypeError,
+    InvalidValueError,
+)
+
+__all__ = ["Domain"]
+
+_LARGEST = 2**32 - 1
+
+Codes = npt.NDArray[np.unsignedinteger[Any]] | npt.NDArray[np.int64]
+
+
+class Domain:
+    """The answers that can be given, in a fixed order.
+
+    A domain is public: it is part of the plan of a collection and must not be derived from private
+    data. Label number ``i`` has code ``i``.
+
+    Parameters
+    ----------
+    labels
+        At least two different hashable labels. NumPy scalars count as the Python values they
+        hold; NaN is refused, because it equals nothing.
+
+    Raises
+    ------
+    InvalidTypeError
+        If ``labels`` is not an iterable of hashable values.
+    InvalidValueError
+        If there are fewer than two labels, duplicates (``1``, ``1.0`` and ``True`` are equal), or
+        NaN.
+
+    Examples
+    --------
+    >>> domain = Domain(["never", "once", "often"])
+    >>> domain.encode(["often", "never", "often"])
+    array([2, 0, 2], dtype=uint8)
+    >>> domain.decode([1, 1])
+    ['once', 'once']
+    """
+
+    __slots__ = ("_fingerprint", "_index", "_integers", "_labels")
+
+    def __init__(self, labels: Iterable[Hashable]) -> None:
+        if isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable):
+            raise InvalidTypeError(f"labels must be an iterable of labels, got {labels!r}")
+        kept = tuple(_plain(label) for label in labels)
+        index: dict[Hashable, int] = {}
+        for position, label in enumerate(kept):
+            try:
+                first = index.setdefault(label, position)
+            except TypeError as error:
+                raise InvalidTypeError(f"labels[{position}] = {label!r} is not hashable") from error
+            if isinstance(label, float) and math.isnan(label):
+                raise InvalidValueError(f"labels[{position}] is NaN, which equals no value")
+            if first != position:
+                raise InvalidValueError(
+                    f"labels must be different: labels[{position}] = {label!r} equals "
+                    f"labels[{first}] = {kept[first]!r}"
+                )
+        self._integers = all(type(label) is int for label in kept) and kept == tuple(
+            range(len(kept))
+        )
+        self._labels: tuple[Hashable, ...] | range = range(len(kept)) if self._integers else kept
+        self._index = None if self._integers else index
+        self._fingerprint: str | None = None
+        _check_size(len(kept), "labels")
+
+    @classmethod
+    def from_values(cls, values: Any) -> Domain:
+        """Make a domain of the different values in a column.
+
+        Only for values that are public: the labels become part of the plan.
+
+        Parameters
+        ----------
+        values
+            Anything that :meth:`encode` takes.
+
+        Returns
+        -------
+        Domain
+            The values in ascending order, or in order of first appearance if they cannot be
+            sorted.
+
+        Raises
+        ------
+        InvalidValueError
+            If there are missing values or fewer than two different ones.
+
+        Examples
+        --------
+        >>> Domain.from_values(["b", "a", "b"]).labels
+        ('a', 'b')
+        """
+        distinct = [_plain(value) for value in _columns.distinct(values)]
+        missing = [value for value in distinct if _is_missing(value)]
+        if missing:
+            raise InvalidValueError(
+                "values has missing values: drop them, or name a label of their own for them"
+            )
+        with contextlib.suppress(TypeError):
+            distinct.sort()
+        return cls(distinct)
+
+    @classmethod
+    def from_integers(cls, size: int) -> Domain:
+        """Make the domain of the codes ``0 .. size - 1``, which are their own labels.
+
+        Parameters
+        ----------
+        size
+            The number of codes, from 2 to 2^32 - 1.
+
+        Returns
+        -------
+        Domain
+            A domain whose codes need no look-up: an integer array of any width goes in as it is.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If ``size`` is not an integer in the range.
+
+        Examples
+        --------
+        >>> Domain.from_integers(100).size
+        100
+        """
+        size = _arguments.integer("size", size, least=2, most=_LARGEST)
+        domain = cls.__new__(cls)
+        domain._labels = range(size)
+        domain._index = None
+        domain._integers = True
+        domain._fingerprint = None
+        return domain
+
+    @property
+    def size(self) -> int:
+        """The number of labels."""
+        return len(self._labels)
+
+    @property
+    def labels(self) -> tuple[Hashable, ...]:
+        """The labels in the order of their codes."""
+        return tuple(self._labels)
+
+    @property
+    def code_dtype(self) -> np.dtype[np.unsignedinteger[Any]]:
+        """The smallest unsigned integer type that holds every code."""
+        return np.dtype(
+            np.uint8 if self.size <= 2**8 else np.uint16 if self.size <= 2**16 else np.uint32
+        )
+
+    def __len__(self) -> int:
+        """Return the number of labels."""
+        return self.size
+
+    def __eq__(self, other: object) -> bool:
+        """Compare labels, their types and their order."""
+        if not isinstance(other, Domain):
+            return NotImplemented
+        if self._integers or other._integers:
+            return self._integers and other._integers and self.size == other.size
+        return self._labels == other._labels and [*map(type, self._labels)] == [
+            *map(type, other._labels)
+        ]
+
+    def __hash__(self) -> int:
+        """Hash the labels."""
+        return hash((self.size, self._labels))
+
+    def __repr__(self) -> str:
+        """Show the first labels."""
+        if self._integers:
+            return f"Domain.from_integers({self.size})"
+        return f"Domain([{_arguments.listed(self._labels)}])"
+
+    def encode(self, values: Any) -> Codes:
+        """Turn labels into codes.
+
+        Parameters
+        ----------
+        values
+            A list or tuple, a one-dimensional NumPy array, a pandas, polars or pyarrow column, or
+            anything with the Arrow C interface. Dictionary-encoded columns are mapped through
+            their dictionary and never decoded. For integer labels, floating-point numbers are
+            taken if they are whole.
+
+        Returns
+        -------
+        numpy.ndarray
+            One code for each value, of the smallest unsigned type; for a domain of integers an
+            array of uint8, uint16, uint32 or int64 is returned as it came.
+
+        Raises
+        ------
+        UnknownLabelError
+            If a value is no label: names the first offenders and how many there are.
+        CodeOutsideDomainError
+            The same, for a domain of integers.
+        InvalidTypeError
+            If ``values`` is not a one-dimensional column.
+
+        Examples
+        --------
+        >>> Domain.from_integers(3).encode([0, 2, 1])
+        array([0, 2, 1])
+        """
+        codes = self._to_codes(values)
+        if self._integers and codes.size:
+            self._check_codes("values", codes)
+        return codes
+
+    def _to_codes(self, values: Any) -> Codes:
+        """Encode; for a domain of integers leave the check of the range to the kernel."""
+        if self._integers:
+            return _columns.integer_codes(values)
+        assert self._index is not None
+        return _columns.label_codes(values, self._index, self.code_dtype)
+
+    def _check_codes(self, argument: str, codes: npt.NDArray[np.integer[Any]]) -> None:
+        outside = (codes < 0) | (codes >= self.size)
+        if outside.any():
+            position = int(np.flatnonzero(outside)[0])
+            raise CodeOutsideDomainError(
+                f"{argument}[{position}] = {codes[position]} is not a code of the domain: expected "
+                f"an integer from 0 to {self.size - 1} ({int(outside.sum())} such value(s) in all)"
+            )
+
+    def decode(self, codes: Any) -> list[Hashable]:
+        """Turn codes into labels.
+
+        Parameters
+        ----------
+        codes
+            A one-dimensional array of integers, or a sequence of them.
+
+        Returns
+        -------
+        list
+            The label of each code.
+
+        Raises
+        ------
+        InvalidTypeError
+            If the codes are not integers in one dimension.
+        CodeOutsideDomainError
+            If a code is not below the size of the domain.
+
+        Examples
+        --------
+        >>> Domain(["no", "yes"]).decode([1, 0])
+        ['yes', 'no']
+        """
+        array = np.asarray(codes)
+        if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+            raise InvalidTypeError(
+                f"codes must be a one-dimensional array of integers, got {array.dtype} of shape "
+                f"{array.shape}"
+            )
+        self._check_codes("codes", array)
+        labels = self._labels
+        return [labels[code] for code in array.tolist()]
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the labels, their types and their order, in hexadecimal.
+
+        The same in every process and on every machine.
+        """
+        if self._fingerprint is None:
+            text = json.dumps(self.to_dict(), separators=(",", ":"), sort_keys=True)
+            self._fingerprint = hashlib.sha256(text.encode()).hexdigest()
+        return self._fingerprint
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the domain in terms of JSON.
+
+        Returns
+        -------
+        dict
+            ``{"integers": size}`` or ``{"labels": [...]}``.
+
+        Raises
+        ------
+        InvalidTypeError
+            If a label is not text, a number, a boolean, None, or a tuple of these.
+
+        Examples
+        --------
+        >>> Domain(["a", ("b", 1)]).to_dict()
+        {'labels': ['a', {'tuple': ['b', 1]}]}
+        """
+        if self._integers:
+            return {"integers": self.size}
+        return {"labels": [_to_json(label) for label in self._labels]}
+
+    @classmethod
+    def from_dict(cls, description: Any) -> Domain:
+        """Rebuild a domain from :meth:`to_dict`.
+
+        Parameters
+        ----------
+        description
+            What :meth:`to_dict` gave, perhaps through JSON.
+
+        Returns
+        -------
+        Domain
+            An equal domain.
+
+        Raises
+        ------
+        CorruptDataError
+            If the description is not one of a domain.
+
+        Examples
+        --------
+        >>> Domain.from_dict({"integers": 4}) == Domain.from_integers(4)
+        True
+        """
+        try:
+            match description:
+                case {"integers": int(size), **rest} if not rest:
+                    return cls.from_integers(size)
+                case {"labels": list(labels), **rest} if not rest:
+                    return cls(_from_json(label) for label in labels)
+        except (InvalidTypeError, InvalidValueError) as error:
+            raise CorruptDataError(f"not the description of a domain: {error}") from error
+        raise CorruptDataError(f"not the description of a domain: {description!r:.200}")
+
+
+def _check_size(size: int, argument: str) -> None:
+    if not 2 <= size <= _LARGEST:
+        raise InvalidValueError(f"{argument} must be at least 2 and at most {_LARGEST}, got {size}")
+
+
+def _plain(label: Any) -> Any:
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def _is_missing(value: object) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def _to_json(label: Hashable) -> Any:
+    if isinstance(label, tuple):
+        return {"tuple": [_to_json(part) for part in label]}
+    if label is None or type(label) in (str, int, bool):
+        return label
+    if type(label) is float and math.isfinite(label):
+        return label
+    raise InvalidTypeError(
+        f"the label {label!r} cannot be written to a file: only text, finite numbers, booleans, "
+        "None and tuples of these can"
+    )
+
+
+def _from_json(label: Any) -> Hashable:
+    match label:
+        case {"tuple": list(parts), **rest} if not rest:
+            return tuple(_from_json(part) for part in parts)
+        case None | str() | int() | float() | bool():
+            result: Hashable = label
+            return result
+    raise CorruptDataError(f"not a label: {label!r:.200}")

@@ -1,0 +1,28 @@
+"""Frequency estimation under local differential privacy when only some nodes report.
+
+A value's path is the order of the modules: an oracle (:mod:`~turnout.frequency.direct_encoding`)
+makes :mod:`~turnout.frequency.reports`, which add up to a :mod:`~turnout.frequency.tally`, of which
+:mod:`~turnout.frequency.estimators` make an :mod:`~turnout.frequency.estimate`.
+"""
+
+from turnout.frequency.direct_encoding import DirectEncoding
+from turnout.frequency.estimate import FrequencyEstimate
+from turnout.frequency.intervals import Interval
+from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
+from turnout.frequency.reports import Reports
+from turnout.frequency.study import Comparison, compare
+from turnout.frequency.tally import Tally
+from turnout.frequency.variance import estimator_variance
+
+__all__ = [
+    "Comparison",
+    "DirectEncoding",
+    "FrequencyEstimate",
+    "FrequencyOracle",
+    "Interval",
+    "Reports",
+    "Tally",
+    "compare",
+    "estimator_variance",
+    "oracle_from_dict",
+]

@@ -1,0 +1,106 @@
+"""Direct encoding, also called k-ary randomized response."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _core
+from turnout.domain import Domain
+from turnout.errors import InvalidValueError
+from turnout.frequency.oracle import FrequencyOracle, Kernel
+
+__all__ = ["DirectEncoding"]
+
+
+class DirectEncoding(FrequencyOracle):
+    """Report the own answer with probability p*, and each other answer with probability q*.
+
+    ``p* = e^eps / (e^eps + k - 1)`` and ``q* = 1 / (e^eps + k - 1)`` for ``k`` answers. Both are
+    realised as whole numbers of 64-bit words from a cryptographic generator, rounded so that the
+    likelihood ratio is at most ``e^eps``, exactly. Best for small domains: other oracles have a
+    smaller variance once ``k > 3 e^eps + 2``.
+
+    Parameters
+    ----------
+    epsilon
+        The privacy parameter of a report, in nats: finite, above 0, at most 44.
+    domain
+        The answers, or their number ``k``: then the codes ``0 .. k - 1`` are the answers.
+
+    Raises
+    ------
+    InvalidTypeError
+        If an argument is of the wrong type.
+    InvalidValueError
+        If epsilon is out of range, or so small that 64-bit words cannot realise it.
+
+    Notes
+    -----
+    Kairouz, Bonawitz, Ramage, "Discrete distribution estimation under local privacy" (2016); Wang,
+    Blocki, Li, Jha, "Locally differentially private protocols for frequency estimation" (2017).
+
+    Examples
+    --------
+    >>> oracle = DirectEncoding(epsilon=1.0, domain=Domain(["never", "once", "often"]))
+    >>> p, q = oracle.support_probabilities
+    >>> round(p, 4), round(q, 4)
+    (0.5761, 0.2119)
+    >>> oracle.report_bits
+    2
+    """
+
+    name = "direct_encoding"
+
+    def __init__(self, epsilon: float, domain: Domain | int) -> None:
+        super().__init__(epsilon, domain)
+        self._core = _core.DirectEncoding(self._epsilon, self._domain.size)
+
+    @property
+    def realized_ratio(self) -> Fraction:
+        """The largest likelihood ratio of a report under two answers, exactly; at most e^eps."""
+        own, other = self._core.words
+        return Fraction(own, other)
+
+    @property
+    def realized_epsilon(self) -> float:
+        """The logarithm of :attr:`realized_ratio`, rounded up; never above :attr:`epsilon`."""
+        return self._core.realized_epsilon
+
+    @property
+    def support_probabilities(self) -> tuple[float, float]:
+        """``(p*, q*)`` as realised: how likely a report names the own answer, and another one."""
+        return self._core.support_probabilities
+
+    @property
+    def report_bits(self) -> int:
+        """The size of a report in bits: ceil(log2 k)."""
+        return (self._domain.size - 1).bit_length()
+
+    @property
+    def _kernel(self) -> Kernel:
+        return self._core
+
+    def _received(self, support: npt.NDArray[np.uint64]) -> int:
+        # Every report supports exactly one answer.
+        return sum(support.tolist())
+
+    def check_support(self, support: npt.NDArray[np.uint64], received: int) -> None:
+        """Refuse support counts that do not add up to the number of reports.
+
+        Raises
+        ------
+        InvalidValueError
+            If they do not.
+        """
+        total = sum(support.tolist())
+        if total != received:
+            raise InvalidValueError(
+                f"support must add up to the {received} reports received, got {total}"
+            )
+
+    def __reduce__(self) -> tuple[type[DirectEncoding], tuple[float, Domain]]:
+        """Pickle the parameters: the kernel is rebuilt."""
+        return type(self), (self._epsilon, self._domain)

@@ -1,0 +1,383 @@
+"""Estimated frequencies, with honest intervals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout.domain import Domain
+from turnout.errors import EstimatorError
+from turnout.frequency.distances import DISTANCES, distance
+from turnout.frequency.estimators import Estimation, Estimator
+from turnout.frequency.intervals import (
+    Interval,
+    critical_value,
+    normal_interval,
+    score_interval,
+)
+from turnout.frequency.projection import PROJECTIONS
+from turnout.plan import Plan
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from turnout.frequency.tally import Tally
+
+__all__ = ["FrequencyEstimate"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FrequencyEstimate:
+    """How often each answer occurs among all nodes, with standard errors and intervals.
+
+    Made by :meth:`turnout.Tally.estimate`. Estimates are unbiased and therefore may be negative or
+    above one; :meth:`project` makes a distribution of them.
+
+    Attributes
+    ----------
+    plan
+        The oracle and the participation.
+    method
+        The estimator.
+    nodes, received
+        The numbers of nodes and of reports.
+    frequencies
+        float64, one for each answer: the estimated share of all nodes.
+    postprocessing
+        ``"none"``, or the name of the projection that was applied.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> oracle = tn.DirectEncoding(3.0, tn.Domain(["no", "yes"]))
+    >>> estimate = oracle.collect(["no"] * 9000 + ["yes"] * 1000, seed=1).estimate()
+    >>> estimate.interval(0.95).contains([0.9, 0.1])
+    array([ True,  True])
+    """
+
+    plan: Plan
+    method: str
+    nodes: int
+    received: int
+    frequencies: Floats
+    postprocessing: str
+    _estimation: Estimation = field(repr=False)
+
+    @classmethod
+    def from_tally(cls, tally: Tally, estimator: Estimator) -> FrequencyEstimate:
+        """Apply an estimator to a tally.
+
+        Raises
+        ------
+        EstimatorError
+            If there are no nodes, or the estimator does not apply.
+        """
+        if tally.nodes == 0:
+            raise EstimatorError("nothing can be estimated: the tally has no nodes")
+        estimation = estimator.estimate(tally)
+        return cls(
+            tally.plan,
+            estimator.name,
+            tally.nodes,
+            tally.received,
+            _read_only(estimation.frequencies),
+            "none",
+            estimation,
+        )
+
+    @property
+    def domain(self) -> Domain:
+        """The answers."""
+        return self.plan.oracle.domain
+
+    @property
+    def counts(self) -> Floats:
+        """The estimated number of nodes that hold each answer."""
+        return self.frequencies * self.nodes
+
+    @property
+    def standard_errors(self) -> Floats:
+        """The standard errors of the frequencies before post-processing."""
+        return np.sqrt(self._estimation.variances)
+
+    @property
+    def count_standard_errors(self) -> Floats:
+        """The standard errors of the counts before post-processing."""
+        return self.standard_errors * self.nodes
+
+    @property
+    def unprojected(self) -> FrequencyEstimate:
+        """The estimate before post-processing."""
+        return replace(
+            self, frequencies=_read_only(self._estimation.frequencies), postprocessing="none"
+        )
+
+    def interval(
+        self, level: float = 0.95, *, method: str = "auto", simultaneous: str | None = None
+    ) -> Interval:
+        """Confidence intervals of the frequencies.
+
+        They belong to the estimate before post-processing, whose distribution is known, and are
+        not cut to [0, 1].
+
+        Parameters
+        ----------
+        level
+            The confidence level, between 0 and 1.
+        method
+            ``"normal"``: the estimate plus and minus standard errors. ``"score"``: inverts the
+            test of each frequency with the variance at that frequency; covers better for rare
+            answers and few reports. ``"auto"`` (default): score where it exists, which is for
+            every estimator but those weighted by personal probabilities.
+        simultaneous
+            None: the level holds for each answer by itself. ``"bonferroni"`` or ``"sidak"``: it
+            holds for all answers at once.
+
+        Returns
+        -------
+        Interval
+            Lower and upper limits, float64, one for each answer.
+
+        Raises
+        ------
+        InvalidValueError
+            If an argument is none of the allowed values.
+        EstimatorError
+            If the estimator is biased (then no interval around it covers), or has no score
+            interval.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> tally = tn.DirectEncoding(1.0, 3).simulate([100, 200, 700], seed=1)
+        >>> tally.estimate().interval(0.9, simultaneous="sidak")
+        Interval(3 answers, level=0.9, 'score', simultaneous='sidak')
+        """
+        level = _arguments.confidence("level", level)
+        _arguments.choice("method", method, ("auto", "normal", "score"))
+        _arguments.choice("simultaneous", simultaneous, (None, "bonferroni", "sidak"))
+        estimation = self._estimation
+        if estimation.bias is not None:
+            raise EstimatorError(f"no interval around {self.method!r} covers: {estimation.bias}")
+        z = critical_value(level, self.domain.size, simultaneous)
+        model, statistic = estimation.model, estimation.statistic
+        if method != "normal" and model is not None and statistic is not None:
+            low, high = score_interval(model, statistic, z)
+            return Interval(low, high, level, "score", simultaneous)
+        if method == "score":
+            raise EstimatorError(
+                f"{self.method!r} with personal probabilities has no score interval: its variance "
+                'depends on who holds the answer, not on its frequency alone; use "normal"'
+            )
+        low, high = normal_interval(estimation.frequencies, self.standard_errors, z)
+        return Interval(low, high, level, "normal", simultaneous)
+
+    def project(self, method: str) -> FrequencyEstimate:
+        """Post-process the estimate into a distribution.
+
+        Costs no privacy, removes impossible values, and introduces bias; the result names it in
+        :attr:`postprocessing` and keeps the standard errors and intervals of the original.
+
+        Parameters
+        ----------
+        method
+            ``"simplex"``: the nearest distribution. ``"norm_sub"``: negatives to zero, the rest
+            shifted until the sum is one; the same by another way. ``"clip_normalize"``: negatives
+            to zero, the rest divided by the sum. ``"none"``: the estimate before post-processing.
+
+        Returns
+        -------
+        FrequencyEstimate
+            The post-processed estimate; always made from the original.
+
+        Raises
+        ------
+        InvalidValueError
+            If there is no such method.
+        EstimatorError
+            If ``"clip_normalize"`` finds no positive estimate.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> tally = tn.DirectEncoding(0.5, 4).simulate([500, 500, 0, 0], seed=3)
+        >>> float(tally.estimate().project("simplex").frequencies.sum().round(12))
+        1.0
+        """
+        _arguments.choice("method", method, ("none", *PROJECTIONS))
+        if method == "none":
+            return self.unprojected
+        projected = PROJECTIONS[method](self._estimation.frequencies)
+        return replace(self, frequencies=_read_only(projected), postprocessing=method)
+
+    def distance(self, reference: Any, metric: str = "total_variation") -> float:
+        """Measure the distance to other frequencies.
+
+        Parameters
+        ----------
+        reference
+            One frequency for each answer, or another estimate of the same domain.
+        metric
+            ``"total_variation"``, ``"l1"``, ``"l2"``, ``"rmse"``, ``"max"``, ``"hellinger"``, or
+            ``"kl"`` (of the reference from this estimate, in nats).
+
+        Returns
+        -------
+        float
+            The distance.
+
+        Raises
+        ------
+        InvalidValueError
+            If the sizes differ, there is no such metric, or it needs distributions and one side
+            has negative entries.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> estimate = tn.DirectEncoding(5.0, 2).simulate([30, 70], seed=1).estimate()
+        >>> estimate.distance([0.3, 0.7]) < 0.1
+        True
+        """
+        _arguments.choice("metric", metric, tuple(DISTANCES))
+        other = reference.frequencies if isinstance(reference, FrequencyEstimate) else reference
+        return distance(
+            self.frequencies, _arguments.frequencies("reference", other, self.domain.size), metric
+        )
+
+    def total_variation(self, reference: Any) -> float:
+        """Half the sum of the absolute differences to other frequencies.
+
+        Parameters
+        ----------
+        reference
+            As for :meth:`distance`.
+
+        Returns
+        -------
+        float
+            The total variation distance.
+
+        Raises
+        ------
+        InvalidValueError
+            If the sizes differ.
+        """
+        return self.distance(reference, "total_variation")
+
+    def to_records(
+        self, level: float = 0.95, *, simultaneous: str | None = None
+    ) -> list[dict[str, Any]]:
+        """List one dictionary for each answer, for tables and programs.
+
+        Parameters
+        ----------
+        level, simultaneous
+            As for :meth:`interval`.
+
+        Returns
+        -------
+        list of dict
+            With ``label``, ``count``, ``frequency``, ``standard_error``, ``low`` and ``high``; the
+            limits are None if the estimator is biased.
+
+        Raises
+        ------
+        InvalidValueError
+            If an argument is none of the allowed values.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> estimate = tn.DirectEncoding(1.0, 2).simulate([30, 70]).estimate()
+        >>> [record["label"] for record in estimate.to_records()]
+        [0, 1]
+        """
+        limits: list[tuple[float | None, float | None]] = [(None, None)] * self.domain.size
+        if self._estimation.bias is None:
+            interval = self.interval(level, simultaneous=simultaneous)
+            limits = list(zip(interval.low.tolist(), interval.high.tolist(), strict=True))
+        columns = (
+            self.domain.labels,
+            self.counts.tolist(),
+            self.frequencies.tolist(),
+            self.standard_errors.tolist(),
+            limits,
+        )
+        return [
+            {
+                "label": label,
+                "count": count,
+                "frequency": frequency,
+                "standard_error": error,
+                "low": low,
+                "high": high,
+            }
+            for label, count, frequency, error, (low, high) in zip(*columns, strict=True)
+        ]
+
+    def plot(
+        self,
+        truth: Any = None,
+        *,
+        ax: Axes | None = None,
+        level: float = 0.95,
+        simultaneous: str | None = None,
+    ) -> Axes:
+        """Draw the frequencies with error bars, and the truth beside them.
+
+        Parameters
+        ----------
+        truth
+            One true frequency for each answer, if known.
+        ax
+            Matplotlib axes to draw on; new ones by default.
+        level, simultaneous
+            As for :meth:`interval`.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes, with labels and a legend.
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        InvalidValueError
+            If the truth has the wrong size.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> axes = tn.DirectEncoding(1.0, 3).simulate([10, 20, 70]).estimate().plot([0.1, 0.2, 0.7])
+        >>> axes.get_ylabel()
+        'share of all nodes'
+        """
+        from turnout.frequency.pictures import plot_estimate  # noqa: PLC0415
+
+        return plot_estimate(self, truth, ax, level, simultaneous)
+
+    def __repr__(self) -> str:
+        """Show the first answers."""
+        shown = ", ".join(
+            f"{label!r}: {frequency:.4g} ± {error:.2g}"
+            for _, label, frequency, error in zip(
+                range(4), self.domain.labels, self.frequencies, self.standard_errors, strict=False
+            )
+        )
+        more = ", ..." if self.domain.size > 4 else ""
+        named = "" if self.postprocessing == "none" else f", projected by {self.postprocessing!r}"
+        return f"FrequencyEstimate({self.method!r}{named}, {{{shown}{more}}})"
+
+
+def _read_only(array: Floats) -> Floats:
+    view = array.view()
+    view.flags.writeable = False
+    return view

@@ -1,0 +1,220 @@
+"""Estimators of the true counts from a tally.
+
+Notation of Biswas, Cormode, Maple, "Impact of sampling on locally differentially private data
+collection", for every pure protocol: ``C`` reports support an answer, ``S`` were received, of ``n``
+nodes, each taking part with probability ``pi_j``; ``p`` and ``q`` are the support probabilities.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout.errors import EstimatorError
+from turnout.frequency.models import (
+    StatisticModel,
+    excess_model,
+    personal_support_model,
+    ratio_model,
+    support_model,
+)
+
+if TYPE_CHECKING:
+    from turnout.frequency.tally import Tally
+
+__all__ = ["ESTIMATORS", "Estimation", "Estimator"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Estimation:
+    """Frequencies with the variances of their estimates.
+
+    ``model`` and ``statistic`` are there where a score interval exists.
+    """
+
+    frequencies: Floats
+    variances: Floats
+    model: StatisticModel | None = None
+    statistic: Floats | None = None
+    bias: str | None = None
+
+
+class Estimator(ABC):
+    """One way to estimate counts from a tally."""
+
+    #: The word for the estimator in ``Tally.estimate``.
+    name: str
+
+    @abstractmethod
+    def estimate(self, tally: Tally) -> Estimation:
+        """Estimate the frequencies, or say why this cannot be done.
+
+        Raises
+        ------
+        EstimatorError
+            If the estimator does not apply to the tally.
+        """
+
+
+def _support(tally: Tally) -> Floats:
+    return tally.support.astype(np.float64)
+
+
+def _common_rate(tally: Tally, name: str) -> float:
+    rate = tally.participation.uniform_rate
+    if rate is None:
+        raise EstimatorError(
+            f"{name!r} needs one participation rate for all nodes, and these have personal "
+            'probabilities: use "hajek" or "horvitz_thompson", or "T" if participation does not '
+            "depend on the values"
+        )
+    return rate
+
+
+def _from_model(model: StatisticModel, statistic: Floats) -> Estimation:
+    frequencies = model.frequency(statistic)
+    variances = model.variance(np.clip(frequencies, 0.0, 1.0))
+    return Estimation(frequencies, variances, model, statistic)
+
+
+class _Unsampled(Estimator):
+    """``c = (C - n q) / (p - q)``: unbiased only when everyone takes part (Theorem 2.1)."""
+
+    name = "c"
+
+    def estimate(self, tally: Tally) -> Estimation:
+        p, q = tally.oracle.support_probabilities
+        n, support = tally.nodes, _support(tally)
+        sampled = _support_model(tally)
+        if tally.participation.uniform_rate == 1.0:
+            return _from_model(sampled, support)
+        frequencies = (support - n * q) / (n * (p - q))
+        plug_in = np.clip(sampled.frequency(support), 0.0, 1.0)
+        variances = sampled.statistic_variance(plug_in) / (n * (p - q)) ** 2
+        reason = (
+            '"c" takes every node for a participant: its mean is that of the true count shrunk by '
+            'the participation rate, less n q (1 - rate) / (p - q); use "hajek"'
+        )
+        return Estimation(frequencies, variances, bias=reason)
+
+
+class _Rescaled(Estimator):
+    """``g = (C - n pi q) / (pi (p - q))``: unbiased for a common rate (Theorem 3.1)."""
+
+    name = "g"
+
+    def estimate(self, tally: Tally) -> Estimation:
+        _common_rate(tally, self.name)
+        return _from_model(_support_model(tally), _support(tally))
+
+
+class _Received(Estimator):
+    """``c_hat = (C - S q) / (pi (p - q))``: unbiased (Theorem 3.4), never worse than g."""
+
+    name = "c_hat"
+
+    def estimate(self, tally: Tally) -> Estimation:
+        rate = _common_rate(tally, self.name)
+        p, q = tally.oracle.support_probabilities
+        model = excess_model(tally.nodes, rate, p, q)
+        return _from_model(model, _support(tally) - tally.received * q)
+
+
+class _Total(Estimator):
+    """``T = n (C - q sum pi) / ((p - q) sum pi)``, Theorem 5.1.
+
+    Unbiased only if the probabilities do not depend on the values; otherwise it estimates the
+    frequencies weighted by the probabilities.
+    """
+
+    name = "T"
+
+    def estimate(self, tally: Tally) -> Estimation:
+        return _from_model(_support_model(tally), _support(tally))
+
+
+class _HorvitzThompson(Estimator):
+    """``HT = sum over reports of (1[supports] - q) / (pi_j (p - q))``: always unbiased."""
+
+    name = "horvitz_thompson"
+
+    def estimate(self, tally: Tally) -> Estimation:
+        p, q = tally.oracle.support_probabilities
+        rate = tally.participation.uniform_rate
+        if rate is not None:
+            model = excess_model(tally.nodes, rate, p, q)
+            return _from_model(model, _support(tally) - tally.received * q)
+        inverse, squared = _weights(tally, self.name)
+        d = p - q
+        counts = (inverse - q * inverse.sum()) / d
+        # Unbiased: sum of z^2 / pi^2 over the reports estimates sum of E[z^2] / pi over all nodes.
+        variances = ((1 - 2 * q) * squared + q * q * squared.sum()) / d**2 - counts
+        return Estimation(counts / tally.nodes, np.maximum(variances, 0.0) / tally.nodes**2)
+
+
+class _Hajek(Estimator):
+    """``HJ = n HT / sum over reports of 1 / pi_j``: needs no rate when it is common.
+
+    The standard error is that given the number of reports; with personal probabilities it is that
+    of the linearised ratio.
+    """
+
+    name = "hajek"
+
+    def estimate(self, tally: Tally) -> Estimation:
+        if tally.received == 0:
+            raise EstimatorError(
+                '"hajek" divides by the number of reports, and none were received: use '
+                '"horvitz_thompson" or "c_hat" if an estimate from nothing makes sense'
+            )
+        p, q = tally.oracle.support_probabilities
+        n = tally.nodes
+        if tally.participation.uniform_rate is not None:
+            return _from_model(ratio_model(n, tally.received, p, q), _support(tally))
+        inverse, squared = _weights(tally, self.name)
+        d = p - q
+        # A report of direct encoding supports one answer: totals over answers are over reports.
+        total, total_of_squares = inverse.sum(), squared.sum()
+        frequencies = (inverse - q * total) / (d * total)
+        second = ((1 - 2 * q) * squared + q * q * total_of_squares) / d**2
+        cross = (squared - q * total_of_squares) / d
+        spread = second - 2 * frequencies * cross + frequencies**2 * total_of_squares
+        inside = np.clip(frequencies, 0.0, 1.0)
+        variances = spread / total**2 - inside * (1 - inside) / n
+        return Estimation(frequencies, np.maximum(variances, 0.0))
+
+
+def _support_model(tally: Tally) -> StatisticModel:
+    p, q = tally.oracle.support_probabilities
+    rate = tally.participation.uniform_rate
+    if rate is not None:
+        return support_model(tally.nodes, rate, p, q)
+    if tally.design is None:
+        raise EstimatorError("the sums of the participation probabilities of all nodes are missing")
+    return personal_support_model(tally.design.mean_received, tally.design.sum_of_squares, p, q)
+
+
+def _weights(tally: Tally, name: str) -> tuple[Floats, Floats]:
+    if tally.weights is None:
+        raise EstimatorError(f"{name!r} needs the weights of the reports, and they are missing")
+    return tally.weights.inverse, tally.weights.inverse_squared
+
+
+#: All estimators by name.
+ESTIMATORS: dict[str, Estimator] = {
+    estimator.name: estimator
+    for estimator in (
+        _Hajek(),
+        _HorvitzThompson(),
+        _Received(),
+        _Rescaled(),
+        _Total(),
+        _Unsampled(),
+    )
+}

@@ -1,0 +1,409 @@
+"""What every frequency oracle has in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout.domain import Domain
+from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
+from turnout.frequency.sums import DesignSums, WeightedSums
+from turnout.participation import Everyone, Participation, Personalized
+
+if TYPE_CHECKING:
+    from turnout.frequency.reports import Reports
+    from turnout.frequency.tally import Tally
+
+__all__ = ["FrequencyOracle", "oracle_from_dict"]
+
+Array = npt.NDArray[Any]
+Counts = npt.NDArray[np.uint64]
+
+
+class Kernel(Protocol):
+    """What the compiled core offers for one oracle."""
+
+    def randomize(self, codes: Array, rate: float, seed: int | None = None) -> Array: ...
+    def randomize_personalized(
+        self, codes: Array, probabilities: Array, seed: int | None = None
+    ) -> tuple[Array, Array]: ...
+    def tally(self, reports: Array) -> Counts: ...
+    def tally_personalized(
+        self, reports: Array, probabilities: Array
+    ) -> tuple[Counts, Counts, Counts]: ...
+    def collect(self, codes: Array, rate: float, seed: int | None = None) -> Counts: ...
+    def collect_personalized(
+        self, codes: Array, probabilities: Array, seed: int | None = None
+    ) -> tuple[Counts, Counts, Counts]: ...
+    def simulate(self, true_counts: Counts, rate: float, seed: int | None = None) -> Counts: ...
+
+
+class FrequencyOracle(ABC):
+    """Base class of the local randomizers of categorical answers.
+
+    An oracle is immutable and holds no randomness: it may be shared by threads, and every call
+    draws from streams of its own.
+    """
+
+    #: The word for this oracle in plans.
+    name: ClassVar[str]
+
+    _registry: ClassVar[dict[str, type[FrequencyOracle]]] = {}
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        """Make the oracle known to :func:`oracle_from_dict`."""
+        super().__init_subclass__(**arguments)
+        FrequencyOracle._registry[cls.name] = cls
+
+    def __init__(self, epsilon: float, domain: Domain | int) -> None:
+        self._epsilon = _arguments.number("epsilon", epsilon)
+        if not isinstance(domain, Domain):
+            if isinstance(domain, bool) or not isinstance(domain, (int, np.integer)):
+                raise InvalidTypeError(
+                    f"domain must be a Domain or a number of codes, got {domain!r}"
+                )
+            domain = Domain.from_integers(int(domain))
+        self._domain = domain
+
+    @property
+    def epsilon(self) -> float:
+        """The privacy parameter that was asked for, in nats."""
+        return self._epsilon
+
+    @property
+    def domain(self) -> Domain:
+        """The answers that can be given."""
+        return self._domain
+
+    @property
+    @abstractmethod
+    def realized_ratio(self) -> Fraction:
+        """The largest likelihood ratio of a report under two answers, exactly."""
+
+    @property
+    @abstractmethod
+    def realized_epsilon(self) -> float:
+        """The logarithm of :attr:`realized_ratio`, rounded up; never above :attr:`epsilon`."""
+
+    @property
+    @abstractmethod
+    def support_probabilities(self) -> tuple[float, float]:
+        """``(p*, q*)``: how likely a report supports the own answer, and any other fixed one."""
+
+    @property
+    @abstractmethod
+    def report_bits(self) -> int:
+        """The size of a report in bits."""
+
+    @property
+    @abstractmethod
+    def _kernel(self) -> Kernel: ...
+
+    def randomize(
+        self, values: Any, *, participation: Participation | None = None, seed: int | None = None
+    ) -> Reports:
+        """Randomize the answers of the nodes that take part.
+
+        Parameters
+        ----------
+        values
+            One answer for each node: anything that :meth:`turnout.Domain.encode` takes.
+        participation
+            Who takes part; everyone by default.
+        seed
+            For tests and simulations only: an integer in [0, 2^64) that makes the result
+            reproducible, whatever the number of threads. Noise that must protect somebody takes
+            the default, which is fresh from the operating system.
+
+        Returns
+        -------
+        Reports
+            The reports of the nodes that took part, in the order of the nodes.
+
+        Raises
+        ------
+        UnknownLabelError, CodeOutsideDomainError
+            If a node's answer is not in the domain, whether the node takes part or not.
+        InvalidValueError
+            If there are not as many personal probabilities as values, or the seed is out of range.
+        InvalidTypeError
+            If an argument is of the wrong type.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> oracle = tn.DirectEncoding(1.0, tn.Domain(["no", "yes"]))
+        >>> reports = oracle.randomize(["no", "yes"] * 500, participation=tn.Bernoulli(0.5))
+        >>> reports.nodes
+        1000
+        """
+        from turnout.frequency.reports import Reports  # noqa: PLC0415
+
+        taking_part = _taking_part(participation)
+        codes = self._domain._to_codes(values)
+        checked_seed = _arguments.seed(seed)
+        if isinstance(taking_part, Personalized):
+            reports, probabilities = self._kernel.randomize_personalized(
+                codes, taking_part.probabilities, checked_seed
+            )
+            design = DesignSums.of(taking_part.probabilities)
+            return Reports(
+                self, taking_part, reports, codes.size, probabilities=probabilities, design=design
+            )
+        rate = _rate(taking_part)
+        reports = self._kernel.randomize(codes, rate, checked_seed)
+        return Reports(self, taking_part, reports, codes.size)
+
+    def tally(self, reports: Reports) -> Tally:
+        """Count the reports that support each answer.
+
+        Parameters
+        ----------
+        reports
+            Reports that were made by an equal oracle.
+
+        Returns
+        -------
+        Tally
+            The sufficient statistics of the estimators.
+
+        Raises
+        ------
+        PlanMismatchError
+            If the reports were made by another oracle.
+        CodeOutsideDomainError
+            If a report is not a code of the domain.
+        InvalidTypeError
+            If ``reports`` is not a :class:`turnout.Reports`.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> oracle = tn.DirectEncoding(1.0, 3)
+        >>> oracle.tally(oracle.randomize([0, 1, 2, 2])).received
+        4
+        """
+        from turnout.frequency.reports import Reports  # noqa: PLC0415
+        from turnout.frequency.tally import Tally  # noqa: PLC0415
+        from turnout.plan import Plan  # noqa: PLC0415
+
+        _arguments.instance("reports", reports, Reports, "a Reports object")
+        plan = Plan(self, reports.participation)
+        plan.check_same(reports.plan, "reports")
+        received = len(reports)
+        if reports.probabilities is None:
+            support = self._kernel.tally(reports.codes)
+            return Tally(plan, support, received, reports.nodes)
+        counts = self._kernel.tally_personalized(reports.codes, reports.probabilities)
+        weights = WeightedSums(*counts[1:])
+        return Tally(
+            plan, counts[0], received, reports.nodes, weights=weights, design=reports.design
+        )
+
+    def collect(
+        self, values: Any, *, participation: Participation | None = None, seed: int | None = None
+    ) -> Tally:
+        """Randomize and tally in one pass, with no reports in memory.
+
+        For the same seed the result equals ``tally(randomize(...))``.
+
+        Parameters
+        ----------
+        values, participation, seed
+            As for :meth:`randomize`.
+
+        Returns
+        -------
+        Tally
+            The sufficient statistics of the estimators.
+
+        Raises
+        ------
+        TurnoutError
+            As for :meth:`randomize`.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> oracle = tn.DirectEncoding(1.0, 3)
+        >>> oracle.collect([0, 1, 2, 2] * 1000, participation=tn.Bernoulli(0.1)).nodes
+        4000
+        """
+        from turnout.frequency.tally import Tally  # noqa: PLC0415
+        from turnout.plan import Plan  # noqa: PLC0415
+
+        taking_part = _taking_part(participation)
+        codes = self._domain._to_codes(values)
+        checked_seed = _arguments.seed(seed)
+        plan = Plan(self, taking_part)
+        if isinstance(taking_part, Personalized):
+            counts = self._kernel.collect_personalized(
+                codes, taking_part.probabilities, checked_seed
+            )
+            weights = WeightedSums(*counts[1:])
+            design = DesignSums.of(taking_part.probabilities)
+            received = self._received(counts[0])
+            return Tally(plan, counts[0], received, codes.size, weights=weights, design=design)
+        support = self._kernel.collect(codes, _rate(taking_part), checked_seed)
+        return Tally(plan, support, self._received(support), codes.size)
+
+    def simulate(
+        self,
+        true_counts: Any,
+        *,
+        participation: Participation | None = None,
+        seed: int | None = None,
+    ) -> Tally:
+        """Draw a tally with the law of :meth:`collect`, from the true counts alone.
+
+        The cost is proportional to the size of the domain, for any number of nodes: for planning.
+
+        Parameters
+        ----------
+        true_counts
+            How many nodes hold each answer, in the order of the domain.
+        participation
+            Who takes part: everyone (default) or a common rate.
+        seed
+            As for :meth:`randomize`.
+
+        Returns
+        -------
+        Tally
+            The sufficient statistics of the estimators.
+
+        Raises
+        ------
+        InvalidValueError
+            If a count is negative or no whole number, there is not one for each answer, or the
+            participation is personal (then the values matter one by one: use :meth:`collect`).
+        InvalidTypeError
+            If an argument is of the wrong type.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> oracle = tn.DirectEncoding(1.0, tn.Domain(["no", "yes"]))
+        >>> oracle.simulate([400_000_000_000, 600_000_000_000]).nodes
+        1000000000000
+        """
+        from turnout.frequency.tally import Tally  # noqa: PLC0415
+        from turnout.plan import Plan  # noqa: PLC0415
+
+        taking_part = _taking_part(participation)
+        if taking_part.uniform_rate is None:
+            raise InvalidValueError(
+                "participation must be Everyone() or Bernoulli(...) for a simulation from counts, "
+                f"got {taking_part!r}: with personal probabilities the values matter one by one, "
+                "use collect"
+            )
+        counts = _arguments.counts("true_counts", true_counts, self._domain.size)
+        support = self._kernel.simulate(counts, taking_part.uniform_rate, _arguments.seed(seed))
+        nodes = sum(counts.tolist())
+        return Tally(Plan(self, taking_part), support, self._received(support), nodes)
+
+    @abstractmethod
+    def _received(self, support: Counts) -> int:
+        """Derive the number of reports from the support that they give."""
+
+    @abstractmethod
+    def check_support(self, support: Counts, received: int) -> None:
+        """Refuse support counts that ``received`` reports cannot have.
+
+        Raises
+        ------
+        InvalidValueError
+            If the counts contradict the number of reports.
+        """
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the oracle in terms of JSON.
+
+        Raises
+        ------
+        InvalidTypeError
+            If a label of the domain cannot be written to a file.
+        """
+        return {"name": self.name, "epsilon": self._epsilon, "domain": self._domain.to_dict()}
+
+    def __eq__(self, other: object) -> bool:
+        """Compare class, epsilon and domain."""
+        if not isinstance(other, FrequencyOracle):
+            return NotImplemented
+        return (
+            type(self) is type(other)
+            and self._epsilon == other._epsilon
+            and self._domain == other._domain
+        )
+
+    def __hash__(self) -> int:
+        """Hash of what is compared."""
+        return hash((type(self), self._epsilon, self._domain))
+
+    def __repr__(self) -> str:
+        """Show the constructor."""
+        return f"{type(self).__name__}(epsilon={self._epsilon!r}, domain={self._domain!r})"
+
+
+def oracle_from_dict(description: Any) -> FrequencyOracle:
+    """Rebuild an oracle from its description in a plan.
+
+    Parameters
+    ----------
+    description
+        What :meth:`FrequencyOracle.to_dict` gave, perhaps through JSON.
+
+    Returns
+    -------
+    FrequencyOracle
+        An equal oracle.
+
+    Raises
+    ------
+    CorruptDataError
+        If the description is not one of an oracle that this release knows.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> oracle = tn.DirectEncoding(1.0, 3)
+    >>> tn.frequency.oracle_from_dict(oracle.to_dict()) == oracle
+    True
+    """
+    match description:
+        case {
+            "name": str(name),
+            "epsilon": float() | int() as epsilon,
+            "domain": domain,
+            **rest,
+        } if not rest and name in FrequencyOracle._registry:
+            try:
+                return FrequencyOracle._registry[name](epsilon, Domain.from_dict(domain))
+            except (InvalidValueError, InvalidTypeError) as error:
+                raise CorruptDataError(f"not the description of an oracle: {error}") from error
+    raise CorruptDataError(f"not the description of an oracle: {description!r:.200}")
+
+
+def _taking_part(participation: Participation | None) -> Participation:
+    if participation is None:
+        return Everyone()
+    return _arguments.instance(
+        "participation",
+        participation,
+        Participation,
+        "Everyone(), Bernoulli(...) or Personalized(...)",
+    )
+
+
+def _rate(participation: Participation) -> float:
+    rate = participation.uniform_rate
+    if rate is None:
+        raise InvalidValueError(
+            f"participation must hold its probabilities, got {participation!r} of a plan"
+        )
+    return rate

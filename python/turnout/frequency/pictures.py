@@ -1,0 +1,142 @@
+"""Pictures of estimates and of studies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout._extras import require
+from turnout.errors import EstimatorError, InvalidTypeError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from turnout.frequency.estimate import FrequencyEstimate
+    from turnout.frequency.study import Comparison
+
+__all__ = ["plot_comparison", "plot_estimate"]
+
+Floats = npt.NDArray[np.float64]
+
+#: Above this many answers a line is drawn instead of bars.
+_MANY = 40
+
+_ESTIMATE = "#1f6f8b"
+_TRUTH = "#c9ced6"
+_TRUTH_LINE = "#d1495b"
+
+
+def new_axes(ax: Any, width: float = 7.0, height: float = 4.2) -> Axes:
+    """Give the axes to draw on, new ones if there are none.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    InvalidTypeError
+        If ``ax`` is not matplotlib axes.
+    """
+    pyplot = require("matplotlib.pyplot", "plot")
+    if ax is None:
+        _, ax = pyplot.subplots(figsize=(width, height), layout="constrained")
+    elif not hasattr(ax, "errorbar"):
+        raise InvalidTypeError(f"ax must be matplotlib axes, got {ax!r}")
+    result: Axes = ax
+    return result
+
+
+def plot_estimate(
+    estimate: FrequencyEstimate, truth: Any, ax: Any, level: float, simultaneous: str | None
+) -> Axes:
+    """Draw an estimate: see :meth:`FrequencyEstimate.plot`."""
+    size = estimate.domain.size
+    known = None if truth is None else _arguments.frequencies("truth", truth, size)
+    axes = new_axes(ax, width=min(14.0, 4.0 + 0.35 * min(size, _MANY)))
+    positions = np.arange(size)
+    try:
+        interval = estimate.interval(level, simultaneous=simultaneous)
+        middle = estimate.frequencies
+        arms = np.maximum([middle - interval.low, interval.high - middle], 0.0)
+        note = f"estimate, {level:.0%} intervals" + (" (all at once)" if simultaneous else "")
+    except EstimatorError:
+        arms = None
+        note = f"estimate {estimate.method!r}: biased, no interval"
+    many = size > _MANY
+    if known is not None:
+        if many:
+            axes.plot(positions, known, color=_TRUTH_LINE, linewidth=1.6, label="truth", zorder=3)
+        else:
+            axes.bar(positions, known, width=0.75, color=_TRUTH, label="truth", zorder=1)
+    axes.errorbar(
+        positions,
+        estimate.frequencies,
+        yerr=arms,
+        fmt="." if many else "o",
+        markersize=4 if many else 5,
+        color=_ESTIMATE,
+        elinewidth=0.8 if many else 1.4,
+        capsize=0 if many else 3,
+        label=note,
+        zorder=2,
+    )
+    axes.axhline(0.0, color="0.4", linewidth=0.8, zorder=0)
+    if many:
+        axes.set_xlabel("code of the answer")
+    else:
+        names = [str(label) for label in estimate.domain.labels]
+        long = sum(map(len, names)) > 60
+        axes.set_xticks(
+            positions, names, rotation=40 if long else 0, ha="right" if long else "center"
+        )
+        axes.set_xlabel("answer")
+    axes.set_ylabel("share of all nodes")
+    projected = "" if estimate.postprocessing == "none" else f", {estimate.postprocessing}"
+    axes.set_title(
+        f"{estimate.received:,} reports of {estimate.nodes:,} nodes, "
+        f"ε = {estimate.plan.oracle.epsilon:g} ({estimate.method}{projected})",
+        fontsize=10,
+    )
+    axes.legend(frameon=False, fontsize=9)
+    axes.spines[["top", "right"]].set_visible(False)
+    return axes
+
+
+def plot_comparison(comparison: Comparison, ax: Any) -> Axes:
+    """Draw a study: see :meth:`Comparison.plot`."""
+    axes = new_axes(ax)
+    pyplot = require("matplotlib.pyplot", "plot")
+    colours = pyplot.get_cmap("viridis")
+    epsilons = sorted({record.epsilon for record in comparison.records})
+    for position, epsilon in enumerate(epsilons):
+        rows = sorted(
+            (record for record in comparison.records if record.epsilon == epsilon),
+            key=lambda record: record.rate,
+        )
+        axes.errorbar(
+            [row.rate for row in rows],
+            [row.total_variation for row in rows],
+            yerr=[2 * row.total_variation_error for row in rows],
+            marker="o",
+            markersize=4,
+            capsize=3,
+            color=colours(0.1 + 0.75 * position / max(1, len(epsilons) - 1)),
+            label=f"ε = {epsilon:g}",
+        )
+    axes.set_xlabel("participation rate")
+    axes.set_ylabel("total variation distance to the truth")
+    axes.set_ylim(bottom=0.0)
+
+    def cost(rate: Floats) -> Floats:
+        return rate * comparison.nodes
+
+    def rate(cost: Floats) -> Floats:
+        return cost / comparison.nodes
+
+    reports = axes.secondary_xaxis("top", functions=(cost, rate))  # type: ignore[arg-type]
+    reports.set_xlabel("cost: expected reports")
+    axes.legend(frameon=False, title=f"{comparison.method}, {comparison.repeats} repeats ± 2 s.e.")
+    axes.spines["right"].set_visible(False)
+    return axes

@@ -1,0 +1,85 @@
+"""Post-processing of estimated frequencies: cost-free in privacy, and named in the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout.errors import EstimatorError
+
+__all__ = ["PROJECTIONS", "clip_normalize", "norm_sub", "simplex"]
+
+Floats = npt.NDArray[np.float64]
+
+
+def simplex(frequencies: Floats) -> Floats:
+    """Find the nearest frequencies (Euclidean) that are non-negative and add up to one.
+
+    Duchi, Shalev-Shwartz, Singer, Chandra, "Efficient projections onto the l1-ball for learning in
+    high dimensions" (2008), figure 1.
+
+    Examples
+    --------
+    >>> simplex(np.array([0.7, 0.5, -0.1]))
+    array([0.6, 0.4, 0. ])
+    """
+    descending = np.sort(frequencies)[::-1]
+    excess = (np.cumsum(descending) - 1.0) / np.arange(1, frequencies.size + 1)
+    last = int(np.flatnonzero(descending > excess)[-1])
+    result: Floats = np.maximum(frequencies - excess[last], 0.0)
+    return result
+
+
+def norm_sub(frequencies: Floats) -> Floats:
+    """Set negatives to zero and shift the rest until they add up to one.
+
+    Wang, Lopuhaa-Zwakenberg, Li, Skoric, Li, "Locally differentially private frequency estimation
+    with consistency" (2020). When it ends, the result is the Euclidean projection too.
+
+    Examples
+    --------
+    >>> norm_sub(np.array([0.7, 0.5, -0.1]))
+    array([0.6, 0.4, 0. ])
+    """
+    positive = frequencies > 0
+    if not positive.any():
+        positive = frequencies == frequencies.max()
+    while True:
+        shift = (1.0 - frequencies[positive].sum()) / positive.sum()
+        remaining = positive & (frequencies + shift > 0)
+        if (remaining == positive).all():
+            return np.where(positive, frequencies + shift, 0.0)
+        positive = remaining
+
+
+def clip_normalize(frequencies: Floats) -> Floats:
+    """Set negatives to zero and divide by the sum.
+
+    Raises
+    ------
+    EstimatorError
+        If no frequency is positive.
+
+    Examples
+    --------
+    >>> clip_normalize(np.array([0.75, 0.5, -0.1]))
+    array([0.6, 0.4, 0. ])
+    """
+    clipped = np.maximum(frequencies, 0.0)
+    total = clipped.sum()
+    if total <= 0.0:
+        raise EstimatorError(
+            '"clip_normalize" needs a positive estimate, and there is none: use "simplex"'
+        )
+    result: Floats = clipped / total
+    return result
+
+
+#: All ways of post-processing by name.
+PROJECTIONS: dict[str, Callable[[Floats], Floats]] = {
+    "simplex": simplex,
+    "norm_sub": norm_sub,
+    "clip_normalize": clip_normalize,
+}

@@ -1,0 +1,248 @@
+"""Reports: what the nodes that took part sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout.errors import CodeOutsideDomainError, InvalidTypeError, InvalidValueError
+from turnout.frequency.oracle import FrequencyOracle
+from turnout.frequency.sums import DesignSums
+from turnout.participation import Participation, Personalized
+
+if TYPE_CHECKING:
+    from turnout.plan import Plan
+
+__all__ = ["Reports"]
+
+
+class Reports:
+    """The reports of the nodes that took part, with the plan they were made under.
+
+    Made by :meth:`FrequencyOracle.randomize`; make one yourself for reports that arrived by
+    another way.
+
+    Parameters
+    ----------
+    oracle
+        The randomizer that made them.
+    participation
+        How the nodes took part.
+    codes
+        One reported code for each report: a one-dimensional integer array.
+    nodes
+        How many nodes there are, reporting or not.
+    probabilities
+        The participation probability of each reporting node, if every node has its own.
+    design
+        The sums of the probabilities over all nodes, if every node has its own.
+
+    Raises
+    ------
+    CodeOutsideDomainError
+        If a code is not below the size of the domain.
+    InvalidValueError
+        If there are more reports than nodes, fewer under ``Everyone()``, or personal probabilities
+        are missing or too many.
+    InvalidTypeError
+        If an argument is of the wrong type.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> oracle = tn.DirectEncoding(1.0, tn.Domain(["no", "yes"]))
+    >>> reports = tn.Reports(oracle, tn.Bernoulli(0.5), [0, 1, 1], nodes=7)
+    >>> len(reports), oracle.tally(reports).support
+    (3, array([1, 2], dtype=uint64))
+    """
+
+    __slots__ = ("_codes", "_design", "_nodes", "_plan", "_probabilities")
+
+    def __init__(
+        self,
+        oracle: FrequencyOracle,
+        participation: Participation,
+        codes: npt.ArrayLike,
+        nodes: int,
+        *,
+        probabilities: npt.ArrayLike | None = None,
+        design: DesignSums | None = None,
+    ) -> None:
+        from turnout.plan import Plan  # noqa: PLC0415
+
+        self._plan = Plan(oracle, participation)
+        array = np.asarray(codes)
+        if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+            raise InvalidTypeError(
+                f"codes must be a one-dimensional array of integers, got {array.dtype} of shape "
+                f"{array.shape}"
+            )
+        size = oracle.domain.size
+        if array.size and (array.min() < 0 or array.max() >= size):
+            wrong = np.flatnonzero((array < 0) | (array >= size))
+            raise CodeOutsideDomainError(
+                f"codes[{wrong[0]}] = {array[wrong[0]]} is not a code of the domain: expected an "
+                f"integer from 0 to {size - 1} ({wrong.size} such value(s) in all)"
+            )
+        self._codes = _frozen(array, oracle.domain.code_dtype)
+        self._nodes = _arguments.integer("nodes", nodes, least=0)
+        _check_number(participation, self._codes.size, self._nodes)
+        self._probabilities: npt.NDArray[np.float64] | None = None
+        self._design: DesignSums | None = None
+        if participation.uniform_rate is None:
+            if probabilities is None or design is None:
+                raise InvalidValueError(
+                    "probabilities and design are needed with personal participation: without the "
+                    "probability of each report nothing can be estimated"
+                )
+            self._probabilities = Personalized(probabilities).probabilities
+            self._design = _arguments.instance("design", design, DesignSums, "a DesignSums object")
+            if self._probabilities.size != self._codes.size:
+                raise InvalidValueError(
+                    f"probabilities must have one entry for each of the {self._codes.size} "
+                    f"reports, got {self._probabilities.size}"
+                )
+        elif probabilities is not None or design is not None:
+            raise InvalidValueError(
+                f"probabilities and design belong to Personalized(...), not to {participation!r}"
+            )
+
+    @property
+    def plan(self) -> Plan:
+        """The oracle and the participation."""
+        return self._plan
+
+    @property
+    def oracle(self) -> FrequencyOracle:
+        """The randomizer that made the reports."""
+        return self._plan.oracle
+
+    @property
+    def participation(self) -> Participation:
+        """How the nodes took part."""
+        return self._plan.participation
+
+    @property
+    def codes(self) -> npt.NDArray[np.unsignedinteger[Any]]:
+        """The reported codes, in the order of the nodes; read-only."""
+        return self._codes
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes there are, reporting or not."""
+        return self._nodes
+
+    @property
+    def probabilities(self) -> npt.NDArray[np.float64] | None:
+        """The participation probability of each reporting node, or None if all share one rate."""
+        return self._probabilities
+
+    @property
+    def design(self) -> DesignSums | None:
+        """The sums of the probabilities over all nodes, or None if all share one rate."""
+        return self._design
+
+    def __len__(self) -> int:
+        """Return the number of reports."""
+        return self._codes.size
+
+    def __eq__(self, other: object) -> bool:
+        """Compare plans, codes, nodes and probabilities."""
+        if not isinstance(other, Reports):
+            return NotImplemented
+        return (
+            self._plan == other._plan
+            and self._nodes == other._nodes
+            and self._design == other._design
+            and np.array_equal(self._codes, other._codes)
+            and (self._probabilities is None) == (other._probabilities is None)
+            and (
+                self._probabilities is None
+                or np.array_equal(self._probabilities, other._probabilities)  # type: ignore[arg-type]
+            )
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        """Show how many reports there are and their plan."""
+        return (
+            f"Reports({len(self)} of {self._nodes} nodes, {self.oracle!r}, {self.participation!r})"
+        )
+
+    @classmethod
+    def concatenate(cls, pieces: Iterable[Reports]) -> Reports:
+        """Put the reports of different nodes together.
+
+        Parameters
+        ----------
+        pieces
+            At least one set of reports, all under the same plan and of different nodes.
+
+        Returns
+        -------
+        Reports
+            All reports, in the given order.
+
+        Raises
+        ------
+        PlanMismatchError
+            If the plans differ.
+        InvalidValueError
+            If there are no pieces.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> oracle = tn.DirectEncoding(1.0, 3)
+        >>> parts = [oracle.randomize([0, 1]), oracle.randomize([2])]
+        >>> tn.Reports.concatenate(parts).nodes
+        3
+        """
+        kept = list(pieces)
+        if not kept:
+            raise InvalidValueError("pieces must hold at least one set of reports, got none")
+        for position, piece in enumerate(kept):
+            _arguments.instance(f"pieces[{position}]", piece, Reports, "a Reports object")
+            kept[0].plan.check_same(piece.plan, f"pieces[{position}]")
+        first = kept[0]
+        codes = np.concatenate([piece.codes for piece in kept])
+        nodes = sum(piece.nodes for piece in kept)
+        if first.participation.uniform_rate is not None:
+            return cls(first.oracle, first.participation, codes, nodes)
+        known = [piece.probabilities for piece in kept if piece.probabilities is not None]
+        design = sum((piece.design for piece in kept if piece.design), DesignSums(0, 0))
+        return cls(
+            first.oracle,
+            first.participation,
+            codes,
+            nodes,
+            probabilities=np.concatenate(known),
+            design=design,
+        )
+
+
+def _frozen(
+    array: npt.NDArray[Any], dtype: np.dtype[np.unsignedinteger[Any]]
+) -> npt.NDArray[np.unsignedinteger[Any]]:
+    """Take over a contiguous array of the right type; copy any other."""
+    result = np.ascontiguousarray(array, dtype=dtype)
+    view = result.view()
+    view.flags.writeable = False
+    return view
+
+
+def _check_number(participation: Participation, received: int, nodes: int) -> None:
+    if received > nodes:
+        raise InvalidValueError(
+            f"nodes must be at least the number of reports {received}, got {nodes}"
+        )
+    if participation.uniform_rate == 1.0 and received != nodes:
+        raise InvalidValueError(
+            f"nodes must equal the number of reports {received} when everyone takes part, "
+            f"got {nodes}"
+        )

@@ -1,0 +1,188 @@
+"""Exact sums of participation probabilities and of their inverses.
+
+All are fixed-point integers, so that tallies merged in any order are equal, not just close.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _core
+from turnout.errors import CorruptDataError, InvalidTypeError
+
+__all__ = ["DesignSums", "WeightedSums"]
+
+_DESIGN_UNIT = 2.0**-64
+_WEIGHT_UNIT = 2.0**-32
+
+
+@dataclass(frozen=True)
+class DesignSums:
+    """Sums over *all* nodes, reporting or not, in units of 2^-64.
+
+    Parameters
+    ----------
+    probability
+        Sum of the participation probabilities.
+    probability_squared
+        Sum of their squares.
+
+    Examples
+    --------
+    >>> DesignSums.of(np.array([0.5, 1.0])).mean_received
+    1.5
+    """
+
+    probability: int
+    probability_squared: int
+
+    @classmethod
+    def of(cls, probabilities: npt.NDArray[np.float64]) -> DesignSums:
+        """Add up the probabilities of all nodes."""
+        return cls(*_core.design_sums(probabilities))
+
+    @property
+    def mean_received(self) -> float:
+        """The expected number of reports: the sum of the probabilities."""
+        return self.probability * _DESIGN_UNIT
+
+    @property
+    def sum_of_squares(self) -> float:
+        """The sum of the squared probabilities."""
+        return self.probability_squared * _DESIGN_UNIT
+
+    def __add__(self, other: DesignSums) -> DesignSums:
+        """Add the sums of other nodes."""
+        return DesignSums(
+            self.probability + other.probability,
+            self.probability_squared + other.probability_squared,
+        )
+
+    def to_dict(self) -> dict[str, int]:
+        """Describe the sums in terms of JSON, without loss."""
+        return {
+            "probability": self.probability,
+            "probability_squared": self.probability_squared,
+        }
+
+    @classmethod
+    def from_dict(cls, description: Any) -> DesignSums:
+        """Rebuild the sums from :meth:`to_dict`.
+
+        Raises
+        ------
+        CorruptDataError
+            If the description is not one of sums.
+        """
+        match description:
+            case {"probability": int(first), "probability_squared": int(second), **rest} if (
+                not rest and 0 <= second <= first
+            ):
+                return cls(first, second)
+        raise CorruptDataError(f"not sums of probabilities: {description!r:.200}")
+
+
+class WeightedSums:
+    """Sums of the inverse participation probabilities of the nodes that reported.
+
+    Parameters
+    ----------
+    inverse
+        (k, 2) uint64: the sums of ``1/pi`` over the reports that support each code, in units of
+        2^-32, as the low and the high 64 bits.
+    inverse_squared
+        The same of ``1/pi^2``.
+
+    Raises
+    ------
+    InvalidTypeError
+        If the arrays are not of that shape and type.
+
+    Examples
+    --------
+    >>> one = np.array([[2**33, 0], [0, 0]], dtype=np.uint64)
+    >>> WeightedSums(one, one).inverse
+    array([2., 0.])
+    """
+
+    __slots__ = ("_inverse", "_inverse_squared")
+
+    def __init__(
+        self, inverse: npt.NDArray[np.uint64], inverse_squared: npt.NDArray[np.uint64]
+    ) -> None:
+        for array in (inverse, inverse_squared):
+            if array.dtype != np.uint64 or array.ndim != 2 or array.shape[1] != 2:
+                raise InvalidTypeError(
+                    f"weighted sums must be (k, 2) arrays of uint64, got {array.dtype} of shape "
+                    f"{array.shape}"
+                )
+            array.flags.writeable = False
+        self._inverse = inverse
+        self._inverse_squared = inverse_squared
+
+    @property
+    def inverse(self) -> npt.NDArray[np.float64]:
+        """The sums of 1/pi over the reports that support each code."""
+        return _to_float(self._inverse)
+
+    @property
+    def inverse_squared(self) -> npt.NDArray[np.float64]:
+        """The sums of 1/pi^2 over the reports that support each code."""
+        return _to_float(self._inverse_squared)
+
+    @property
+    def size(self) -> int:
+        """The number of codes."""
+        return len(self._inverse)
+
+    def __add__(self, other: WeightedSums) -> WeightedSums:
+        """Add the sums of other reports."""
+        return WeightedSums(
+            _add(self._inverse, other._inverse),
+            _add(self._inverse_squared, other._inverse_squared),
+        )
+
+    def __eq__(self, other: object) -> bool:
+        """Compare the exact integers."""
+        if not isinstance(other, WeightedSums):
+            return NotImplemented
+        return np.array_equal(self._inverse, other._inverse) and np.array_equal(
+            self._inverse_squared, other._inverse_squared
+        )
+
+    def __hash__(self) -> int:
+        """Hash of the exact integers."""
+        return hash((self._inverse.tobytes(), self._inverse_squared.tobytes()))
+
+    def to_bytes(self) -> bytes:
+        """Write both arrays, little-endian."""
+        return self._inverse.astype("<u8").tobytes() + self._inverse_squared.astype("<u8").tobytes()
+
+    @classmethod
+    def from_bytes(cls, data: bytes, size: int) -> WeightedSums:
+        """Read what :meth:`to_bytes` wrote for a domain of ``size`` codes.
+
+        Raises
+        ------
+        CorruptDataError
+            If the length does not fit.
+        """
+        if len(data) != 32 * size:
+            raise CorruptDataError(f"expected {32 * size} bytes of weights, got {len(data)}")
+        both = np.frombuffer(data, dtype="<u8").astype(np.uint64).reshape(2, size, 2)
+        return cls(both[0].copy(), both[1].copy())
+
+
+def _to_float(halves: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:
+    wide = halves[:, 1].astype(np.float64) * 2.0**64 + halves[:, 0].astype(np.float64)
+    return wide * _WEIGHT_UNIT
+
+
+def _add(one: npt.NDArray[np.uint64], other: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    total = one + other
+    total[:, 1] += total[:, 0] < one[:, 0]
+    return total

@@ -1,0 +1,107 @@
+r"""The bytes of a tally.
+
+Version 1, all numbers little-endian:
+
+======  ==============  =========================================================================
+offset  size            content
+======  ==============  =========================================================================
+0       8               magic: ``89 54 41 4C 4C 59 0D 0A`` (``\\x89TALLY\\r\\n``)
+8       4               version, unsigned
+12      4               length of the header ``h``, unsigned
+16      h               header: canonical JSON with ``plan``, ``nodes``, ``received``, ``design``
+16 + h  8 k             support counts, unsigned 64-bit
+...     32 k            with personal participation: the sums of 1/pi and of 1/pi^2, each as k
+                        pairs of low and high 64 bits, in units of 2^-32
+...     32              SHA-256 of everything before
+======  ==============  =========================================================================
+
+The checksum finds damage; it does not authenticate.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from turnout.errors import CorruptDataError, TurnoutError, UnsupportedVersionError
+from turnout.frequency.sums import DesignSums, WeightedSums
+from turnout.plan import Plan
+
+if TYPE_CHECKING:
+    from turnout.frequency.tally import Tally
+
+__all__ = ["decode", "encode"]
+
+MAGIC = b"\x89TALLY\r\n"
+VERSION = 1
+_PREFIX = struct.Struct("<8sII")
+_DIGEST = 32
+
+
+def encode(tally: Tally) -> bytes:
+    """Write a tally.
+
+    Raises
+    ------
+    InvalidTypeError
+        If a label of the domain cannot be written.
+    """
+    header = {
+        "plan": tally.plan.to_dict(),
+        "nodes": tally.nodes,
+        "received": tally.received,
+        "design": None if tally.design is None else tally.design.to_dict(),
+    }
+    text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
+    body = _PREFIX.pack(MAGIC, VERSION, len(text)) + text
+    body += tally.support.astype("<u8").tobytes()
+    if tally.weights is not None:
+        body += tally.weights.to_bytes()
+    return body + hashlib.sha256(body).digest()
+
+
+def decode(data: bytes) -> Tally:
+    """Read a tally.
+
+    Raises
+    ------
+    UnsupportedVersionError
+        If it is of a version that this release does not read.
+    CorruptDataError
+        If the bytes are truncated, altered, or no tally.
+    """
+    if len(data) < _PREFIX.size or not data.startswith(MAGIC):
+        raise CorruptDataError("not a tally of turnout: the first bytes are not those of one")
+    _, version, length = _PREFIX.unpack_from(data)
+    if version != VERSION:
+        raise UnsupportedVersionError(
+            f"the tally has version {version}; this release of turnout reads {VERSION}"
+        )
+    body, digest = data[:-_DIGEST], data[-_DIGEST:]
+    if len(body) < _PREFIX.size + length or hashlib.sha256(body).digest() != digest:
+        raise CorruptDataError("the tally is truncated or was altered: its checksum does not fit")
+    try:
+        return _read(body[_PREFIX.size : _PREFIX.size + length], body[_PREFIX.size + length :])
+    except CorruptDataError:
+        raise
+    except (TurnoutError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise CorruptDataError(f"not a tally of turnout: {error}") from error
+
+
+def _read(text: bytes, arrays: bytes) -> Tally:
+    from turnout.frequency.tally import Tally  # noqa: PLC0415
+
+    header = json.loads(text)
+    plan = Plan.from_dict(header["plan"])
+    size = plan.oracle.domain.size
+    personal = header["design"] is not None
+    if len(arrays) != size * (40 if personal else 8):
+        raise CorruptDataError(f"the counts of the tally do not fit a domain of {size} answers")
+    support = np.frombuffer(arrays, dtype="<u8", count=size).astype(np.uint64)
+    weights = WeightedSums.from_bytes(arrays[8 * size :], size) if personal else None
+    design = DesignSums.from_dict(header["design"]) if personal else None
+    return Tally(plan, support, header["received"], header["nodes"], weights=weights, design=design)

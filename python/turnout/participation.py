@@ -1,0 +1,257 @@
+"""Who takes part.
+
+Participation is drawn by each node for itself. If the server sees who reports, it gives **no**
+privacy amplification: the likelihood ratio of a report stays ``e^eps``. Amplification needs
+participation that is hidden from the adversary.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
+
+__all__ = ["Bernoulli", "Everyone", "Participation", "Personalized", "from_dict"]
+
+
+class Participation:
+    """Base class of the ways to take part."""
+
+    __slots__ = ()
+
+    #: The word for this way in plans.
+    name: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the participation in terms of JSON."""
+        return {"kind": self.name}
+
+    @property
+    def uniform_rate(self) -> float | None:
+        """The rate that all nodes share, or None if each has its own."""
+        return None
+
+    def in_plan(self) -> Participation:
+        """Leave out what a plan does not keep: the probabilities of single nodes."""
+        return self
+
+
+class Everyone(Participation):
+    """Every node reports.
+
+    Examples
+    --------
+    >>> Everyone().rate
+    1.0
+    """
+
+    __slots__ = ()
+    name = "everyone"
+
+    @property
+    def rate(self) -> float:
+        """The probability that a node reports: one."""
+        return 1.0
+
+    @property
+    def uniform_rate(self) -> float | None:
+        """The rate that all nodes share: one."""
+        return 1.0
+
+    def __eq__(self, other: object) -> bool:
+        """All are equal."""
+        return isinstance(other, Everyone)
+
+    def __hash__(self) -> int:
+        """Hash of the class."""
+        return hash(Everyone)
+
+    def __repr__(self) -> str:
+        """Show the constructor."""
+        return "Everyone()"
+
+
+class Bernoulli(Participation):
+    """Every node reports with the same probability, independently.
+
+    Parameters
+    ----------
+    rate
+        The probability, in (0, 1]. It is realised exactly.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If ``rate`` is not a probability in (0, 1].
+
+    Examples
+    --------
+    >>> Bernoulli(0.1).rate
+    0.1
+    """
+
+    __slots__ = ("_rate",)
+    name = "bernoulli"
+
+    def __init__(self, rate: float) -> None:
+        self._rate = _arguments.probability("rate", rate)
+
+    @property
+    def rate(self) -> float:
+        """The probability that a node reports."""
+        return self._rate
+
+    @property
+    def uniform_rate(self) -> float | None:
+        """The rate that all nodes share."""
+        return self._rate
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the participation in terms of JSON."""
+        return {"kind": self.name, "rate": self._rate}
+
+    def __eq__(self, other: object) -> bool:
+        """Compare rates."""
+        return isinstance(other, Bernoulli) and other._rate == self._rate
+
+    def __hash__(self) -> int:
+        """Hash of the rate."""
+        return hash((Bernoulli, self._rate))
+
+    def __repr__(self) -> str:
+        """Show the constructor."""
+        return f"Bernoulli({self._rate!r})"
+
+
+class Personalized(Participation):
+    """Every node reports with a probability of its own, independently.
+
+    The probabilities travel with the reports and are public: they must not depend on the values
+    that the nodes hold, or who reports says what they hold. If they are correlated with the values
+    all the same, ``"T"`` is biased; ``"horvitz_thompson"`` and ``"hajek"`` stay right.
+
+    Parameters
+    ----------
+    probabilities
+        One probability in [2^-30, 1] for each node, in the order of the values. Copied.
+
+    Raises
+    ------
+    InvalidTypeError
+        If ``probabilities`` is not a one-dimensional sequence of numbers.
+    InvalidValueError
+        If one of them is out of range: a node that (almost) never reports cannot be represented.
+
+    Examples
+    --------
+    >>> Personalized([0.1, 0.5, 1.0]).probabilities
+    array([0.1, 0.5, 1. ])
+    """
+
+    __slots__ = ("_probabilities",)
+    name = "personalized"
+
+    #: The smallest probability that is accepted.
+    minimum = 2.0**-30
+
+    def __init__(self, probabilities: npt.ArrayLike) -> None:
+        try:
+            array = np.array(probabilities, dtype=np.float64, order="C")
+        except (TypeError, ValueError) as error:
+            raise InvalidTypeError(
+                f"probabilities must be a sequence of numbers: {error}"
+            ) from error
+        if array.ndim != 1:
+            raise InvalidTypeError(
+                f"probabilities must be one-dimensional, got shape {array.shape}"
+            )
+        wrong = ~((array >= self.minimum) & (array <= 1.0))
+        if wrong.any():
+            position = int(np.flatnonzero(wrong)[0])
+            raise InvalidValueError(
+                f"probabilities[{position}] must be in [2^-30, 1], got {array[position]}"
+            )
+        array.flags.writeable = False
+        self._probabilities = array
+
+    @property
+    def probabilities(self) -> npt.NDArray[np.float64]:
+        """The probability of each node; read-only."""
+        return self._probabilities
+
+    def in_plan(self) -> Participation:
+        """Leave out the probabilities: a plan keeps the kind."""
+        return _Elsewhere()
+
+    def __eq__(self, other: object) -> bool:
+        """Compare probabilities."""
+        return isinstance(other, Personalized) and np.array_equal(
+            other._probabilities, self._probabilities
+        )
+
+    def __hash__(self) -> int:
+        """Hash of the probabilities."""
+        return hash((Personalized, self._probabilities.tobytes()))
+
+    def __repr__(self) -> str:
+        """Show how many nodes there are and the range of their probabilities."""
+        if not self._probabilities.size:
+            return "Personalized(0 nodes)"
+        low, high = self._probabilities.min(), self._probabilities.max()
+        return f"Personalized({self._probabilities.size} nodes, {low:g} to {high:g})"
+
+
+class _Elsewhere(Participation):
+    """Personal probabilities as a plan knows them: they travel with the reports."""
+
+    __slots__ = ()
+    name = "personalized"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Elsewhere)
+
+    def __hash__(self) -> int:
+        return hash(_Elsewhere)
+
+    def __repr__(self) -> str:
+        return "Personalized(...)"
+
+
+def from_dict(description: Any) -> Participation:
+    """Rebuild a participation from its description in a plan.
+
+    Parameters
+    ----------
+    description
+        What ``to_dict`` gave, perhaps through JSON.
+
+    Returns
+    -------
+    Participation
+        For personal probabilities one that does not hold them: they travel with the reports.
+
+    Raises
+    ------
+    CorruptDataError
+        If the description is not one of a participation.
+
+    Examples
+    --------
+    >>> from_dict({"kind": "bernoulli", "rate": 0.25})
+    Bernoulli(0.25)
+    """
+    try:
+        match description:
+            case {"kind": "everyone", **rest} if not rest:
+                return Everyone()
+            case {"kind": "bernoulli", "rate": float(rate), **rest} if not rest:
+                return Bernoulli(rate)
+            case {"kind": "personalized", **rest} if not rest:
+                return _Elsewhere()
+    except InvalidValueError as error:
+        raise CorruptDataError(f"not the description of a participation: {error}") from error
+    raise CorruptDataError(f"not the description of a participation: {description!r:.200}")
