@@ -1,0 +1,102 @@
+# Everything that is built or installed goes into build/ and target/.
+# PYTHON chooses the interpreter: make test PYTHON=python3.13
+
+PYTHON ?= python3
+BUILD := build
+TOOLS := $(BUILD)/tools
+MATURIN := $(TOOLS)/bin/maturin
+WHEEL := $(BUILD)/wheels/.made
+SOURCES := $(shell find rust python -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name 'Cargo.toml') \
+	Cargo.toml Cargo.lock pyproject.toml README.md LICENSE
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check-rust check-python bench bench-core wheel docs clean needs
+
+help:
+	@echo 'make demo        a real survey, collected privately: numbers, intervals and a picture'
+	@echo 'make test        every check of the project'
+	@echo 'make bench       turnout beside NumPy and the published packages, in one table'
+	@echo 'make bench-core  criterion benches of the Rust core'
+	@echo 'make wheel       source distribution and wheel in build/'
+	@echo 'make docs        API pages in build/docs'
+	@echo 'make clean       remove build/ and target/'
+
+needs:
+	@command -v $(PYTHON) >/dev/null || \
+		{ echo 'Python 3.10 or later is needed ($(PYTHON) was not found): https://www.python.org'; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+		{ echo "Python 3.10 or later is needed, $(PYTHON) is $$($(PYTHON) --version)"; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || \
+		{ echo 'The venv module of Python is needed (on Debian: apt install python3-venv)'; exit 1; }
+	@command -v cargo >/dev/null || \
+		{ echo 'cargo, the Rust build tool, is needed: https://rustup.rs'; exit 1; }
+	@command -v cc >/dev/null || \
+		{ echo 'A C linker is needed (on Debian: apt install gcc)'; exit 1; }
+
+$(MATURIN): | needs
+	$(PYTHON) -m venv $(TOOLS)
+	$(TOOLS)/bin/pip install --quiet --upgrade pip 'maturin>=1.9.4,<2'
+
+# The wheel is built from the unpacked source distribution: one build shows that both work.
+$(WHEEL): $(SOURCES) | $(MATURIN)
+	rm -rf $(BUILD)/wheels $(BUILD)/sdist
+	mkdir -p $(BUILD)/wheels $(BUILD)/sdist
+	$(MATURIN) sdist --quiet --out $(BUILD)/wheels
+	tar -xzf $(BUILD)/wheels/turnout-*.tar.gz -C $(BUILD)/sdist --strip-components 1
+	cd $(BUILD)/sdist && CARGO_TARGET_DIR=$(CURDIR)/target \
+		$(CURDIR)/$(MATURIN) build --release --out $(CURDIR)/$(BUILD)/wheels
+	touch $@
+
+wheel: $(WHEEL)
+	@ls $(BUILD)/wheels
+
+# $(call install,environment,extra): a fresh environment with the wheel and an extra.
+define install
+	rm -rf $(BUILD)/$(1)
+	$(PYTHON) -m venv $(BUILD)/$(1)
+	$(BUILD)/$(1)/bin/pip install --quiet --upgrade pip
+	$(BUILD)/$(1)/bin/pip install --quiet "$$(ls $(CURDIR)/$(BUILD)/wheels/turnout-*.whl)[$(2)]"
+endef
+
+$(BUILD)/demo/.made: $(WHEEL)
+	$(call install,demo,demo)
+	touch $@
+
+demo: needs $(BUILD)/demo/.made
+	@$(BUILD)/demo/bin/turnout demo --output $(BUILD)/demo-output
+
+test: needs check-rust check-python
+
+check-rust: needs
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- --deny warnings
+	cargo test --workspace --locked
+
+check-python: needs $(WHEEL)
+	$(call install,test,test)
+	$(BUILD)/test/bin/ruff check
+	$(BUILD)/test/bin/ruff format --check
+	$(BUILD)/test/bin/mypy
+	$(BUILD)/test/bin/stubtest turnout._core
+	$(BUILD)/test/bin/python -m pytest tests README.md
+	cd $(BUILD) && test/bin/python -m pytest -c ../pyproject.toml --rootdir .. \
+		--doctest-modules --pyargs turnout
+
+$(BUILD)/bench/.made: $(WHEEL) benches/requirements.txt
+	$(call install,bench,cli)
+	$(BUILD)/bench/bin/pip install --quiet --requirement benches/requirements.txt
+	touch $@
+
+bench: needs $(BUILD)/bench/.made
+	$(BUILD)/bench/bin/python benches/compare.py --markdown $(BUILD)/bench.md --json $(BUILD)/bench.json
+
+bench-core: needs
+	cargo bench --bench direct_encoding
+
+docs: needs $(WHEEL)
+	$(call install,docs,docs)
+	$(BUILD)/docs/bin/sphinx-build -W --keep-going -b html docs $(BUILD)/docs-html
+	@echo 'open $(BUILD)/docs-html/index.html'
+
+clean:
+	rm -rf $(BUILD) target

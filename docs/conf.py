@@ -1,0 +1,20 @@
+"""Sphinx configuration of the API pages."""
+
+import turnout
+
+project = "turnout"
+copyright = "the turnout authors"  # noqa: A001
+version = release = turnout.__version__
+
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc"]
+html_theme = "furo"
+html_title = f"turnout {release}"
+exclude_patterns = ["_build"]
+templates_path = ["_templates"]
+
+autosummary_generate = True
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+numpydoc_xref_param_type = False
