@@ -37,13 +37,14 @@ $(MATURIN): | needs
 	$(PYTHON) -m venv $(TOOLS)
 	$(TOOLS)/bin/pip install --quiet --upgrade pip 'maturin>=1.9.4,<2'
 
-# The wheel is built from the unpacked source distribution: one build shows that both work.
+# The wheel is built from the unpacked source distribution: one build shows that both work. Its files
+# get the current time (tar -m), or cargo would take an older build for theirs.
 $(WHEEL): $(SOURCES) | $(MATURIN)
 	rm -rf $(BUILD)/wheels $(BUILD)/sdist
 	mkdir -p $(BUILD)/wheels $(BUILD)/sdist
-	$(MATURIN) sdist --quiet --out $(BUILD)/wheels
-	tar -xzf $(BUILD)/wheels/turnout-*.tar.gz -C $(BUILD)/sdist --strip-components 1
-	cd $(BUILD)/sdist && CARGO_TARGET_DIR=$(CURDIR)/target \
+	$(MATURIN) sdist --out $(BUILD)/wheels
+	tar -xzmf $(BUILD)/wheels/turnout-*.tar.gz -C $(BUILD)/sdist --strip-components 1
+	cd $(BUILD)/sdist && CARGO_TARGET_DIR=$(CURDIR)/$(BUILD)/cargo \
 		$(CURDIR)/$(MATURIN) build --release --out $(CURDIR)/$(BUILD)/wheels
 	touch $@
 

@@ -112,7 +112,10 @@ def file_format(path: str | os.PathLike[str]) -> FileFormat:
 
 
 def write_reports(
-    reports: Reports, path: str | os.PathLike[str], *, format: FileFormat | None = None
+    reports: Reports,
+    path: str | os.PathLike[str],
+    *,
+    format: FileFormat | None = None,  # noqa: A002
 ) -> None:
     """Write reports and their plan to a Parquet or Arrow IPC file.
 

@@ -9,9 +9,9 @@ use crate::{Error, Result};
 pub struct Epsilon(f64);
 
 impl Epsilon {
-    /// The largest epsilon: a 64-bit word cannot realise a likelihood ratio above 2^64, and
-    /// `ln(2^64)` is 44.36.
-    pub const MAXIMUM: f64 = 44.0;
+    /// The largest epsilon: a 64-bit word cannot realise a likelihood ratio above 2^64 = `e^44.36`,
+    /// and below 42 one is realised to eleven digits.
+    pub const MAXIMUM: f64 = 42.0;
 
     /// Checks a value.
     ///

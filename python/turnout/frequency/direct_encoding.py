@@ -26,7 +26,7 @@ class DirectEncoding(FrequencyOracle):
     Parameters
     ----------
     epsilon
-        The privacy parameter of a report, in nats: finite, above 0, at most 44.
+        The privacy parameter of a report, in nats: finite, above 0, at most 42.
     domain
         The answers, or their number ``k``: then the codes ``0 .. k - 1`` are the answers.
 

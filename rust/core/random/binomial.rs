@@ -111,7 +111,7 @@ impl Mass {
     fn new(trials: u64, probability: f64) -> Self {
         let n = trials as f64;
         let mean = n * probability;
-        let correction = libm::fma(n, probability, -mean);
+        let correction = n.mul_add(probability, -mean);
         let rest = n - mean;
         let lost = if mean <= rest { (n - rest) - mean } else { n - (rest + mean) };
         Self {

@@ -2,8 +2,8 @@
 
 use rayon::prelude::*;
 
-use super::DirectEncoding;
 use super::tally::{Counter, position, stretch};
+use super::{BLOCK, DirectEncoding};
 use crate::Result;
 use crate::frequency::codes::{all_inside, outside};
 use crate::frequency::{CHUNK, Code, Selection, Tally, WeightedSums};
@@ -80,29 +80,36 @@ impl Part {
         streams: &S,
         chunk: usize,
     ) -> bool {
+        let mut stream = streams.stream(Purpose::Report, chunk as u64);
+        let mut buffer = [0; BLOCK];
+        if selection.is_everyone() {
+            // Block by block, so that every code is fetched from memory once.
+            for nodes in nodes.chunks(BLOCK) {
+                if !all_inside(nodes, oracle.domain) {
+                    return false;
+                }
+                let reports = &mut buffer[..nodes.len()];
+                let codes = nodes.iter().map(|node| node.index());
+                oracle.report(codes, reports, &mut stream, |index| index);
+                self.counter.add(reports);
+            }
+            return true;
+        }
         if !all_inside(nodes, oracle.domain) {
             return false;
         }
-        let mut stream = streams.stream(Purpose::Report, chunk as u64);
-        if selection.is_everyone() {
-            let codes = nodes.iter().map(|node| node.index());
-            oracle.reports(codes, &mut stream, |block| self.counter.add(block));
-            return true;
-        }
         selection.select(streams, chunk, nodes.len(), &mut self.selected);
-        let codes = self.selected.iter().map(|&node| nodes[usize::from(node)].index());
-        match (&mut self.weighted, selection.probabilities()) {
-            (Some(sums), Some(probabilities)) => {
-                let probabilities = &probabilities.get()[chunk * CHUNK..];
-                let mut reporting = self.selected.iter();
-                oracle.reports(codes, &mut stream, |block| {
-                    self.counter.add(block);
-                    for (&report, &node) in block.iter().zip(reporting.by_ref()) {
-                        sums.add(position(report), probabilities[usize::from(node)]);
-                    }
-                });
+        for selected in self.selected.chunks(BLOCK) {
+            let reports = &mut buffer[..selected.len()];
+            let codes = selected.iter().map(|&node| nodes[usize::from(node)].index());
+            oracle.report(codes, reports, &mut stream, |index| index);
+            self.counter.add(reports);
+            if let (Some(sums), Some(rates)) = (&mut self.weighted, selection.probabilities()) {
+                let rates = &rates.get()[chunk * CHUNK..];
+                for (&report, &node) in reports.iter().zip(selected) {
+                    sums.add(position(report), rates[usize::from(node)]);
+                }
             }
-            _ => oracle.reports(codes, &mut stream, |block| self.counter.add(block)),
         }
         true
     }

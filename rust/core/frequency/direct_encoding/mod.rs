@@ -20,7 +20,7 @@ use crate::parameters::{DomainSize, Epsilon};
 use crate::random::{ExponentialBounds, Words};
 use crate::{Error, Result};
 
-/// Reports made at once.
+/// How many reports are made at once.
 const BLOCK: usize = 256;
 
 /// The direct-encoding randomizer.
@@ -44,8 +44,9 @@ pub struct DirectEncoding {
     keep: u64,
     /// Words for each replacement: `W`.
     cell: u64,
-    /// `floor((2^64 - 1) / W)`, to divide by `W` with a multiplication.
-    reciprocal: u64,
+    divisor: Divisor,
+    /// The last word that is accepted: those above are drawn again.
+    last: u64,
 }
 
 impl DirectEncoding {
@@ -57,18 +58,24 @@ impl DirectEncoding {
     /// code from another.
     pub fn new(epsilon: Epsilon, domain: DomainSize) -> Result<Self> {
         let bounds = ExponentialBounds::new(epsilon.get());
-        // e^44 + 2^32 < 2^64, so a cell has at least one word; and below 2^63, as k >= 2.
+        // At least 10 words, since e^42 + 2^32 < 2^64 / 10; and below 2^63, since k >= 2.
         let cell = bounds.floor_quotient(1 << 64, domain.get() - 1);
         let cell = u64::try_from(cell).unwrap_or(u64::MAX);
+        let unrealizable =
+            Error::EpsilonUnrealizable { epsilon: epsilon.get(), domain_size: domain.get() };
+        // A cell a few words smaller costs nothing and divides by one multiplication.
+        let Some(divisor) = (1..=cell).rev().find_map(Divisor::new) else {
+            return Err(unrealizable);
+        };
+        let cell = divisor.value;
         let keep = bounds.floor_times(cell).saturating_sub(u128::from(cell));
         match u64::try_from(keep) {
-            Ok(keep) if keep > 0 && cell > 0 => {
-                Ok(Self { epsilon, domain, keep, cell, reciprocal: u64::MAX / cell })
+            // keep + k cell <= 2^64
+            Ok(keep) if keep > 0 => {
+                let last = (keep - 1).wrapping_add(domain.get().wrapping_mul(cell));
+                Ok(Self { epsilon, domain, keep, cell, divisor, last })
             }
-            _ => Err(Error::EpsilonUnrealizable {
-                epsilon: epsilon.get(),
-                domain_size: domain.get(),
-            }),
+            _ => Err(unrealizable),
         }
     }
 
@@ -126,58 +133,82 @@ impl DirectEncoding {
         u128::from(self.keep) + u128::from(self.domain.get()) * u128::from(self.cell)
     }
 
-    /// The reports of nodes that hold the given codes, in order, a block at a time.
+    /// The reports of at most [`BLOCK`] nodes that hold `codes`, one for each slot of `reports`.
     ///
-    /// One word each; the nodes of a block whose word must be drawn again take theirs after the
-    /// block. No branch depends on a code.
+    /// One word for each node; those that must be drawn again are, after all have theirs. No branch
+    /// depends on a code.
     #[inline(always)]
-    fn reports<R: Words>(
+    fn report<T, R: Words>(
         &self,
-        mut codes: impl ExactSizeIterator<Item = u64> + Clone,
+        codes: impl Iterator<Item = u64> + Clone,
+        reports: &mut [T],
         rng: &mut R,
-        mut emit: impl FnMut(&[u64]),
+        from_index: impl Fn(u64) -> T,
     ) {
-        let mut buffer = [0_u64; BLOCK];
-        while codes.len() > 0 {
-            let block = &mut buffer[..codes.len().min(BLOCK)];
-            let held = codes.clone();
-            rng.fill_words(block);
-            let mut most = 0;
-            for (word, code) in block.iter_mut().zip(codes.by_ref()) {
-                *word = self.decide(code, *word);
-                most = most.max(*word);
+        let mut buffer = [0; BLOCK];
+        let words = &mut buffer[..reports.len()];
+        rng.fill_words(words);
+        let mut most = 0;
+        for ((slot, &word), code) in reports.iter_mut().zip(&*words).zip(codes.clone()) {
+            most = most.max(word);
+            *slot = from_index(self.decide(code, word));
+        }
+        if most > self.last {
+            self.draw_again(words, rng);
+            for ((slot, &word), code) in reports.iter_mut().zip(&*words).zip(codes) {
+                *slot = from_index(self.decide(code, word));
             }
-            if most >= self.domain.get() {
-                self.draw_again(held, block, rng);
-            }
-            emit(block);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn draw_again<R: Words>(
-        &self,
-        codes: impl Iterator<Item = u64>,
-        reports: &mut [u64],
-        rng: &mut R,
-    ) {
-        for (report, code) in reports.iter_mut().zip(codes) {
-            while *report >= self.domain.get() {
-                *report = self.decide(code, rng.next_u64());
+    fn draw_again<R: Words>(&self, words: &mut [u64], rng: &mut R) {
+        for word in words {
+            while *word > self.last {
+                *word = rng.next_u64();
             }
         }
     }
 
-    /// The report that `word` makes of `code`; an index outside the domain means: draw again.
+    /// The report that `word`, which is not above the last one accepted, makes of `code`.
     #[inline(always)]
     fn decide(&self, code: u64, word: u64) -> u64 {
-        let rest = word.wrapping_sub(self.keep);
-        // At most one below the quotient: rest / W - rest * reciprocal / 2^64 <= rest / 2^64 < 1.
-        let low = ((u128::from(rest) * u128::from(self.reciprocal)) >> 64) as u64;
-        let over = u64::from(rest.wrapping_sub(low.wrapping_mul(self.cell)) >= self.cell);
+        let replacement = self.divisor.quotient(word.wrapping_sub(self.keep));
         let replace = u64::from(word >= self.keep).wrapping_neg();
-        ((low + over) & replace) | (code & !replace)
+        (replacement & replace) | (code & !replace)
+    }
+}
+
+/// A divisor of 64-bit numbers whose quotients are one multiplication and one shift.
+///
+/// Granlund, Montgomery, "Division by invariant integers using multiplication" (1994), theorem 4.2:
+/// with `d` between `2^s` and `2^(s+1)` and `m = floor(2^(64+s) / d) + 1`, the quotient of every
+/// 64-bit number is `floor(m n / 2^(64+s))` if `m d - 2^(64+s) <= 2^s`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Divisor {
+    value: u64,
+    multiplier: u64,
+    shift: u32,
+}
+
+impl Divisor {
+    /// The divisor, if it is one for which this works: about half of all numbers.
+    fn new(value: u64) -> Option<Self> {
+        let shift = value.checked_ilog2()?;
+        let power = 1_u128 << (64 + shift);
+        let multiplier = power / u128::from(value) + 1;
+        let excess = multiplier * u128::from(value) - power;
+        let multiplier = u64::try_from(multiplier).ok()?;
+        (excess <= 1 << shift).then_some(Self { value, multiplier, shift })
+    }
+
+    #[inline(always)]
+    fn quotient(self, number: u64) -> u64 {
+        let product = u128::from(number) * u128::from(self.multiplier);
+        #[allow(clippy::cast_possible_truncation, reason = "the high half of a product")]
+        let high = (product >> 64) as u64;
+        high >> self.shift
     }
 }
 
@@ -189,7 +220,7 @@ mod tests {
     fn each_word_makes_the_report_of_its_cell() -> Result<()> {
         // Against plain division, at and around every kind of boundary.
         for (epsilon, size) in
-            [(0.1, 2), (1.0, 3), (1.0, 100), (5.0, 1 << 20), (40.0, 7), (44.0, 2)]
+            [(0.1, 2), (1.0, 3), (1.0, 100), (5.0, 1 << 20), (40.0, 7), (42.0, 2)]
         {
             let oracle = DirectEncoding::new(Epsilon::new(epsilon)?, DomainSize::new(size)?)?;
             let (keep, cell) = (u128::from(oracle.keep), u128::from(oracle.cell));
@@ -203,9 +234,29 @@ mod tests {
                     assert_eq!(u128::from(oracle.decide(1, word64)), expected);
                 }
             }
-            assert!(keep + u128::from(size) * cell <= 1 << 64);
+            assert_eq!(u128::from(oracle.last) + 1, keep + u128::from(size) * cell);
         }
         Ok(())
+    }
+
+    #[test]
+    fn quotients_agree_with_division() {
+        let mut tried = 0;
+        let small = 1..5_000_u64;
+        let large = (0..500).map(|step| (1_u64 << 44) + 7_919 * step);
+        let huge = (0..500).map(|step| (1_u64 << 63) - 1 - 104_729 * step);
+        for divisor in small.chain(large).chain(huge).filter_map(Divisor::new) {
+            tried += 1;
+            let last = u64::MAX / divisor.value;
+            for quotient in [0, 1, last / 3, last / 2, last - 1, last] {
+                let start = quotient * divisor.value;
+                for number in [start.saturating_sub(1), start, start.saturating_add(1)] {
+                    assert_eq!(divisor.quotient(number), number / divisor.value);
+                }
+            }
+            assert_eq!(divisor.quotient(u64::MAX), last);
+        }
+        assert!(tried > 2_000);
     }
 
     #[test]

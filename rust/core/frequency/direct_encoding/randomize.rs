@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::DirectEncoding;
+use super::{BLOCK, DirectEncoding};
 use crate::frequency::codes::{all_inside, outside};
 use crate::frequency::{CHUNK, Code, ReportCode, Reports, Selection};
 use crate::random::{Purpose, Streams};
@@ -51,11 +51,12 @@ impl DirectEncoding {
                 all_inside(nodes, self.domain).then(|| {
                     selection.select(streams, chunk, nodes.len(), selected);
                     let mut stream = streams.stream(Purpose::Report, chunk as u64);
-                    let mut reports = Vec::with_capacity(selected.len());
-                    let codes = selected.iter().map(|&node| nodes[usize::from(node)].index());
-                    self.reports(codes, &mut stream, |block| {
-                        reports.extend(block.iter().map(|&report| O::from_index(report)));
-                    });
+                    let mut reports = vec![O::default(); selected.len()];
+                    for (selected, reports) in selected.chunks(BLOCK).zip(reports.chunks_mut(BLOCK))
+                    {
+                        let codes = selected.iter().map(|&node| nodes[usize::from(node)].index());
+                        self.report(codes, reports, &mut stream, O::from_index);
+                    }
                     reports
                 })
             })
@@ -89,16 +90,12 @@ impl DirectEncoding {
             .enumerate()
             .map(|(chunk, (reports, nodes))| {
                 let mut stream = streams.stream(Purpose::Report, chunk as u64);
-                if !all_inside(nodes, self.domain) {
-                    return false;
-                }
-                let mut slots = reports.iter_mut();
-                self.reports(nodes.iter().map(|node| node.index()), &mut stream, |block| {
-                    for (slot, &report) in slots.by_ref().take(block.len()).zip(block) {
-                        *slot = O::from_index(report);
-                    }
-                });
-                true
+                let blocks = nodes.chunks(BLOCK).zip(reports.chunks_mut(BLOCK));
+                blocks.fold(true, |inside, (nodes, reports)| {
+                    let codes = nodes.iter().map(|node| node.index());
+                    self.report(codes, reports, &mut stream, O::from_index);
+                    inside & all_inside(nodes, self.domain)
+                })
             })
             .reduce(|| true, |one, other| one & other);
         if inside {

@@ -1,0 +1,211 @@
+"""Compare turnout's throughput and memory with NumPy and the published packages.
+
+One run measures everything and prints one table::
+
+    pip install -r benches/requirements.txt
+    python benches/compare.py --markdown comparison.md --json comparison.json
+
+Every figure is the best of several calls after a warm-up. The peers are so much slower that they
+work on fewer nodes; rates are per second, so the figures compare. NumPy runs on one thread, by a
+plain program and by a tuned one (see ``reference.py``); the ratios that have a target are to the
+faster plain one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.metadata
+import json
+import os
+import platform
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+
+import jobs
+import memory
+import report
+from jobs import Job
+from measurement import measure
+from peers import PEERS, Peer
+from report import Row
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+DISTRIBUTIONS = ("turnout", "numpy", *PEERS, "numba")
+MEMORY_NODES = (10**6, 10**7, 10**8)
+#: The width of the table where there is no terminal to fit.
+WIDTH = 170
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the comparison; return 0, or 1 if turnout cannot be imported."""
+    options = _options(arguments)
+    out, err = Console(), Console(stderr=True)
+    if not out.is_terminal:
+        out = Console(width=WIDTH)
+    turnout = None
+    if not options.without_turnout:
+        try:
+            turnout = load_turnout()
+        except ImportError as error:
+            err.print(f"turnout cannot be imported: {error}", style="red", markup=False)
+            err.print("Install a release build of it, or leave it out with --without-turnout.")
+            return 1
+    peers, missing = load_peers()
+    work = jobs.build(turnout, peers, jobs.Inputs(options.nodes, options.peer_nodes))
+    columns = [name for name in memory.CONTENDERS if name != "turnout" or turnout is not None]
+    sizes = () if options.no_memory else MEMORY_NODES
+
+    with _progress(err, len(work) + len(sizes) * len(columns)) as progress:
+        rows = measure_jobs(work, missing, options.seconds, progress)
+        rows += measure_memory(columns, sizes, progress)
+
+    found = environment(turnout)
+    title = f"Direct encoding, epsilon {jobs.EPSILON:g}, k={jobs.DOMAIN_SIZE}: " + ", ".join(
+        f"{name} {version}" for name, version in found.items()
+    )
+    notes = [
+        f"n={report.magnitude(options.nodes)}; pure-ldp and multi-freq-ldpy "
+        f"n={report.magnitude(options.peer_nodes)}; rates are nodes per second, best call.",
+        "NumPy: the fastest plain program, one thread; NumPy, tuned: one draw a node, random gaps, blocks.",
+        "collect at less than 1: the peers have no participation, it is done around them.",
+        "peak memory: growth beyond the input in a fresh process, over collects at "
+        + " and ".join(f"{participation:g}" for participation in memory.RATES)
+        + ".",
+        *(f"{name}: {problem}" for name, problem in missing.items()),
+        *(row.note for row in rows if row.note),
+    ]
+    out.print(report.table(title, rows))
+    for note in notes:
+        out.print(note, style="dim", markup=False, highlight=False, soft_wrap=True)
+    if options.markdown is not None:
+        options.markdown.write_text(report.markdown(title, rows, notes), encoding="utf-8")
+    if options.json is not None:
+        raw = {"environment": found, "notes": notes, "rows": [row.raw for row in rows]}
+        options.json.write_text(json.dumps(raw, indent=2) + "\n", encoding="utf-8")
+    return 0
+
+
+def measure_jobs(
+    work: Sequence[Job], missing: Mapping[str, str], seconds: float, progress: Progress
+) -> list[Row]:
+    """Time the contenders of every job; return a row for each job."""
+    task, rows = progress.task_ids[0], []
+    for done, job in enumerate(work):
+
+        def show(share: float, done: int = done) -> None:
+            progress.update(task, completed=done + share, refresh=True)
+
+        progress.update(task, description=job.name, refresh=True)
+        rows.append(report.throughput_row(job, measure(job.contenders, seconds, show), missing))
+    return rows
+
+
+def measure_memory(columns: Sequence[str], sizes: Sequence[int], progress: Progress) -> list[Row]:
+    """Measure peak memory for every column and size; return a row for each size."""
+    task = progress.task_ids[0]
+    growths: dict[int, dict[str, int]] = {size: {} for size in sizes}
+    problems: dict[int, dict[str, str]] = {size: {} for size in sizes}
+    for size in sizes:
+        for column in columns:
+            description = f"peak memory, n={report.magnitude(size)}, {column}"
+            progress.update(task, description=description, refresh=True)
+            try:
+                growths[size][column] = memory.peak_growth(column, size)
+            except RuntimeError as error:
+                problems[size][column] = str(error)
+            progress.advance(task)
+    verdict = report.memory_verdict([growths[size].get("turnout") for size in sizes])
+    return [report.memory_row(size, growths[size], verdict, problems[size]) for size in sizes]
+
+
+def load_turnout() -> ModuleType:
+    """Import turnout.
+
+    Raises
+    ------
+    ImportError
+        If it is not installed, or was not built.
+    """
+    turnout = importlib.import_module("turnout")
+    if not hasattr(turnout, "DirectEncoding"):
+        message = f"{turnout.__name__} has no DirectEncoding"
+        raise ImportError(message)
+    return turnout
+
+
+def load_peers() -> tuple[list[Peer], dict[str, str]]:
+    """Return the peers that are installed, and why the others are not to be had."""
+    peers, problems = [], {}
+    for name, load in PEERS.items():
+        try:
+            peers.append(load(jobs.EPSILON, jobs.DOMAIN_SIZE))
+        except ImportError as error:
+            problems[name] = f"not installed: {error}"
+        except Exception as error:  # a broken peer must not end the comparison
+            problems[name] = f"failed: {type(error).__name__}: {error}"
+    return peers, problems
+
+
+def environment(turnout: ModuleType | None) -> dict[str, str]:
+    """Return the versions of everything that is compared, and the size of the machine."""
+    found = {"Python": platform.python_version()}
+    for name in DISTRIBUTIONS:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            found[name] = "not installed"
+    if turnout is not None and found["turnout"] == "not installed":
+        found["turnout"] = str(getattr(turnout, "__version__", "of unknown version"))
+    found["system"] = f"{platform.system()} {platform.machine()}"
+    found["CPUs"] = str(os.cpu_count())
+    return found
+
+
+def _progress(console: Console, total: int) -> Progress:
+    """Return a progress bar that is redrawn between calls only.
+
+    A thread that redraws it would disturb the figures.
+    """
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    progress = Progress(
+        *columns, TimeElapsedColumn(), console=console, auto_refresh=False, transient=True
+    )
+    progress.add_task("", total=total)
+    return progress
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="compare.py", description="Compare turnout with NumPy and the published packages."
+    )
+    parser.add_argument("--nodes", type=_count, default=10**7, metavar="N", help="default 1e7")
+    parser.add_argument(
+        "--peer-nodes", type=_count, default=10**5, metavar="N", help="nodes for peers; default 1e5"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=1.5, help="seconds for each contender; default 1.5"
+    )
+    parser.add_argument("--no-memory", action="store_true", help="leave out peak memory")
+    parser.add_argument(
+        "--without-turnout", action="store_true", help="measure NumPy and the peers alone"
+    )
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table as Markdown")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the raw numbers as JSON")
+    return parser.parse_args(arguments)
+
+
+def _count(text: str) -> int:
+    """Read a positive count, which may be written as 1e7."""
+    count = int(float(text))
+    if count < 1:
+        message = f"{text!r} is not a positive count"
+        raise argparse.ArgumentTypeError(message)
+    return count
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,189 @@
+"""Turn measurements into the rows of one table: for a terminal, as Markdown, as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import memory
+from jobs import COLUMNS, Job
+from measurement import Timing
+from rich.table import Table
+
+HEADINGS = ("job", *COLUMNS, "ratio to NumPy", "to tuned", "target", "met?")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of the table, as text, and what it was made from."""
+
+    cells: tuple[str, ...]
+    note: str
+    raw: dict[str, Any]
+
+
+def throughput_row(job: Job, timings: list[Timing], missing: Mapping[str, str]) -> Row:
+    """Return the row of a job: in every column the best contender, then ratios and target.
+
+    Parameters
+    ----------
+    job
+        The job that was measured.
+    timings
+        What was measured, one entry for each contender of the job.
+    missing
+        Columns whose package could not be loaded, with the reason: its first words, up to a
+        colon, are shown.
+    """
+    best: dict[str, Timing] = {}
+    for timing in timings:
+        if timing.problem is None:
+            known = best.get(timing.column)
+            best[timing.column] = timing if known is None or timing.rate > known.rate else known
+    problems = {timing.column: timing.problem for timing in timings if timing.problem}
+
+    def cell(column: str) -> str:
+        if column in best:
+            timing = best[column]
+            return duration(timing.best) if job.timed else rate(timing.rate)
+        if column in job.nobody:
+            return "none"
+        if column in missing:
+            return missing[column].split(":")[0]
+        return problems[column].split(":")[0] if column in problems else "-"
+
+    ratios = [_ratio(best.get("turnout"), best.get(column)) for column in ("NumPy", "NumPy, tuned")]
+    cells = (
+        job.name,
+        *(cell(column) for column in COLUMNS),
+        *("-" if ratio is None else f"{ratio:.2f}x" for ratio in ratios),
+        str(job.target),
+        _verdict(job, best.get("turnout"), ratios[0]),
+    )
+    return Row(cells, _note(job, timings), _raw(job, timings, ratios))
+
+
+def memory_row(nodes: int, growths: dict[str, int], verdict: str, problems: dict[str, str]) -> Row:
+    """Return the row of a peak-memory measurement: growth beyond the input by column."""
+    name = f"collect, peak memory, n={magnitude(nodes)}, uint8"
+    cells = (
+        name,
+        *(size(growths[column]) if column in growths else "-" for column in COLUMNS),
+        "-",
+        "-",
+        "flat in n",
+        verdict,
+    )
+    note = "; ".join(f"{column}: failed: {problem}" for column, problem in problems.items())
+    raw = {"job": name, "nodes": nodes, "growth_bytes": growths, "problems": problems}
+    return Row(cells, note and f"{name}: {note}", raw)
+
+
+def memory_verdict(growths: list[int | None]) -> str:
+    """Return whether turnout's growths are flat, or a dash if one was not measured."""
+    measured = [growth for growth in growths if growth is not None]
+    if not measured or len(measured) < len(growths):
+        return "-"
+    return "yes" if memory.is_flat(measured) else "no"
+
+
+def table(title: str, rows: Iterable[Row]) -> Table:
+    """Return the rows as a rich table."""
+    result = Table(title=title, title_justify="left")
+    for index, heading in enumerate(HEADINGS):
+        is_text = index == 0 or heading in {"target", "met?"}
+        result.add_column(heading, justify="left" if is_text else "right", no_wrap=index == 0)
+    colours = {"yes": "[green]yes[/]", "no": "[red]no[/]"}
+    for row in rows:
+        result.add_row(*row.cells[:-1], colours.get(row.cells[-1], row.cells[-1]))
+    return result
+
+
+def markdown(title: str, rows: Iterable[Row], notes: Iterable[str]) -> str:
+    """Return the rows as a Markdown table, the title above it and the notes below."""
+
+    def line(cells: Iterable[str]) -> str:
+        return "| " + " | ".join(cells) + " |"
+
+    rule = line("---" if heading in {"job", "target", "met?"} else "---:" for heading in HEADINGS)
+    lines = [title, "", line(HEADINGS), rule, *(line(row.cells) for row in rows), ""]
+    lines.extend(f"- {note}" for note in notes)
+    return "\n".join(lines) + "\n"
+
+
+def rate(per_second: float) -> str:
+    """Return a rate with three significant digits, such as ``"412 M/s"``."""
+    for unit, value in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if per_second >= value:
+            return f"{_digits(per_second / value)} {unit}/s"
+    return f"{_digits(per_second)} /s"
+
+
+def duration(seconds: float) -> str:
+    """Return a duration with three significant digits, such as ``"0.312 ms"``."""
+    return f"{_digits(seconds)} s" if seconds >= 1.0 else f"{_digits(seconds * 1e3)} ms"
+
+
+def size(count: int) -> str:
+    """Return a number of bytes in mebibytes, such as ``"0.4 MiB"``."""
+    return f"{count / (1 << 20):.1f} MiB"
+
+
+def magnitude(count: int) -> str:
+    """Return a power of ten as ``"1e7"`` and any other count with thousands separators."""
+    text = f"{count:.0e}".replace("e+0", "e").replace("e+", "e")
+    return text if float(text) == count else f"{count:,}"
+
+
+def _digits(value: float) -> str:
+    if value >= 100.0:
+        return f"{value:.0f}"
+    if value >= 10.0:
+        return f"{value:.1f}"
+    return f"{value:.2f}" if value >= 1.0 else f"{value:.3f}"
+
+
+def _ratio(own: Timing | None, other: Timing | None) -> float | None:
+    return None if own is None or other is None else own.rate / other.rate
+
+
+def _verdict(job: Job, own: Timing | None, ratio: float | None) -> str:
+    if job.target.ratio is not None and ratio is not None:
+        return "yes" if ratio >= job.target.ratio else "no"
+    if job.target.seconds is not None and own is not None:
+        return "yes" if own.best < job.target.seconds else "no"
+    return "-"
+
+
+def _note(job: Job, timings: list[Timing]) -> str:
+    """Return every NumPy program's figure, and every problem in full."""
+    parts = []
+    for timing in timings:
+        if timing.problem is not None:
+            parts.append(f"{timing.column} ({timing.variant}): {timing.problem}")
+        elif timing.column.startswith("NumPy"):
+            figure = duration(timing.best) if job.timed else rate(timing.rate)
+            parts.append(f"{timing.column} ({timing.variant}) {figure}")
+    return f"{job.name}: " + "; ".join(parts)
+
+
+def _raw(job: Job, timings: list[Timing], ratios: list[float | None]) -> dict[str, Any]:
+    return {
+        "job": job.name,
+        "target": {"ratio_to_numpy": job.target.ratio, "seconds": job.target.seconds},
+        "ratio_to_numpy": ratios[0],
+        "ratio_to_tuned_numpy": ratios[1],
+        "timings": [
+            {
+                "column": timing.column,
+                "variant": timing.variant,
+                "nodes": timing.nodes,
+                "problem": timing.problem,
+                "best_seconds": timing.best if timing.seconds else None,
+                "nodes_per_second": timing.rate if timing.seconds else None,
+                "seconds": list(timing.seconds),
+            }
+            for timing in timings
+        ],
+    }

@@ -1,0 +1,180 @@
+"""``turnout estimate``: tables, JSON, pictures, options."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import turnout as tn
+
+Run = Callable[..., Any]
+FIELDS = ["label", "count", "frequency", "standard_error", "low", "high"]
+
+
+def as_json(turnout: Run, tally: Path, *options: object) -> dict[str, Any]:
+    result = turnout("estimate", tally, "--json", *options)
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr == ""
+    answer: dict[str, Any] = json.loads(result.stdout)
+    return answer
+
+
+def test_json_is_one_object_with_plan_totals_and_estimates(tally_file: Path, turnout: Run) -> None:
+    answer = as_json(turnout, tally_file)
+    assert set(answer) == {
+        "estimates", "interval", "method", "nodes", "plan", "postprocessing", "received",
+    }  # fmt: skip
+    assert (answer["nodes"], answer["received"]) == (600, 600)
+    assert (answer["method"], answer["postprocessing"]) == ("hajek", "none")
+    assert answer["interval"]["level"] == 0.95
+    assert answer["interval"]["simultaneous"] is None
+    assert tn.Plan.from_json(json.dumps(answer["plan"])).oracle.epsilon == 2
+    for record in answer["estimates"]:
+        assert list(record) == FIELDS
+        assert all(isinstance(record[field], float) for field in FIELDS[1:])
+    tally = tn.Tally.from_bytes(tally_file.read_bytes())
+    estimate = tally.estimate()
+    by_label = {record["label"]: record for record in answer["estimates"]}
+    for code, label in enumerate(("never", "once", "often")):
+        assert by_label[label]["frequency"] == estimate.frequencies[code]
+        assert by_label[label]["count"] == estimate.counts[code]
+        assert by_label[label]["low"] == estimate.interval(0.95).low[code]
+
+
+def test_labels_can_be_sorted(tally_file: Path, turnout: Run) -> None:
+    def order(*options: str) -> list[str]:
+        return [record["label"] for record in as_json(turnout, tally_file, *options)["estimates"]]
+
+    assert order("--sort", "domain") == ["never", "once", "often"]
+    assert order("--sort", "label") == sorted(order())
+    records = as_json(turnout, tally_file)["estimates"]
+    assert records == sorted(records, key=lambda record: -record["frequency"])
+
+
+def test_levels_and_simultaneous_intervals_widen(tally_file: Path, turnout: Run) -> None:
+    def width(*options: object) -> float:
+        records = as_json(turnout, tally_file, *options)["estimates"]
+        return float(sum(record["high"] - record["low"] for record in records))
+
+    assert width("--interval", 0.5) < width() < width("--interval", 0.999)
+    assert width() < width("--simultaneous", "sidak") < width("--simultaneous", "bonferroni")
+
+
+@pytest.mark.parametrize("projection", ["simplex", "norm_sub", "clip_normalize"])
+def test_projections_give_a_distribution_and_name_themselves(
+    tally_file: Path, turnout: Run, projection: str
+) -> None:
+    answer = as_json(turnout, tally_file, "--project", projection)
+    assert answer["postprocessing"] == projection
+    frequencies = [record["frequency"] for record in answer["estimates"]]
+    assert min(frequencies) >= 0
+    assert sum(frequencies) == pytest.approx(1)
+    text = turnout("estimate", tally_file, "--project", projection).stdout
+    assert f"{projection} (intervals are from before it)" in text
+
+
+@pytest.mark.parametrize("method", ["hajek", "horvitz_thompson", "c_hat", "g", "T", "c"])
+def test_every_method_names_itself(tally_file: Path, turnout: Run, method: str) -> None:
+    assert as_json(turnout, tally_file, "--method", method)["method"] == method
+
+
+def test_a_biased_method_has_no_intervals_and_says_why(tmp_path: Path, turnout: Run) -> None:
+    oracle = tn.DirectEncoding(epsilon=2.0, domain=tn.Domain(["a", "b"]))
+    tally = oracle.collect(["a"] * 500 + ["b"] * 500, participation=tn.Bernoulli(0.5))
+    path, picture = tmp_path / "half.tally", tmp_path / "half.png"
+    path.write_bytes(tally.to_bytes())
+    result = turnout("estimate", path, "--method", "c", "--json", "--plot", picture)
+    assert result.exit_code == 0
+    assert result.stderr.startswith("note: no interval around 'c' covers")
+    answer = json.loads(result.stdout)
+    assert answer["interval"]["method"] is None
+    assert [record["low"] for record in answer["estimates"]] == [None, None]
+    assert picture.exists()
+    assert "none" in turnout("estimate", path, "--method", "c").stdout
+
+
+def test_the_table_fits_80_columns_without_colour(tally_file: Path, turnout: Run) -> None:
+    result = turnout("estimate", tally_file)
+    assert result.exit_code == 0
+    assert "\x1b" not in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    for text in ("never", "once", "often", "95 % interval", "std. error", "600"):
+        assert text in result.stdout
+
+
+def test_labels_cannot_steer_the_terminal(tmp_path: Path, turnout: Run) -> None:
+    oracle = tn.DirectEncoding(epsilon=2.0, domain=tn.Domain(["\x1b[2J", "two\nlines"]))
+    path = tmp_path / "odd.tally"
+    path.write_bytes(oracle.collect(["two\nlines"] * 9).to_bytes())
+    text = turnout("estimate", path).stdout
+    assert "\x1b" not in text
+    assert "'two\\nlines'" in text
+
+
+@pytest.mark.parametrize(
+    ("suffix", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")]
+)
+def test_pictures_are_saved(
+    tally_file: Path, tmp_path: Path, turnout: Run, suffix: str, start: bytes
+) -> None:
+    picture = tmp_path / f"answers.{suffix}"
+    result = turnout("estimate", tally_file, "--plot", picture)
+    assert result.exit_code == 0, result.stderr
+    assert picture.read_bytes().startswith(start)
+    assert f"The picture: {picture}" in result.stdout
+
+
+def test_json_stays_alone_on_standard_output_beside_a_picture(
+    tally_file: Path, tmp_path: Path, turnout: Run
+) -> None:
+    assert as_json(turnout, tally_file, "--plot", tmp_path / "answers.png")["nodes"] == 600
+
+
+def test_a_picture_that_cannot_be_written_leaves_nothing(
+    tally_file: Path, tmp_path: Path, turnout: Run
+) -> None:
+    before = sorted(tmp_path.iterdir())
+    picture = tmp_path / "no" / "answers.png"
+    result = turnout("estimate", tally_file, "--plot", picture)
+    assert result.exit_code == 1
+    assert result.stderr == f"error: {picture}: No such file or directory\n"
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--interval", "1"),
+        ("--interval", "95"),
+        ("--interval", "nan"),
+        ("--method", "median"),
+        ("--project", "unit"),
+        ("--simultaneous", "scheffe"),
+        ("--sort", "size"),
+        ("--plot", "answers.gif"),
+    ],
+)
+def test_wrong_usage_exits_with_2(tally_file: Path, turnout: Run, options: tuple[str, ...]) -> None:
+    result = turnout("estimate", tally_file, *options)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+
+
+def test_a_report_file_is_no_tally(tally_file: Path, turnout: Run) -> None:
+    result = turnout("estimate", tally_file.with_name("reports.parquet"))
+    assert result.exit_code == 1
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_no_reports_at_all_is_refused_in_one_line(tmp_path: Path, turnout: Run) -> None:
+    oracle = tn.DirectEncoding(epsilon=1.0, domain=tn.Domain(["a", "b"]))
+    tally = oracle.collect(["a"] * 3, participation=tn.Bernoulli(1e-9))
+    path = tmp_path / "empty.tally"
+    path.write_bytes(tally.to_bytes())
+    result = turnout("estimate", path)
+    assert result.exit_code == 1
+    assert len(result.stderr.splitlines()) == 1

@@ -1,0 +1,101 @@
+"""Files appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from turnout._atomic import atomic_write
+
+
+def test_the_file_appears_only_at_the_end(tmp_path: Path) -> None:
+    target = tmp_path / "file"
+    with atomic_write(target) as temporary:
+        temporary.write_text("new")
+        assert temporary.parent == target.parent
+        assert not target.exists()
+    assert target.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit, GeneratorExit])
+def test_any_error_keeps_the_old_file_and_leaves_nothing_else(
+    tmp_path: Path, error: type[BaseException]
+) -> None:
+    target = tmp_path / "file"
+    target.write_text("old")
+
+    def write_half() -> None:
+        with atomic_write(target) as temporary:
+            temporary.write_text("half")
+            raise error
+
+    with pytest.raises(error):
+        write_half()
+    assert target.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_block_that_removes_its_file_fails_and_keeps_the_old_one(tmp_path: Path) -> None:
+    target = tmp_path / "file"
+    target.write_text("old")
+    with pytest.raises(FileNotFoundError), atomic_write(target) as temporary:
+        temporary.unlink()
+    assert target.read_text() == "old"
+
+
+def test_errors_name_the_target(tmp_path: Path) -> None:
+    target = tmp_path / "no" / "file"
+    with pytest.raises(FileNotFoundError) as caught, atomic_write(target):
+        pytest.fail("the block must not run")
+    assert caught.value.filename == str(target)
+
+
+def test_folders_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(IsADirectoryError), atomic_write(tmp_path):
+        pytest.fail("the block must not run")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs /dev/null")
+def test_devices_are_refused_and_stay_devices() -> None:
+    with pytest.raises(OSError, match="Not a regular file"), atomic_write(os.devnull):
+        pytest.fail("the block must not run")
+    assert stat.S_ISCHR(Path(os.devnull).stat().st_mode)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions are POSIX's")
+def test_permissions_follow_the_umask_or_the_old_file(tmp_path: Path) -> None:
+    target = tmp_path / "file"
+    before = os.umask(0o027)
+    try:
+        with atomic_write(target):
+            pass
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(target.stat().st_mode) == 0o640
+    target.chmod(0o604)
+    with atomic_write(target):
+        pass
+    assert stat.S_IMODE(target.stat().st_mode) == 0o604
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="symbolic links need a privilege there")
+def test_a_symbolic_link_stays_and_its_target_changes(tmp_path: Path) -> None:
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.write_text("old")
+    link.symlink_to(target)
+    with atomic_write(link) as temporary:
+        temporary.write_text("new")
+    assert link.is_symlink()
+    assert target.read_text() == "new"
+
+
+def test_long_names_fit(tmp_path: Path) -> None:
+    target = tmp_path / ("n" * 250)
+    with atomic_write(target) as temporary:
+        temporary.write_text("new")
+    assert target.read_text() == "new"
