@@ -60,7 +60,7 @@ fn the_likelihood_ratio_is_at_most_e_to_the_epsilon_and_within_1e_minus_9_of_it(
         30.0,
         36.0,
         40.0,
-        44.0,
+        42.0,
     ];
     for epsilon in epsilons {
         let Some((low, high)) = exponential(epsilon) else { continue };
