@@ -24,6 +24,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
 import jobs
 import memory
 import report
@@ -31,8 +34,6 @@ from jobs import Job
 from measurement import measure
 from peers import PEERS, Peer
 from report import Row
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 DISTRIBUTIONS = ("turnout", "numpy", *PEERS, "numba")
 MEMORY_NODES = (10**6, 10**7, 10**8)
@@ -70,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     notes = [
         f"n={report.magnitude(options.nodes)}; pure-ldp and multi-freq-ldpy "
         f"n={report.magnitude(options.peer_nodes)}; rates are nodes per second, best call.",
-        "NumPy: the fastest plain program, one thread; NumPy, tuned: one draw a node, random gaps, blocks.",
+        "NumPy: the fastest plain program, one thread; tuned: one draw a node, gaps, blocks.",
         "collect at less than 1: the peers have no participation, it is done around them.",
         "peak memory: growth beyond the input in a fresh process, over collects at "
         + " and ".join(f"{participation:g}" for participation in memory.RATES)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
 import reference
 from measurement import Contender
 from peers import Peer
@@ -103,10 +104,10 @@ def build(turnout: ModuleType | None, peers: list[Peer], inputs: Inputs) -> list
         _randomize(turnout, peers, inputs, inputs.wide),
         _randomize(turnout, [], inputs, inputs.narrow),
         _tally(turnout, peers, inputs),
-        _collect(turnout, peers, inputs, inputs.wide, PARTICIPATION, Target(ratio=15.0)),
-        _collect(turnout, [], inputs, inputs.narrow, PARTICIPATION, Target(ratio=15.0)),
-        _collect(turnout, peers, inputs, inputs.wide, 1.0, Target()),
-        _collect(turnout, [], inputs, inputs.narrow, 1.0, Target()),
+        _collect(turnout, peers, inputs, inputs.wide, PARTICIPATION),
+        _collect(turnout, [], inputs, inputs.narrow, PARTICIPATION),
+        _collect(turnout, peers, inputs, inputs.wide, 1.0),
+        _collect(turnout, [], inputs, inputs.narrow, 1.0),
         _simulate(turnout),
     ]
 
@@ -166,7 +167,6 @@ def _collect(
     inputs: Inputs,
     codes: Codes,
     participation: float,
-    target: Target,
 ) -> Job:
     keep, rng = reference.keep_probability(EPSILON, DOMAIN_SIZE), np.random.default_rng()
     contenders = []
@@ -189,6 +189,7 @@ def _collect(
     for peer in peers:
         call = partial(peer.collect, inputs.short, participation)
         contenders.append(_peer_contender(peer, inputs, call, _accept_peer_counts))
+    target = Target(ratio=15.0) if participation < 1.0 else Target()
     return Job(f"collect at {participation:g}, {codes.dtype}", contenders, target)
 
 

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rich.table import Table
+
 import memory
 from jobs import COLUMNS, Job
 from measurement import Timing
-from rich.table import Table
 
 HEADINGS = ("job", *COLUMNS, "ratio to NumPy", "to tuned", "target", "met?")
 

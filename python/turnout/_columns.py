@@ -6,6 +6,7 @@ values up, and maps the index: the work in Python is proportional to the number 
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
@@ -20,6 +21,16 @@ Array = npt.NDArray[Any]
 
 #: Integer types that the core takes as they are.
 _NATIVE = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.uint32), np.dtype(np.int64))
+
+
+class _NotANumber:
+    """Stands for every NaN as a key."""
+
+    def __repr__(self) -> str:
+        return "nan"
+
+
+_NAN = _NotANumber()
 
 
 class _Factors:
@@ -116,7 +127,7 @@ def _whole(array: Array) -> Array:
 
 def _key(value: Any) -> Any:
     """Make NaN equal to itself, so that it is counted once."""
-    return "NaN" if isinstance(value, float) and value != value else value  # noqa: PLR0124
+    return _NAN if isinstance(value, float) and math.isnan(value) else value
 
 
 def _look_up(codes: Mapping[Hashable, int], value: Any) -> int:
@@ -192,7 +203,7 @@ def _from_sequence(values: Any) -> _Factors:
             index[position] = seen.setdefault(_key(plain), len(seen))
     except TypeError as error:
         raise InvalidTypeError(f"values[{position}] = {value!r} is not hashable") from error
-    return _Factors([float("nan") if key == "NaN" else key for key in seen], index)
+    return _Factors([math.nan if key is _NAN else key for key in seen], index)
 
 
 def _from_pandas(values: Any) -> _Factors:

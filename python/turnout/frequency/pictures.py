@@ -21,8 +21,8 @@ __all__ = ["plot_comparison", "plot_estimate"]
 
 Floats = npt.NDArray[np.float64]
 
-#: Above this many answers a line is drawn instead of bars.
-_MANY = 40
+#: Above this many answers a line is drawn instead of bars, and codes instead of labels.
+_MANY = 60
 
 _ESTIMATE = "#1f6f8b"
 _TRUTH = "#c9ced6"
@@ -54,7 +54,7 @@ def plot_estimate(
     """Draw an estimate: see :meth:`FrequencyEstimate.plot`."""
     size = estimate.domain.size
     known = None if truth is None else _arguments.frequencies("truth", truth, size)
-    axes = new_axes(ax, width=min(14.0, 4.0 + 0.35 * min(size, _MANY)))
+    axes = new_axes(ax, width=min(14.0, 4.0 + 0.35 * size))
     positions = np.arange(size)
     try:
         interval = estimate.interval(level, simultaneous=simultaneous)
@@ -87,10 +87,12 @@ def plot_estimate(
         axes.set_xlabel("code of the answer")
     else:
         names = [str(label) for label in estimate.domain.labels]
-        long = sum(map(len, names)) > 60
-        axes.set_xticks(
-            positions, names, rotation=40 if long else 0, ha="right" if long else "center"
-        )
+        axes.set_xticks(positions, names)
+        if sum(map(len, names)) > 60:
+            upright = size > 20
+            for name in axes.get_xticklabels():
+                name.set(rotation=90 if upright else 40, ha="right", rotation_mode="anchor")
+                name.set_verticalalignment("center" if upright else "top")
         axes.set_xlabel("answer")
     axes.set_ylabel("share of all nodes")
     projected = "" if estimate.postprocessing == "none" else f", {estimate.postprocessing}"
