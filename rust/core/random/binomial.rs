@@ -229,24 +229,21 @@ mod tests {
     }
 
     #[test]
-    fn ratios_of_neighbouring_masses_are_exact_for_a_trillion_trials() {
-        // f(k + d) / f(k) as a product of d exact ratios, summed as logarithms of numbers near 1.
-        let (trials, probability) = (1_000_000_000_000_u64, 0.1);
+    fn ratios_to_the_mode_are_exact_for_a_hundred_trillion_trials() {
+        // f(k) / f(mode) as a product of exact ratios of neighbours, summed as logarithms near 0.
+        let (trials, probability) = (100_000_000_000_000_u64, 0.1);
+        let mode = 10_000_000_000_000_u64;
         let mass = Mass::new(trials, probability);
         let (n, p) = (trials as f64, probability);
-        for start in [100_000_000_000_u64, 99_999_000_000, 100_001_200_000] {
-            let distance = 3_000_u64;
-            let mut sum = 0.0;
-            for k in start..start + distance {
-                // ln[(n - k) p / ((k + 1) q)], written about the mean.
-                let shift = k as f64 - n * p;
-                let numerator = -shift / (n * (1.0 - p));
-                let denominator = (shift + 1.0) / (n * p);
-                sum += numerator.ln_1p() - denominator.ln_1p();
-            }
-            let ours = mass.logarithm(start + distance) - mass.logarithm(start);
-            assert!((ours - sum).abs() < 1e-9, "{start}: {ours} against {sum}");
+        // 0.1 as a floating-point number is 3602879701896397 / 2^55, so n p is 10^13 + 0.000555...
+        let beyond = 5.551_115_123_125_783e-4;
+        let mut sum = 0.0;
+        for step in 0..15_000_000_u32 {
+            let shift = f64::from(step) - beyond;
+            sum += (-shift / (n * (1.0 - p))).ln_1p() - ((shift + 1.0) / (n * p)).ln_1p();
         }
+        let ours = mass.logarithm(mode + 15_000_000) - mass.logarithm(mode);
+        assert!((ours - sum).abs() < 2e-10, "{ours} against {sum}");
     }
 
     #[test]

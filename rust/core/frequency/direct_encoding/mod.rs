@@ -30,8 +30,7 @@ const BLOCK: usize = 256;
 /// use turnout::parameters::{DomainSize, Epsilon};
 ///
 /// let oracle = DirectEncoding::new(Epsilon::new(1.0)?, DomainSize::new(100)?)?;
-/// let (own, other) = oracle.words();
-/// assert!(own as f64 / other as f64 <= 1.0_f64.exp());
+/// assert!(oracle.realized_epsilon() <= 1.0);
 /// let (p, q) = oracle.support_probabilities();
 /// assert!((p + 99.0 * q - 1.0).abs() < 1e-12);
 /// # Ok::<(), turnout::Error>(())
