@@ -195,15 +195,23 @@ def _from_numpy(values: Array) -> _Factors:
 
 
 def _from_sequence(values: Any) -> _Factors:
-    index = np.empty(len(values), np.int64)
-    seen: dict[Any, int] = {}
+    entries = list(values)
     try:
-        for position, value in enumerate(values):
-            plain = value.item() if isinstance(value, np.generic) else value
-            index[position] = seen.setdefault(_key(plain), len(seen))
+        position = {value: index for index, value in enumerate(dict.fromkeys(entries))}
     except TypeError as error:
-        raise InvalidTypeError(f"values[{position}] = {value!r} is not hashable") from error
-    return _Factors([math.nan if key is _NAN else key for key in seen], index)
+        first = next(index for index, value in enumerate(entries) if not _hashable(value))
+        raise InvalidTypeError(f"values[{first}] = {entries[first]!r} is not hashable") from error
+    index = np.fromiter(map(position.__getitem__, entries), np.int64, len(entries))
+    plain = [value.item() if isinstance(value, np.generic) else value for value in position]
+    return _Factors(plain, index)
+
+
+def _hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
 
 
 def _from_pandas(values: Any) -> _Factors:
