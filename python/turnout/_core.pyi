@@ -3,6 +3,8 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
+__all__ = ["DirectEncoding", "design_sums"]
+
 _Codes = npt.NDArray[Any]
 _Counts = npt.NDArray[np.uint64]
 _Floats = npt.NDArray[np.float64]
