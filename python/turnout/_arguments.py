@@ -14,16 +14,31 @@ from turnout.errors import InvalidTypeError, InvalidValueError
 T = TypeVar("T")
 
 _MANY = 5
+_LONG = 200
+
+
+def shown(value: object) -> str:
+    """Show any value in a message: at most 200 characters, and never an error of its own."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):
+        # An integer of thousands of digits, or a structure nested thousands deep.
+        return f"a {type(value).__name__} too long to show"
+    return text if len(text) <= _LONG else f"{text[:_LONG]}..."
 
 
 def number(argument: str, value: object) -> float:
     """Return a finite or infinite real number as a float; booleans and text are refused."""
     if isinstance(value, (bool, np.bool_, str, bytes)) or value is None:
-        raise InvalidTypeError(f"{argument} must be a real number, got {value!r}")
+        raise InvalidTypeError(f"{argument} must be a real number, got {shown(value)}")
     try:
         return float(value)  # type: ignore[arg-type]
+    except OverflowError as error:
+        raise InvalidValueError(
+            f"{argument} must be a real number within floating-point range, got {shown(value)}"
+        ) from error
     except (TypeError, ValueError) as error:
-        raise InvalidTypeError(f"{argument} must be a real number, got {value!r}") from error
+        raise InvalidTypeError(f"{argument} must be a real number, got {shown(value)}") from error
 
 
 def integer(argument: str, value: object, *, least: int, most: int | None = None) -> int:
@@ -32,13 +47,13 @@ def integer(argument: str, value: object, *, least: int, most: int | None = None
         f"an integer of at least {least}" if most is None else f"an integer from {least} to {most}"
     )
     if isinstance(value, (bool, np.bool_)):
-        raise InvalidTypeError(f"{argument} must be {bounds}, got {value!r}")
+        raise InvalidTypeError(f"{argument} must be {bounds}, got {shown(value)}")
     try:
         result = operator.index(value)  # type: ignore[arg-type]
     except TypeError as error:
-        raise InvalidTypeError(f"{argument} must be {bounds}, got {value!r}") from error
+        raise InvalidTypeError(f"{argument} must be {bounds}, got {shown(value)}") from error
     if result < least or (most is not None and result > most):
-        raise InvalidValueError(f"{argument} must be {bounds}, got {result}")
+        raise InvalidValueError(f"{argument} must be {bounds}, got {shown(result)}")
     return result
 
 
@@ -51,7 +66,7 @@ def probability(argument: str, value: object) -> float:
     """Return a probability in (0, 1]."""
     result = number(argument, value)
     if not 0.0 < result <= 1.0:
-        raise InvalidValueError(f"{argument} must be a probability in (0, 1], got {result}")
+        raise InvalidValueError(f"{argument} must be a probability in (0, 1], got {shown(result)}")
     return result
 
 
@@ -59,7 +74,7 @@ def confidence(argument: str, value: object) -> float:
     """Return a confidence level in (0, 1)."""
     result = number(argument, value)
     if not 0.0 < result < 1.0:
-        raise InvalidValueError(f"{argument} must be a level between 0 and 1, got {result}")
+        raise InvalidValueError(f"{argument} must be a level between 0 and 1, got {shown(result)}")
     return result
 
 
@@ -67,14 +82,14 @@ def choice(argument: str, value: T, allowed: Collection[T]) -> T:
     """Return one of a few allowed values."""
     if not any(value is option or value == option for option in allowed):
         listed = ", ".join(repr(option) for option in allowed)
-        raise InvalidValueError(f"{argument} must be one of {listed}, got {value!r}")
+        raise InvalidValueError(f"{argument} must be one of {listed}, got {shown(value)}")
     return value
 
 
 def instance(argument: str, value: T, kind: type[object], expected: str) -> T:
     """Return a value of a given class."""
     if not isinstance(value, kind):
-        raise InvalidTypeError(f"{argument} must be {expected}, got {value!r}")
+        raise InvalidTypeError(f"{argument} must be {expected}, got {shown(value)}")
     return value
 
 
@@ -122,5 +137,5 @@ def frequencies(argument: str, value: Any, size: int) -> npt.NDArray[np.float64]
 
 def listed(values: Collection[object]) -> str:
     """Name the first few of some values."""
-    shown = [repr(value) for _, value in zip(range(_MANY), values, strict=False)]
-    return ", ".join(shown) + (", ..." if len(values) > _MANY else "")
+    first = [shown(value) for _, value in zip(range(_MANY), values, strict=False)]
+    return ", ".join(first) + (", ..." if len(values) > _MANY else "")

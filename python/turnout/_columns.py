@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Hashable, Iterator, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -34,9 +34,17 @@ _NAN = _NotANumber()
 
 
 class _Factors:
-    """A stretch of a column: its distinct values, and for each entry which one it is."""
+    """A stretch of a column: the values that occur in it, and for each entry which one it is."""
 
     def __init__(self, distinct: list[Any], index: Array) -> None:
+        self.counts = np.bincount(index, minlength=len(distinct))
+        used = np.flatnonzero(self.counts)
+        if used.size < len(distinct):
+            # A dictionary may hold values that no entry has.
+            place = np.zeros(len(distinct), np.int64)
+            place[used] = np.arange(used.size)
+            distinct, index = [distinct[position] for position in used], place[index]
+            self.counts = self.counts[used]
         self.distinct = distinct
         self.index = index
 
@@ -57,13 +65,11 @@ def label_codes(
     unknown: dict[Any, int] = {}
     for factors in _factorize(values):
         table = np.array([_look_up(codes, value) for value in factors.distinct], dtype=np.int64)
-        if (table < 0).any():
-            occurrences = np.bincount(factors.index, minlength=len(table))
-            for position in np.flatnonzero((table < 0) & (occurrences > 0)):
-                value = factors.distinct[position]
-                unknown[_key(value)] = unknown.get(_key(value), 0) + int(occurrences[position])
-            continue
-        pieces.append(table.astype(dtype)[factors.index])
+        for position in np.flatnonzero(table < 0):
+            key = _key(factors.distinct[position])
+            unknown[key] = unknown.get(key, 0) + int(factors.counts[position])
+        if not unknown:
+            pieces.append(table.astype(dtype)[factors.index])
     if unknown:
         raise UnknownLabelError(
             f"values has {sum(unknown.values())} value(s) that are not labels of the domain: "
@@ -85,44 +91,67 @@ def integer_codes(values: Any) -> Array:
         If a value is not a whole number.
     """
     array = _as_numpy(values)
-    if array is None or array.dtype.kind not in "iuf":
-        pieces = [
-            _whole(np.asarray(factors.distinct))[factors.index] for factors in _factorize(values)
-        ]
-        return np.concatenate(pieces) if pieces else np.empty(0, np.int64)
-    return _whole(array)
+    if array is not None and array.dtype.kind in "iuf":
+        return _whole(array)
+    pieces: list[Array] = []
+    wrong: list[tuple[int, Any]] = []
+    offenders = length = 0
+    for factors in _factorize(values):
+        taken = [_whole_number(value) for value in factors.distinct]
+        bad = np.array([code is None for code in taken], dtype=bool)
+        if bad.any():
+            offenders += int(factors.counts[bad].sum())
+            first = int(np.flatnonzero(bad[factors.index])[0])
+            wrong.append((length + first, factors.distinct[factors.index[first]]))
+        codes = np.array([code or 0 for code in taken], dtype=np.int64)
+        pieces.append(codes[factors.index])
+        length += len(factors.index)
+    if wrong:
+        _refuse(*wrong[0], offenders)
+    return np.concatenate(pieces) if pieces else np.empty(0, np.int64)
+
+
+def _whole_number(value: Any) -> int | None:
+    """Take an integer, or a float that is whole; numbers that are no codes stay no codes."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    if isinstance(value, float) and not value.is_integer():
+        return None
+    return max(-1, min(int(value), 2**63 - 1))
+
+
+def _refuse(position: int, value: Any, offenders: int) -> NoReturn:
+    raise CodeOutsideDomainError(
+        f"values[{position}] = {_arguments.shown(value)} is not a code of the domain: expected a "
+        f"whole number ({offenders} such value(s) in all)"
+    )
 
 
 def distinct(values: Any) -> list[Any]:
     """List the distinct values of a column in order of first appearance."""
     seen: dict[Any, Any] = {}
     for factors in _factorize(values):
-        occurrences = np.bincount(factors.index, minlength=len(factors.distinct))
-        for value, count in zip(factors.distinct, occurrences, strict=True):
-            if count:
-                seen.setdefault(_key(value), value)
+        for value in factors.distinct:
+            seen.setdefault(_key(value), value)
     return list(seen.values())
 
 
 def _whole(array: Array) -> Array:
     """Integers of a type that the core takes."""
     if array.dtype in _NATIVE:
-        return np.ascontiguousarray(array)
+        return np.require(array, requirements=["C", "A"])
     if array.dtype.kind == "i":
         return array.astype(np.int64)
     if array.dtype.kind == "u":
         # Above 2^63 - 1 nothing is a code: any other number outside the domain says so.
         return np.minimum(array, np.uint64(2**63 - 1)).astype(np.int64)
-    if array.dtype.kind != "f":
-        raise InvalidTypeError(f"values must be integers, got dtype {array.dtype}")
-    wrong = ~(np.isfinite(array) & (array == np.floor(array)) & (np.abs(array) < 2.0**63))
+    floats = array.astype(np.float64)
+    wrong = ~(np.isfinite(floats) & (floats == np.floor(floats)))
     if wrong.any():
         position = int(np.flatnonzero(wrong)[0])
-        raise CodeOutsideDomainError(
-            f"values[{position}] = {array[position]} is not a code of the domain: expected a whole "
-            f"number ({int(wrong.sum())} such value(s) in all)"
-        )
-    return array.astype(np.int64)
+        _refuse(position, floats[position].item(), int(wrong.sum()))
+    # Neither of the bounds is a code.
+    return np.clip(floats, -1.0, 2.0**62).astype(np.int64)
 
 
 def _key(value: Any) -> Any:
@@ -134,7 +163,9 @@ def _look_up(codes: Mapping[Hashable, int], value: Any) -> int:
     try:
         return codes.get(value, -1)
     except TypeError as error:
-        raise InvalidTypeError(f"values has an entry that is not hashable: {value!r}") from error
+        raise InvalidTypeError(
+            f"values has an entry that is not hashable: {_arguments.shown(value)}"
+        ) from error
 
 
 def _loaded(library: str, kind: str, value: Any) -> bool:
@@ -145,6 +176,8 @@ def _loaded(library: str, kind: str, value: Any) -> bool:
 
 def _as_numpy(values: Any) -> Array | None:
     """Find the numeric array behind a column without missing values, if there is one."""
+    if isinstance(values, np.ma.MaskedArray):
+        return None
     if isinstance(values, np.ndarray):
         _check_dimensions(values)
         return values
@@ -170,11 +203,14 @@ def _factorize(values: Any) -> Iterator[_Factors]:
     """Reduce a column, stretch by stretch."""
     if isinstance(values, np.ndarray):
         _check_dimensions(values)
-        return iter([_from_numpy(values)])
+        masked = isinstance(values, np.ma.MaskedArray)
+        return iter([_from_sequence(values.tolist()) if masked else _from_numpy(values)])
     if _loaded("pandas", "Series", values) or _loaded("pandas", "Index", values):
         return iter([_from_pandas(values)])
     if _loaded("pandas", "Categorical", values):
         return iter([_from_index(list(values.categories), np.asarray(values.codes), -1)])
+    if _loaded("polars", "Series", values) and str(values.dtype) == "Object":
+        return iter([_from_sequence(values.to_list())])
     if hasattr(values, "__arrow_c_array__") or hasattr(values, "__arrow_c_stream__"):
         return _from_arrow(values)
     if isinstance(values, (str, bytes, Mapping, set, frozenset)) or not hasattr(values, "__len__"):
@@ -200,7 +236,9 @@ def _from_sequence(values: Any) -> _Factors:
         position = {value: index for index, value in enumerate(dict.fromkeys(entries))}
     except TypeError as error:
         first = next(index for index, value in enumerate(entries) if not _hashable(value))
-        raise InvalidTypeError(f"values[{first}] = {entries[first]!r} is not hashable") from error
+        raise InvalidTypeError(
+            f"values[{first}] = {_arguments.shown(entries[first])} is not hashable"
+        ) from error
     index = np.fromiter(map(position.__getitem__, entries), np.int64, len(entries))
     plain = [value.item() if isinstance(value, np.generic) else value for value in position]
     return _Factors(plain, index)

@@ -60,14 +60,18 @@ class Domain:
 
     def __init__(self, labels: Iterable[Hashable]) -> None:
         if isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable):
-            raise InvalidTypeError(f"labels must be an iterable of labels, got {labels!r}")
+            raise InvalidTypeError(
+                f"labels must be an iterable of labels, got {_arguments.shown(labels)}"
+            )
         kept = tuple(_plain(label) for label in labels)
         index: dict[Hashable, int] = {}
         for position, label in enumerate(kept):
             try:
                 first = index.setdefault(label, position)
             except TypeError as error:
-                raise InvalidTypeError(f"labels[{position}] = {label!r} is not hashable") from error
+                raise InvalidTypeError(
+                    f"labels[{position}] = {_arguments.shown(label)} is not hashable"
+                ) from error
             if isinstance(label, float) and math.isnan(label):
                 raise InvalidValueError(f"labels[{position}] is NaN, which equals no value")
             if first != position:
@@ -117,7 +121,7 @@ class Domain:
                 "values has missing values: drop them, or name a label of their own for them"
             )
         with contextlib.suppress(TypeError):
-            distinct.sort()
+            distinct = sorted(distinct)
         return cls(distinct)
 
     @classmethod
@@ -179,9 +183,7 @@ class Domain:
             return NotImplemented
         if self._integers or other._integers:
             return self._integers and other._integers and self.size == other.size
-        return self._labels == other._labels and [*map(type, self._labels)] == [
-            *map(type, other._labels)
-        ]
+        return self._labels == other._labels and _types(self._labels) == _types(other._labels)
 
     def __hash__(self) -> int:
         """Hash the labels."""
@@ -225,7 +227,7 @@ class Domain:
         array([0, 2, 1])
         """
         codes = self._to_codes(values)
-        if self._integers and codes.size:
+        if self._integers:
             self._check_codes("values", codes)
         return codes
 
@@ -237,13 +239,14 @@ class Domain:
         return _columns.label_codes(values, self._index, self.code_dtype)
 
     def _check_codes(self, argument: str, codes: npt.NDArray[np.integer[Any]]) -> None:
+        if not codes.size or (codes.min() >= 0 and codes.max() < self.size):
+            return
         outside = (codes < 0) | (codes >= self.size)
-        if outside.any():
-            position = int(np.flatnonzero(outside)[0])
-            raise CodeOutsideDomainError(
-                f"{argument}[{position}] = {codes[position]} is not a code of the domain: expected "
-                f"an integer from 0 to {self.size - 1} ({int(outside.sum())} such value(s) in all)"
-            )
+        position = int(np.flatnonzero(outside)[0])
+        raise CodeOutsideDomainError(
+            f"{argument}[{position}] = {codes[position]} is not a code of the domain: expected an "
+            f"integer from 0 to {self.size - 1} ({int(outside.sum())} such value(s) in all)"
+        )
 
     def decode(self, codes: Any) -> list[Hashable]:
         """Turn codes into labels.
@@ -343,9 +346,11 @@ class Domain:
                     return cls.from_integers(size)
                 case {"labels": list(labels), **rest} if not rest:
                     return cls(_from_json(label) for label in labels)
+        except RecursionError as error:
+            raise CorruptDataError("not the description of a domain: nested too deep") from error
         except (InvalidTypeError, InvalidValueError) as error:
             raise CorruptDataError(f"not the description of a domain: {error}") from error
-        raise CorruptDataError(f"not the description of a domain: {description!r:.200}")
+        raise CorruptDataError(f"not the description of a domain: {_arguments.shown(description)}")
 
 
 def _check_size(size: int, argument: str) -> None:
@@ -354,7 +359,14 @@ def _check_size(size: int, argument: str) -> None:
 
 
 def _plain(label: Any) -> Any:
-    return label.item() if isinstance(label, np.generic) else label
+    """Take the Python value of a NumPy scalar, and one zero for both."""
+    plain = label.item() if isinstance(label, np.generic) else label
+    return plain + 0.0 if type(plain) is float else plain
+
+
+def _types(labels: Iterable[Hashable]) -> list[Any]:
+    """List the types of labels, inside tuples too: 1, 1.0 and True are equal but not the same."""
+    return [_types(label) if isinstance(label, tuple) else type(label) for label in labels]
 
 
 def _is_missing(value: object) -> bool:
@@ -369,8 +381,8 @@ def _to_json(label: Hashable) -> Any:
     if type(label) is float and math.isfinite(label):
         return label
     raise InvalidTypeError(
-        f"the label {label!r} cannot be written to a file: only text, finite numbers, booleans, "
-        "None and tuples of these can"
+        f"the label {_arguments.shown(label)} cannot be written to a file: only text, finite "
+        "numbers, booleans, None and tuples of these can"
     )
 
 
@@ -378,7 +390,9 @@ def _from_json(label: Any) -> Hashable:
     match label:
         case {"tuple": list(parts), **rest} if not rest:
             return tuple(_from_json(part) for part in parts)
-        case None | str() | int() | float() | bool():
+        case None | str() | int() | bool():
             result: Hashable = label
             return result
-    raise CorruptDataError(f"not a label: {label!r:.200}")
+        case float() if math.isfinite(label):
+            return label
+    raise CorruptDataError(f"not a label: {_arguments.shown(label)}")

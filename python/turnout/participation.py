@@ -187,6 +187,10 @@ class Personalized(Participation):
         """Leave out the probabilities: a plan keeps the kind."""
         return _Elsewhere()
 
+    def __reduce__(self) -> tuple[type[Personalized], tuple[npt.NDArray[np.float64]]]:
+        """Copy and pickle the probabilities; the copy is read-only too."""
+        return Personalized, (self._probabilities,)
+
     def __eq__(self, other: object) -> bool:
         """Compare probabilities."""
         return isinstance(other, Personalized) and np.array_equal(
@@ -254,4 +258,6 @@ def from_dict(description: Any) -> Participation:
                 return _Elsewhere()
     except InvalidValueError as error:
         raise CorruptDataError(f"not the description of a participation: {error}") from error
-    raise CorruptDataError(f"not the description of a participation: {description!r:.200}")
+    raise CorruptDataError(
+        f"not the description of a participation: {_arguments.shown(description)}"
+    )

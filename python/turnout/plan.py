@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from turnout import _arguments, participation
-from turnout.errors import CorruptDataError, PlanMismatchError, UnsupportedVersionError
+from turnout.domain import Domain
+from turnout.errors import (
+    CorruptDataError,
+    InvalidTypeError,
+    PlanMismatchError,
+    UnsupportedVersionError,
+)
 from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
 from turnout.participation import Participation
 
@@ -93,9 +99,12 @@ class Plan:
             If it is no plan.
         """
         match description:
-            case {"format": "turnout-plan", "version": version} if version != _VERSION:
+            case {"format": "turnout-plan", "version": version} if (
+                type(version) is not int or version != _VERSION
+            ):
                 raise UnsupportedVersionError(
-                    f"the plan has version {version!r}; this release of turnout reads {_VERSION}"
+                    f"the plan has version {_arguments.shown(version)}; this release of turnout "
+                    f"reads {_VERSION}"
                 )
             case {
                 "format": "turnout-plan",
@@ -105,7 +114,7 @@ class Plan:
                 **rest,
             } if not rest:
                 return cls(oracle_from_dict(oracle), participation.from_dict(taking_part))
-        raise CorruptDataError(f"not a plan of turnout: {description!r:.200}")
+        raise CorruptDataError(f"not a plan of turnout: {_arguments.shown(description)}")
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Plan:
@@ -117,7 +126,13 @@ class Plan:
             If it is a plan of a version that this release does not read.
         CorruptDataError
             If it is no plan.
+        InvalidTypeError
+            If ``text`` is not text.
         """
+        if not isinstance(text, (str, bytes, bytearray)):
+            raise InvalidTypeError(
+                f"text must be the JSON text of a plan, got {_arguments.shown(text)}"
+            )
         try:
             description = json.loads(text)
         except (ValueError, RecursionError) as error:
@@ -151,9 +166,9 @@ class Plan:
         if ours.name != theirs.name:
             differences.append(f"oracle {theirs.name} instead of {ours.name}")
         if ours.epsilon != theirs.epsilon:
-            differences.append(f"epsilon {theirs.epsilon:g} instead of {ours.epsilon:g}")
+            differences.append(f"epsilon {theirs.epsilon} instead of {ours.epsilon}")
         if ours.domain != theirs.domain:
-            differences.append(f"domain {theirs.domain!r} instead of {ours.domain!r}")
+            differences.append(f"domain {_difference(theirs.domain, ours.domain)}")
         if self.participation != other.participation:
             differences.append(
                 f"participation {other.participation!r} instead of {self.participation!r}"
@@ -161,3 +176,15 @@ class Plan:
         raise PlanMismatchError(
             f"{what} was made under another plan: {'; '.join(differences) or 'it differs'}"
         )
+
+
+def _difference(theirs: Domain, ours: Domain) -> str:
+    """Say what differs between two domains, by their first different labels."""
+    if theirs.size != ours.size:
+        return f"{theirs!r} instead of {ours!r}"
+    shown = _arguments.shown
+    pairs = zip(theirs.labels, ours.labels, strict=True)
+    for code, (their, our) in enumerate(pairs):
+        if their != our or shown(their) != shown(our):
+            return f"label {code} is {shown(their)} instead of {shown(our)}"
+    return "labels have other types"

@@ -386,7 +386,7 @@ def oracle_from_dict(description: Any) -> FrequencyOracle:
                 return FrequencyOracle._registry[name](epsilon, Domain.from_dict(domain))
             except (InvalidValueError, InvalidTypeError) as error:
                 raise CorruptDataError(f"not the description of an oracle: {error}") from error
-    raise CorruptDataError(f"not the description of an oracle: {description!r:.200}")
+    raise CorruptDataError(f"not the description of an oracle: {_arguments.shown(description)}")
 
 
 def _taking_part(participation: Participation | None) -> Participation:

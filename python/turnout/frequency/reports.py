@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout.errors import CodeOutsideDomainError, InvalidTypeError, InvalidValueError
+from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.sums import DesignSums
 from turnout.participation import Participation, Personalized
@@ -81,13 +81,7 @@ class Reports:
                 f"codes must be a one-dimensional array of integers, got {array.dtype} of shape "
                 f"{array.shape}"
             )
-        size = oracle.domain.size
-        if array.size and (array.min() < 0 or array.max() >= size):
-            wrong = np.flatnonzero((array < 0) | (array >= size))
-            raise CodeOutsideDomainError(
-                f"codes[{wrong[0]}] = {array[wrong[0]]} is not a code of the domain: expected an "
-                f"integer from 0 to {size - 1} ({wrong.size} such value(s) in all)"
-            )
+        oracle.domain._check_codes("codes", array)
         self._codes = _frozen(array, oracle.domain.code_dtype)
         self._nodes = _arguments.integer("nodes", nodes, least=0)
         _check_number(participation, self._codes.size, self._nodes)

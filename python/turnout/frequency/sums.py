@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from turnout import _core
+from turnout import _arguments, _core
 from turnout.errors import CorruptDataError, InvalidTypeError
 
 __all__ = ["DesignSums", "WeightedSums"]
@@ -83,7 +83,7 @@ class DesignSums:
                 not rest and 0 <= second <= first
             ):
                 return cls(first, second)
-        raise CorruptDataError(f"not sums of probabilities: {description!r:.200}")
+        raise CorruptDataError(f"not sums of probabilities: {_arguments.shown(description)}")
 
 
 class WeightedSums:

@@ -60,21 +60,17 @@ impl DirectEncoding {
         // At least 10 words, since e^42 + 2^32 < 2^64 / 10; and below 2^63, since k >= 2.
         let cell = bounds.floor_quotient(1 << 64, domain.get() - 1);
         let cell = u64::try_from(cell).unwrap_or(u64::MAX);
-        let unrealizable =
-            Error::EpsilonUnrealizable { epsilon: epsilon.get(), domain_size: domain.get() };
-        // A cell a few words smaller costs nothing and divides by one multiplication.
-        let Some(divisor) = (1..=cell).rev().find_map(Divisor::new) else {
-            return Err(unrealizable);
-        };
-        let cell = divisor.value;
         let keep = bounds.floor_times(cell).saturating_sub(u128::from(cell));
         match u64::try_from(keep) {
             // keep + k cell <= 2^64
             Ok(keep) if keep > 0 => {
                 let last = (keep - 1).wrapping_add(domain.get().wrapping_mul(cell));
-                Ok(Self { epsilon, domain, keep, cell, divisor, last })
+                Ok(Self { epsilon, domain, keep, cell, divisor: Divisor::new(cell), last })
             }
-            _ => Err(unrealizable),
+            _ => Err(Error::EpsilonUnrealizable {
+                epsilon: epsilon.get(),
+                domain_size: domain.get(),
+            }),
         }
     }
 
@@ -179,32 +175,43 @@ impl DirectEncoding {
     }
 }
 
-/// A divisor of 64-bit numbers whose quotients are one multiplication and one shift.
+/// A positive divisor of 64-bit numbers whose quotients are one multiplication and one shift.
 ///
-/// Granlund, Montgomery, "Division by invariant integers using multiplication" (1994), theorem 4.2:
-/// with `d` between `2^s` and `2^(s+1)` and `m = floor(2^(64+s) / d) + 1`, the quotient of every
-/// 64-bit number is `floor(m n / 2^(64+s))` if `m d - 2^(64+s) <= 2^s`.
+/// Let `2^s <= d < 2^(s+1)`. Rounded up, `m = floor(2^(64+s) / d) + 1` gives the quotient of every
+/// 64-bit `n` as `floor(n m / 2^(64+s))` if `m d - 2^(64+s) <= 2^s` (Granlund, Montgomery, "Division
+/// by invariant integers using multiplication", 1994, theorem 4.2). Rounded down, `m` gives it as
+/// `floor((n + 1) m / 2^(64+s))` if `0 < 2^(64+s) - m d <= 2^s` (Robison, "N-bit unsigned division
+/// via N-bit multiply-add", 2005). The two errors add up to `d < 2^(s+1)`, so one of them holds
+/// unless `d` is a power of two; then `m = 2^64 - 1` rounds down with error `2^s`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Divisor {
-    value: u64,
     multiplier: u64,
+    /// The multiplier if it is rounded down, else zero.
+    addend: u64,
     shift: u32,
 }
 
 impl Divisor {
-    /// The divisor, if it is one for which this works: about half of all numbers.
-    fn new(value: u64) -> Option<Self> {
-        let shift = value.checked_ilog2()?;
+    fn new(divisor: u64) -> Self {
+        let shift = divisor.checked_ilog2().unwrap_or(0);
+        if divisor <= 1 << shift {
+            return Self { multiplier: u64::MAX, addend: u64::MAX, shift };
+        }
         let power = 1_u128 << (64 + shift);
-        let multiplier = power / u128::from(value) + 1;
-        let excess = multiplier * u128::from(value) - power;
-        let multiplier = u64::try_from(multiplier).ok()?;
-        (excess <= 1 << shift).then_some(Self { value, multiplier, shift })
+        let down = power / u128::from(divisor);
+        let error = power - down * u128::from(divisor);
+        // Below 2^64, since the divisor is above 2^s.
+        let down = u64::try_from(down).unwrap_or(u64::MAX);
+        if error <= 1 << shift {
+            Self { multiplier: down, addend: down, shift }
+        } else {
+            Self { multiplier: down + 1, addend: 0, shift }
+        }
     }
 
     #[inline(always)]
     fn quotient(self, number: u64) -> u64 {
-        let product = u128::from(number) * u128::from(self.multiplier);
+        let product = u128::from(number) * u128::from(self.multiplier) + u128::from(self.addend);
         #[allow(clippy::cast_possible_truncation, reason = "the high half of a product")]
         let high = (product >> 64) as u64;
         high >> self.shift
@@ -240,22 +247,36 @@ mod tests {
 
     #[test]
     fn quotients_agree_with_division() {
-        let mut tried = 0;
-        let small = 1..5_000_u64;
-        let large = (0..500).map(|step| (1_u64 << 44) + 7_919 * step);
-        let huge = (0..500).map(|step| (1_u64 << 63) - 1 - 104_729 * step);
-        for divisor in small.chain(large).chain(huge).filter_map(Divisor::new) {
-            tried += 1;
-            let last = u64::MAX / divisor.value;
-            for quotient in [0, 1, last / 3, last / 2, last - 1, last] {
-                let start = quotient * divisor.value;
+        let powers = (0..63_u32).flat_map(|power| {
+            let power = 1_u64 << power;
+            [power, power + 1, power.saturating_sub(1).max(1), power + power / 3]
+        });
+        let spread = (0..2_000_u64)
+            .map(|step| step.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (1 + step % 60) | 1);
+        for value in (1..5_000).chain(powers).chain(spread) {
+            let divisor = Divisor::new(value);
+            let last = u64::MAX / value;
+            for quotient in [0, 1, last / 3, last / 2, last.saturating_sub(1), last] {
+                let start = quotient * value;
                 for number in [start.saturating_sub(1), start, start.saturating_add(1)] {
-                    assert_eq!(divisor.quotient(number), number / divisor.value);
+                    assert_eq!(divisor.quotient(number), number / value, "{number} / {value}");
                 }
             }
             assert_eq!(divisor.quotient(u64::MAX), last);
         }
-        assert!(tried > 2_000);
+    }
+
+    #[test]
+    fn a_cell_next_to_a_power_of_two_is_as_quick_as_any() -> Result<()> {
+        // e^eps + k - 1 close to 2^j: epsilon = ln 3 and k = 2^j - 2.
+        for power in 2..20 {
+            let size = DomainSize::new((1 << power) - 2)?;
+            let oracle = DirectEncoding::new(Epsilon::new(1.098_612_288_668_109_8)?, size)?;
+            assert!(
+                (oracle.support_probabilities().1.recip().log2() - f64::from(power)).abs() < 1e-9
+            );
+        }
+        Ok(())
     }
 
     #[test]
