@@ -21,8 +21,8 @@ def shown(value: object) -> str:
     """Show any value in a message: at most 200 characters, and never an error of its own."""
     try:
         text = repr(value)
-    except (ValueError, RecursionError):
-        # An integer of thousands of digits, or a structure nested thousands deep.
+    except Exception:
+        # An integer of thousands of digits, a structure nested thousands deep, a hostile object.
         return f"a {type(value).__name__} too long to show"
     return text if len(text) <= _LONG else f"{text[:_LONG]}..."
 
@@ -80,7 +80,7 @@ def confidence(argument: str, value: object) -> float:
 
 def choice(argument: str, value: T, allowed: Collection[T]) -> T:
     """Return one of a few allowed values."""
-    if not any(value is option or value == option for option in allowed):
+    if not (value is None or isinstance(value, str)) or value not in allowed:
         listed = ", ".join(repr(option) for option in allowed)
         raise InvalidValueError(f"{argument} must be one of {listed}, got {shown(value)}")
     return value
@@ -93,37 +93,79 @@ def instance(argument: str, value: T, kind: type[object], expected: str) -> T:
     return value
 
 
-def counts(argument: str, value: Any, size: int) -> npt.NDArray[np.uint64]:
-    """Return one non-negative whole number for each code, as uint64."""
+def vector(
+    argument: str, value: Any, expected: str, holds: str = "real numbers", kinds: str = "iuf"
+) -> npt.NDArray[Any]:
+    """Return a one-dimensional array of numbers, whatever it is made of.
+
+    Parameters
+    ----------
+    argument, value
+        What is converted.
+    expected, holds
+        What was expected of the whole and of its entries, for the message.
+    kinds
+        The NumPy kinds of numbers that are taken.
+    """
     try:
         array = np.asarray(value)
-    except ValueError as error:
-        raise InvalidTypeError(f"{argument} must be a sequence of {size} counts") from error
-    if array.ndim != 1 or array.size != size:
+    except Exception as error:
+        # Anything can go wrong in the conversion of foreign objects.
+        raise InvalidTypeError(f"{argument} must be {expected}, got {shown(value)}") from error
+    if array.ndim != 1:
+        raise InvalidTypeError(
+            f"{argument} must be one-dimensional: {expected}, got {shown(value)} of shape "
+            f"{array.shape}"
+        )
+    if array.dtype.kind == "O":
+        entries = array.tolist()
+        for position, entry in enumerate(entries):
+            if isinstance(entry, bool) or not isinstance(entry, (int, float, np.number)):
+                raise InvalidTypeError(
+                    f"{argument}[{position}] must be a number, got {shown(entry)}: {argument} "
+                    f"must hold {holds}"
+                )
+        array = np.array([_narrow(argument, *pair) for pair in enumerate(entries)])
+    if array.size == 0:
+        return np.empty(0, np.int64)
+    if array.dtype.kind not in kinds:
+        raise InvalidTypeError(
+            f"{argument} must be {expected}; {argument} must hold {holds}, got dtype {array.dtype}"
+        )
+    return array.astype(np.float64) if array.dtype.kind == "f" else array
+
+
+def _narrow(argument: str, position: int, entry: Any) -> Any:
+    if isinstance(entry, int) and not -(2**63) <= entry < 2**64:
+        raise InvalidValueError(
+            f"{argument}[{position}] must be a number of at most 64 bits, got {shown(entry)}"
+        )
+    return entry
+
+
+def counts(argument: str, value: Any, size: int) -> npt.NDArray[np.uint64]:
+    """Return one non-negative whole number for each code, as uint64; their sum fits too."""
+    array = vector(argument, value, f"one count for each of the {size} codes", "whole numbers")
+    if array.size != size:
         raise InvalidValueError(
             f"{argument} must have one count for each of the {size} codes of the domain, "
             f"got shape {array.shape}"
         )
-    if array.dtype.kind not in "iuf":
-        raise InvalidTypeError(f"{argument} must hold whole numbers, got dtype {array.dtype}")
-    wrong = ~np.isfinite(array) if array.dtype.kind == "f" else np.zeros(size, bool)
-    wrong |= array < 0
+    wrong = array < 0
     if array.dtype.kind == "f":
-        wrong |= (array != np.floor(array)) | (array >= 2.0**64)
+        wrong |= ~(array < 2.0**64) | (array != np.floor(array))
     if wrong.any():
         position = int(np.flatnonzero(wrong)[0])
         raise InvalidValueError(
-            f"{argument}[{position}] must be a non-negative whole number, got {array[position]}"
+            f"{argument}[{position}] must be a non-negative whole number below 2^64, "
+            f"got {array[position]}"
         )
     return array.astype(np.uint64)
 
 
 def frequencies(argument: str, value: Any, size: int) -> npt.NDArray[np.float64]:
     """Return one finite number for each code, as float64."""
-    try:
-        array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidTypeError(f"{argument} must be a sequence of {size} numbers") from error
+    array = vector(argument, value, f"one number for each of the {size} codes").astype(np.float64)
     if array.shape != (size,):
         raise InvalidValueError(
             f"{argument} must have one number for each of the {size} codes of the domain, "
@@ -133,6 +175,16 @@ def frequencies(argument: str, value: Any, size: int) -> npt.NDArray[np.float64]
         position = int(np.flatnonzero(~np.isfinite(array))[0])
         raise InvalidValueError(f"{argument}[{position}] must be finite, got {array[position]}")
     return array
+
+
+def items(argument: str, value: Any, expected: str) -> list[Any]:
+    """Return the entries of an iterable that is no text."""
+    if not isinstance(value, (str, bytes)):
+        try:
+            return list(value)
+        except TypeError:
+            pass
+    raise InvalidTypeError(f"{argument} must be {expected}, got {shown(value)}")
 
 
 def listed(values: Collection[object]) -> str:

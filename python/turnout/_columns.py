@@ -78,26 +78,27 @@ def label_codes(
     return np.concatenate(pieces) if pieces else np.empty(0, dtype)
 
 
-def integer_codes(values: Any) -> Array:
-    """Codes of a column of integers, without a check of their range.
+def integer_codes(values: Any, size: int) -> Array:
+    """Codes of a column of integers below ``size``.
 
-    An array of a type that the core takes is returned as it is; others are widened to int64.
+    An array of a type that the core takes is returned as it is, and its range is not checked: the
+    core does. Others become int64.
 
     Raises
     ------
     InvalidTypeError
         If ``values`` is not a column of numbers.
     CodeOutsideDomainError
-        If a value is not a whole number.
+        If a value is not a whole number in the range.
     """
     array = _as_numpy(values)
     if array is not None and array.dtype.kind in "iuf":
-        return _whole(array)
+        return _whole(array, size)
     pieces: list[Array] = []
     wrong: list[tuple[int, Any]] = []
     offenders = length = 0
     for factors in _factorize(values):
-        taken = [_whole_number(value) for value in factors.distinct]
+        taken = [_whole_number(value, size) for value in factors.distinct]
         bad = np.array([code is None for code in taken], dtype=bool)
         if bad.any():
             offenders += int(factors.counts[bad].sum())
@@ -107,23 +108,22 @@ def integer_codes(values: Any) -> Array:
         pieces.append(codes[factors.index])
         length += len(factors.index)
     if wrong:
-        _refuse(*wrong[0], offenders)
+        _refuse(*wrong[0], offenders, size)
     return np.concatenate(pieces) if pieces else np.empty(0, np.int64)
 
 
-def _whole_number(value: Any) -> int | None:
-    """Take an integer, or a float that is whole; numbers that are no codes stay no codes."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+def _whole_number(value: Any, size: int) -> int | None:
+    """Take an integer in the range, or a float that is one."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < size:
         return None
-    if isinstance(value, float) and not value.is_integer():
-        return None
-    return max(-1, min(int(value), 2**63 - 1))
+    return int(value) if value == int(value) else None
 
 
-def _refuse(position: int, value: Any, offenders: int) -> NoReturn:
-    raise CodeOutsideDomainError(
+def _refuse(position: int, value: Any, offenders: int, size: int) -> NoReturn:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    raise (CodeOutsideDomainError if number else InvalidTypeError)(
         f"values[{position}] = {_arguments.shown(value)} is not a code of the domain: expected a "
-        f"whole number ({offenders} such value(s) in all)"
+        f"whole number, an integer from 0 to {size - 1} ({offenders} such value(s) in all)"
     )
 
 
@@ -136,22 +136,17 @@ def distinct(values: Any) -> list[Any]:
     return list(seen.values())
 
 
-def _whole(array: Array) -> Array:
+def _whole(array: Array, size: int) -> Array:
     """Integers of a type that the core takes."""
     if array.dtype in _NATIVE:
         return np.require(array, requirements=["C", "A"])
-    if array.dtype.kind == "i":
-        return array.astype(np.int64)
-    if array.dtype.kind == "u":
-        # Above 2^63 - 1 nothing is a code: any other number outside the domain says so.
-        return np.minimum(array, np.uint64(2**63 - 1)).astype(np.int64)
-    floats = array.astype(np.float64)
-    wrong = ~(np.isfinite(floats) & (floats == np.floor(floats)))
+    wrong = ~((array >= 0) & (array < (size if array.dtype.itemsize > 2 else min(size, 2**15))))
+    if array.dtype.kind == "f":
+        wrong |= array != np.floor(array)
     if wrong.any():
         position = int(np.flatnonzero(wrong)[0])
-        _refuse(position, floats[position].item(), int(wrong.sum()))
-    # Neither of the bounds is a code.
-    return np.clip(floats, -1.0, 2.0**62).astype(np.int64)
+        _refuse(position, array[position].item(), int(wrong.sum()), size)
+    return array.astype(np.int64)
 
 
 def _key(value: Any) -> Any:
@@ -231,7 +226,13 @@ def _from_numpy(values: Array) -> _Factors:
 
 
 def _from_sequence(values: Any) -> _Factors:
-    entries = list(values)
+    try:
+        entries = list(values)
+    except Exception as error:
+        raise InvalidTypeError(
+            f"values must be a list, a one-dimensional array or a column, got "
+            f"{type(values).__name__}: {error}"
+        ) from error
     try:
         position = {value: index for index, value in enumerate(dict.fromkeys(entries))}
     except TypeError as error:
@@ -285,7 +286,12 @@ def _from_arrow(values: Any) -> Iterator[_Factors]:
         except (pa.ArrowException, TypeError, ValueError) as error:
             raise InvalidTypeError(f"values must be one Arrow column: {error}") from error
     for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
-        encoded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
+        try:
+            encoded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
+        except pa.ArrowException as error:
+            raise InvalidTypeError(
+                f"values must be one column of single values, got an Arrow column of {chunk.type}"
+            ) from error
         if not pa.types.is_dictionary(encoded.type):
             yield _Factors([None], np.zeros(len(chunk), np.int64))
             continue

@@ -63,7 +63,12 @@ class Domain:
             raise InvalidTypeError(
                 f"labels must be an iterable of labels, got {_arguments.shown(labels)}"
             )
-        kept = tuple(_plain(label) for label in labels)
+        try:
+            kept = tuple(_plain(label) for label in labels)
+        except TypeError as error:
+            raise InvalidTypeError(
+                f"labels must be an iterable of labels, got {_arguments.shown(labels)}"
+            ) from error
         index: dict[Hashable, int] = {}
         for position, label in enumerate(kept):
             try:
@@ -114,7 +119,7 @@ class Domain:
         >>> Domain.from_values(["b", "a", "b"]).labels
         ('a', 'b')
         """
-        distinct = [_plain(value) for value in _columns.distinct(values)]
+        distinct: list[Any] = [_plain(value) for value in _columns.distinct(values)]
         missing = [value for value in distinct if _is_missing(value)]
         if missing:
             raise InvalidValueError(
@@ -234,7 +239,7 @@ class Domain:
     def _to_codes(self, values: Any) -> Codes:
         """Encode; for a domain of integers leave the check of the range to the kernel."""
         if self._integers:
-            return _columns.integer_codes(values)
+            return _columns.integer_codes(values, self.size)
         assert self._index is not None
         return _columns.label_codes(values, self._index, self.code_dtype)
 
@@ -273,12 +278,7 @@ class Domain:
         >>> Domain(["no", "yes"]).decode([1, 0])
         ['yes', 'no']
         """
-        array = np.asarray(codes)
-        if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-            raise InvalidTypeError(
-                f"codes must be a one-dimensional array of integers, got {array.dtype} of shape "
-                f"{array.shape}"
-            )
+        array = _arguments.vector("codes", codes, "an array of integers", "integers", "iu")
         self._check_codes("codes", array)
         labels = self._labels
         return [labels[code] for code in array.tolist()]

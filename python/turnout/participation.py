@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
+from turnout.errors import CorruptDataError, InvalidValueError
 
 __all__ = ["Bernoulli", "Everyone", "Participation", "Personalized", "from_dict"]
 
@@ -159,16 +159,8 @@ class Personalized(Participation):
     minimum = 2.0**-30
 
     def __init__(self, probabilities: npt.ArrayLike) -> None:
-        try:
-            array = np.array(probabilities, dtype=np.float64, order="C")
-        except (TypeError, ValueError) as error:
-            raise InvalidTypeError(
-                f"probabilities must be a sequence of numbers: {error}"
-            ) from error
-        if array.ndim != 1:
-            raise InvalidTypeError(
-                f"probabilities must be one-dimensional, got shape {array.shape}"
-            )
+        given = _arguments.vector("probabilities", probabilities, "one number for each node")
+        array = np.array(given, dtype=np.float64, order="C")
         wrong = ~((array >= self.minimum) & (array <= 1.0))
         if wrong.any():
             position = int(np.flatnonzero(wrong)[0])

@@ -180,7 +180,7 @@ class Plan:
 
 def _difference(theirs: Domain, ours: Domain) -> str:
     """Say what differs between two domains, by their first different labels."""
-    if theirs.size != ours.size:
+    if repr(theirs) != repr(ours):
         return f"{theirs!r} instead of {ours!r}"
     shown = _arguments.shown
     pairs = zip(theirs.labels, ours.labels, strict=True)

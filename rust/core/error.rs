@@ -16,10 +16,10 @@ pub enum Error {
         maximum: f64,
     },
 
-    /// Epsilon is so small that no 64-bit threshold tells the true answer from another.
+    /// Epsilon is so small that reports would say nothing.
     #[error(
         "epsilon = {epsilon} is too small for a domain of {domain_size} codes: \
-         with 64-bit words every code would be equally likely and reports would say nothing"
+         every code would be as good as equally likely and reports would say nothing"
     )]
     EpsilonUnrealizable {
         /// The refused value.

@@ -37,6 +37,7 @@ DISTANCES: dict[str, Callable[[Floats, Floats], float]] = {
 }
 
 _OF_DISTRIBUTIONS = ("hellinger", "kl")
+_TOLERANCE = 1e-6
 
 
 def distance(estimate: Floats, reference: Floats, metric: str) -> float:
@@ -45,7 +46,8 @@ def distance(estimate: Floats, reference: Floats, metric: str) -> float:
     Raises
     ------
     InvalidValueError
-        If the metric is defined for distributions only and one side has negative entries.
+        If the metric is defined for distributions only and one side has negative entries or does
+        not add up to one.
 
     Examples
     --------
@@ -59,5 +61,10 @@ def distance(estimate: Floats, reference: Floats, metric: str) -> float:
                 raise InvalidValueError(
                     f"{metric!r} is defined for distributions, and {name} has the negative entry "
                     f"{side[position]:g} at code {position}: project it first"
+                )
+            if abs(side.sum() - 1.0) > _TOLERANCE:
+                raise InvalidValueError(
+                    f"{metric!r} is defined for distributions, and {name} does not add up to 1 but "
+                    f"to {side.sum():g}: project or normalise it first"
                 )
     return DISTANCES[metric](estimate, reference)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,9 @@ from turnout.frequency.distances import DISTANCES, distance
 from turnout.frequency.estimators import Estimation, Estimator
 from turnout.frequency.intervals import (
     Interval,
+    automatic_interval,
     critical_value,
+    exact_interval,
     normal_interval,
     score_interval,
 )
@@ -133,8 +136,12 @@ class FrequencyEstimate:
         method
             ``"normal"``: the estimate plus and minus standard errors. ``"score"``: inverts the
             test of each frequency with the variance at that frequency; covers better for rare
-            answers and few reports. ``"auto"`` (default): score where it exists, which is for
-            every estimator but those weighted by personal probabilities.
+            answers and few reports. ``"exact"``: Clopper-Pearson limits of the number of supporting
+            reports, which cover at least at their level whatever the counts. ``"auto"`` (default):
+            score, and exact for answers with few supporting reports, where the normal law is no
+            guide; normal for estimators weighted by personal probabilities, which have neither
+            (``"hajek"`` with Student's quantile for the number of reports that the weights are
+            worth).
         simultaneous
             None: the level holds for each answer by itself. ``"bonferroni"`` or ``"sidak"``: it
             holds for all answers at once.
@@ -149,8 +156,8 @@ class FrequencyEstimate:
         InvalidValueError
             If an argument is none of the allowed values.
         EstimatorError
-            If the estimator is biased (then no interval around it covers), or has no score
-            interval.
+            If the estimator is biased (then no interval around it covers), or has no score or
+            exact interval.
 
         Examples
         --------
@@ -160,23 +167,32 @@ class FrequencyEstimate:
         Interval(3 answers, level=0.9, 'score', simultaneous='sidak')
         """
         level = _arguments.confidence("level", level)
-        _arguments.choice("method", method, ("auto", "normal", "score"))
+        _arguments.choice("method", method, ("auto", "normal", "score", "exact"))
         _arguments.choice("simultaneous", simultaneous, (None, "bonferroni", "sidak"))
         estimation = self._estimation
         if estimation.bias is not None:
             raise EstimatorError(f"no interval around {self.method!r} covers: {estimation.bias}")
-        z = critical_value(level, self.domain.size, simultaneous)
+        z = critical_value(level, self.domain.size, simultaneous, estimation.degrees)
         model, statistic = estimation.model, estimation.statistic
-        if method != "normal" and model is not None and statistic is not None:
-            low, high = score_interval(model, statistic, z)
-            return Interval(low, high, level, "score", simultaneous)
-        if method == "score":
+        if method == "normal" or (method == "auto" and model is None):
+            low, high = normal_interval(estimation.frequencies, self.standard_errors, z)
+            return Interval(low, high, level, "normal", simultaneous)
+        if model is None or statistic is None:
             raise EstimatorError(
-                f"{self.method!r} with personal probabilities has no score interval: its variance "
-                'depends on who holds the answer, not on its frequency alone; use "normal"'
+                f"{self.method!r} with personal probabilities has no {method} interval: its "
+                'variance depends on who holds the answer, not on its frequency alone; use "normal"'
             )
-        low, high = normal_interval(estimation.frequencies, self.standard_errors, z)
-        return Interval(low, high, level, "normal", simultaneous)
+        if method == "auto":
+            low, high, name = automatic_interval(model, statistic, z)
+            return Interval(low, high, level, name, simultaneous)
+        if method == "exact" and model.trials is None:
+            raise EstimatorError(
+                f"{self.method!r} has no exact interval: it subtracts the number of reports, so "
+                'its statistic is no count; use "hajek" or "g"'
+            )
+        limits = score_interval if method == "score" else exact_interval
+        low, high = limits(model, statistic, z)
+        return Interval(low, high, level, method, simultaneous)
 
     def project(self, method: str) -> FrequencyEstimate:
         """Post-process the estimate into a distribution.
@@ -285,7 +301,7 @@ class FrequencyEstimate:
         -------
         list of dict
             With ``label``, ``count``, ``frequency``, ``standard_error``, ``low`` and ``high``; the
-            limits are None if the estimator is biased.
+            limits are None if the estimator is biased, or if they are infinite.
 
         Raises
         ------
@@ -302,7 +318,8 @@ class FrequencyEstimate:
         limits: list[tuple[float | None, float | None]] = [(None, None)] * self.domain.size
         if self._estimation.bias is None:
             interval = self.interval(level, simultaneous=simultaneous)
-            limits = list(zip(interval.low.tolist(), interval.high.tolist(), strict=True))
+            pairs = zip(interval.low.tolist(), interval.high.tolist(), strict=True)
+            limits = [pair if all(map(math.isfinite, pair)) else (None, None) for pair in pairs]
         columns = (
             self.domain.labels,
             self.counts.tolist(),

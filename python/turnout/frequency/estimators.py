@@ -35,7 +35,8 @@ Floats = npt.NDArray[np.float64]
 class Estimation:
     """Frequencies with the variances of their estimates.
 
-    ``model`` and ``statistic`` are there where a score interval exists.
+    ``model`` and ``statistic`` are there where a score interval exists; ``degrees`` of freedom
+    where the variances come from residuals.
     """
 
     frequencies: Floats
@@ -43,6 +44,7 @@ class Estimation:
     model: StatisticModel | None = None
     statistic: Floats | None = None
     bias: str | None = None
+    degrees: float | None = None
 
 
 class Estimator(ABC):
@@ -150,6 +152,11 @@ class _HorvitzThompson(Estimator):
         if rate is not None:
             model = excess_model(tally.nodes, rate, p, q)
             return _from_model(model, _support(tally) - tally.received * q)
+        if tally.received == 0:
+            raise EstimatorError(
+                '"horvitz_thompson" estimates its variance from the reports, and none were '
+                'received: use "T" if participation does not depend on the values'
+            )
         inverse, squared = _weights(tally, self.name)
         d = p - q
         counts = (inverse - q * inverse.sum()) / d
@@ -182,12 +189,21 @@ class _Hajek(Estimator):
         # A report of direct encoding supports one answer: totals over answers are over reports.
         total, total_of_squares = inverse.sum(), squared.sum()
         frequencies = (inverse - q * total) / (d * total)
+        inside = np.clip(frequencies, 0.0, 1.0)
         second = ((1 - 2 * q) * squared + q * q * total_of_squares) / d**2
         cross = (squared - q * total_of_squares) / d
-        spread = second - 2 * frequencies * cross + frequencies**2 * total_of_squares
-        inside = np.clip(frequencies, 0.0, 1.0)
-        variances = spread / total**2 - inside * (1 - inside) / n
-        return Estimation(frequencies, np.maximum(variances, 0.0))
+        residuals = second - 2 * frequencies * cross + frequencies**2 * total_of_squares
+        # Few residuals are too small, and zero for an answer that no report supports: never take
+        # less than what the perturbation and the sampling of such a frequency bring at the least.
+        noise = (inside * p * (1 - p) + (1 - inside) * q * (1 - q)) / d**2
+        least = total_of_squares * (noise + inside * (1 - inside))
+        # As many reports of equal weight as these are worth (Kish); one is taken by the estimate.
+        degrees = total**2 / total_of_squares - 1.0
+        if degrees < 1e-9:
+            return Estimation(frequencies, np.full_like(frequencies, np.inf))
+        spread = np.maximum(residuals * (degrees + 1.0) / degrees, least) / total**2
+        variances = np.maximum(spread - inside * (1 - inside) / n, 0.0)
+        return Estimation(frequencies, variances, degrees=degrees)
 
 
 def _support_model(tally: Tally) -> StatisticModel:
@@ -197,7 +213,8 @@ def _support_model(tally: Tally) -> StatisticModel:
         return support_model(tally.nodes, rate, p, q)
     if tally.design is None:
         raise EstimatorError("the sums of the participation probabilities of all nodes are missing")
-    return personal_support_model(tally.design.mean_received, tally.design.sum_of_squares, p, q)
+    design = tally.design
+    return personal_support_model(tally.nodes, design.mean_received, design.sum_of_squares, p, q)
 
 
 def _weights(tally: Tally, name: str) -> tuple[Floats, Floats]:

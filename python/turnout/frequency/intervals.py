@@ -7,9 +7,20 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from turnout import _arguments
 from turnout.frequency.models import StatisticModel
 
-__all__ = ["Interval", "critical_value", "normal_interval", "score_interval"]
+__all__ = [
+    "Interval",
+    "automatic_interval",
+    "critical_value",
+    "exact_interval",
+    "normal_interval",
+    "score_interval",
+]
+
+#: Counts below this many squared critical values are small.
+FEW = 10.0
 
 Floats = npt.NDArray[np.float64]
 
@@ -25,7 +36,7 @@ class Interval:
     level
         The confidence level asked for.
     method
-        ``"normal"`` or ``"score"``.
+        ``"normal"``, ``"score"``, ``"exact"``, or ``"score, exact for small counts"``.
     simultaneous
         None if the level holds for each answer by itself; ``"bonferroni"`` or ``"sidak"`` if it
         holds for all answers at once.
@@ -43,8 +54,14 @@ class Interval:
         return self.high - self.low
 
     def contains(self, frequencies: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-        """Whether the limits enclose each of some frequencies."""
-        given = np.asarray(frequencies, dtype=np.float64)
+        """Whether the limits enclose each of some frequencies.
+
+        Raises
+        ------
+        InvalidValueError, InvalidTypeError
+            If there is not one finite number for each answer.
+        """
+        given = _arguments.frequencies("frequencies", frequencies, self.low.size)
         return (self.low <= given) & (given <= self.high)
 
     def __repr__(self) -> str:
@@ -53,8 +70,10 @@ class Interval:
         return f"Interval({self.low.size} answers, level={self.level:g}, {self.method!r}{both})"
 
 
-def critical_value(level: float, size: int, simultaneous: str | None) -> float:
-    """Quantile of the normal law for two-sided intervals.
+def critical_value(
+    level: float, size: int, simultaneous: str | None, degrees: float | None = None
+) -> float:
+    """Quantile of the normal law, or of Student's, for two-sided intervals.
 
     Bonferroni holds for any dependence; Sidak's inequality for normal vectors of any correlation.
     """
@@ -66,6 +85,8 @@ def critical_value(level: float, size: int, simultaneous: str | None) -> float:
         tail = -np.expm1(np.log(level) / size)
     else:
         tail = 1 - level
+    if degrees is not None:
+        return float(-special.stdtrit(degrees, tail / 2))
     return float(-special.ndtri(tail / 2))
 
 
@@ -77,19 +98,61 @@ def normal_interval(frequencies: Floats, errors: Floats, z: float) -> tuple[Floa
 def score_interval(model: StatisticModel, statistic: Floats, z: float) -> tuple[Floats, Floats]:
     """All ``f`` with ``(X - a - b f)^2 <= z^2 Var(X; f)``: Wilson's interval, for this variance.
 
-    Where no ``f`` fits (an estimate so far outside [0, 1] that the variance is not defined there),
-    the limits are those of the normal interval with the variance at the nearest frequency.
+    The quadratic inequality is solved for the distance from the estimate, so that nothing cancels
+    however many nodes there are. Where no ``f`` fits (an estimate so far outside [0, 1] that the
+    variance is not defined there), the limits are those of the normal interval with the variance at
+    the nearest frequency.
     """
-    shifted = statistic - model.a
-    quadratic = model.b**2 - z * z * model.v2
-    half = model.b * shifted + 0.5 * z * z * model.v1
-    constant = shifted**2 - z * z * model.v0
-    discriminant = half**2 - quadratic * constant
-    root = np.sqrt(np.maximum(discriminant, 0.0))
     estimate = model.frequency(statistic)
+    quadratic = model.b**2 - z * z * model.v2
+    half = 0.5 * z * z * (model.v1 + 2 * model.v2 * estimate)
+    constant = z * z * (model.v0 + (model.v1 + model.v2 * estimate) * estimate)
+    discriminant = half**2 + quadratic * constant
+    root = np.sqrt(np.maximum(discriminant, 0.0))
     errors = np.sqrt(model.variance(np.clip(estimate, 0.0, 1.0)))
     fallback = normal_interval(estimate, errors, z)
     defined = discriminant >= 0.0
-    low = np.where(defined, (half - root) / quadratic, fallback[0])
-    high = np.where(defined, (half + root) / quadratic, fallback[1])
+    low = np.where(defined, estimate + (half - root) / quadratic, fallback[0])
+    high = np.where(defined, estimate + (half + root) / quadratic, fallback[1])
     return low, high
+
+
+def exact_interval(model: StatisticModel, statistic: Floats, z: float) -> tuple[Floats, Floats]:
+    """Clopper-Pearson limits of the mean of a count, as frequencies.
+
+    The count is a sum of independent Bernoulli variables with different probabilities (given the
+    sample, for the Hajek estimator), whose tails are lighter than those of the binomial law with
+    the same mean (Hoeffding, 1956): the limits cover at least at their level, whatever the counts.
+    """
+    from scipy import special  # noqa: PLC0415
+
+    trials = float(model.trials or 0)
+    tail = special.ndtr(-z)
+    low = np.zeros_like(statistic)
+    some = statistic > 0
+    low[some] = special.betaincinv(statistic[some], trials - statistic[some] + 1, tail)
+    high = np.ones_like(statistic)
+    some = statistic < trials
+    high[some] = special.betaincinv(statistic[some] + 1, trials - statistic[some], 1 - tail)
+    return model.frequency(trials * low), model.frequency(trials * high)
+
+
+def automatic_interval(
+    model: StatisticModel, statistic: Floats, z: float
+) -> tuple[Floats, Floats, str]:
+    """Score limits; exact ones where a count is so small that the normal law is no guide.
+
+    Returns
+    -------
+    tuple
+        The limits, and which method gave them.
+    """
+    low, high = score_interval(model, statistic, z)
+    if model.trials is None:
+        return low, high, "score"
+    few = np.minimum(statistic, model.trials - statistic) < FEW * z * z
+    if not few.any():
+        return low, high, "score"
+    exact = exact_interval(model, statistic, z)
+    name = "exact" if few.all() else "score, exact for small counts"
+    return np.where(few, exact[0], low), np.where(few, exact[1], high), name

@@ -30,13 +30,18 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class StatisticModel:
-    """Mean ``a + b f`` and variance ``v0 + v1 f + v2 f^2`` of a statistic."""
+    """Mean ``a + b f`` and variance ``v0 + v1 f + v2 f^2`` of a statistic.
+
+    If the statistic is a count of successes in independent trials, or less spread than one, their
+    number is ``trials``.
+    """
 
     a: float
     b: float
     v0: float
     v1: float
     v2: float = 0.0
+    trials: int | None = None
 
     def frequency(self, statistic: Floats) -> Floats:
         """Invert the mean."""
@@ -65,22 +70,29 @@ def support_model(nodes: int, rate: float, p: float, q: float) -> StatisticModel
         b=reports * (p - q),
         v0=reports * other,
         v1=reports * (p * (1 - rate * p) - other),
+        trials=nodes,
     )
 
 
 def personal_support_model(
-    total: float, total_of_squares: float, p: float, q: float
+    nodes: int, total: float, total_of_squares: float, p: float, q: float
 ) -> StatisticModel:
     """``X = C`` with personal probabilities that do not depend on the values: the estimator T.
 
     ``total`` and ``total_of_squares`` are the sums of the probabilities and of their squares over
-    all nodes; the nodes that hold the answer are taken to have their share of both.
+    all nodes. The values are taken as assigned to the nodes at random, so that the probabilities of
+    the nodes that hold an answer are a simple random sample: the variance of their sum counts too.
     """
+    d = p - q
+    spread = max(total_of_squares - total * total / nodes, 0.0)
+    assignment = nodes * d * d * spread / (nodes - 1) if nodes > 1 else 0.0
     return StatisticModel(
         a=total * q,
-        b=total * (p - q),
+        b=total * d,
         v0=total * q - total_of_squares * q * q,
-        v1=total * (p - q) - total_of_squares * (p * p - q * q),
+        v1=total * d - total_of_squares * (p * p - q * q) + assignment,
+        v2=-assignment,
+        trials=nodes,
     )
 
 
@@ -100,7 +112,7 @@ def excess_model(nodes: int, rate: float, p: float, q: float) -> StatisticModel:
     )
 
 
-def ratio_model(nodes: int, received: float, p: float, q: float) -> StatisticModel:
+def ratio_model(nodes: int, received: int, p: float, q: float) -> StatisticModel:
     """``X = C`` given ``S`` reports, with a common rate: the Hajek estimator.
 
     Given their number, the nodes that report are a simple random sample without replacement, so
@@ -114,4 +126,5 @@ def ratio_model(nodes: int, received: float, p: float, q: float) -> StatisticMod
         v0=received * q * (1 - q),
         v1=received * (p * (1 - p) - q * (1 - q)) + sampling,
         v2=-sampling,
+        trials=received,
     )

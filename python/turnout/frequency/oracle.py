@@ -67,7 +67,8 @@ class FrequencyOracle(ABC):
                 raise InvalidTypeError(
                     f"domain must be a Domain or a number of codes, got {domain!r}"
                 )
-            domain = Domain.from_integers(int(domain))
+            size = _arguments.integer("domain", domain, least=2, most=2**32 - 1)
+            domain = Domain.from_integers(size)
         self._domain = domain
 
     @property

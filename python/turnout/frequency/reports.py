@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.errors import InvalidValueError
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.sums import DesignSums
 from turnout.participation import Participation, Personalized
@@ -75,15 +75,10 @@ class Reports:
         from turnout.plan import Plan  # noqa: PLC0415
 
         self._plan = Plan(oracle, participation)
-        array = np.asarray(codes)
-        if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-            raise InvalidTypeError(
-                f"codes must be a one-dimensional array of integers, got {array.dtype} of shape "
-                f"{array.shape}"
-            )
+        array = _arguments.vector("codes", codes, "an array of integers", "integers", "iu")
         oracle.domain._check_codes("codes", array)
         self._codes = _frozen(array, oracle.domain.code_dtype)
-        self._nodes = _arguments.integer("nodes", nodes, least=0)
+        self._nodes = _arguments.integer("nodes", nodes, least=0, most=2**64 - 1)
         _check_number(participation, self._codes.size, self._nodes)
         self._probabilities: npt.NDArray[np.float64] | None = None
         self._design: DesignSums | None = None
@@ -95,6 +90,7 @@ class Reports:
                 )
             self._probabilities = Personalized(probabilities).probabilities
             self._design = _arguments.instance("design", design, DesignSums, "a DesignSums object")
+            self._design.check_nodes(self._nodes)
             if self._probabilities.size != self._codes.size:
                 raise InvalidValueError(
                     f"probabilities must have one entry for each of the {self._codes.size} "
@@ -160,6 +156,11 @@ class Reports:
             )
         )
 
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        """Copy and pickle what the constructor takes; the copy is read-only too."""
+        made = (self.oracle, self.participation, self._codes, self._nodes)
+        return _rebuild, (*made, self._probabilities, self._design)
+
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
@@ -197,7 +198,7 @@ class Reports:
         >>> tn.Reports.concatenate(parts).nodes
         3
         """
-        kept = list(pieces)
+        kept = _arguments.items("pieces", pieces, "an iterable of Reports objects")
         if not kept:
             raise InvalidValueError("pieces must hold at least one set of reports, got none")
         for position, piece in enumerate(kept):
@@ -220,11 +221,22 @@ class Reports:
         )
 
 
+def _rebuild(
+    oracle: FrequencyOracle,
+    participation: Participation,
+    codes: npt.NDArray[Any],
+    nodes: int,
+    *personal: Any,
+) -> Reports:
+    probabilities, design = personal
+    return Reports(oracle, participation, codes, nodes, probabilities=probabilities, design=design)
+
+
 def _frozen(
     array: npt.NDArray[Any], dtype: np.dtype[np.unsignedinteger[Any]]
 ) -> npt.NDArray[np.unsignedinteger[Any]]:
     """Take over a contiguous array of the right type; copy any other."""
-    result = np.ascontiguousarray(array, dtype=dtype)
+    result = np.require(array, dtype, ["C", "A"])
     view = result.view()
     view.flags.writeable = False
     return view

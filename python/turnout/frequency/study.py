@@ -165,9 +165,9 @@ def compare(
     >>> low.expected_reports, low.total_variation > full.total_variation
     (100.0, True)
     """
-    array = np.asarray(true_counts)
-    if array.ndim != 1:
-        raise InvalidTypeError(f"true_counts must be one-dimensional, got shape {array.shape}")
+    array = _arguments.vector("true_counts", true_counts, "one count for each answer")
+    if array.size < 2:
+        raise InvalidValueError(f"true_counts must have at least 2 entries, got {array.size}")
     domain = Domain.from_integers(array.size)
     counts = _arguments.counts("true_counts", true_counts, domain.size)
     nodes = sum(counts.tolist())
@@ -176,6 +176,12 @@ def compare(
     repeats = _arguments.integer("repeats", repeats, least=2)
     _arguments.choice("method", method, tuple(ESTIMATORS))
     _arguments.choice("postprocessing", postprocessing, ("none", *PROJECTIONS))
+    if not callable(oracle):
+        raise InvalidTypeError(
+            f"oracle must be callable with an epsilon and a domain, got {_arguments.shown(oracle)}"
+        )
+    epsilons = _arguments.items("epsilons", epsilons, "an iterable of numbers")
+    participations = _arguments.items("participations", participations, "an iterable of rates")
     settings = [
         (oracle(epsilon, domain), Bernoulli(rate))
         for epsilon in epsilons

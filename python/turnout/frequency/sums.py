@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _core
-from turnout.errors import CorruptDataError, InvalidTypeError
+from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 
 __all__ = ["DesignSums", "WeightedSums"]
 
@@ -54,6 +54,22 @@ class DesignSums:
     def sum_of_squares(self) -> float:
         """The sum of the squared probabilities."""
         return self.probability_squared * _DESIGN_UNIT
+
+    def check_nodes(self, nodes: int) -> None:
+        """Refuse sums that the probabilities of so many nodes cannot have.
+
+        Raises
+        ------
+        InvalidValueError
+            If they are out of range.
+        """
+        # Each probability is from 2^-30 to 1, and its square as much smaller.
+        least, most = nodes << 34, nodes << 64
+        if not (least <= self.probability <= most and self.probability_squared <= self.probability):
+            raise InvalidValueError(
+                f"design must be sums over {nodes} nodes of probabilities from 2^-30 to 1, got "
+                f"{_arguments.shown(self)}"
+            )
 
     def __add__(self, other: DesignSums) -> DesignSums:
         """Add the sums of other nodes."""
@@ -133,6 +149,30 @@ class WeightedSums:
     def inverse_squared(self) -> npt.NDArray[np.float64]:
         """The sums of 1/pi^2 over the reports that support each code."""
         return _to_float(self._inverse_squared)
+
+    def check_support(self, support: npt.NDArray[np.uint64]) -> None:
+        """Refuse sums that so many reports cannot have.
+
+        Raises
+        ------
+        InvalidValueError
+            If they cannot: every weight is at least 1.
+        """
+        reports, first, second = support.astype(np.float64), self.inverse, self.inverse_squared
+        tiny = 1e-9 * second
+        fits = (
+            (reports <= first + tiny) & (first <= second + tiny) & ((reports > 0) | (second == 0))
+        )
+        if not fits.all():
+            code = int(np.flatnonzero(~fits)[0])
+            raise InvalidValueError(
+                f"weights do not fit support at code {code}: {support[code]} reports, weights of "
+                f"at least 1 that add up to {first[code]:g}, their squares to {second[code]:g}"
+            )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle the arrays; the copy is read-only too."""
+        return WeightedSums, (self._inverse, self._inverse_squared)
 
     @property
     def size(self) -> int:

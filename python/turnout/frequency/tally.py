@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -72,7 +74,7 @@ class Tally:
         size = plan.oracle.domain.size
         self._support = _arguments.counts("support", support, size)
         self._support.flags.writeable = False
-        self._nodes = _arguments.integer("nodes", nodes, least=0)
+        self._nodes = _arguments.integer("nodes", nodes, least=0, most=2**64 - 1)
         self._received = _arguments.integer("received", received, least=0, most=self._nodes)
         plan.oracle.check_support(self._support, self._received)
         if plan.participation.uniform_rate == 1.0 and self._received != self._nodes:
@@ -80,6 +82,10 @@ class Tally:
                 f"received must equal nodes = {self._nodes} when everyone takes part, "
                 f"got {self._received}"
             )
+        if weights is not None:
+            _arguments.instance("weights", weights, WeightedSums, "a WeightedSums object")
+        if design is not None:
+            _arguments.instance("design", design, DesignSums, "a DesignSums object")
         personal = plan.participation.uniform_rate is None
         if (weights is not None) != personal or (design is not None) != personal:
             raise InvalidValueError(
@@ -89,6 +95,9 @@ class Tally:
             raise InvalidValueError(
                 f"weights must have {size} codes as the domain has, got {weights.size}"
             )
+        if weights is not None and design is not None:
+            weights.check_support(self._support)
+            design.check_nodes(self._nodes)
         self._weights = weights
         self._design = design
 
@@ -154,6 +163,8 @@ class Tally:
         ------
         PlanMismatchError
             If the plans differ.
+        InvalidValueError
+            If there are 2^64 nodes or more.
         InvalidTypeError
             If ``other`` is not a tally.
 
@@ -166,6 +177,9 @@ class Tally:
         """
         _arguments.instance("other", other, Tally, "a Tally")
         self._plan.check_same(other._plan, "other")
+        nodes = self._nodes + other._nodes
+        if nodes >= 2**64:
+            raise InvalidValueError(f"the nodes of both must be fewer than 2^64, got {nodes}")
         weights, design = self._weights, self._design
         if other._weights is not None and other._design is not None:
             weights = other._weights if weights is None else weights + other._weights
@@ -174,7 +188,7 @@ class Tally:
             self._plan,
             self._support + other._support,
             self._received + other._received,
-            self._nodes + other._nodes,
+            nodes,
             weights=weights,
             design=design,
         )
@@ -198,6 +212,11 @@ class Tally:
             and self._weights == other._weights
             and self._design == other._design
         )
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        """Copy and pickle what the constructor takes; the copy is read-only too."""
+        made = (self._plan, self._support, self._received, self._nodes)
+        return _rebuild, (*made, self._weights, self._design)
 
     def __hash__(self) -> int:
         """Hash of the plan and the counts."""
@@ -291,3 +310,10 @@ class Tally:
         if not isinstance(data, (bytes, bytearray, memoryview)):
             raise InvalidTypeError(f"data must be bytes, got {type(data).__name__}")
         return tally_encoding.decode(bytes(data))
+
+
+def _rebuild(
+    plan: Plan, support: npt.NDArray[np.uint64], received: int, nodes: int, *personal: Any
+) -> Tally:
+    weights, design = personal
+    return Tally(plan, support, received, nodes, weights=weights, design=design)

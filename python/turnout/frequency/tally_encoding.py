@@ -88,7 +88,7 @@ def decode(data: bytes) -> Tally:
         return _read(body[_PREFIX.size : _PREFIX.size + length], body[_PREFIX.size + length :])
     except CorruptDataError:
         raise
-    except (TurnoutError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (TurnoutError, ValueError, OverflowError, TypeError, RecursionError) as error:
         raise CorruptDataError(f"not a tally of turnout: {error}") from error
 
 
@@ -96,6 +96,8 @@ def _read(text: bytes, arrays: bytes) -> Tally:
     from turnout.frequency.tally import Tally  # noqa: PLC0415
 
     header = json.loads(text)
+    if set(header) != {"plan", "nodes", "received", "design"}:
+        raise CorruptDataError("not a tally of turnout: its header has other entries")
     plan = Plan.from_dict(header["plan"])
     size = plan.oracle.domain.size
     personal = header["design"] is not None

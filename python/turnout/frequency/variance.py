@@ -142,8 +142,6 @@ def mean_inverse(trials: int, rate: float) -> float:
     >>> round(mean_inverse(2, 0.5), 6)  # (2/4 * 1 + 1/4 * 1/2) / (3/4)
     0.833333
     """
-    from scipy import special  # noqa: PLC0415
-
     if rate == 1.0:
         return 1.0 / trials
     mean = trials * rate
@@ -156,13 +154,9 @@ def mean_inverse(trials: int, rate: float) -> float:
     reach = 40 * np.sqrt(mean * (1 - rate)) + 40
     low, high = max(1, int(mean - reach)), min(trials, int(mean + reach))
     counts = np.arange(low, high + 1, dtype=np.float64)
-    logarithm = (
-        special.gammaln(trials + 1.0)
-        - special.gammaln(counts + 1)
-        - special.gammaln(trials - counts + 1)
-        + special.xlogy(counts, rate)
-        + special.xlog1py(trials - counts, -rate)
-    )
+    # The mass up to a factor, by the ratios of neighbours: those of factorials would cancel.
+    steps = np.log((trials - counts[:-1]) / counts[1:] * (rate / (1 - rate)))
+    logarithm = np.concatenate([[0.0], np.cumsum(steps)])
     mass = np.exp(logarithm - logarithm.max())
     return float((mass / counts).sum() / mass.sum())
 

@@ -53,8 +53,8 @@ impl DirectEncoding {
     ///
     /// # Errors
     ///
-    /// [`Error::EpsilonUnrealizable`] if epsilon is so small that 64-bit words cannot tell the own
-    /// code from another.
+    /// [`Error::EpsilonUnrealizable`] if epsilon is below 2^-32 or so: then nothing can be learned
+    /// from reports, and `p* - q*` would be lost in rounding.
     pub fn new(epsilon: Epsilon, domain: DomainSize) -> Result<Self> {
         let bounds = ExponentialBounds::new(epsilon.get());
         // At least 10 words, since e^42 + 2^32 < 2^64 / 10; and below 2^63, since k >= 2.
@@ -63,7 +63,7 @@ impl DirectEncoding {
         let keep = bounds.floor_times(cell).saturating_sub(u128::from(cell));
         match u64::try_from(keep) {
             // keep + k cell <= 2^64
-            Ok(keep) if keep > 0 => {
+            Ok(keep) if keep > cell >> 32 => {
                 let last = (keep - 1).wrapping_add(domain.get().wrapping_mul(cell));
                 Ok(Self { epsilon, domain, keep, cell, divisor: Divisor::new(cell), last })
             }

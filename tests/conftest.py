@@ -1,0 +1,21 @@
+"""What all tests share."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def statistical() -> ModuleType:
+    """The checks of ``statistical.py``: loaded by its place, so that no path must be set."""
+    place = Path(__file__).with_name("statistical.py")
+    spec = importlib.util.spec_from_file_location("statistical_checks", place)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
