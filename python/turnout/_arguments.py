@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
 from collections.abc import Collection
 from typing import Any, TypeVar
@@ -29,7 +30,10 @@ def shown(value: object) -> str:
 
 def number(argument: str, value: object) -> float:
     """Return a finite or infinite real number as a float; booleans and text are refused."""
-    if isinstance(value, (bool, np.bool_, str, bytes)) or value is None:
+    # float() would read text and bytes; a truth value is no number.
+    if isinstance(value, (bool, np.bool_)) or not (
+        hasattr(type(value), "__float__") or hasattr(type(value), "__index__")
+    ):
         raise InvalidTypeError(f"{argument} must be a real number, got {shown(value)}")
     try:
         return float(value)  # type: ignore[arg-type]
@@ -117,6 +121,11 @@ def vector(
             f"{argument} must be one-dimensional: {expected}, got {shown(value)} of shape "
             f"{array.shape}"
         )
+    if array.dtype.kind == "f" and not hasattr(value, "dtype"):
+        # Integers around 2^63 in a list would become floats and lose their last digits.
+        given = list(value)
+        if all(isinstance(entry, int) for entry in given):
+            array = np.array(given, dtype=object)
     if array.dtype.kind == "O":
         entries = array.tolist()
         for position, entry in enumerate(entries):
@@ -125,12 +134,14 @@ def vector(
                     f"{argument}[{position}] must be a number, got {shown(entry)}: {argument} "
                     f"must hold {holds}"
                 )
-        array = np.array([_narrow(argument, *pair) for pair in enumerate(entries)])
+        kept = [_narrow(argument, *pair) for pair in enumerate(entries)]
+        whole = all(isinstance(entry, int) and entry >= 0 for entry in kept)
+        array = np.array(kept, dtype=np.uint64 if whole else None)
     if array.size == 0:
         return np.empty(0, np.int64)
     if array.dtype.kind not in kinds:
         raise InvalidTypeError(
-            f"{argument} must be {expected}; {argument} must hold {holds}, got dtype {array.dtype}"
+            f"{argument} must hold {holds}, got dtype {array.dtype}: expected {expected}"
         )
     return array.astype(np.float64) if array.dtype.kind == "f" else array
 
@@ -145,7 +156,12 @@ def _narrow(argument: str, position: int, entry: Any) -> Any:
 
 def counts(argument: str, value: Any, size: int) -> npt.NDArray[np.uint64]:
     """Return one non-negative whole number for each code, as uint64; their sum fits too."""
-    array = vector(argument, value, f"one count for each of the {size} codes", "whole numbers")
+    array = vector(
+        argument,
+        value,
+        f"one count for each of the {size} codes: a sequence of {size} counts",
+        "whole numbers",
+    )
     if array.size != size:
         raise InvalidValueError(
             f"{argument} must have one count for each of the {size} codes of the domain, "
@@ -165,7 +181,9 @@ def counts(argument: str, value: Any, size: int) -> npt.NDArray[np.uint64]:
 
 def frequencies(argument: str, value: Any, size: int) -> npt.NDArray[np.float64]:
     """Return one finite number for each code, as float64."""
-    array = vector(argument, value, f"one number for each of the {size} codes").astype(np.float64)
+    array = vector(
+        argument, value, f"one number for each of the {size} codes: a sequence of {size} numbers"
+    ).astype(np.float64)
     if array.shape != (size,):
         raise InvalidValueError(
             f"{argument} must have one number for each of the {size} codes of the domain, "
@@ -180,10 +198,9 @@ def frequencies(argument: str, value: Any, size: int) -> npt.NDArray[np.float64]
 def items(argument: str, value: Any, expected: str) -> list[Any]:
     """Return the entries of an iterable that is no text."""
     if not isinstance(value, (str, bytes)):
-        try:
+        with contextlib.suppress(Exception):
+            # Anything can go wrong while a foreign object is iterated over.
             return list(value)
-        except TypeError:
-            pass
     raise InvalidTypeError(f"{argument} must be {expected}, got {shown(value)}")
 
 

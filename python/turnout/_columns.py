@@ -171,7 +171,7 @@ def _loaded(library: str, kind: str, value: Any) -> bool:
 
 def _as_numpy(values: Any) -> Array | None:
     """Find the numeric array behind a column without missing values, if there is one."""
-    if isinstance(values, np.ma.MaskedArray):
+    if _loaded("numpy.ma", "MaskedArray", values):
         return None
     if isinstance(values, np.ndarray):
         _check_dimensions(values)
@@ -198,7 +198,7 @@ def _factorize(values: Any) -> Iterator[_Factors]:
     """Reduce a column, stretch by stretch."""
     if isinstance(values, np.ndarray):
         _check_dimensions(values)
-        masked = isinstance(values, np.ma.MaskedArray)
+        masked = _loaded("numpy.ma", "MaskedArray", values)
         return iter([_from_sequence(values.tolist()) if masked else _from_numpy(values)])
     if _loaded("pandas", "Series", values) or _loaded("pandas", "Index", values):
         return iter([_from_pandas(values)])
@@ -256,7 +256,10 @@ def _hashable(value: Any) -> bool:
 def _from_pandas(values: Any) -> _Factors:
     if hasattr(values, "cat"):
         return _from_index(list(values.cat.categories), np.asarray(values.cat.codes), -1)
-    index, unique = values.factorize()
+    try:
+        index, unique = values.factorize()
+    except TypeError:
+        return _from_sequence(values.tolist())
     return _from_index(unique.tolist(), np.asarray(index), -1)
 
 

@@ -42,7 +42,8 @@ class Domain:
     Raises
     ------
     InvalidTypeError
-        If ``labels`` is not an iterable of hashable values.
+        If ``labels`` is not an ordered iterable of hashable values: the order of a set may differ
+        from process to process.
     InvalidValueError
         If there are fewer than two labels, duplicates (``1``, ``1.0`` and ``True`` are equal), or
         NaN.
@@ -59,13 +60,18 @@ class Domain:
     __slots__ = ("_fingerprint", "_index", "_integers", "_labels")
 
     def __init__(self, labels: Iterable[Hashable]) -> None:
+        if isinstance(labels, (set, frozenset)):
+            raise InvalidTypeError(
+                f"labels must have an order, got the set {_arguments.shown(labels)}"
+            )
         if isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable):
             raise InvalidTypeError(
                 f"labels must be an iterable of labels, got {_arguments.shown(labels)}"
             )
         try:
             kept = tuple(_plain(label) for label in labels)
-        except TypeError as error:
+        except Exception as error:
+            # Anything can go wrong while a foreign object is iterated over.
             raise InvalidTypeError(
                 f"labels must be an iterable of labels, got {_arguments.shown(labels)}"
             ) from error

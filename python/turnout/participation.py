@@ -159,7 +159,9 @@ class Personalized(Participation):
     minimum = 2.0**-30
 
     def __init__(self, probabilities: npt.ArrayLike) -> None:
-        given = _arguments.vector("probabilities", probabilities, "one number for each node")
+        given = _arguments.vector(
+            "probabilities", probabilities, "a sequence of real numbers, one for each node"
+        )
         array = np.array(given, dtype=np.float64, order="C")
         wrong = ~((array >= self.minimum) & (array <= 1.0))
         if wrong.any():

@@ -503,6 +503,42 @@ def test_the_score_interval_is_wilsons_without_noise_in_a_huge_population(level:
     np.testing.assert_allclose(interval.high, [each.high for each in wilson], atol=1e-8)
 
 
+@pytest.mark.parametrize("level", [0.9, 0.99])
+def test_the_exact_interval_is_clopper_and_pearsons_without_noise(level: float) -> None:
+    support = [0, 3, 47, 150]
+    tally = uniform_tally(support, 10**12, epsilon=40.0, rate=2e-10)
+    interval = tally.estimate().interval(level, method="exact")
+    exact = [
+        stats.binomtest(successes, 200).proportion_ci(level, method="exact")
+        for successes in support
+    ]
+    np.testing.assert_allclose(interval.low, [each.low for each in exact], atol=1e-8)
+    np.testing.assert_allclose(interval.high, [each.high for each in exact], atol=1e-8)
+
+
+@pytest.mark.parametrize("method", ["g", "T", "hajek"])
+def test_the_default_interval_is_exact_for_small_counts_and_score_for_large_ones(
+    method: str,
+) -> None:
+    support = [60_000, 30_000, 10]
+    estimate = uniform_tally(support, 10**7, epsilon=10.0, rate=0.009).estimate(method)
+    default, score, exact = (estimate.interval(method=kind) for kind in ("auto", "score", "exact"))
+    for found, of_score, of_exact in (
+        (default.low, score.low, exact.low),
+        (default.high, score.high, exact.high),
+    ):
+        np.testing.assert_array_equal(found, [*of_score[:2], of_exact[2]])
+        assert of_exact[2] != of_score[2]
+
+
+@pytest.mark.parametrize("method", ["c_hat", "horvitz_thompson"])
+def test_an_estimator_that_is_no_count_has_no_exact_interval(method: str) -> None:
+    estimate = uniform_tally([60, 30, 10], 205).estimate(method)
+    assert estimate.interval().method == "score"
+    with pytest.raises(EstimatorError, match="no exact interval"):
+        estimate.interval(method="exact")
+
+
 def test_a_normal_interval_is_the_estimate_with_z_standard_errors_on_both_sides() -> None:
     estimate = uniform_tally([60, 30, 10], 205).estimate()
     interval = estimate.interval(0.95, method="normal")

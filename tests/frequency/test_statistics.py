@@ -392,6 +392,35 @@ def test_intervals_of_personal_hajek_cover_with_few_reports(statistical: ModuleT
     statistical.check_share(hits, 2000, 0.93, 1.0)
 
 
+@pytest.mark.parametrize(
+    ("nodes", "least", "most", "held"),
+    [(40, 0.05, 0.3, [20, 18, 2]), (2000, 0.01, 0.2, [1000, 990, 10])],
+)
+def test_intervals_of_personal_horvitz_thompson_cover_rare_answers(
+    nodes: int, least: float, most: float, held: list[int], statistical: ModuleType
+) -> None:
+    probabilities = np.random.default_rng(1).uniform(least, most, nodes)
+    hits = personal_coverage(
+        "horvitz_thompson", tn.DirectEncoding(4.0, 3), held, probabilities, 2000
+    )
+    statistical.check_share(hits, 2000, 0.92, 1.0)
+
+
+@pytest.mark.parametrize("estimator", ["horvitz_thompson", "hajek"])
+def test_intervals_cover_when_those_who_hold_a_rare_answer_seldom_report(
+    estimator: str, statistical: ModuleType
+) -> None:
+    """Participation falls with the value: equal weights would make the rare one too certain."""
+    values = np.repeat(np.arange(3), [1000, 800, 200])
+    participation = tn.Personalized(np.choose(values, [0.9, 0.5, 0.05]))
+    oracle, truth = tn.DirectEncoding(3.0, 3), np.array([0.5, 0.4, 0.1])
+    hits = np.zeros(3, dtype=np.int64)
+    for seed in range(2000):
+        tally = oracle.collect(values, participation=participation, seed=seed)
+        hits += tally.estimate(estimator).interval(0.95).contains(truth)
+    statistical.check_share(hits, 2000, 0.925, 1.0)
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_the_mean_plug_in_variance_is_the_exact_variance(
     method: str, statistical: ModuleType

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout.domain import Domain
-from turnout.errors import EstimatorError
+from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.distances import DISTANCES, distance
 from turnout.frequency.estimators import Estimation, Estimator
 from turnout.frequency.intervals import (
@@ -39,8 +39,9 @@ Floats = npt.NDArray[np.float64]
 class FrequencyEstimate:
     """How often each answer occurs among all nodes, with standard errors and intervals.
 
-    Made by :meth:`turnout.Tally.estimate`. Estimates are unbiased and therefore may be negative or
-    above one; :meth:`project` makes a distribution of them.
+    Made by :meth:`turnout.Tally.estimate`. Estimates are not forced into a distribution, so that
+    they stay (nearly) unbiased: they may be negative or above one; :meth:`project` makes a
+    distribution of them.
 
     Attributes
     ----------
@@ -137,11 +138,13 @@ class FrequencyEstimate:
             ``"normal"``: the estimate plus and minus standard errors. ``"score"``: inverts the
             test of each frequency with the variance at that frequency; covers better for rare
             answers and few reports. ``"exact"``: Clopper-Pearson limits of the number of supporting
-            reports, which cover at least at their level whatever the counts. ``"auto"`` (default):
-            score, and exact for answers with few supporting reports, where the normal law is no
-            guide; normal for estimators weighted by personal probabilities, which have neither
-            (``"hajek"`` with Student's quantile for the number of reports that the weights are
-            worth).
+            reports, which cover whatever the counts, and are wide where the
+            perturbation is small. ``"auto"`` (default): score, and exact for answers
+            with few supporting reports, where the normal law is no guide; normal for
+            estimators weighted by personal probabilities, which have neither
+            (``"hajek"`` with Student's quantile for the number of reports that the
+            weights are worth; both with a floor of the variance for answers that hardly
+            any report supports).
         simultaneous
             None: the level holds for each answer by itself. ``"bonferroni"`` or ``"sidak"``: it
             holds for all answers at once.
@@ -175,7 +178,10 @@ class FrequencyEstimate:
         z = critical_value(level, self.domain.size, simultaneous, estimation.degrees)
         model, statistic = estimation.model, estimation.statistic
         if method == "normal" or (method == "auto" and model is None):
-            low, high = normal_interval(estimation.frequencies, self.standard_errors, z)
+            variances = estimation.variances
+            if estimation.interval_variances is not None:
+                variances = estimation.interval_variances
+            low, high = normal_interval(estimation.frequencies, np.sqrt(variances), z)
             return Interval(low, high, level, "normal", simultaneous)
         if model is None or statistic is None:
             raise EstimatorError(
@@ -204,8 +210,9 @@ class FrequencyEstimate:
         ----------
         method
             ``"simplex"``: the nearest distribution. ``"norm_sub"``: negatives to zero, the rest
-            shifted until the sum is one; the same by another way. ``"clip_normalize"``: negatives
-            to zero, the rest divided by the sum. ``"none"``: the estimate before post-processing.
+            shifted until the sum is one; the same if the positive estimates add up to one or more.
+            ``"clip_normalize"``: negatives to zero, the rest divided by the sum. ``"none"``: the
+            estimate before post-processing.
 
         Returns
         -------
@@ -251,8 +258,8 @@ class FrequencyEstimate:
         Raises
         ------
         InvalidValueError
-            If the sizes differ, there is no such metric, or it needs distributions and one side
-            has negative entries.
+            If the sizes or domains differ, there is no such metric, or it needs distributions and
+            one side has negative entries or does not add up to one.
 
         Examples
         --------
@@ -262,7 +269,14 @@ class FrequencyEstimate:
         True
         """
         _arguments.choice("metric", metric, tuple(DISTANCES))
-        other = reference.frequencies if isinstance(reference, FrequencyEstimate) else reference
+        other = reference
+        if isinstance(reference, FrequencyEstimate):
+            if reference.domain != self.domain:
+                raise InvalidValueError(
+                    f"reference must be of the same domain {self.domain!r}, got "
+                    f"{reference.domain!r}"
+                )
+            other = reference.frequencies
         return distance(
             self.frequencies, _arguments.frequencies("reference", other, self.domain.size), metric
         )
@@ -315,6 +329,8 @@ class FrequencyEstimate:
         >>> [record["label"] for record in estimate.to_records()]
         [0, 1]
         """
+        _arguments.confidence("level", level)
+        _arguments.choice("simultaneous", simultaneous, (None, "bonferroni", "sidak"))
         limits: list[tuple[float | None, float | None]] = [(None, None)] * self.domain.size
         if self._estimation.bias is None:
             interval = self.interval(level, simultaneous=simultaneous)

@@ -36,7 +36,8 @@ class Estimation:
     """Frequencies with the variances of their estimates.
 
     ``model`` and ``statistic`` are there where a score interval exists; ``degrees`` of freedom
-    where the variances come from residuals.
+    where the variances come from residuals; ``interval_variances`` where intervals need larger
+    ones.
     """
 
     frequencies: Floats
@@ -45,6 +46,7 @@ class Estimation:
     statistic: Floats | None = None
     bias: str | None = None
     degrees: float | None = None
+    interval_variances: Floats | None = None
 
 
 class Estimator(ABC):
@@ -158,11 +160,29 @@ class _HorvitzThompson(Estimator):
                 'received: use "T" if participation does not depend on the values'
             )
         inverse, squared = _weights(tally, self.name)
-        d = p - q
+        d, n = p - q, tally.nodes
         counts = (inverse - q * inverse.sum()) / d
         # Unbiased: sum of z^2 / pi^2 over the reports estimates sum of E[z^2] / pi over all nodes.
-        variances = ((1 - 2 * q) * squared + q * q * squared.sum()) / d**2 - counts
-        return Estimation(counts / tally.nodes, np.maximum(variances, 0.0) / tally.nodes**2)
+        unbiased = ((1 - 2 * q) * squared + q * q * squared.sum()) / d**2 - counts
+        # But far too small for an answer that hardly any report supports: see _cautious.
+        cautious = _cautious(counts / n, inverse, squared)
+        second = ((q + d * cautious) * (1 - 2 * q) + q * q) / d**2
+        least = second * squared.sum() - n * cautious
+        variances = np.maximum(unbiased, 0.0) / n**2
+        wide = np.maximum(variances, least / n**2)
+        return Estimation(counts / n, variances, interval_variances=wide)
+
+
+def _cautious(frequencies: Floats, inverse: Floats, squared: Floats) -> Floats:
+    """Frequencies drawn towards 1/2 by four reports, after Agresti and Coull (1998).
+
+    For variances: the residuals of an answer that hardly any report supports are next to nothing,
+    though another draw might have brought some. Reports count as many as their weights are worth
+    (Kish).
+    """
+    worth = inverse.sum() ** 2 / squared.sum()
+    drawn: Floats = (np.clip(frequencies, 0.0, 1.0) * worth + 2.0) / (worth + 4.0)
+    return drawn
 
 
 class _Hajek(Estimator):
@@ -189,19 +209,18 @@ class _Hajek(Estimator):
         # A report of direct encoding supports one answer: totals over answers are over reports.
         total, total_of_squares = inverse.sum(), squared.sum()
         frequencies = (inverse - q * total) / (d * total)
-        inside = np.clip(frequencies, 0.0, 1.0)
         second = ((1 - 2 * q) * squared + q * q * total_of_squares) / d**2
         cross = (squared - q * total_of_squares) / d
         residuals = second - 2 * frequencies * cross + frequencies**2 * total_of_squares
-        # Few residuals are too small, and zero for an answer that no report supports: never take
-        # less than what the perturbation and the sampling of such a frequency bring at the least.
-        noise = (inside * p * (1 - p) + (1 - inside) * q * (1 - q)) / d**2
-        least = total_of_squares * (noise + inside * (1 - inside))
         # As many reports of equal weight as these are worth (Kish); one is taken by the estimate.
         degrees = total**2 / total_of_squares - 1.0
         if degrees < 1e-9:
             return Estimation(frequencies, np.full_like(frequencies, np.inf))
+        cautious = _cautious(frequencies, inverse, squared)
+        noise = (cautious * p * (1 - p) + (1 - cautious) * q * (1 - q)) / d**2
+        least = total_of_squares * (noise + cautious * (1 - cautious))
         spread = np.maximum(residuals * (degrees + 1.0) / degrees, least) / total**2
+        inside = np.clip(frequencies, 0.0, 1.0)
         variances = np.maximum(spread - inside * (1 - inside) / n, 0.0)
         return Estimation(frequencies, variances, degrees=degrees)
 

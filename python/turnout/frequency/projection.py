@@ -25,6 +25,8 @@ def simplex(frequencies: Floats) -> Floats:
     >>> simplex(np.array([0.7, 0.5, -0.1]))
     array([0.6, 0.4, 0. ])
     """
+    # The projection does not change when all entries are shifted: huge ones keep their digits.
+    frequencies = frequencies - frequencies.max()
     descending = np.sort(frequencies)[::-1]
     excess = (np.cumsum(descending) - 1.0) / np.arange(1, frequencies.size + 1)
     last = int(np.flatnonzero(descending > excess)[-1])
@@ -36,7 +38,8 @@ def norm_sub(frequencies: Floats) -> Floats:
     """Set negatives to zero and shift the rest until they add up to one.
 
     Wang, Lopuhaa-Zwakenberg, Li, Skoric, Li, "Locally differentially private frequency estimation
-    with consistency" (2020). When it ends, the result is the Euclidean projection too.
+    with consistency" (2020). The result is the Euclidean projection too if the positive entries add
+    up to at least one, as those of ``"hajek"`` with a common rate do.
 
     Examples
     --------
@@ -49,6 +52,9 @@ def norm_sub(frequencies: Floats) -> Floats:
     while True:
         shift = (1.0 - frequencies[positive].sum()) / positive.sum()
         remaining = positive & (frequencies + shift > 0)
+        if not remaining.any():
+            # The entries are so huge that one is lost in rounding.
+            return simplex(frequencies)
         if (remaining == positive).all():
             return np.where(positive, frequencies + shift, 0.0)
         positive = remaining

@@ -138,7 +138,7 @@ def compare(
     epsilons, participations
         The settings: every combination is studied.
     repeats
-        How many collections are simulated for each setting; at least 2.
+        How many collections are simulated for each setting, from 2 to a million.
     method
         The estimator, as in :meth:`turnout.Tally.estimate`.
     postprocessing
@@ -165,7 +165,9 @@ def compare(
     >>> low.expected_reports, low.total_variation > full.total_variation
     (100.0, True)
     """
-    array = _arguments.vector("true_counts", true_counts, "one count for each answer")
+    array = _arguments.vector(
+        "true_counts", true_counts, "a sequence of counts, one for each answer", "whole numbers"
+    )
     if array.size < 2:
         raise InvalidValueError(f"true_counts must have at least 2 entries, got {array.size}")
     domain = Domain.from_integers(array.size)
@@ -173,7 +175,7 @@ def compare(
     nodes = sum(counts.tolist())
     if nodes == 0:
         raise InvalidValueError("true_counts must hold at least one node, got none")
-    repeats = _arguments.integer("repeats", repeats, least=2)
+    repeats = _arguments.integer("repeats", repeats, least=2, most=1_000_000)
     _arguments.choice("method", method, tuple(ESTIMATORS))
     _arguments.choice("postprocessing", postprocessing, ("none", *PROJECTIONS))
     if not callable(oracle):
@@ -187,6 +189,8 @@ def compare(
         for epsilon in epsilons
         for rate in participations
     ]
+    for chosen, _ in settings:
+        _arguments.instance("oracle(epsilon, domain)", chosen, FrequencyOracle, "an oracle")
     if not settings:
         raise InvalidValueError("epsilons and participations must each hold a value")
     truth = counts / nodes
@@ -206,7 +210,12 @@ def compare(
             estimate = tally.estimate(method).project(postprocessing)
             distances[repeat] = estimate.total_variation(truth)
             errors[repeat] = estimate.distance(truth, "rmse")
-        variances = estimator_variance(chosen, participation, method=method, true_counts=counts)
+        errors_squared = estimator_variance(
+            chosen, participation, method=method, true_counts=counts
+        )
+        if method == "c":
+            p, q = chosen.support_probabilities
+            errors_squared += ((1 - participation.rate) * (counts + nodes * q / (p - q))) ** 2
         reports = nodes * participation.rate
         records.append(
             ComparisonRecord(
@@ -217,7 +226,7 @@ def compare(
                 total_variation=float(distances.mean()),
                 total_variation_error=float(distances.std(ddof=1) / np.sqrt(repeats)),
                 rmse=float(np.sqrt((errors**2).mean())),
-                rmse_predicted=float(np.sqrt(variances.mean()) / nodes),
+                rmse_predicted=float(np.sqrt(errors_squared.mean()) / nodes),
             )
         )
     return Comparison(tuple(records), nodes, repeats, method, postprocessing)

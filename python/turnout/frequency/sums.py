@@ -159,10 +159,8 @@ class WeightedSums:
             If they cannot: every weight is at least 1.
         """
         reports, first, second = support.astype(np.float64), self.inverse, self.inverse_squared
-        tiny = 1e-9 * second
-        fits = (
-            (reports <= first + tiny) & (first <= second + tiny) & ((reports > 0) | (second == 0))
-        )
+        fits = (reports <= first * (1 + 1e-12)) & (first <= second * (1 + 1e-9))
+        fits &= (reports > 0) | (second == 0)
         if not fits.all():
             code = int(np.flatnonzero(~fits)[0])
             raise InvalidValueError(

@@ -1,0 +1,633 @@
+"""Tallies: adding up, and bytes that are read back exactly or refused."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import itertools
+import json
+import pickle
+import random
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import turnout as tn
+from turnout.errors import (
+    CorruptDataError,
+    InvalidTypeError,
+    InvalidValueError,
+    PlanMismatchError,
+    UnsupportedVersionError,
+)
+from turnout.frequency.sums import DesignSums, WeightedSums
+
+LABELS = ["no", "yes", ("x", 2)]
+
+
+def u64(*rows: tuple[int, int]) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    return np.array(rows, dtype=np.uint64)
+
+
+def plain_tally() -> tn.Tally:
+    plan = tn.Plan(tn.DirectEncoding(1.5, tn.Domain(LABELS)), tn.Bernoulli(0.25))
+    return tn.Tally(plan, [3, 0, 2**40], 2**40 + 3, 2**42)
+
+
+def personal_tally() -> tn.Tally:
+    plan = tn.Plan(tn.DirectEncoding(0.5, 3), tn.Personalized([]))
+    return tn.Tally(
+        plan,
+        [1, 0, 2],
+        3,
+        7,
+        weights=WeightedSums(
+            u64((2**33, 0), (0, 0), (5 * 2**32, 1)), u64((2**34, 0), (0, 0), (13 * 2**32, 3))
+        ),
+        design=DesignSums(4 * 2**64 + 17, 3 * 2**64 + 5),
+    )
+
+
+TALLIES = {"plain": plain_tally, "personal": personal_tally}
+
+VERSION_1 = {
+    "plain": (
+        "8954414c4c590d0a01000000010100007b2264657369676e223a6e756c6c2c226e6f646573223a3433393830"
+        "34363531313130342c22706c616e223a7b22666f726d6174223a227475726e6f75742d706c616e222c226f72"
+        "61636c65223a7b22646f6d61696e223a7b226c6162656c73223a5b226e6f222c22796573222c7b227475706c"
+        "65223a5b2278222c325d7d5d7d2c22657073696c6f6e223a312e352c226e616d65223a226469726563745f65"
+        "6e636f64696e67227d2c2270617274696369706174696f6e223a7b226b696e64223a226265726e6f756c6c69"
+        "222c2272617465223a302e32357d2c2276657273696f6e223a317d2c227265636569766564223a3130393935"
+        "31313632373737397d0300000000000000000000000000000000000000000100002d7ebac1b74981eb2b3bf7"
+        "b8dcd93e433da4bf5b8bfac87c9350c38508fa4d89"
+    ),
+    "personal": (
+        "8954414c4c590d0a01000000100100007b2264657369676e223a7b2270726f626162696c697479223a373337"
+        "38363937363239343833383230363438312c2270726f626162696c6974795f73717561726564223a35353334"
+        "303233323232313132383635343835337d2c226e6f646573223a372c22706c616e223a7b22666f726d617422"
+        "3a227475726e6f75742d706c616e222c226f7261636c65223a7b22646f6d61696e223a7b22696e7465676572"
+        "73223a337d2c22657073696c6f6e223a302e352c226e616d65223a226469726563745f656e636f64696e6722"
+        "7d2c2270617274696369706174696f6e223a7b226b696e64223a22706572736f6e616c697a6564227d2c2276"
+        "657273696f6e223a317d2c227265636569766564223a337d0100000000000000000000000000000002000000"
+        "0000000000000000020000000000000000000000000000000000000000000000000000000000000005000000"
+        "0100000000000000000000000400000000000000000000000000000000000000000000000000000000000000"
+        "0d000000030000000000000092578d7acecb8dcec38099897737144c50c5445c6b080f7865e8a4c659643c4d"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TALLIES)
+def test_version_1_never_changes(name: str) -> None:
+    tally, data = TALLIES[name](), bytes.fromhex(VERSION_1[name])
+    assert tally.to_bytes() == data
+    assert tn.Tally.from_bytes(data) == tally
+
+
+def test_version_1_is_laid_out_as_documented() -> None:
+    data = personal_tally().to_bytes()
+    magic, version, length = struct.unpack_from("<8sII", data)
+    assert magic == bytes.fromhex("8954414c4c590d0a")
+    assert version == 1
+    header = json.loads(data[16 : 16 + length])
+    assert header.keys() == {"plan", "nodes", "received", "design"}
+    assert header["plan"] == personal_tally().plan.to_dict()
+    assert (header["nodes"], header["received"]) == (7, 3)
+    support = struct.unpack_from("<3Q", data, 16 + length)
+    assert support == (1, 0, 2)
+    weights = struct.unpack_from("<12Q", data, 16 + length + 24)
+    assert weights[:6] == (2**33, 0, 0, 0, 5 * 2**32, 1)
+    assert weights[6:] == (2**34, 0, 0, 0, 13 * 2**32, 3)
+    assert data[16 + length + 24 + 96 :] == hashlib.sha256(data[:-32]).digest()
+    assert len(data) == 16 + length + 24 + 96 + 32
+
+
+def collected(size: int, nodes: int, kind: int, seed: int, rates_seed: int = 0) -> tn.Tally:
+    """A tally of a population; tallies of the same size and kind are under one plan."""
+    domain = tn.Domain([f"label {code}" for code in range(size)])
+    codes = np.random.default_rng(seed).integers(0, size, nodes)
+    rates = np.random.default_rng(rates_seed + seed).uniform(0.001, 1, nodes)
+    who = [tn.Everyone(), tn.Bernoulli(0.4), tn.Personalized(rates)][kind]
+    values = np.array(domain.labels)[codes]
+    return tn.DirectEncoding(0.7, domain).collect(values, participation=who, seed=seed)
+
+
+KINDS = pytest.mark.parametrize("kind", [0, 1, 2], ids=["everyone", "bernoulli", "personalized"])
+
+
+@KINDS
+def test_tallies_add_up_in_any_order_and_grouping(kind: int) -> None:
+    parts = [collected(5, 300 * seed, kind, seed) for seed in range(4)]
+    total = parts[0] + parts[1] + parts[2] + parts[3]
+    for order in itertools.permutations(parts):
+        assert sum(order) == total
+        assert (order[0] + order[1]) + (order[2] + order[3]) == total
+        assert order[0].merge(order[1].merge(order[2].merge(order[3]))) == total
+        assert sum(order[1:], order[0]).to_bytes() == total.to_bytes()
+    assert total.nodes == sum(part.nodes for part in parts) == 1800
+    assert total.received == sum(part.received for part in parts)
+    assert total.support.tolist() == np.sum([part.support for part in parts], axis=0).tolist()
+
+
+def test_the_sums_of_personal_tallies_are_exact() -> None:
+    nodes, size = 3000, 4
+    codes = np.random.default_rng(1).integers(0, size, nodes)
+    rates = np.random.default_rng(2).uniform(0.001, 1, nodes)
+    oracle = tn.DirectEncoding(1.0, size)
+
+    def reports_of(part: slice) -> tn.Reports:
+        return oracle.randomize(codes[part], participation=tn.Personalized(rates[part]), seed=5)
+
+    pieces = [reports_of(slice(start, start + 1000)) for start in range(0, nodes, 1000)]
+    whole = oracle.tally(tn.Reports.concatenate(pieces))
+    assert sum(oracle.tally(piece) for piece in pieces) == whole
+    assert whole.design == DesignSums.of(rates)
+    assert whole.weights is not None
+    reported = np.concatenate([piece.codes for piece in pieces])
+    own = np.concatenate(
+        [piece.probabilities for piece in pieces if piece.probabilities is not None]
+    )
+    np.testing.assert_allclose(
+        whole.weights.inverse, np.bincount(reported, 1 / own, minlength=size), rtol=1e-8
+    )
+    np.testing.assert_allclose(
+        whole.weights.inverse_squared, np.bincount(reported, own**-2, minlength=size), rtol=1e-8
+    )
+
+
+def test_sums_of_weights_carry_from_the_low_to_the_high_half() -> None:
+    one = WeightedSums(u64((2**64 - 1, 0)), u64((2**64 - 1, 7)))
+    other = WeightedSums(u64((1, 0)), u64((2**64 - 1, 2)))
+    total = one + other
+    assert total == WeightedSums(u64((0, 1)), u64((2**64 - 2, 10)))
+    assert total.inverse.tolist() == [2.0**32]
+
+
+@KINDS
+def test_adding_changes_neither_part(kind: int) -> None:
+    one, other = collected(3, 100, kind, 1), collected(3, 50, kind, 2)
+    before = one.to_bytes(), other.to_bytes()
+    _ = one + other
+    assert (one.to_bytes(), other.to_bytes()) == before
+    assert not (one + other).support.flags.writeable
+
+
+@KINDS
+def test_the_tally_of_nobody_adds_nothing(kind: int) -> None:
+    tally = collected(3, 100, kind, 1)
+    assert tally + collected(3, 0, kind, 2) == tally
+    assert sum([tally]) == tally
+
+
+def test_tallies_under_another_plan_are_not_added() -> None:
+    oracle = tn.DirectEncoding(1.0, tn.Domain(["a", "b"]))
+    tally = oracle.collect(["a", "b"] * 20, participation=tn.Bernoulli(0.5), seed=1)
+    others = {
+        r"other was made .*: epsilon 2\.0 instead of 1\.0": tn.DirectEncoding(2.0, oracle.domain),
+        r"domain .*'b', 'a'.* instead of .*'a', 'b'": tn.DirectEncoding(1.0, tn.Domain(["b", "a"])),
+        r"participation Everyone\(\) instead of Bernoulli": oracle,
+    }
+    for message, maker in others.items():
+        other = maker.collect(["a", "b"] * 20, seed=1)
+        for add in (lambda other: tally + other, tally.merge, lambda other: sum([tally, other])):
+            with pytest.raises(PlanMismatchError, match=message):
+                add(other)
+
+
+@pytest.mark.parametrize("other", [None, 1, 0.0, "tally", [1, 2], np.array([1, 2])])
+def test_only_tallies_are_added(other: Any) -> None:
+    tally = plain_tally()
+    with pytest.raises(InvalidTypeError, match="other must be a Tally, got"):
+        tally.merge(other)
+    with pytest.raises(TypeError):
+        tally + other
+    with pytest.raises(TypeError):
+        other + tally
+
+
+def test_counts_that_no_longer_fit_are_refused_and_never_wrap_around() -> None:
+    oracle = tn.DirectEncoding(1.0, 2)
+    tally = oracle.simulate([2**63, 2**63 - 1], seed=1)
+    assert tally.nodes == 2**64 - 1
+    assert oracle.simulate(np.array([2**63, 2**63 - 1], dtype=np.uint64), seed=1) == tally
+    with pytest.raises(InvalidValueError, match="must"):
+        tally + tally
+
+
+def test_equality_sees_every_number() -> None:
+    plan = tn.Plan(tn.DirectEncoding(0.5, 2), tn.Personalized([]))
+
+    def make(
+        *,
+        support: tuple[int, int] = (1, 2),
+        nodes: int = 9,
+        weight: int = 2**40,
+        square: int = 2**50,
+        design: int = 5 * 2**64,
+        design_square: int = 2**64,
+    ) -> tn.Tally:
+        return tn.Tally(
+            plan,
+            support,
+            sum(support),
+            nodes,
+            weights=WeightedSums(u64((weight, 0), (2**40, 0)), u64((square, 0), (2**50, 0))),
+            design=DesignSums(design, design_square),
+        )
+
+    changes: list[dict[str, Any]] = [
+        {"support": (2, 1)},
+        {"support": (1, 3)},
+        {"nodes": 10},
+        {"weight": 2**40 + 1},
+        {"square": 2**50 + 1},
+        {"design": 5 * 2**64 + 1},
+        {"design_square": 2**64 + 1},
+    ]
+    assert make() == make()
+    assert hash(make()) == hash(make())
+    for change in changes:
+        assert make(**change) != make()
+        assert make(**change).to_bytes() != make().to_bytes()
+        assert tn.Tally.from_bytes(make(**change).to_bytes()) == make(**change)
+    assert make() != "tally"
+
+
+def test_a_tally_cannot_be_changed() -> None:
+    tally = plain_tally()
+    for name in ("plan", "oracle", "support", "received", "nodes", "weights", "design", "anything"):
+        with pytest.raises(AttributeError):
+            setattr(tally, name, None)
+    with pytest.raises(ValueError, match="read-only"):
+        tally.support[0] = 1
+    counts = np.array([1, 2], dtype=np.uint64)
+    kept = tn.Tally(tn.Plan(tn.DirectEncoding(1.0, 2), tn.Bernoulli(0.5)), counts, 3, 5)
+    counts[0] = 7
+    assert kept.support.tolist() == [1, 2]
+
+
+def test_a_tally_shows_what_it_holds() -> None:
+    assert repr(tn.DirectEncoding(1.0, 2).simulate([2, 3], seed=1)) == (
+        "Tally(5 reports of 5 nodes, DirectEncoding(epsilon=1.0, "
+        "domain=Domain.from_integers(2)), Everyone())"
+    )
+
+
+@KINDS
+@pytest.mark.parametrize(
+    "duplicate", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))]
+)
+def test_copies_and_pickles_are_equal_and_as_frozen(
+    kind: int, duplicate: Callable[[Any], Any]
+) -> None:
+    tally = collected(4, 100, kind, 1)
+    other = duplicate(tally)
+    assert other == tally
+    assert hash(other) == hash(tally)
+    assert other.to_bytes() == tally.to_bytes()
+    assert not other.support.flags.writeable
+    assert other + tally == tally + tally
+    assert duplicate(tally.oracle) == tally.oracle
+    assert duplicate(tally.oracle).collect([], seed=1) == tally.oracle.collect([], seed=1)
+
+
+@KINDS
+def test_estimates_can_be_pickled(kind: int) -> None:
+    estimate = collected(4, 500, kind, 1).estimate().project("simplex")
+    other = pickle.loads(pickle.dumps(estimate))
+    assert other.plan == estimate.plan
+    assert (other.method, other.nodes, other.received) == ("hajek", 500, estimate.received)
+    assert other.postprocessing == "simplex"
+    np.testing.assert_array_equal(other.frequencies, estimate.frequencies)
+    np.testing.assert_array_equal(other.standard_errors, estimate.standard_errors)
+    np.testing.assert_array_equal(other.interval().low, estimate.interval().low)
+    assert other.to_records() == estimate.to_records()
+
+
+@settings(max_examples=100, derandomize=True, deadline=None)
+@given(
+    size=st.integers(2, 300),
+    nodes=st.integers(0, 400),
+    kind=st.integers(0, 2),
+    seed=st.integers(0, 10**6),
+)
+def test_any_tally_comes_back_from_its_bytes(size: int, nodes: int, kind: int, seed: int) -> None:
+    tally = collected(size, nodes, kind, seed)
+    data = tally.to_bytes()
+    for form in (data, bytearray(data), memoryview(data)):
+        other = tn.Tally.from_bytes(form)  # type: ignore[arg-type]
+        assert other == tally
+        assert other.plan.fingerprint == tally.plan.fingerprint
+        assert other.to_bytes() == data
+        assert other.weights == tally.weights
+        assert other.design == tally.design
+        assert not other.support.flags.writeable
+
+
+@pytest.mark.parametrize("name", TALLIES)
+def test_a_tally_cut_anywhere_is_refused(name: str) -> None:
+    data = TALLIES[name]().to_bytes()
+    for length in range(len(data)):
+        with pytest.raises(CorruptDataError):
+            tn.Tally.from_bytes(data[:length])
+
+
+@pytest.mark.parametrize("name", TALLIES)
+def test_a_tally_without_its_beginning_is_refused(name: str) -> None:
+    data = TALLIES[name]().to_bytes()
+    for start in range(1, len(data)):
+        with pytest.raises(CorruptDataError):
+            tn.Tally.from_bytes(data[start:])
+
+
+@pytest.mark.parametrize("name", TALLIES)
+def test_a_tally_with_anything_after_it_is_refused(name: str) -> None:
+    data = TALLIES[name]().to_bytes()
+    for more in (b"\0", b"\n", b"\0" * 32, data):
+        with pytest.raises(CorruptDataError):
+            tn.Tally.from_bytes(data + more)
+
+
+@pytest.mark.parametrize("name", TALLIES)
+def test_a_tally_with_any_bit_flipped_is_refused(name: str) -> None:
+    data = TALLIES[name]().to_bytes()
+    for position, bit in itertools.product(range(len(data)), range(8)):
+        altered = bytearray(data)
+        altered[position] ^= 1 << bit
+        with pytest.raises(CorruptDataError):
+            tn.Tally.from_bytes(bytes(altered))
+
+
+@pytest.mark.parametrize("name", TALLIES)
+def test_a_tally_with_random_bytes_altered_is_refused(name: str) -> None:
+    data = TALLIES[name]().to_bytes()
+    source = random.Random(20)
+    for _ in range(3000):
+        altered = bytearray(data)
+        for _ in range(source.randint(1, 20)):
+            altered[source.randrange(len(data))] = source.randrange(256)
+        if source.random() < 0.3:
+            del altered[source.randrange(len(data)) :]
+        if source.random() < 0.3:
+            place = source.randrange(len(altered) + 1)
+            altered[place:place] = source.randbytes(source.randint(1, 9))
+        if altered != data:
+            with pytest.raises(CorruptDataError):
+                tn.Tally.from_bytes(bytes(altered))
+
+
+@settings(max_examples=300, derandomize=True, deadline=None)
+@given(data=st.binary(max_size=200))
+def test_any_other_bytes_are_no_tally(data: bytes) -> None:
+    for given_bytes in (data, b"\x89TALLY\r\n" + data, b"\x89TALLY\r\n\1\0\0\0" + data):
+        with pytest.raises(CorruptDataError, match="tally"):
+            tn.Tally.from_bytes(given_bytes)
+
+
+def sealed(text: bytes, arrays: bytes, *, version: int = 1, length: int | None = None) -> bytes:
+    """Bytes of a tally with any content and a right checksum."""
+    body = struct.pack("<8sII", b"\x89TALLY\r\n", version, len(text) if length is None else length)
+    body += text + arrays
+    return body + hashlib.sha256(body).digest()
+
+
+def opened(data: bytes) -> tuple[dict[str, Any], bytes]:
+    (length,) = struct.unpack_from("<I", data, 12)
+    return json.loads(data[16 : 16 + length]), data[16 + length : -32]
+
+
+def canonical(header: Any) -> bytes:
+    return json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
+
+
+@pytest.mark.parametrize("version", [0, 2, 7, 2**31, 2**32 - 1])
+@pytest.mark.parametrize("name", TALLIES)
+def test_an_unknown_version_is_named(version: int, name: str) -> None:
+    header, arrays = opened(TALLIES[name]().to_bytes())
+    expected = f"the tally has version {version}; this release of turnout reads 1"
+    for data in (
+        sealed(canonical(header), arrays, version=version),
+        sealed(b"something else", b"", version=version),
+    ):
+        with pytest.raises(UnsupportedVersionError) as caught:
+            tn.Tally.from_bytes(data)
+        assert str(caught.value) == expected
+
+
+def test_an_unknown_version_of_the_plan_is_named() -> None:
+    header, arrays = opened(plain_tally().to_bytes())
+    header["plan"]["version"] = 3
+    with pytest.raises(UnsupportedVersionError, match=r"the plan has version 3; .* reads 1"):
+        tn.Tally.from_bytes(sealed(canonical(header), arrays))
+
+
+def test_the_checksum_alone_can_be_made_again() -> None:
+    # So that the refusals below are those of the header, not of the checksum.
+    for make in TALLIES.values():
+        header, arrays = opened(make().to_bytes())
+        assert tn.Tally.from_bytes(sealed(canonical(header), arrays)) == make()
+
+
+@pytest.mark.parametrize("length", [0, 1, 15, 10_000, 2**31, 2**32 - 1])
+def test_a_wrong_length_of_the_header_is_refused(length: int) -> None:
+    header, arrays = opened(plain_tally().to_bytes())
+    with pytest.raises(CorruptDataError):
+        tn.Tally.from_bytes(sealed(canonical(header), arrays, length=length))
+
+
+TEXTS = {
+    "empty": b"",
+    "no JSON": b"{",
+    "no text": b"\xff\xfe\xfd\xfc",
+    "null": b"null",
+    "a number": b"1",
+    "a list": b"[]",
+    "text": b'"plan"',
+    "empty object": b"{}",
+    "deep lists": b"[" * 50_000,
+    "deep and closed lists": b"[" * 900 + b"]" * 900,
+    "deep objects": b'{"plan":' * 50_000,
+    "a number of 10,000 digits": b"1" * 10_000,
+    "nul": b"\0" * 50,
+}
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS.keys())
+def test_a_header_that_is_none_is_refused_whatever_its_checksum(text: bytes) -> None:
+    _, arrays = opened(plain_tally().to_bytes())
+    with pytest.raises(CorruptDataError):
+        tn.Tally.from_bytes(sealed(text, arrays))
+
+
+def test_labels_nested_too_deeply_are_refused() -> None:
+    header, arrays = opened(plain_tally().to_bytes())
+    for depth in (2000, 100_000):
+        deep = b'{"tuple":[' * depth + b"]}" * depth
+        with pytest.raises(CorruptDataError):
+            tn.Tally.from_bytes(sealed(canonical(header).replace(b'"no"', deep), arrays))
+
+
+def each(name: str, path: str, *values: Any) -> list[tuple[str, str, Any]]:
+    return [(name, path, value) for value in values]
+
+
+#: What is edited (a path into the header of the plain or of the personal tally), and the new value;
+#: ... removes the entry.
+EDITS: list[tuple[str, str, Any]] = [
+    *each("plain", "nodes", -1, 0, 2**40 + 2, None, True, "9", 1e15, [], {}, ...),
+    *each("plain", "nodes", 2**64, 2**70, 10**30, 10**400),
+    *each("plain", "received", -1, 0, 2**40 + 2, 2**40 + 4, 2**42 + 1, 2**70),
+    *each("plain", "received", None, False, "3", 3.0, [], {}, ...),
+    *each("plain", "design", ..., {}, 0, False, "", [], [1, 2]),
+    *each("plain", "design", {"probability": 2**66, "probability_squared": 2**66}),
+    *each("personal", "design", None, ..., {}, 0, [], "x"),
+    *each("personal", "design.probability", ..., None, -1, 0, 1, "1", 1.5, True, 2**70, 10**400),
+    *each("personal", "design.probability_squared", ..., None, -1, 4 * 2**64 + 18, "1", 10**400),
+    *each("personal", "design.more", 1),
+    *each("personal", "nodes", 2, -1, None, 2**64),
+    *each("plain", "plan", ..., None, {}, [], "plan", 1),
+    *each("plain", "plan.format", ..., None, "turnout-reports"),
+    *each("plain", "plan.version", ..., None, 2, "1", True),
+    *each("plain", "plan.more", 1),
+    *each("plain", "plan.oracle", ..., None, {}, [], "direct_encoding"),
+    *each("plain", "plan.oracle.name", ..., None, "telepathy", ["x"], {}),
+    *each("plain", "plan.oracle.epsilon", ..., None, True, "1", 0, -1.5, 45, 10**400),
+    *each("plain", "plan.oracle.epsilon", float("nan"), float("inf")),
+    *each("plain", "plan.oracle.domain", ..., None, [], {}, "abc", ["a", "b", "c"]),
+    *each("plain", "plan.oracle.domain", {"labels": ["a"]}, {"labels": list("abcd")}),
+    *each("plain", "plan.oracle.domain", {"labels": ["a", "a", "b"]}, {"labels": [1, True, 2]}),
+    *each("plain", "plan.oracle.domain", {"labels": [["a"], 1, 2]}, {"labels": [{"x": 1}, 1, 2]}),
+    *each("plain", "plan.oracle.domain", {"labels": [float("nan"), 1, 2]}, {"labels": "abc"}),
+    *each("plain", "plan.oracle.domain", {"labels": [float("inf"), 1, 2]}, {"integers": 2}),
+    *each("plain", "plan.oracle.domain", {"integers": 4}, {"integers": -1}, {"integers": 3.0}),
+    *each("plain", "plan.oracle.domain", {"integers": 2**32 - 1}, {"integers": 2**32}),
+    *each("plain", "plan.oracle.domain", {"integers": 2**70}, {"integers": True}),
+    *each("plain", "plan.oracle.domain", {"integers": 3, "labels": ["a", "b", "c"]}),
+    *each("plain", "plan.participation", ..., None, {}, "bernoulli"),
+    *(
+        ("plain", "plan.participation", {"kind": "bernoulli", "rate": rate})
+        for rate in (0.0, -0.5, 1.5, float("nan"), None, "0.5", 1, True)
+    ),
+    *each("plain", "plan.participation", {"kind": "everyone"}, {"kind": "personalized"}),
+    *each("personal", "plan.participation", {"kind": "everyone"}),
+    *each("personal", "plan.participation", {"kind": "bernoulli", "rate": 0.5}),
+    *each("plain", "more", None),
+]
+
+
+def edit(header: dict[str, Any], path: str, value: Any) -> None:
+    *way, last = path.split(".")
+    for name in way:
+        header = header[name]
+    if value is ...:
+        del header[last]
+    else:
+        header[last] = value
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "value"),
+    EDITS,
+    ids=[f"{number}-{path}" for number, (_, path, _) in enumerate(EDITS)],
+)
+def test_a_header_of_nonsense_is_refused_whatever_its_checksum(
+    name: str, path: str, value: Any
+) -> None:
+    header, arrays = opened(TALLIES[name]().to_bytes())
+    edit(header, path, value)
+    text = canonical(header)
+    with pytest.raises(CorruptDataError, match=r"tally|plan|description|sums|version"):
+        tn.Tally.from_bytes(sealed(text, arrays))
+
+
+@pytest.mark.parametrize("name", TALLIES)
+def test_counts_that_contradict_the_header_are_refused(name: str) -> None:
+    header, arrays = opened(TALLIES[name]().to_bytes())
+    text = canonical(header)
+    numbers = np.frombuffer(arrays, dtype="<u8")
+    wrong = [b"", arrays[:-1], arrays[:-8], arrays + b"\0" * 8, arrays * 2, bytes(len(arrays))]
+    for position in range(3):
+        for count in (numbers[position] + np.uint64(1), np.uint64(2**63), np.uint64(2**64 - 1)):
+            changed = numbers.copy()
+            changed[position] = count
+            wrong.append(changed.tobytes())
+    for given_arrays in wrong:
+        with pytest.raises(CorruptDataError):
+            tn.Tally.from_bytes(sealed(text, given_arrays))
+
+
+def test_weights_that_no_reports_can_have_are_refused() -> None:
+    # 24 bytes of support, then (low, high) of the sums of 1/pi and of 1/pi^2 for each code.
+    header, arrays = opened(personal_tally().to_bytes())
+    text = canonical(header)
+    for position, value in [
+        (3, 0),  # one report with no weight
+        (3, 2**32 - 1),  # one report with less than the weight of certainty
+        (5, 1),  # a weight without a report
+        (9, 2**32),  # the sum of squares below the sum
+        (11, 2**32),  # a square without a report
+    ]:
+        numbers = np.frombuffer(arrays, dtype="<u8").copy()
+        assert numbers[position] != value
+        numbers[position] = value
+        with pytest.raises(CorruptDataError, match="weights do not fit"):
+            tn.Tally.from_bytes(sealed(text, numbers.tobytes()))
+
+
+VALUE = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(),
+        st.integers(10**300, 10**400),
+        st.floats(),
+        st.text(max_size=5),
+        st.sampled_from(["labels", "integers", "kind", "bernoulli", "everyone", "personalized"]),
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(
+            st.one_of(
+                st.text(max_size=3), st.sampled_from(["labels", "integers", "kind", "tuple"])
+            ),
+            inner,
+            max_size=3,
+        ),
+    ),
+    max_leaves=6,
+)
+PATHS = sorted({(name, path) for name, path, _ in EDITS})
+
+
+@settings(max_examples=500, derandomize=True, deadline=None)
+@given(place=st.sampled_from(PATHS), value=VALUE)
+def test_whatever_the_header_says_it_is_read_exactly_or_refused(
+    place: tuple[str, str], value: Any
+) -> None:
+    name, path = place
+    header, arrays = opened(TALLIES[name]().to_bytes())
+    edit(header, path, value)
+    data = sealed(canonical(header), arrays)
+    try:
+        tally = tn.Tally.from_bytes(data)
+    except CorruptDataError:
+        return
+    # What is read is a tally like any other: it can be written, read and estimated.
+    assert tn.Tally.from_bytes(tally.to_bytes()) == tally
+    assert np.isfinite(tally.estimate("T").frequencies).all()
+
+
+@pytest.mark.parametrize("data", [None, 1, "text", [1, 2], np.zeros(3)])
+def test_what_is_not_bytes_is_refused(data: Any) -> None:
+    with pytest.raises(InvalidTypeError, match="data must be bytes, got"):
+        tn.Tally.from_bytes(data)
+
+
+def test_labels_that_a_file_cannot_hold_are_refused_by_name() -> None:
+    oracle = tn.DirectEncoding(1.0, tn.Domain(["a", b"bytes"]))
+    with pytest.raises(InvalidTypeError, match="label b'bytes' cannot be written to a file"):
+        oracle.collect(["a"], seed=1).to_bytes()
