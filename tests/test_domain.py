@@ -642,6 +642,16 @@ def test_labels_that_json_cannot_hold_work_in_memory_and_are_refused_in_files(
             describe()
 
 
+def test_integers_too_long_to_show_are_labels_and_are_refused_in_files() -> None:
+    domain = tn.Domain([0, 10**5000])
+    assert domain.encode([10**5000, 0]).tolist() == [1, 0]
+    assert tn.Domain.from_dict(tn.Domain([0, 10**600]).to_dict()) == tn.Domain([0, 10**600])
+    with pytest.raises(InvalidTypeError, match="cannot be written to a file"):
+        domain.to_dict()
+    with pytest.raises(InvalidValueError, match=r"labels\[1\] = .* equals labels\[0\]"):
+        tn.Domain([10**5000, 10**5000])
+
+
 def nested(depth: int) -> Any:
     label: Any = "x"
     for _ in range(depth):

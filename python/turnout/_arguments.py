@@ -30,9 +30,12 @@ def shown(value: object) -> str:
 
 def number(argument: str, value: object) -> float:
     """Return a finite or infinite real number as a float; booleans and text are refused."""
-    # float() would read text and bytes; a truth value is no number.
-    if isinstance(value, (bool, np.bool_)) or not (
-        hasattr(type(value), "__float__") or hasattr(type(value), "__index__")
+    # float() would read text and bytes; a truth value is no number. NumPy before 2.4 only warns
+    # when an array of one entry is made a number.
+    if (
+        isinstance(value, (bool, np.bool_))
+        or (isinstance(value, np.ndarray) and value.ndim > 0)
+        or not (hasattr(type(value), "__float__") or hasattr(type(value), "__index__"))
     ):
         raise InvalidTypeError(f"{argument} must be a real number, got {shown(value)}")
     try:

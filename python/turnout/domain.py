@@ -24,6 +24,9 @@ __all__ = ["Domain"]
 
 _LARGEST = 2**32 - 1
 
+#: Bits of the longest integer label in a file: Python refuses to read some thousand digits.
+_LONGEST = 2_000
+
 Codes = npt.NDArray[np.unsignedinteger[Any]] | npt.NDArray[np.int64]
 
 
@@ -87,8 +90,8 @@ class Domain:
                 raise InvalidValueError(f"labels[{position}] is NaN, which equals no value")
             if first != position:
                 raise InvalidValueError(
-                    f"labels must be different: labels[{position}] = {label!r} equals "
-                    f"labels[{first}] = {kept[first]!r}"
+                    f"labels must be different: labels[{position}] = {_arguments.shown(label)} "
+                    f"equals labels[{first}] = {_arguments.shown(kept[first])}"
                 )
         self._integers = all(type(label) is int for label in kept) and kept == tuple(
             range(len(kept))
@@ -382,13 +385,15 @@ def _is_missing(value: object) -> bool:
 def _to_json(label: Hashable) -> Any:
     if isinstance(label, tuple):
         return {"tuple": [_to_json(part) for part in label]}
-    if label is None or type(label) in (str, int, bool):
+    if label is None or type(label) in (str, bool):
+        return label
+    if type(label) is int and label.bit_length() <= _LONGEST:
         return label
     if type(label) is float and math.isfinite(label):
         return label
     raise InvalidTypeError(
         f"the label {_arguments.shown(label)} cannot be written to a file: only text, finite "
-        "numbers, booleans, None and tuples of these can"
+        "numbers of up to 600 digits, booleans, None and tuples of these can"
     )
 
 

@@ -105,6 +105,14 @@ def test_codes_in_any_memory_are_taken() -> None:
             assert oracle.tally(reports).support[:3].tolist() == [1, 2, 1]
 
 
+def test_reports_do_not_share_memory_that_the_caller_can_write_to() -> None:
+    codes = np.array([0, 1, 2], dtype=np.uint8)
+    reports = tn.Reports(ORACLE, tn.Bernoulli(0.5), codes, 9)
+    codes[0] = 200
+    assert reports.codes.tolist() == [0, 1, 2]
+    assert ORACLE.tally(reports).support.tolist() == [1, 1, 1]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_reports_cannot_be_changed(kind: str) -> None:
     reports = make(kind)

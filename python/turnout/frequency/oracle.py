@@ -153,11 +153,13 @@ class FrequencyOracle(ABC):
                 codes, taking_part.probabilities, checked_seed
             )
             design = DesignSums.of(taking_part.probabilities)
+            reports.flags.writeable = False  # owned by the reports from here on: no copy
             return Reports(
                 self, taking_part, reports, codes.size, probabilities=probabilities, design=design
             )
         rate = _rate(taking_part)
         reports = self._kernel.randomize(codes, rate, checked_seed)
+        reports.flags.writeable = False  # owned by the reports from here on: no copy
         return Reports(self, taking_part, reports, codes.size)
 
     def tally(self, reports: Reports) -> Tally:

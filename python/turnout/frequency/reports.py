@@ -235,7 +235,12 @@ def _rebuild(
 def _frozen(
     array: npt.NDArray[Any], dtype: np.dtype[np.unsignedinteger[Any]]
 ) -> npt.NDArray[np.unsignedinteger[Any]]:
-    """Take over a contiguous array of the right type; copy any other."""
+    """Take over a contiguous read-only array of the right type; copy any other.
+
+    What the caller can still write to would change under the checks.
+    """
+    if array.flags.writeable:
+        array = array.copy()
     result = np.require(array, dtype, ["C", "A"])
     view = result.view()
     view.flags.writeable = False

@@ -14,8 +14,19 @@ use pyo3::prelude::*;
 /// The compiled core of turnout.
 #[pymodule]
 mod _core {
+    use numpy::{PyArray1, PyArrayMethods};
+    use pyo3::prelude::*;
+
     #[pymodule_export]
     use super::direct_encoding::DirectEncoding;
     #[pymodule_export]
     use super::participation::design_sums;
+
+    /// Has the numpy crate find its tables now. It would when they are first needed, under a lock,
+    /// and a process that forks just then would leave a child that waits for ever.
+    #[pymodule_init]
+    fn warm_up(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        PyArray1::<u8>::zeros(module.py(), 0, false).try_readonly()?;
+        Ok(())
+    }
 }
