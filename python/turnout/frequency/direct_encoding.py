@@ -35,7 +35,7 @@ class DirectEncoding(FrequencyOracle):
     InvalidTypeError
         If an argument is of the wrong type.
     InvalidValueError
-        If epsilon is out of range, or so small that 64-bit words cannot realise it.
+        If epsilon is out of range, or so small (below 2^-32 or so) that reports would say nothing.
 
     Notes
     -----

@@ -157,6 +157,8 @@ def compare(
     ------
     InvalidValueError, InvalidTypeError
         If a setting is refused by the oracle or the participation, or there are none.
+    EstimatorError
+        If a simulated collection brings no report and the estimator needs one.
 
     Examples
     --------

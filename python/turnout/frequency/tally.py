@@ -237,7 +237,8 @@ class Tally:
         method
             ``"hajek"`` (default): ratio estimator with a bias of the order of one node; in practice
             the smallest variance of those that are right for every participation.
-            ``"horvitz_thompson"``: unbiased for every participation. ``"g"``,
+            ``"horvitz_thompson"``: unbiased for every participation (with personal probabilities
+            it needs a report). ``"g"``,
             ``"c_hat"``: unbiased for a common rate. ``"T"``: unbiased if participation does not
             depend on the values. ``"c"``: the estimator without participation, biased unless
             everyone takes part; kept to show that.

@@ -5,7 +5,7 @@ use num_traits::{One, ToPrimitive, Zero};
 
 use super::interval::{Interval, decompose};
 
-/// Fractional bits of the working precision: e^44 has 64 integer bits, and squaring loses at most
+/// Fractional bits of the working precision: e^42 has 61 integer bits, and squaring loses at most
 /// one bit a step.
 const BITS: u64 = 256;
 
