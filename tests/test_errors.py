@@ -19,6 +19,7 @@ HIERARCHY: dict[str, tuple[type[BaseException], ...]] = {
     "PlanMismatchError": (errors.InvalidValueError, ValueError),
     "CorruptDataError": (errors.InvalidValueError, ValueError),
     "UnsupportedVersionError": (errors.CorruptDataError, ValueError),
+    "BudgetExceededError": (errors.TurnoutError, RuntimeError),
     "EstimatorError": (errors.InvalidValueError, ValueError),
     "MissingExtraError": (errors.TurnoutError, ImportError),
 }

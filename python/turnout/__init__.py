@@ -12,7 +12,7 @@ array([ True,  True,  True])
 
 from importlib.metadata import version as _version
 
-from turnout import errors, frequency, participation
+from turnout import accounting, errors, frequency, participation
 from turnout.domain import Domain
 from turnout.errors import TurnoutError
 from turnout.frequency import (
@@ -47,6 +47,7 @@ __all__ = [
     "Tally",
     "TurnoutError",
     "__version__",
+    "accounting",
     "compare",
     "errors",
     "estimator_variance",

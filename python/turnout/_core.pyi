@@ -3,7 +3,15 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["DirectEncoding", "design_sums"]
+__all__ = [
+    "DirectEncoding",
+    "IntegerNoise",
+    "count_sampling",
+    "design_sums",
+    "poisson_sampling",
+    "random_participation",
+    "shuffled",
+]
 
 _Codes = npt.NDArray[Any]
 _Counts = npt.NDArray[np.uint64]
@@ -33,3 +41,23 @@ class DirectEncoding:
     def simulate(self, true_counts: _Counts, rate: float, seed: int | None = None) -> _Counts: ...
 
 def design_sums(probabilities: _Floats) -> tuple[int, int]: ...
+
+@final
+class IntegerNoise:
+    def __new__(cls, kind: str, scale: float) -> IntegerNoise: ...
+    def profile(self, epsilon: _Floats) -> _Floats: ...
+
+def random_participation(
+    epsilon: _Floats,
+    noise_multiplier: _Floats,
+    client_rate: _Floats,
+    sample_rate: _Floats,
+    local_size: _Counts,
+) -> _Floats: ...
+def poisson_sampling(
+    epsilon: _Floats, noise_multiplier: float, sample_rate: float, client_rate: float
+) -> _Floats: ...
+def count_sampling(epsilon: _Floats, rate: float, floor: int) -> _Floats: ...
+def shuffled(
+    epsilon: _Floats, nodes: int, own: float, other: float, gap: float, common: float
+) -> _Floats: ...

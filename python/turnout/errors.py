@@ -7,6 +7,7 @@ user would expect in its place, so ``except ValueError`` keeps working.
 from __future__ import annotations
 
 __all__ = [
+    "BudgetExceededError",
     "CodeOutsideDomainError",
     "CorruptDataError",
     "EstimatorError",
@@ -54,6 +55,10 @@ class UnsupportedVersionError(CorruptDataError):
 
 class EstimatorError(InvalidValueError):
     """An estimator or interval does not apply to this tally; the message gives the reason."""
+
+
+class BudgetExceededError(TurnoutError, RuntimeError):
+    """A release would spend more than a privacy budget holds; nothing was spent."""
 
 
 class MissingExtraError(TurnoutError, ImportError):

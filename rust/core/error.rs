@@ -93,6 +93,17 @@ pub enum Error {
         argument: &'static str,
     },
 
+    /// A parameter of a mechanism or of its accounting is out of range.
+    #[error("{argument} must be {expected}, got {value}")]
+    Accounting {
+        /// The name of the argument.
+        argument: &'static str,
+        /// The refused value.
+        value: f64,
+        /// What is accepted.
+        expected: &'static str,
+    },
+
     /// The operating system gave no entropy.
     #[error("the operating system gave no random seed: {reason}")]
     Entropy {

@@ -4,6 +4,7 @@
 //!
 //! * [`random`]: cryptographic streams, exact integer thresholds, exact Bernoulli selection, and
 //!   binomial and multinomial draws;
+//! * [`accounting`]: what random participation, sampling and shuffling cost in privacy;
 //! * [`frequency`]: local randomizers of categorical answers under partial participation.
 //!
 //! Kernels run on the current rayon pool and give the same result whatever its number of threads:
@@ -29,10 +30,12 @@
 //! # }
 //! ```
 
+pub mod accounting;
 pub mod frequency;
 pub mod parameters;
 pub mod random;
 
 mod error;
+mod stirling;
 
 pub use error::{Error, Result};

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from turnout import __version__
+from turnout.cli.account import COMMANDS, account
 from turnout.cli.demo import demo
 from turnout.cli.estimate import estimate
 from turnout.cli.randomize import randomize
@@ -36,7 +37,8 @@ app = typer.Typer(
         "Private statistics when only some people take part.\n\n"
         "Three steps: [bold]randomize[/] turns people's answers into reports that protect each of "
         "them, [bold]tally[/] counts the reports of many files, [bold]estimate[/] computes how "
-        "often each answer is given, with intervals. [bold]demo[/] shows it on a real survey."
+        "often each answer is given, with intervals. [bold]demo[/] shows it on a real survey. "
+        "[bold]account[/] computes what random participation, shuffling and sampling protect."
     ),
     epilog="Exit codes: 0 fine, 1 refused (one line on standard error says why), 2 wrong usage.",
     no_args_is_help=True,
@@ -44,8 +46,16 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _command in (randomize, tally, estimate, demo):
-    app.command(help=_reflowed(_command))(_command)
+
+
+def _register(group: typer.Typer, *commands: Callable[..., None]) -> None:
+    for command in commands:
+        group.command(help=_reflowed(command))(command)
+
+
+_register(app, randomize, tally, estimate, demo)
+_register(account, *COMMANDS)
+app.add_typer(account)
 
 
 def _print_version(wanted: bool) -> None:

@@ -10,9 +10,11 @@ from turnout.frequency.estimate import FrequencyEstimate
 from turnout.frequency.intervals import Interval
 from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
 from turnout.frequency.reports import Reports
+from turnout.frequency.shuffled import ShuffledComparison, compare_shuffled
 from turnout.frequency.study import Comparison, compare
 from turnout.frequency.tally import Tally
 from turnout.frequency.variance import estimator_variance
+from turnout.frequency.variation import VariationRatio
 
 __all__ = [
     "Comparison",
@@ -21,8 +23,11 @@ __all__ = [
     "FrequencyOracle",
     "Interval",
     "Reports",
+    "ShuffledComparison",
     "Tally",
+    "VariationRatio",
     "compare",
+    "compare_shuffled",
     "estimator_variance",
     "oracle_from_dict",
 ]

@@ -11,6 +11,7 @@ from turnout import _core
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.frequency.oracle import FrequencyOracle, Kernel
+from turnout.frequency.variation import VariationRatio
 
 __all__ = ["DirectEncoding"]
 
@@ -73,6 +74,17 @@ class DirectEncoding(FrequencyOracle):
     def support_probabilities(self) -> tuple[float, float]:
         """``(p*, q*)`` as realised: how likely a report names the own answer, and another one."""
         return self._core.support_probabilities
+
+    @property
+    def variation_ratio(self) -> VariationRatio:
+        """How much a report hides among other people's: any third answer is as good as the other.
+
+        Exact in the realised probabilities.
+        """
+        own, other = self._core.words
+        return VariationRatio(
+            Fraction(own, other), Fraction(own - other, 2**64), Fraction(own, other)
+        )
 
     @property
     def report_bits(self) -> int:

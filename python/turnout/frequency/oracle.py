@@ -13,6 +13,7 @@ from turnout import _arguments
 from turnout.domain import Domain
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.frequency.sums import DesignSums, WeightedSums
+from turnout.frequency.variation import VariationRatio
 from turnout.participation import Everyone, Participation, Personalized
 
 if TYPE_CHECKING:
@@ -95,6 +96,14 @@ class FrequencyOracle(ABC):
     @abstractmethod
     def support_probabilities(self) -> tuple[float, float]:
         """``(p*, q*)``: how likely a report supports the own answer, and any other fixed one."""
+
+    @property
+    def variation_ratio(self) -> VariationRatio:
+        """How much a report hides among other people's, for :class:`turnout.accounting.Shuffled`.
+
+        That of the worst oracle with the same :attr:`realized_ratio`, unless more is known.
+        """
+        return VariationRatio.of_any(self.realized_ratio)
 
     @property
     @abstractmethod

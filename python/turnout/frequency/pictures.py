@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from turnout.frequency.estimate import FrequencyEstimate
+    from turnout.frequency.shuffled import ShuffledComparison
     from turnout.frequency.study import Comparison
 
-__all__ = ["plot_comparison", "plot_estimate"]
+__all__ = ["plot_comparison", "plot_estimate", "plot_shuffled"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -141,4 +142,38 @@ def plot_comparison(comparison: Comparison, ax: Any) -> Axes:
     reports.set_xlabel("cost: expected reports")
     axes.legend(frameon=False, title=f"{comparison.method}, {comparison.repeats} repeats ± 2 s.e.")
     axes.spines["right"].set_visible(False)
+    return axes
+
+
+def plot_shuffled(comparison: ShuffledComparison, ax: Any) -> Axes:
+    """Draw a comparison of shuffled reports: see :meth:`ShuffledComparison.plot`."""
+    axes = new_axes(ax)
+    records = [row for row in comparison.records if row.central_epsilon > 0.0]
+    central = [row.central_epsilon for row in records]
+    curves = (
+        ("local reports, no shuffler", [row.local_rmse for row in records], "#c9822b", "s"),
+        ("local reports, shuffled", [row.shuffled_rmse for row in records], _ESTIMATE, "o"),
+        ("trusted curator, Gaussian noise", [row.gaussian_rmse for row in records], "0.35", "^"),
+    )
+    for label, values, colour, marker in curves:
+        axes.plot(central, values, marker=marker, markersize=4, color=colour, label=label)
+    for row in records:
+        axes.annotate(
+            f"{row.local_epsilon:g}",
+            (row.central_epsilon, row.shuffled_rmse),
+            textcoords="offset points",
+            xytext=(0, 6),
+            ha="center",
+            fontsize=7,
+            color=_ESTIMATE,
+        )
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel(f"central ε at δ = {comparison.delta:g} (above the points: local ε)")
+    axes.set_ylabel("rmse of an answer's frequency")
+    axes.set_title(
+        f"{comparison.nodes:,} nodes, {comparison.domain_size} answers, equal (ε, δ)", fontsize=10
+    )
+    axes.legend(frameon=False, fontsize=9)
+    axes.spines[["top", "right"]].set_visible(False)
     return axes

@@ -3,6 +3,7 @@
 //! A binding function takes its arguments, lets go of the interpreter lock, calls the core, and maps
 //! the error. One file for each module of the core.
 
+mod accounting;
 mod arrays;
 mod direct_encoding;
 mod errors;
@@ -17,6 +18,10 @@ mod _core {
     use numpy::{PyArray1, PyArrayMethods};
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use super::accounting::{
+        PyIntegerNoise, count_sampling, poisson_sampling, random_participation, shuffled,
+    };
     #[pymodule_export]
     use super::direct_encoding::DirectEncoding;
     #[pymodule_export]

@@ -1,0 +1,224 @@
+"""What pictures of mechanisms show: names, common parameters and the paper's own curve."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout.accounting._search import first_at_most
+from turnout.accounting.mechanism import Mechanism
+from turnout.accounting.participation import RandomParticipation
+from turnout.errors import InvalidTypeError, InvalidValueError
+
+__all__ = [
+    "Mechanisms",
+    "common_parameters",
+    "kind_of",
+    "named",
+    "neighbours",
+    "theorem_delta",
+    "theorem_epsilon",
+]
+
+Floats = npt.NDArray[np.float64]
+Mechanisms = Mechanism | Sequence[Mechanism] | Mapping[str, Mechanism]
+
+_KINDS = {
+    "CentralShuffling": "central shuffling (not a guarantee)",
+    "CountSampling": "sampled counts",
+    "DiscreteGaussianNoise": "discrete Gaussian noise",
+    "DiscreteLaplaceNoise": "discrete Laplace noise",
+    "GaussianMechanism": "Gaussian noise",
+    "LocalSampling": "only local sampling",
+    "RandomParticipation": "random participation",
+    "Shuffled": "shuffled reports",
+    "SkellamNoise": "Skellam noise",
+    "WeakClientSampling": "weak client sampling",
+}
+
+#: The papers' letters.
+_SYMBOLS = {
+    "client_rate": "p",
+    "sample_rate": "q",
+    "local_size": "d",
+    "noise_multiplier": "σ",
+    "nodes": "n",
+}
+
+_NEIGHBOURS = {
+    "add_or_remove": "add or remove one",
+    "add": "add one",
+    "remove": "remove one",
+    "replace": "replace one",
+}
+
+#: The relative width at which a search for a point of the paper's curve ends.
+_WIDTH = 1e-5
+
+#: Beyond this the paper's formula is not evaluated.
+_LARGEST_LOCAL_SIZE = 10**6
+
+
+def kind_of(mechanism: Mechanism) -> str:
+    """Name the kind of a mechanism in words.
+
+    Examples
+    --------
+    >>> kind_of(RandomParticipation(0.1, 0.1, 30, 1.0))
+    'random participation'
+    """
+    name = type(mechanism).__name__
+    return _KINDS.get(name, name)
+
+
+def neighbours(word: str) -> str:
+    """Say in words what an adjacency is.
+
+    Examples
+    --------
+    >>> neighbours("add_or_remove")
+    'add or remove one'
+    """
+    return _NEIGHBOURS.get(word, word)
+
+
+def named(mechanisms: Mechanisms, labels: Sequence[str] | None) -> list[tuple[str, Mechanism]]:
+    """Name every mechanism; those of one kind by the parameters in which they differ.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If something is not a mechanism or not a text, there is none, or the numbers differ.
+
+    Examples
+    --------
+    >>> small, large = (RandomParticipation(0.1, 0.1, size, 1.0) for size in (1, 10))
+    >>> [name for name, _ in named([small, large], None)]
+    ['random participation, d = 1', 'random participation, d = 10']
+    """
+    expected = "a mechanism, a sequence of mechanisms, or a dict of labels and mechanisms"
+    if isinstance(mechanisms, Mechanism):
+        given: list[Any] = [mechanisms]
+    elif isinstance(mechanisms, Mapping):
+        given = list(mechanisms.values())
+        labels = list(mechanisms) if labels is None else labels
+    else:
+        given = _arguments.items("mechanisms", mechanisms, expected)
+    if not given:
+        raise InvalidValueError(f"mechanisms must be {expected}, got none")
+    for entry in given:
+        _arguments.instance("mechanisms", entry, Mechanism, expected)
+    if labels is None:
+        return [(_name(mechanism, given), mechanism) for mechanism in given]
+    texts = _arguments.items("labels", labels, "one text for each mechanism")
+    if len(texts) != len(given) or not all(isinstance(text, str) for text in texts):
+        raise InvalidValueError(
+            f"labels must be one text for each of the {len(given)} mechanisms, got "
+            f"{_arguments.shown(labels)}"
+        )
+    return list(zip(texts, given, strict=True))
+
+
+def _name(mechanism: Mechanism, among: Collection[Mechanism]) -> str:
+    same = [other for other in among if type(other) is type(mechanism)]
+    differing = [
+        f"{_SYMBOLS.get(name, name)} = {_value(value)}"
+        for name, value in _parameters(mechanism).items()
+        if any(_parameters(other)[name] != value for other in same)
+    ]
+    return ", ".join([kind_of(mechanism), *differing])
+
+
+def common_parameters(mechanisms: Collection[Mechanism], varied: Collection[str]) -> str:
+    """Write the papers' parameters that all mechanisms which have them share.
+
+    Examples
+    --------
+    >>> common_parameters([RandomParticipation(0.1, 0.2, size, 1.0) for size in (1, 10)], ())
+    'p = 0.1, q = 0.2, σ = 1'
+    """
+    found = []
+    for name, symbol in _SYMBOLS.items():
+        known = [_parameters(mechanism) for mechanism in mechanisms]
+        values = {parameters[name] for parameters in known if name in parameters}
+        if name not in varied and len(values) == 1:
+            found.append(f"{symbol} = {_value(values.pop())}")
+    return ", ".join(found)
+
+
+def _parameters(mechanism: Any) -> dict[str, Any]:
+    return {field.name: getattr(mechanism, field.name) for field in dataclasses.fields(mechanism)}
+
+
+def _value(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, (int, float)) else _arguments.shown(value)
+
+
+def theorem_delta(mechanism: Mechanism, epsilon: Floats) -> Floats | None:
+    """Evaluate the paper's claim for random participation; None where it makes none."""
+    # It needs scipy.stats, which takes longer to import than turnout may.
+    from turnout.accounting.paper import theorem_4_1_delta  # noqa: PLC0415
+
+    if not _claimed(mechanism):
+        return None
+    p, q, d, noise = _arguments_of(mechanism)
+    return np.asarray(theorem_4_1_delta(epsilon, p, q, d, noise))
+
+
+def theorem_epsilon(mechanism: Mechanism, delta: float) -> float | None:
+    """Solve the paper's claim for epsilon; None where it makes none."""
+    from turnout.accounting.paper import theorem_4_1_delta  # noqa: PLC0415
+
+    if not _claimed(mechanism):
+        return None
+    parameters = _arguments_of(mechanism)
+
+    def claim(epsilon: float) -> float:
+        return float(theorem_4_1_delta(epsilon, *parameters))
+
+    low, high = 0.0, 1.0
+    if claim(0.0) <= delta:
+        return 0.0
+    while claim(high) > delta:
+        low, high = high, 2.0 * high
+        if high > 1000.0:
+            return math.inf
+    return first_at_most(claim, delta, low, high, _WIDTH)
+
+
+def _claimed(mechanism: Mechanism) -> bool:
+    return (
+        isinstance(mechanism, RandomParticipation)
+        and min(mechanism.client_rate, mechanism.sample_rate) > 0.0
+        and mechanism.local_size <= _LARGEST_LOCAL_SIZE
+    )
+
+
+def _arguments_of(mechanism: Any) -> tuple[float, float, int, float]:
+    return (
+        mechanism.client_rate,
+        mechanism.sample_rate,
+        mechanism.local_size,
+        mechanism.noise_multiplier,
+    )
+
+
+def refuse_without(mechanisms: Collection[Mechanism], parameter: str) -> None:
+    """Refuse mechanisms that lack a parameter.
+
+    Raises
+    ------
+    InvalidTypeError
+        If one does.
+    """
+    for mechanism in mechanisms:
+        if parameter not in _parameters(mechanism):
+            raise InvalidTypeError(
+                f"mechanisms must have a {parameter}, got {_arguments.shown(mechanism)}"
+            )

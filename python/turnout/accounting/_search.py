@@ -1,0 +1,89 @@
+"""Where a decreasing function falls to a target, on the safe side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+__all__ = ["first_at_most"]
+
+#: The relative width at which a search ends; the safe end of the bracket is the answer.
+WIDTH = 2.0**-44
+
+_LOWEST = -1e4
+_SMALLEST = 5e-324
+
+
+def first_at_most(
+    function: Callable[[float], float],
+    target: float,
+    low: float,
+    high: float,
+    width: float = WIDTH,
+) -> float:
+    """Find the smallest argument at which a decreasing function is at most a target.
+
+    The ITP method (Oliveira and Takahashi, 2021) on the logarithm of the function: at most one step
+    slower than bisection, and superlinear where the logarithm is smooth.
+
+    Parameters
+    ----------
+    function
+        A decreasing function with values of at least 0.
+    target
+        A number above 0, or 0 for a function that reaches 0.
+    low, high
+        A bracket of non-negative numbers: the function is above the target at ``low`` and at most
+        the target at ``high``.
+    width
+        The width of the last bracket, relative to its upper end.
+
+    Returns
+    -------
+    float
+        The upper end of the last bracket: the function *is* at most the target there.
+
+    Examples
+    --------
+    >>> first_at_most(lambda x: 2.0**-x, 0.25, 0.0, 10.0)
+    2.0
+    """
+    goal = _logarithm(target)
+
+    def level(argument: float) -> float:
+        value = function(argument)
+        distance = _logarithm(value) - goal
+        # A tie is on the safe side; no level is zero.
+        return max(_SMALLEST, distance) if value > target else min(-_SMALLEST, distance)
+
+    at_low, at_high = level(low), level(high)
+    first = high - low
+    half = max(0.5 * width * high, _SMALLEST)
+    budget = math.ceil(math.log2(max(2.0, 0.5 * first / half))) + 1
+    step = 0
+    while high - low > max(width * high, _SMALLEST):
+        middle = 0.5 * (low + high)
+        if not low < middle < high:
+            break
+        secant = low + (high - low) * (at_low / (at_low - at_high))
+        # Truncate towards the middle, and stay where bisection's pace can be kept.
+        side = math.copysign(1.0, middle - secant)
+        shift = min(0.2 * (high - low) ** 2 / first, abs(middle - secant))
+        guess = secant + side * shift
+        reach = max(0.0, half * 2.0 ** (budget - step) - 0.5 * (high - low))
+        if abs(guess - middle) > reach:
+            guess = middle - side * reach
+        if not low < guess < high:
+            guess = middle
+        at_guess = level(guess)
+        if at_guess > 0.0:
+            low, at_low = guess, at_guess
+        else:
+            high, at_high = guess, at_guess
+        step += 1
+        half = max(half, 0.5 * width * high)
+    return high
+
+
+def _logarithm(value: float) -> float:
+    return math.log(value) if value > 0.0 else _LOWEST

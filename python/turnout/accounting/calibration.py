@@ -1,0 +1,211 @@
+"""Parameters that reach a target, rounded to the safe side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from turnout import _arguments
+from turnout.accounting._search import WIDTH, first_at_most
+from turnout.accounting.mechanism import Mechanism, nonnegative, unit_interval
+from turnout.errors import InvalidTypeError, InvalidValueError
+
+__all__ = ["calibrate", "calibrate_noise"]
+
+#: The relative width of the last bracket where each try composes many rounds.
+_WIDTH_COMPOSED = 1e-6
+
+#: The names that a parameter of noise has.
+_NOISE = ("noise_multiplier", "scale", "mean")
+
+#: The parameters that are whole numbers, and the largest of each.
+_WHOLE = {"local_size": 10**10, "floor": 10_000_000, "nodes": 10_000_000_000, "rounds": 10**9}
+
+#: The largest and the smallest noise that is tried.
+_NOISE_RANGE = (2.0**-40, 2.0**40)
+
+
+def calibrate(
+    mechanism: Mechanism,
+    parameter: str,
+    epsilon: float,
+    delta: float,
+    rounds: int = 1,
+    *,
+    adjacency: str | None = None,
+) -> float | int:
+    """Find the value of one parameter at which a mechanism just reaches a target.
+
+    The least noise, the smallest floor or number of nodes, the largest rate, local size or number
+    of rounds. The value is on the safe side of the search's last bracket, and is checked once more.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism; its own value of the parameter does not matter.
+    parameter
+        One of ``mechanism.calibrated``, or ``"rounds"``.
+    epsilon
+        The target, finite and at least 0.
+    delta
+        The target, in [0, 1].
+    rounds
+        How many times the mechanism is used; ignored where it is calibrated.
+    adjacency
+        What neighbouring data sets are; the mechanism's default if None.
+
+    Returns
+    -------
+    float or int
+        The value; an int for ``"rounds"``, ``"floor"``, ``"nodes"`` and ``"local_size"``. Within
+        1e-12, relatively, of the best for one round, and within 1e-6 for more.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If an argument is out of range, the mechanism has no such parameter, or no value reaches the
+        target.
+
+    Examples
+    --------
+    >>> from turnout.accounting import CountSampling, RandomParticipation
+    >>> round(calibrate(CountSampling(rate=0.5, floor=100), "rate", epsilon=1.0, delta=1e-5), 3)
+    0.743
+    >>> training = RandomParticipation(0.001, 0.1, local_size=30, noise_multiplier=2.0)
+    >>> calibrate(training, "rounds", epsilon=0.1, delta=1e-5) > 10
+    True
+    """
+    _arguments.instance("mechanism", mechanism, Mechanism, "a mechanism of turnout.accounting")
+    known = (*mechanism.calibrated, "rounds")
+    _arguments.choice("parameter", parameter, known)
+    target_epsilon = float(nonnegative("epsilon", _arguments.number("epsilon", epsilon)))
+    target = float(unit_interval("delta", _arguments.number("delta", delta)))
+    times = _arguments.integer("rounds", rounds, least=1, most=_WHOLE["rounds"])
+    word = mechanism.adjacency(adjacency)
+
+    def spent(value: Any) -> float:
+        if parameter == "rounds":
+            return mechanism.compose(value, word).delta(target_epsilon)
+        changed = mechanism.replace(**{parameter: value})
+        if times == 1:
+            return changed.delta(target_epsilon, word)
+        return changed.compose(times, word).delta(target_epsilon)
+
+    protects = parameter != "rounds" and mechanism.calibrated[parameter]
+    width = WIDTH if times == 1 else _WIDTH_COMPOSED
+    found: float | int | None
+    if parameter in _WHOLE:
+        least = 1 if parameter in ("rounds", "nodes") else 0
+        found = _whole(spent, target, least, _WHOLE[parameter], protects)
+    elif parameter in _NOISE:
+        found = _noise(spent, target, width)
+    else:
+        found = _rate(spent, target, width)
+    if found is None or spent(found) > target:
+        raise InvalidValueError(
+            f"no {parameter} reaches epsilon = {target_epsilon} at delta = {target} with "
+            f"{mechanism!r}" + (f" over {times} rounds" if times > 1 else "")
+        )
+    return found
+
+
+def calibrate_noise(
+    mechanism: Mechanism,
+    epsilon: float,
+    delta: float,
+    rounds: int = 1,
+    *,
+    adjacency: str | None = None,
+) -> float:
+    """Find the least noise at which a mechanism reaches a target.
+
+    Parameters
+    ----------
+    mechanism
+        A mechanism with noise; its own noise does not matter.
+    epsilon, delta, rounds, adjacency
+        As for :func:`calibrate`.
+
+    Returns
+    -------
+    float
+        The noise multiplier, scale or mean, rounded up.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If an argument is out of range, the mechanism has no noise, or no noise reaches the target.
+
+    Examples
+    --------
+    >>> from turnout.accounting import RandomParticipation
+    >>> training = RandomParticipation(0.001, 0.1, local_size=30, noise_multiplier=1.0)
+    >>> round(calibrate_noise(training, epsilon=0.015, delta=1e-6), 5)
+    2.49029
+    """
+    _arguments.instance("mechanism", mechanism, Mechanism, "a mechanism of turnout.accounting")
+    for parameter in _NOISE:
+        if parameter in mechanism.calibrated:
+            return float(
+                calibrate(mechanism, parameter, epsilon, delta, rounds, adjacency=adjacency)
+            )
+    raise InvalidTypeError(
+        f"mechanism must have noise to calibrate, got {_arguments.shown(mechanism)}"
+    )
+
+
+def _noise(spent: Callable[[float], float], target: float, width: float) -> float | None:
+    low = high = 1.0
+    if spent(high) > target:
+        while spent(high) > target:
+            low, high = high, 2.0 * high
+            if high > _NOISE_RANGE[1]:
+                return None
+    else:
+        while spent(low) <= target:
+            low, high = 0.5 * low, low
+            if low < _NOISE_RANGE[0]:
+                return high
+    return first_at_most(spent, target, low, high, width)
+
+
+def _rate(spent: Callable[[float], float], target: float, width: float) -> float | None:
+    if spent(1.0) <= target:
+        return 1.0
+    # A small rate is found as exactly as a large one by its reciprocal, on which delta falls.
+    low = high = 1.0
+    while spent(1.0 / high) > target:
+        low, high = high, 2.0 * high
+        if high > 2.0**60:
+            return 0.0
+    inverse = first_at_most(lambda value: spent(1.0 / value), target, low, high, width)
+    return 1.0 / inverse
+
+
+def _whole(
+    spent: Callable[[int], float], target: float, least: int, most: int, protects: bool
+) -> int | None:
+    def good(value: int) -> bool:
+        return spent(value) <= target
+
+    first = least
+    if protects and good(first):
+        return first
+    if not protects and not good(first):
+        return None
+    # From here on `first` is on one side and `other` on the other.
+    step = max(1, first)
+    other = first + step
+    while good(min(other, most)) != protects:
+        if other >= most:
+            return None if protects else most
+        first, step = other, 2 * step
+        other += step
+    other = min(other, most)
+    while other - first > 1:
+        middle = (first + other) // 2
+        if good(middle) == protects:
+            other = middle
+        else:
+            first = middle
+    return other if protects else first

@@ -1,0 +1,172 @@
+"""Integer noise on counts: discrete Laplace, discrete Gaussian and Skellam."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _core
+from turnout.accounting.mechanism import Divergence, Mechanism, positive
+
+__all__ = ["DiscreteGaussianNoise", "DiscreteLaplaceNoise", "SkellamNoise"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@functools.lru_cache(maxsize=64)
+def _table(kind: str, scale: float) -> _core.IntegerNoise:
+    return _core.IntegerNoise(kind, scale)
+
+
+class _IntegerNoise(Mechanism):
+    adjacencies: ClassVar[tuple[str, ...]] = ("replace", "add_or_remove", "add", "remove")
+    default_adjacency: ClassVar[str] = "replace"
+    kind: ClassVar[str]
+
+    def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
+        columns = self._noise.profile(epsilon).T
+        one = Divergence(*columns[3:])
+        # The noise is symmetric: one more and one less are the same.
+        return {"replace": Divergence(*columns[:3]), "remove": one, "add": one}
+
+    @property
+    def _noise(self) -> _core.IntegerNoise:
+        raise NotImplementedError
+
+
+@dataclasses.dataclass(frozen=True)
+class DiscreteLaplaceNoise(_IntegerNoise):
+    """Add independent discrete Laplace noise to every count.
+
+    ``P[x]`` is proportional to ``exp(-|x| / scale)``. With ``"replace"`` one person moves from one
+    count to another, so two counts change by one: delta is zero from ``epsilon = 2 / scale`` on.
+    With ``"add"`` and ``"remove"`` one count changes by one.
+
+    Parameters
+    ----------
+    scale
+        The scale b, finite and above 0.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If the parameter is of the wrong type or out of range.
+
+    Notes
+    -----
+    Ghosh, Roughgarden, Sundararajan, "Universally Utility-Maximizing Privacy Mechanisms" (2012).
+
+    Examples
+    --------
+    >>> DiscreteLaplaceNoise(scale=2.0).epsilon(0.0)
+    1.0
+    """
+
+    scale: float
+
+    kind: ClassVar[str] = "discrete_laplace"
+    calibrated: ClassVar[dict[str, bool]] = {"scale": True}
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", positive("scale", self.scale))
+        _table(self.kind, self.scale)
+
+    @property
+    def _noise(self) -> _core.IntegerNoise:
+        return _table(self.kind, self.scale)
+
+    @property
+    def _lattice(self) -> float | None:
+        return 1.0 / self.scale
+
+
+@dataclasses.dataclass(frozen=True)
+class DiscreteGaussianNoise(_IntegerNoise):
+    """Add independent discrete Gaussian noise to every count.
+
+    ``P[x]`` is proportional to ``exp(-x^2 / (2 scale^2))``. With ``"replace"`` two counts change by
+    one, with ``"add"`` and ``"remove"`` one count does.
+
+    Parameters
+    ----------
+    scale
+        The parameter sigma, finite and above 0; close to the standard deviation unless it is small.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If the parameter is of the wrong type or out of range.
+
+    Notes
+    -----
+    Canonne, Kamath, Steinke, "The Discrete Gaussian for Differential Privacy" (2020).
+
+    Examples
+    --------
+    >>> noise = DiscreteGaussianNoise(scale=27.8**0.5)
+    >>> round(noise.epsilon(1e-5), 2)
+    1.0
+    """
+
+    scale: float
+
+    kind: ClassVar[str] = "discrete_gaussian"
+    calibrated: ClassVar[dict[str, bool]] = {"scale": True}
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", positive("scale", self.scale))
+        _table(self.kind, self.scale)
+
+    @property
+    def _noise(self) -> _core.IntegerNoise:
+        return _table(self.kind, self.scale)
+
+    @property
+    def _lattice(self) -> float | None:
+        return 0.5 / self.scale**2
+
+
+@dataclasses.dataclass(frozen=True)
+class SkellamNoise(_IntegerNoise):
+    """Add independent Skellam noise to every count: the difference of two Poisson variables.
+
+    With ``"replace"`` two counts change by one, with ``"add"`` and ``"remove"`` one count does.
+
+    Parameters
+    ----------
+    mean
+        The mean mu of each of the two Poisson variables, finite and above 0; the variance of the
+        noise is ``2 mu``.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If the parameter is of the wrong type or out of range.
+
+    Notes
+    -----
+    Agarwal, Kairouz, Liu, "The Skellam Mechanism for Differentially Private Federated Learning"
+    (2021); delta here is exact, not their bound of the Renyi divergence.
+
+    Examples
+    --------
+    >>> round(SkellamNoise(mean=26.3 / 2).epsilon(1e-5), 2)
+    1.0
+    """
+
+    mean: float
+
+    kind: ClassVar[str] = "skellam"
+    calibrated: ClassVar[dict[str, bool]] = {"mean": True}
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mean", positive("mean", self.mean))
+        _table(self.kind, self.mean)
+
+    @property
+    def _noise(self) -> _core.IntegerNoise:
+        return _table(self.kind, self.mean)

@@ -1,0 +1,505 @@
+"""A privacy budget, and what was spent of it."""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from turnout import _arguments
+from turnout._atomic import atomic_write
+from turnout.accounting import ledger_encoding
+from turnout.accounting._rounds import MOST_ROUNDS, largest_within
+from turnout.accounting.composition import Composition, compose
+from turnout.accounting.mechanism import Mechanism, positive
+from turnout.accounting.registry import mechanism_from_dict
+from turnout.errors import (
+    BudgetExceededError,
+    CorruptDataError,
+    InvalidTypeError,
+    InvalidValueError,
+    TurnoutError,
+)
+
+__all__ = ["LedgerEntry", "PrivacyLedger"]
+
+_ADJACENCIES = ("add_or_remove", "add", "remove", "replace")
+
+#: Searches for epsilon end this close to the best one, so that a total that a calibrated mechanism
+#: brings to the budget can come out above it by so much. Delta at the budget then decides.
+_CLOSE = 1e-6
+
+#: By how much, relatively, another machine's rounding may move the total of a stored ledger.
+_ROUNDING = 1e-9
+
+Parts = tuple[tuple[Mechanism, int], ...]
+
+
+@dataclass(frozen=True)
+class LedgerEntry:
+    """One line of a ledger.
+
+    Attributes
+    ----------
+    mechanism
+        What was used.
+    rounds
+        How many times.
+    label
+        The text that was given with it, or None.
+    """
+
+    mechanism: Mechanism
+    rounds: int
+    label: str | None = None
+
+
+class PrivacyLedger:
+    """A privacy budget that refuses what it cannot pay for.
+
+    The total is the composition of all entries, not the sum of their epsilons. Each client can keep
+    a ledger of its own and needs to know nothing of the others: what it spends depends on what is
+    done with its own data only.
+
+    What a mechanism computes may depend on earlier results. Which mechanisms are used and with
+    which parameters must not, since that is what composition bounds; stopping early is always
+    allowed.
+
+    Parameters
+    ----------
+    epsilon
+        The budget, finite and above 0.
+    delta
+        The delta at which epsilon is meant, at least 0 and below 1.
+    adjacency
+        What neighbouring data sets are: ``"add_or_remove"`` (also if None), ``"add"``,
+        ``"remove"`` or ``"replace"``. Every mechanism that is spent must know it.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If an argument is of the wrong type or out of range.
+
+    Notes
+    -----
+    Methods that need a total compose all entries: some tenths of a second for each total that was
+    not computed before in this process, in proportion to the number of *different* mechanisms.
+    Totals are shared between ledgers, so a thousand clients with one history cost as much as one.
+    Threads may share a ledger; processes that share its file must take turns.
+
+    Examples
+    --------
+    >>> from turnout.accounting import LocalSampling
+    >>> ledger = PrivacyLedger(epsilon=1.0, delta=1e-5)
+    >>> training = LocalSampling(sample_rate=0.01, noise_multiplier=1.0)
+    >>> ledger.spend(training, rounds=100, label="first night")
+    >>> round(ledger.spent(), 2)
+    0.72
+    >>> ledger.can_spend(training, rounds=1000)
+    False
+    >>> ledger.entries[0].rounds, ledger.entries[0].label
+    (100, 'first night')
+    """
+
+    def __init__(self, epsilon: float, delta: float, adjacency: str | None = None) -> None:
+        self._epsilon = positive("epsilon", epsilon)
+        self._delta = _arguments.number("delta", delta)
+        if not 0.0 <= self._delta < 1.0:
+            raise InvalidValueError(
+                f"delta must be a number of at least 0 and below 1, got {_arguments.shown(delta)}"
+            )
+        word = _ADJACENCIES[0] if adjacency is None else adjacency
+        self._adjacency = _arguments.choice("adjacency", word, _ADJACENCIES)
+        self._entries: tuple[LedgerEntry, ...] = ()
+        self._lock = threading.Lock()
+
+    @property
+    def epsilon(self) -> float:
+        """The budget."""
+        return self._epsilon
+
+    @property
+    def delta(self) -> float:
+        """The delta at which the budget is meant."""
+        return self._delta
+
+    @property
+    def adjacency(self) -> str:
+        """What neighbouring data sets are."""
+        return self._adjacency
+
+    @property
+    def entries(self) -> tuple[LedgerEntry, ...]:
+        """What was spent, in order."""
+        return self._entries
+
+    def spend(self, mechanism: Mechanism, rounds: int = 1, label: str | None = None) -> None:
+        """Write down a release *before* it is made.
+
+        Parameters
+        ----------
+        mechanism
+            What is about to be used.
+        rounds
+            How many times, from 1 to 10^9.
+        label
+            A text that is kept with the entry, such as the name of a training run.
+
+        Raises
+        ------
+        BudgetExceededError
+            If the total would exceed the budget. Nothing is written down then, and the release must
+            not be made.
+        InvalidTypeError, InvalidValueError
+            If an argument is of the wrong type or out of range, or the mechanism does not know the
+            ledger's adjacency.
+        """
+        entry = self._entry(mechanism, rounds, label)
+        with self._lock:
+            entries = (*self._entries, entry)
+            total = self._total(entries)
+            if total > self._epsilon:
+                raise BudgetExceededError(
+                    f"{entry.rounds} round{'s' if entry.rounds > 1 else ''} of "
+                    f"{_arguments.shown(mechanism)} would bring epsilon to {total:.3g} at delta = "
+                    f"{self._delta}: the budget is {self._epsilon}, and {self.spent():.3g} of it "
+                    "is spent"
+                )
+            self._entries = entries
+
+    def can_spend(self, mechanism: Mechanism, rounds: int = 1) -> bool:
+        """Say whether :meth:`spend` would succeed, without spending.
+
+        Parameters
+        ----------
+        mechanism, rounds
+            As for :meth:`spend`.
+
+        Returns
+        -------
+        bool
+            Whether the total would stay within the budget.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            As for :meth:`spend`.
+        """
+        entry = self._entry(mechanism, rounds, None)
+        return self._total((*self._entries, entry)) <= self._epsilon
+
+    def affordable_rounds(self, mechanism: Mechanism) -> int:
+        """Find the largest number of rounds of a mechanism that still fits.
+
+        The number at least doubles until it no longer fits, then the bracket is narrowed by
+        interpolation and bisection. About ten compositions as a rule, some seconds; spending the
+        answer costs nothing more.
+
+        Parameters
+        ----------
+        mechanism
+            What is to be used.
+
+        Returns
+        -------
+        int
+            From 0 to 10^9, the most that a ledger counts.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            As for :meth:`spend`.
+
+        Examples
+        --------
+        >>> from turnout.accounting import GaussianMechanism
+        >>> ledger = PrivacyLedger(epsilon=1.0, delta=1e-5)
+        >>> query = GaussianMechanism(noise_multiplier=20.0)
+        >>> rounds = ledger.affordable_rounds(query)
+        >>> ledger.can_spend(query, rounds), ledger.can_spend(query, rounds + 1)
+        (True, False)
+        """
+        entries = self._entries
+        self._entry(mechanism, 1, None)
+
+        def total(rounds: int) -> float:
+            return self._total((*entries, LedgerEntry(mechanism, rounds)))
+
+        return largest_within(total, self._epsilon)
+
+    def spent(self) -> float:
+        """Bound the epsilon of everything together, at the budget's delta, from above.
+
+        Returns
+        -------
+        float
+            0 if nothing was spent; not above the budget.
+        """
+        return self._total(self._entries)
+
+    def spent_bounds(self) -> tuple[float, float]:
+        """Bound the epsilon of everything together from below and from above.
+
+        Lower bounds cost several times as much as upper ones.
+
+        Returns
+        -------
+        tuple of float
+            The lower value, which shows how tight the upper one is, and :meth:`spent`.
+        """
+        if not self._entries:
+            return 0.0, 0.0
+        upper = self.spent()
+        return min(upper, self.composition().epsilon_bounds(self._delta)[0]), upper
+
+    def remaining(self) -> float:
+        """Subtract what is spent from the budget.
+
+        By itself this promises nothing about a further release: epsilons do not add up. A release
+        of this epsilon at the same delta may not fit, and many releases of more may. Ask
+        :meth:`can_spend` or :meth:`affordable_rounds`.
+
+        Returns
+        -------
+        float
+            The budget minus :meth:`spent`.
+        """
+        return max(0.0, self._epsilon - self.spent())
+
+    def composition(self) -> Composition:
+        """Give the composition of all entries, for any other epsilon or delta.
+
+        Raises
+        ------
+        InvalidValueError
+            If nothing was spent.
+        """
+        if not self._entries:
+            raise InvalidValueError("the ledger has no entries to compose")
+        return compose(
+            [(entry.mechanism, entry.rounds) for entry in self._entries], self._adjacency
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the ledger in terms of JSON."""
+        return {
+            "format": ledger_encoding.FORMAT,
+            "version": ledger_encoding.VERSION,
+            "epsilon": self._epsilon,
+            "delta": self._delta,
+            "adjacency": self._adjacency,
+            "entries": [
+                {
+                    "mechanism": entry.mechanism.to_dict(),
+                    "rounds": entry.rounds,
+                    "label": entry.label,
+                }
+                for entry in self._entries
+            ],
+        }
+
+    @classmethod
+    def from_dict(cls, description: Any) -> PrivacyLedger:
+        """Rebuild a ledger from :meth:`to_dict`.
+
+        Parameters
+        ----------
+        description
+            What :meth:`to_dict` gave, perhaps through JSON.
+
+        Returns
+        -------
+        PrivacyLedger
+            Equal to the one that was described.
+
+        Raises
+        ------
+        UnsupportedVersionError
+            If it is a ledger of a version that this release does not read.
+        CorruptDataError
+            If it is no ledger, or its entries exceed its budget.
+        """
+        ledger_encoding.check_version(description)
+        match description:
+            case {
+                "format": "turnout-ledger",
+                "version": int(),
+                "epsilon": epsilon,
+                "delta": delta,
+                "adjacency": str(adjacency),
+                "entries": list(entries),
+                **rest,
+            } if not rest:
+                try:
+                    ledger = cls(epsilon, delta, adjacency)
+                    ledger._entries = tuple(ledger._described(entry) for entry in entries)
+                    total = ledger._total(ledger._entries)
+                except TurnoutError as error:
+                    raise CorruptDataError(f"not a ledger of turnout: {error}") from error
+                if total > ledger._epsilon * (1.0 + _ROUNDING):
+                    raise CorruptDataError(
+                        f"not a ledger of turnout: its entries spend epsilon = {total}, more than "
+                        f"its budget of {ledger._epsilon}"
+                    )
+                return ledger
+        raise CorruptDataError(f"not a ledger of turnout: {_arguments.shown(description)}")
+
+    def to_json(self) -> str:
+        """Write the ledger as canonical JSON with a checksum: keys sorted, no spaces, ASCII only.
+
+        Returns
+        -------
+        str
+            One object: :meth:`to_dict`, and as ``"sha256"`` the SHA-256 of the same text without
+            it. The checksum finds accidents; whoever can write the text can also compute it again.
+        """
+        return ledger_encoding.encode(self.to_dict())
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> PrivacyLedger:
+        """Rebuild a ledger from :meth:`to_json`.
+
+        Parameters
+        ----------
+        text
+            The text, unchanged to the last character.
+
+        Returns
+        -------
+        PrivacyLedger
+            Equal to the one that was written.
+
+        Raises
+        ------
+        UnsupportedVersionError
+            If it is a ledger of a version that this release does not read.
+        CorruptDataError
+            If it is no ledger, was altered or cut, or its entries exceed its budget.
+        InvalidTypeError
+            If ``text`` is not text.
+
+        Examples
+        --------
+        >>> ledger = PrivacyLedger(epsilon=2.0, delta=1e-6)
+        >>> PrivacyLedger.from_json(ledger.to_json()) == ledger
+        True
+        """
+        return cls.from_dict(ledger_encoding.decode(text))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the ledger to a file, which appears whole or not at all.
+
+        Parameters
+        ----------
+        path
+            The file; an earlier one is replaced.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        """
+        text = self.to_json()
+        with atomic_write(path) as temporary:
+            temporary.write_bytes(text.encode("ascii"))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> PrivacyLedger:
+        """Read a ledger from a file.
+
+        Parameters
+        ----------
+        path
+            A file that :meth:`save` wrote.
+
+        Returns
+        -------
+        PrivacyLedger
+            Equal to the one that was saved.
+
+        Raises
+        ------
+        UnsupportedVersionError, CorruptDataError
+            As for :meth:`from_json`; the message names the file.
+        OSError
+            If the file cannot be read.
+        """
+        try:
+            return cls.from_json(Path(path).read_bytes())
+        except CorruptDataError as error:
+            raise type(error)(f"{os.fspath(path)}: {error}") from error
+
+    def __eq__(self, other: object) -> bool:
+        """Compare budgets and entries."""
+        return isinstance(other, PrivacyLedger) and self._state() == other._state()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        """Show the budget and how much was written down."""
+        rounds = sum(entry.rounds for entry in self._entries)
+        return (
+            f"PrivacyLedger(epsilon={self._epsilon!r}, delta={self._delta!r}, "
+            f"adjacency={self._adjacency!r}; {len(self._entries)} entries, {rounds} rounds)"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Leave the lock behind when the ledger is copied or pickled."""
+        return _restored, self._state()
+
+    def _state(self) -> tuple[float, float, str, tuple[LedgerEntry, ...]]:
+        return self._epsilon, self._delta, self._adjacency, self._entries
+
+    def _entry(self, mechanism: Any, rounds: Any, label: Any) -> LedgerEntry:
+        _arguments.instance("mechanism", mechanism, Mechanism, "a mechanism of turnout.accounting")
+        if self._adjacency not in mechanism.adjacencies:
+            known = ", ".join(repr(word) for word in mechanism.adjacencies)
+            raise InvalidValueError(
+                f"mechanism must know the ledger's adjacency {self._adjacency!r}; "
+                f"{_arguments.shown(mechanism)} knows {known}"
+            )
+        times = _arguments.integer("rounds", rounds, least=1, most=MOST_ROUNDS)
+        if not (label is None or isinstance(label, str)):
+            raise InvalidTypeError(f"label must be text or None, got {_arguments.shown(label)}")
+        try:
+            (label or "").encode()
+        except UnicodeEncodeError as error:
+            raise InvalidValueError(
+                f"label must be text that can be written to a file, got {_arguments.shown(label)}"
+            ) from error
+        return LedgerEntry(mechanism, times, label)
+
+    def _described(self, description: Any) -> LedgerEntry:
+        match description:
+            case {"mechanism": mechanism, "rounds": rounds, "label": label, **rest} if not rest:
+                return self._entry(mechanism_from_dict(mechanism), rounds, label)
+        raise CorruptDataError(f"no entry of a ledger: {_arguments.shown(description)}")
+
+    def _total(self, entries: tuple[LedgerEntry, ...]) -> float:
+        if not entries:
+            return 0.0
+        merged: dict[Mechanism, int] = {}
+        for entry in entries:
+            merged[entry.mechanism] = merged.get(entry.mechanism, 0) + entry.rounds
+        return _composed(tuple(merged.items()), self._adjacency, self._epsilon, self._delta)
+
+
+@functools.lru_cache(maxsize=4096)
+def _composed(parts: Parts, adjacency: str, budget: float, delta: float) -> float:
+    """Bound the epsilon of a composition from above; the budget itself where it is a bound."""
+    composition = compose(parts, adjacency)
+    total = composition.epsilon(delta)
+    if budget < total <= budget * (1.0 + _CLOSE) and composition.delta(budget) <= delta:
+        return budget
+    return total
+
+
+def _restored(
+    epsilon: float, delta: float, adjacency: str, entries: tuple[LedgerEntry, ...]
+) -> PrivacyLedger:
+    ledger = PrivacyLedger(epsilon, delta, adjacency)
+    ledger._entries = entries
+    return ledger

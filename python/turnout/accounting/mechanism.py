@@ -1,0 +1,312 @@
+"""What all mechanisms have in common: delta, epsilon, adjacency and composition."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import math
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar, cast, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout._extras import require
+from turnout.accounting._search import first_at_most
+from turnout.errors import InvalidTypeError, InvalidValueError
+
+if TYPE_CHECKING:
+    from turnout.accounting.composition import Composition
+
+__all__ = ["Divergence", "Mechanism"]
+
+Floats = npt.NDArray[np.float64]
+M = TypeVar("M", bound="Mechanism")
+
+#: Beyond this no epsilon is looked for.
+_LARGEST_EPSILON = 1e18
+
+#: The directions that an adjacency consists of; each is a pair of laws and its reverse.
+_DIRECTIONS = {
+    "remove": (("remove", "add"),),
+    "add": (("add", "remove"),),
+    "add_or_remove": (("remove", "add"), ("add", "remove")),
+    "replace": (("replace", "replace"),),
+}
+
+
+class Divergence(NamedTuple):
+    """The hockey-stick divergence of a pair of laws at some epsilons."""
+
+    #: Upper bounds of delta.
+    delta: Floats
+    #: The probability under the first law that the privacy loss exceeds epsilon.
+    first: Floats
+    #: The same under the second law.
+    second: Floats
+
+
+class Mechanism(abc.ABC):
+    """One release, described by how well neighbouring data sets can be told apart.
+
+    Mechanisms are frozen: they compare and hash by their parameters. ``adjacencies`` are the words
+    for neighbouring data sets that a mechanism knows: ``"remove"`` looks at the law with an element
+    against the law without it, ``"add"`` at the reverse, ``"add_or_remove"`` takes the larger delta
+    of the two, and ``"replace"`` exchanges one element for another.
+    """
+
+    adjacencies: ClassVar[tuple[str, ...]] = ("add_or_remove", "add", "remove")
+    #: The adjacency if none is named.
+    default_adjacency: ClassVar[str] = "add_or_remove"
+    #: The parameters that can be calibrated, and whether a larger one protects better.
+    calibrated: ClassVar[dict[str, bool]] = {}
+
+    @abc.abstractmethod
+    def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
+        """Evaluate every direction at epsilons of at least 0."""
+
+    def _tail(self, direction: str, epsilon: Floats) -> Divergence:
+        """Evaluate one direction at epsilons of at least 0."""
+        return self._divergence(epsilon)[direction]
+
+    @property
+    def _lattice(self) -> float | None:
+        """A step of which all privacy losses are multiples, if there is one."""
+        return None
+
+    @overload
+    def delta(self, epsilon: float, adjacency: str | None = None) -> float: ...
+    @overload
+    def delta(self, epsilon: npt.ArrayLike, adjacency: str | None = None) -> Floats | float: ...
+    def delta(self, epsilon: npt.ArrayLike, adjacency: str | None = None) -> Floats | float:
+        """Bound delta at an epsilon, from above.
+
+        Parameters
+        ----------
+        epsilon
+            One or many finite numbers of at least 0, of any shape.
+        adjacency
+            One of :attr:`adjacencies`; :attr:`default_adjacency` if None.
+
+        Returns
+        -------
+        float or numpy.ndarray
+            Delta in [0, 1], float64, in the shape of ``epsilon``: at least the exact value, and
+            larger by rounding only.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If an argument is out of range.
+        """
+        word = self.adjacency(adjacency)
+        points = nonnegative("epsilon", epsilon)
+        known = self._divergence(np.ascontiguousarray(points.ravel()))
+        deltas = [known[forward].delta for forward, _ in _DIRECTIONS[word]]
+        return shaped(np.maximum.reduce(deltas), points)
+
+    @overload
+    def epsilon(self, delta: float, adjacency: str | None = None) -> float: ...
+    @overload
+    def epsilon(self, delta: npt.ArrayLike, adjacency: str | None = None) -> Floats | float: ...
+    def epsilon(self, delta: npt.ArrayLike, adjacency: str | None = None) -> Floats | float:
+        """Bound epsilon at a delta, from above.
+
+        Parameters
+        ----------
+        delta
+            One or many numbers in [0, 1], of any shape.
+        adjacency
+            One of :attr:`adjacencies`; :attr:`default_adjacency` if None.
+
+        Returns
+        -------
+        float or numpy.ndarray
+            An epsilon at which the bound of delta is at most ``delta``, within 1e-13 of the
+            smallest such; infinity where there is none. In the shape of ``delta``.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If an argument is out of range.
+        """
+        word = self.adjacency(adjacency)
+        targets = unit_interval("delta", delta)
+        found = [self._epsilon(float(target), word) for target in targets.ravel()]
+        return shaped(np.array(found, dtype=np.float64), targets)
+
+    def _epsilon(self, target: float, word: str) -> float:
+        def bound(epsilon: float) -> float:
+            known = self._divergence(np.array([epsilon]))
+            return max(float(known[forward].delta[0]) for forward, _ in _DIRECTIONS[word])
+
+        if target >= 1.0 or bound(0.0) <= target:
+            return 0.0
+        low, high = 0.0, 1.0
+        while bound(high) > target:
+            low, high = high, 2.0 * high
+            if high > _LARGEST_EPSILON:
+                return math.inf
+        return first_at_most(bound, target, low, high)
+
+    def compose(self, rounds: int, adjacency: str | None = None) -> Composition:
+        """Compose the mechanism with itself.
+
+        Parameters
+        ----------
+        rounds
+            How many times it is used, at least 1; later uses may depend on earlier results.
+        adjacency
+            One of :attr:`adjacencies`; :attr:`default_adjacency` if None.
+
+        Returns
+        -------
+        Composition
+            With upper and lower values of epsilon and delta.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If an argument is out of range.
+        """
+        # The two modules need each other.
+        from turnout.accounting.composition import compose  # noqa: PLC0415
+
+        return compose([(self, rounds)], adjacency)
+
+    def adjacency(self, word: str | None) -> str:
+        """Check an adjacency; None stands for the default.
+
+        Raises
+        ------
+        InvalidValueError
+            If the mechanism does not know the word.
+        """
+        if word is None:
+            return self.default_adjacency
+        return _arguments.choice("adjacency", word, self.adjacencies)
+
+    def privacy_loss_distribution(
+        self, interval: float = 1e-4, adjacency: str | None = None
+    ) -> Any:
+        """Hand the mechanism over to dp-accounting.
+
+        Our profile, put on a grid by dp-accounting's pessimistic connect-the-dots construction.
+
+        Parameters
+        ----------
+        interval
+            The step of the grid of privacy losses, above 0.
+        adjacency
+            One of :attr:`adjacencies`; :attr:`default_adjacency` if None.
+
+        Returns
+        -------
+        dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
+            To be composed with that library's own mechanisms.
+
+        Raises
+        ------
+        MissingExtraError
+            If dp-accounting is not installed.
+        InvalidTypeError, InvalidValueError
+            If an argument is out of range.
+        """
+        from turnout.accounting.privacy_loss import dots  # noqa: PLC0415
+
+        word = self.adjacency(adjacency)
+        step = positive("interval", interval)
+        library = require("dp_accounting.pld.privacy_loss_distribution", "accounting")
+        masses = require("dp_accounting.pld.pld_pmf", "accounting")
+        parts = []
+        for forward, backward in _DIRECTIONS[word]:
+            index, deltas = dots(self._tail, forward, backward, step, 1e-15)
+            parts.append(masses.create_pmf_pessimistic_connect_dots(step, index, deltas))
+        return library.PrivacyLossDistribution(*parts)
+
+    def replace(self: M, **changes: Any) -> M:
+        """Copy the mechanism with some parameters changed.
+
+        Raises
+        ------
+        InvalidValueError
+            If a parameter is not one of the mechanism's, or out of range.
+        """
+        names = [field.name for field in dataclasses.fields(cast(Any, self))]
+        for name in changes:
+            _arguments.choice("parameter", name, names)
+        return cast(M, dataclasses.replace(cast(Any, self), **changes))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the mechanism in terms of JSON."""
+        values = {
+            field.name: getattr(self, field.name) for field in dataclasses.fields(cast(Any, self))
+        }
+        return {"mechanism": type(self).__name__, **values}
+
+
+def directions(word: str) -> tuple[tuple[str, str], ...]:
+    """Give the pairs of directions of an adjacency."""
+    return _DIRECTIONS[word]
+
+
+def positive(argument: str, value: object) -> float:
+    """Return a finite number above 0."""
+    result = _arguments.number(argument, value)
+    if not 0.0 < result < math.inf:
+        raise InvalidValueError(
+            f"{argument} must be a finite number above 0, got {_arguments.shown(value)}"
+        )
+    return result
+
+
+def rate(argument: str, value: object) -> float:
+    """Return a probability that may be zero."""
+    result = _arguments.number(argument, value)
+    if not 0.0 <= result <= 1.0:
+        raise InvalidValueError(
+            f"{argument} must be a probability in [0, 1], got {_arguments.shown(value)}"
+        )
+    return result
+
+
+def numbers(argument: str, value: npt.ArrayLike) -> Floats:
+    """Return an array of numbers of any shape, as float64."""
+    if not isinstance(value, (np.ndarray, list, tuple)):
+        return np.asarray(_arguments.number(argument, value))
+    try:
+        array = np.asarray(value)
+    except Exception as error:
+        raise InvalidTypeError(
+            f"{argument} must be a number or an array of numbers, got {_arguments.shown(value)}"
+        ) from error
+    if array.dtype.kind not in "iuf":
+        raise InvalidTypeError(
+            f"{argument} must be a number or an array of numbers, got {_arguments.shown(value)}"
+        )
+    return array.astype(np.float64)
+
+
+def nonnegative(argument: str, value: npt.ArrayLike) -> Floats:
+    """Return finite numbers of at least 0."""
+    return _checked(argument, numbers(argument, value), math.nextafter(math.inf, 0.0), "finite")
+
+
+def unit_interval(argument: str, value: npt.ArrayLike) -> Floats:
+    """Return numbers in [0, 1]."""
+    return _checked(argument, numbers(argument, value), 1.0, "at most 1")
+
+
+def _checked(argument: str, array: Floats, most: float, expected: str) -> Floats:
+    wrong = ~((array >= 0.0) & (array <= most))
+    if wrong.any():
+        bad = array[wrong].ravel()[0]
+        raise InvalidValueError(
+            f"{argument} must be a number of at least 0 and {expected}, got {bad}"
+        )
+    return array
+
+
+def shaped(values: Floats, like: Floats) -> Floats | float:
+    """Give values the shape of an argument; a float for a scalar."""
+    return float(values[0]) if like.ndim == 0 else values.reshape(like.shape)

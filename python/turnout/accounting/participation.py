@@ -1,0 +1,372 @@
+"""Random participation in federated learning, and the schemes it is compared with."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments, _core
+from turnout.accounting.mechanism import Divergence, Mechanism, numbers, positive, rate
+from turnout.errors import InvalidTypeError, InvalidValueError
+
+__all__ = [
+    "CentralShuffling",
+    "GaussianMechanism",
+    "LocalSampling",
+    "RandomParticipation",
+    "WeakClientSampling",
+    "participation_delta",
+]
+
+Floats = npt.NDArray[np.float64]
+
+#: The largest number of other elements of a client.
+_LARGEST_LOCAL_SIZE = 10**10
+
+
+def _both(columns: Floats) -> dict[str, Divergence]:
+    remove, add = Divergence(*columns.T[:3]), Divergence(*columns.T[3:])
+    return {"remove": remove, "add": add}
+
+
+def _set(mechanism: Mechanism, **values: Any) -> None:
+    for name, value in values.items():
+        object.__setattr__(mechanism, name, value)
+
+
+@dataclasses.dataclass(frozen=True)
+class RandomParticipation(Mechanism):
+    """One round of federated learning in which clients take part at random, unseen.
+
+    A client takes part with probability ``client_rate``; if it does, each of its elements is
+    sampled with probability ``sample_rate``. Gradients are clipped to norm C, and Gaussian noise of
+    standard deviation ``noise_multiplier * C`` is added to their sum. Who takes part stays hidden
+    from the adversary. The guarantee is for one element of one client.
+
+    Parameters
+    ----------
+    client_rate
+        The probability p that a client takes part, in [0, 1].
+    sample_rate
+        The probability q that an element of a client that takes part is sampled, in [0, 1].
+    local_size
+        How many elements a client has beside the protected one: a public upper bound d. Where none
+        is known use :class:`WeakClientSampling`, the limit for large d.
+    noise_multiplier
+        The standard deviation of the noise over the clipping norm, finite and above 0.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If a parameter is of the wrong type or out of range.
+
+    Notes
+    -----
+    Hasircioglu and Gunduz, "Privacy Amplification via Random Participation in Federated Learning".
+    Their Theorem 4.1 is no upper bound (:func:`turnout.accounting.paper.theorem_4_1_delta`); this
+    is a sound one: joint convexity over the sampled set first, then the worst gradients for each
+    term, which are aligned and of full norm. It is :class:`CentralShuffling` at ``local_size=0``,
+    :class:`LocalSampling` at ``client_rate=1``, and tends to :class:`WeakClientSampling` as
+    ``local_size`` grows.
+
+    Examples
+    --------
+    >>> mechanism = RandomParticipation(0.001, 0.1, local_size=30, noise_multiplier=2.4903)
+    >>> mechanism.delta(0.015) <= 1e-6
+    True
+    >>> round(mechanism.epsilon(1e-6), 4)
+    0.015
+    """
+
+    client_rate: float
+    sample_rate: float
+    local_size: int
+    noise_multiplier: float
+
+    calibrated: ClassVar[dict[str, bool]] = {
+        "noise_multiplier": True,
+        "client_rate": False,
+        "sample_rate": False,
+        "local_size": False,
+    }
+
+    def __post_init__(self) -> None:
+        _set(
+            self,
+            client_rate=rate("client_rate", self.client_rate),
+            sample_rate=rate("sample_rate", self.sample_rate),
+            local_size=_arguments.integer(
+                "local_size", self.local_size, least=0, most=_LARGEST_LOCAL_SIZE
+            ),
+            noise_multiplier=positive("noise_multiplier", self.noise_multiplier),
+        )
+
+    def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
+        def repeated(value: float) -> Floats:
+            return np.full(epsilon.size, value)
+
+        return _both(
+            _core.random_participation(
+                epsilon,
+                repeated(self.noise_multiplier),
+                repeated(self.client_rate),
+                repeated(self.sample_rate),
+                np.full(epsilon.size, self.local_size, np.uint64),
+            )
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class LocalSampling(Mechanism):
+    """Only local sampling (OLS): every client takes part, each element is sampled.
+
+    Poisson sampling with the Gaussian mechanism, the accounting of plain private training.
+
+    Parameters
+    ----------
+    sample_rate
+        The probability q that an element is sampled, in [0, 1].
+    noise_multiplier
+        The standard deviation of the noise over the clipping norm, finite and above 0.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If a parameter is of the wrong type or out of range.
+
+    Notes
+    -----
+    Hasircioglu and Gunduz, Theorem 5.1 (whose equation (8) is misprinted: it needs
+    ``log(1 + q (e^eps' - 1))``); Balle, Barthe, Gaboardi 2018, Theorem 8.
+
+    Examples
+    --------
+    >>> round(LocalSampling(sample_rate=0.1, noise_multiplier=1.0).delta(0.5), 5)
+    0.00203
+    """
+
+    sample_rate: float
+    noise_multiplier: float
+
+    calibrated: ClassVar[dict[str, bool]] = {"noise_multiplier": True, "sample_rate": False}
+
+    def __post_init__(self) -> None:
+        _set(
+            self,
+            sample_rate=rate("sample_rate", self.sample_rate),
+            noise_multiplier=positive("noise_multiplier", self.noise_multiplier),
+        )
+
+    def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
+        return _both(_core.poisson_sampling(epsilon, self.noise_multiplier, self.sample_rate, 1.0))
+
+
+@dataclasses.dataclass(frozen=True)
+class WeakClientSampling(Mechanism):
+    """Weak client sampling (WCS): the adversary learns which clients take part.
+
+    ``delta = client_rate * delta of LocalSampling``. The bound for random participation when the
+    number of elements of a client is unknown, or when only those who take part send a message to an
+    untrusted server.
+
+    Parameters
+    ----------
+    client_rate
+        The probability p that a client takes part, in [0, 1].
+    sample_rate
+        The probability q that an element of a client that takes part is sampled, in [0, 1].
+    noise_multiplier
+        The standard deviation of the noise over the clipping norm, finite and above 0.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If a parameter is of the wrong type or out of range.
+
+    Notes
+    -----
+    Hasircioglu and Gunduz, Theorem 5.2.
+
+    Examples
+    --------
+    >>> WeakClientSampling(0.5, 0.1, 1.0).delta(0.5) / LocalSampling(0.1, 1.0).delta(0.5)
+    0.5
+    """
+
+    client_rate: float
+    sample_rate: float
+    noise_multiplier: float
+
+    calibrated: ClassVar[dict[str, bool]] = {
+        "noise_multiplier": True,
+        "client_rate": False,
+        "sample_rate": False,
+    }
+
+    def __post_init__(self) -> None:
+        _set(
+            self,
+            client_rate=rate("client_rate", self.client_rate),
+            sample_rate=rate("sample_rate", self.sample_rate),
+            noise_multiplier=positive("noise_multiplier", self.noise_multiplier),
+        )
+
+    def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
+        return _both(
+            _core.poisson_sampling(
+                epsilon, self.noise_multiplier, self.sample_rate, self.client_rate
+            )
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class CentralShuffling(Mechanism):
+    """Central shuffling (CS): each element is sampled by itself, at the product of the rates.
+
+    **Not a guarantee for the federated setting**: there all elements of a client come or stay away
+    together, and accounting for Poisson sampling at the product rate gives a lower bound of the
+    loss. It is a guarantee where the elements of all clients are pooled and shuffled before each
+    round.
+
+    Parameters
+    ----------
+    client_rate, sample_rate
+        The probabilities p and q, in [0, 1]; only their product matters.
+    noise_multiplier
+        The standard deviation of the noise over the clipping norm, finite and above 0.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If a parameter is of the wrong type or out of range.
+
+    Notes
+    -----
+    Hasircioglu and Gunduz, Corollary 5.3 (misprinted: it needs ``p q`` for ``q``).
+
+    Examples
+    --------
+    >>> CentralShuffling(0.1, 0.1, 1.0).delta(0.1) == LocalSampling(0.1 * 0.1, 1.0).delta(0.1)
+    True
+    """
+
+    client_rate: float
+    sample_rate: float
+    noise_multiplier: float
+
+    calibrated: ClassVar[dict[str, bool]] = {
+        "noise_multiplier": True,
+        "client_rate": False,
+        "sample_rate": False,
+    }
+
+    def __post_init__(self) -> None:
+        WeakClientSampling.__post_init__(self)  # type: ignore[arg-type]
+
+    def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
+        product = self.client_rate * self.sample_rate
+        return _both(_core.poisson_sampling(epsilon, self.noise_multiplier, product, 1.0))
+
+
+@dataclasses.dataclass(frozen=True)
+class GaussianMechanism(Mechanism):
+    """Gaussian noise on a sum whose L2 sensitivity is 1.
+
+    The sensitivity is that of the adjacency which is meant, so every adjacency gives the same.
+
+    Parameters
+    ----------
+    noise_multiplier
+        The standard deviation of the noise over the sensitivity, finite and above 0.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If the parameter is of the wrong type or out of range.
+
+    Notes
+    -----
+    Balle and Wang, "Improving the Gaussian Mechanism for Differential Privacy" (2018), Theorem 8.
+
+    Examples
+    --------
+    >>> round(GaussianMechanism(noise_multiplier=1.0).epsilon(1e-5), 3)
+    4.377
+    """
+
+    noise_multiplier: float
+
+    adjacencies: ClassVar[tuple[str, ...]] = ("add_or_remove", "add", "remove", "replace")
+    calibrated: ClassVar[dict[str, bool]] = {"noise_multiplier": True}
+
+    def __post_init__(self) -> None:
+        _set(self, noise_multiplier=positive("noise_multiplier", self.noise_multiplier))
+
+    def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
+        both = _both(_core.poisson_sampling(epsilon, self.noise_multiplier, 1.0, 1.0))
+        return {**both, "replace": both["remove"]}
+
+
+def participation_delta(
+    epsilon: npt.ArrayLike,
+    noise_multiplier: npt.ArrayLike,
+    client_rate: npt.ArrayLike,
+    sample_rate: npt.ArrayLike,
+    local_size: npt.ArrayLike,
+    *,
+    adjacency: str = "add_or_remove",
+) -> Floats | float:
+    """Bound delta of random participation on a grid of parameters, in parallel.
+
+    Parameters
+    ----------
+    epsilon, noise_multiplier, client_rate, sample_rate, local_size
+        Numbers or arrays that broadcast against each other; see :class:`RandomParticipation`.
+    adjacency
+        ``"add_or_remove"``, ``"add"`` or ``"remove"``.
+
+    Returns
+    -------
+    float or numpy.ndarray
+        Delta, float64, in the broadcast shape.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If an argument is of the wrong type or out of range, or shapes do not broadcast.
+
+    Examples
+    --------
+    >>> grid = participation_delta([[0.01], [0.1]], [1.0, 2.0, 4.0], 0.001, 0.1, 30)
+    >>> grid.shape
+    (2, 3)
+    """
+    word = _arguments.choice("adjacency", adjacency, RandomParticipation.adjacencies)
+    sizes = numbers("local_size", local_size)
+    if not ((sizes >= 0) & (sizes <= _LARGEST_LOCAL_SIZE) & (sizes == np.floor(sizes))).all():
+        raise InvalidValueError(
+            f"local_size must hold integers from 0 to 10^10, got {_arguments.shown(local_size)}"
+        )
+    given = [
+        numbers("epsilon", epsilon),
+        numbers("noise_multiplier", noise_multiplier),
+        numbers("client_rate", client_rate),
+        numbers("sample_rate", sample_rate),
+        sizes,
+    ]
+    try:
+        arrays = np.broadcast_arrays(*given)
+    except ValueError as error:
+        shapes = ", ".join(str(array.shape) for array in given)
+        raise InvalidTypeError(f"the arguments must broadcast, got shapes {shapes}") from error
+    points, noise, client, sample, size = (np.ascontiguousarray(a).ravel() for a in arrays)
+    columns = _core.random_participation(points, noise, client, sample, size.astype(np.uint64))
+    both = _both(columns)
+    chosen = [
+        both[name].delta for name in (["remove", "add"] if word == "add_or_remove" else [word])
+    ]
+    result = np.maximum.reduce(chosen)
+    return float(result[0]) if arrays[0].ndim == 0 else result.reshape(arrays[0].shape)

@@ -1,0 +1,404 @@
+"""Privacy losses on a grid, and their sums over many rounds.
+
+A grid connects the dots of a profile (Doroshenko, Ghazi, Kamath, Kumar, Manurangsi, "Connect the
+Dots: Tighter Discrete Approximations of Privacy Loss Distributions", 2022): between two points a
+convex profile lies below its chord, so the grid's profile is nowhere too small. Each outcome is
+split between the two grid points around its loss, at random and with a mean that hardly moves; by
+how much the sum of many losses may have grown is bounded by Chernoff's method, which gives the
+lower values.
+
+Sums are computed under an exponentially tilted law, centred where the answer is: the Fourier
+transform's rounding is then small beside the answer, however small delta is, and a proven bound of
+that rounding is added to upper values and taken from lower ones.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout.accounting._search import first_at_most
+from turnout.accounting.mechanism import Divergence
+
+__all__ = [
+    "LONGEST",
+    "Loss",
+    "Parts",
+    "Sum",
+    "connect",
+    "dots",
+    "growth",
+    "infinite_mass",
+    "reach",
+    "scale_of",
+    "window",
+]
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+#: The divergence in a direction at some epsilons.
+Profile = Callable[[str, Floats], Divergence]
+
+#: The unit of rounding.
+_UNIT = 2.0**-53
+
+#: Epsilon at which a profile has reached its limit, the mass of infinite loss.
+_BEYOND = 1e9
+
+#: Tilted mass outside of the window of a sum.
+_OUTSIDE = 1e-14
+
+#: The logarithm of the largest factor by which the tilt is undone.
+_FARTHEST = 690.0
+
+#: The longest Fourier transform.
+LONGEST = 2**20
+
+
+class Cells(NamedTuple):
+    """The cells between the points of a grid."""
+
+    #: The first law's mass in a cell.
+    mass: Floats
+    #: The width of a cell.
+    width: Floats
+    #: A bound of the variance of the split of an outcome between the ends of its cell.
+    spread: Floats
+
+
+@dataclasses.dataclass(frozen=True)
+class Loss:
+    """A law of the privacy loss on multiples of a step, some mass at infinity."""
+
+    #: Which multiples carry mass, ascending.
+    index: Integers
+    #: Their masses under the first law.
+    mass: Floats
+    #: The mass of infinite loss.
+    infinite: float
+    step: float
+    #: Where the mass was before it was split between the points.
+    cells: Cells
+
+    def log_moment(self, order: float) -> float:
+        """Give the logarithm of the mean of ``e^(order * loss)`` over finite losses."""
+        exponents = order * self.step * self.index
+        top = float(exponents.max())
+        return top + math.log(float((self.mass * np.exp(exponents - top)).sum()))
+
+
+Parts = Sequence[tuple[Loss, int]]
+
+
+def reach(profile: Profile, direction: str, floor: float) -> tuple[float, float]:
+    """Find where delta stops falling.
+
+    Parameters
+    ----------
+    profile, direction
+        The profile of a mechanism and one of its directions.
+    floor
+        How far delta may be above its limit there.
+
+    Returns
+    -------
+    tuple of float
+        An epsilon, and the limit of delta.
+    """
+
+    def delta(epsilon: float) -> float:
+        return float(profile(direction, np.array([epsilon])).delta[0])
+
+    limit = delta(_BEYOND)
+    target = limit * (1.0 + 1e-9) + floor
+    if delta(0.0) <= target:
+        return 0.0, limit
+    high = 1.0
+    while delta(high) > target:
+        high *= 2.0
+    low = 0.0
+    if high == 1.0:
+        while delta(0.5 * high) <= target:
+            high *= 0.5
+    else:
+        low = 0.5 * high
+    return first_at_most(delta, target, low, high, width=1e-3), limit
+
+
+def scale_of(profile: Profile, forward: str, backward: str, ends: tuple[float, float]) -> float:
+    """Give the root of the mean square of the privacy loss, losses above 1 counted as 1."""
+    total = 0.0
+    for end, one, other in ((ends[0], forward, False), (ends[1], backward, True)):
+        if end <= 0.0:
+            continue
+        points = np.minimum(end, 1.0) * np.logspace(-9, 0, 200)
+        divergence = profile(one, points)
+        tail = divergence.second if other else divergence.first
+        total += float(np.trapezoid(2.0 * points * tail, points))
+    return math.sqrt(total)
+
+
+def grid(largest: int, density: int) -> Integers:
+    """Give 0 and whole numbers up to a largest one, ever further apart: `density` per doubling."""
+    parts = [np.arange(0, min(2 * density, largest + 1))]
+    start, gap = 2 * density, 2
+    while start <= largest:
+        parts.append(np.arange(start, min(2 * start, largest + 1), gap))
+        start, gap = 2 * start, 2 * gap
+    points = np.concatenate(parts)
+    return points if points[-1] == largest else np.append(points, largest)
+
+
+def _ends(ends: tuple[float, float], step: float, density: int = 512) -> tuple[Integers, Integers]:
+    right, left = (grid(max(1, math.ceil(end / step)), density) for end in ends)
+    return right, left
+
+
+def dots(
+    profile: Profile, forward: str, backward: str, step: float, floor: float
+) -> tuple[Integers, Floats]:
+    """Evaluate a profile on both sides of zero.
+
+    Returns
+    -------
+    tuple of numpy.ndarray
+        Ascending multiples of ``step``, and delta of the forward direction at each.
+    """
+    ends = (reach(profile, forward, floor)[0], reach(profile, backward, floor)[0])
+    right, left = _ends(ends, step)
+    above = profile(forward, _places(right, step)).delta
+    below = profile(backward, _places(left, step)).delta
+    left = -left[:0:-1]
+    reverse = np.exp(left * step) * below[:0:-1] - np.expm1(left * step)
+    both = np.concatenate([reverse, above])
+    # The two directions meet at 0, up to rounding; a profile never rises.
+    return np.concatenate([left, right]), np.minimum(np.maximum.accumulate(both[::-1])[::-1], 1.0)
+
+
+def connect(
+    profile: Profile,
+    pair: tuple[str, str],
+    step: float,
+    ends: tuple[float, float],
+    density: int,
+) -> Loss:
+    """Connect the dots of a profile.
+
+    Below zero the profile is ``1 - a + a delta_backward(1/a)``; its straight part cancels from the
+    masses, so that they are as exact on the left as on the right. A mass that rounding made
+    negative is set to zero and every mass is raised by what rounding may have taken, which can only
+    raise the profile.
+    """
+    right, left = _ends(ends, step, density)
+    after, before = _places(right, step), _places(left, step)
+    ahead, behind = profile(pair[0], after), profile(pair[1], before)
+    above, below = _falling(ahead.delta), _falling(behind.delta)
+    above[0] = below[0] = max(above[0], below[0])
+    # What falls between two points on the right, seen from its upper and from its lower end.
+    gaps = np.diff(right) * step
+    falls = -np.diff(above)
+    arrives = np.append(0.0, falls / -np.expm1(-gaps))
+    leaves = np.append(falls / np.expm1(gaps), 0.0)
+    # On the left a * delta_backward(1/a) rises towards zero.
+    gaps = np.diff(left) * step
+    scaled = np.exp(-left * step) * below * (1.0 + _UNIT * (8.0 + 4.0 * left * step))
+    rises = -np.diff(scaled)
+    towards = np.append(0.0, rises / np.expm1(gaps))
+    away = np.append(rises / -np.expm1(-gaps), scaled[-1])
+
+    rounding = 16.0 * _UNIT
+    upper = np.maximum(0.0, arrives - leaves) + rounding * (arrives + leaves)
+    lower = np.maximum(0.0, towards - away) + rounding * np.abs(towards + away)
+    upper[0] = max(0.0, 1.0 - away[0] - leaves[0]) + rounding * (1.0 + away[0] + leaves[0])
+    index = np.concatenate([-left[:0:-1], right])
+    mass = np.concatenate([lower[:0:-1], upper])
+    kept = mass > 0.0
+    sides = (
+        _cells(ahead.first, ahead.second, after),
+        _cells(behind.second, behind.first, before),
+    )
+    cells = Cells(*(np.concatenate(pair) for pair in zip(*sides, strict=True)))
+    return Loss(index[kept], mass[kept], float(above[-1]), step, cells)
+
+
+def _places(index: Integers, step: float) -> Floats:
+    return index.astype(np.float64) * step
+
+
+def _falling(delta: Floats) -> Floats:
+    result: Floats = np.maximum.accumulate(delta[::-1])[::-1].copy()
+    return result
+
+
+def _cells(one: Floats, two: Floats, points: Floats) -> Cells:
+    """Describe the cells between points by the tails of both laws.
+
+    The masses of both laws give the mean loss in a cell, up to the square of its width. The split
+    of an outcome at y of a cell of width w varies by at most ``(1 + w) y (w - y)``, concave in y.
+    """
+    mass = np.maximum(0.0, -np.diff(one))
+    other = np.maximum(0.0, -np.diff(two))
+    width = np.diff(points)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        place = np.abs(np.log(mass / other)) - points[:-1]
+    place = np.where(np.isfinite(place), np.clip(place, 0.0, width), 0.5 * width)
+    spread = (1.0 + width) * (place * (width - place) + 0.125 * width**3)
+    return Cells(mass, width, spread)
+
+
+def infinite_mass(parts: Parts) -> float:
+    """Bound the mass of infinite loss of a sum."""
+    excess = sum(
+        count * max(0.0, math.log(float(loss.mass.sum()) + loss.infinite)) for loss, count in parts
+    )
+    single = sum(count * loss.infinite for loss, count in parts)
+    return min(1.0, single * math.exp(excess)) if excess < 1.0 else 1.0
+
+
+def growth(parts: Parts, chance: float) -> float:
+    """Bound by how much the sum of losses has grown on the grid, but for a small chance.
+
+    Chernoff's bound, with Bennett's for each cell: the split moves a loss up by at most the width w
+    of its cell, by half of its variance in the mean.
+    """
+    largest = max(float((loss.cells.width).max()) for loss, _ in parts)
+    total = sum(count * float((loss.cells.mass * loss.cells.spread).sum()) for loss, count in parts)
+    surprise = -math.log(chance)
+    best = math.inf
+    for order in np.logspace(-2.0, 2.0, 33) * math.sqrt(2.0 * surprise / max(total, 1e-300)):
+        if order * largest > 500.0:
+            break
+        exponent = 0.0
+        for loss, count in parts:
+            mass, width, spread = loss.cells
+            reached = order * width
+            bend = np.where(
+                reached < 1e-3,
+                1.0 + reached,
+                2.0 * (np.expm1(reached) - reached) / np.maximum(reached, 1e-300) ** 2,
+            )
+            means = float((mass * spread).sum())
+            exponent += count * 0.5 * order * (means + order * float((mass * spread * bend).sum()))
+        best = min(best, float((exponent + surprise) / order))
+    return best
+
+
+def window(parts: Parts, order: float) -> tuple[int, int]:
+    """Find multiples outside of which a tilted sum has next to no mass, by Chernoff bounds."""
+    low = sum(count * int(loss.index[0]) for loss, count in parts)
+    high = sum(count * int(loss.index[-1]) for loss, count in parts)
+    middle = sum(count * loss.log_moment(order) for loss, count in parts)
+    spread = 0.0
+    for loss, count in parts:
+        tilted = loss.mass * np.exp(order * loss.step * loss.index - loss.log_moment(order))
+        mean = float((tilted * loss.index).sum())
+        spread += count * float((tilted * (loss.index - mean) ** 2).sum())
+    step = parts[0][0].step
+    surprise = -math.log(_OUTSIDE)
+    for multiple in np.logspace(-2.0, 1.5, 29) / max(math.sqrt(spread), 1.0):
+        tilt = float(multiple) / step
+        up = sum(count * loss.log_moment(order + tilt) for loss, count in parts) - middle
+        down = sum(count * loss.log_moment(order - tilt) for loss, count in parts) - middle
+        high = min(high, math.ceil((up + surprise) / multiple))
+        low = max(low, math.floor(-(down + surprise) / multiple))
+    return low, max(low, high)
+
+
+class Sum:
+    """The law of a sum of independent privacy losses, seen around one place.
+
+    Parameters
+    ----------
+    parts
+        Losses on the same step, and how many times each is added.
+    order
+        The order of the exponential tilt, at least 0.
+    """
+
+    def __init__(self, parts: Parts, order: float) -> None:
+        step = parts[0][0].step
+        self._order = order
+        self._infinite = infinite_mass(parts)
+        self._log_moment = 0.0
+        low, high = window(parts, order)
+        length = _fast_length(high - low + 1)
+        product = np.ones(length // 2 + 1, dtype=np.complex128)
+        rounds = sum(count for _, count in parts)
+        transform = 10.0 * _UNIT * (1.0 + math.log2(length))
+        growth = moments = 0.0
+        for loss, count in parts:
+            moment = loss.log_moment(order)
+            exponents = order * step * loss.index
+            folded = np.bincount(
+                loss.index % length, loss.mass * np.exp(exponents - moment), minlength=length
+            )
+            product *= _power(np.fft.rfft(folded), count)
+            growth += count * transform * float(np.linalg.norm(folded))
+            moments += count * (4.0 + 2.0 * float(np.abs(exponents).max()))
+            self._log_moment += count * moment
+        values = np.roll(np.fft.irfft(product, length), -(low % length))[: high - low + 1]
+        # A transform is off by so much in the Euclidean norm (Higham, "Accuracy and Stability of
+        # Numerical Algorithms", Theorem 24.2); no factor has a modulus above one, so a power is off
+        # by as much for each of its factors.
+        norm = float(np.linalg.norm(values))
+        self._usable = growth * math.sqrt(length) < 0.1
+        self._error = 2.0 * (growth + (transform + 4.0 * _UNIT * (rounds + len(parts))) * norm)
+        self._rounding = _UNIT * moments
+        # Beyond this the weight is below 1e-20, and the tilted law's mass is one.
+        self._matters = 46.0 / order if order > 0.0 else math.inf
+        self._values = np.maximum(values, 0.0)
+        self._losses = (low + np.arange(self._values.size)) * step
+
+    @property
+    def least_epsilon(self) -> float:
+        """Below this epsilon the tilt is so far off that nothing is known."""
+        far = self._log_moment - _FARTHEST
+        return max(0.0, far / self._order) if self._order > 0.0 else 0.0
+
+    def delta(self, epsilon: float, *, upper: bool) -> float:
+        """Bound delta at an epsilon, from above or from below."""
+        exponent = self._log_moment - self._order * epsilon
+        if not self._usable or exponent > _FARTHEST + 1.0:
+            return 1.0 if upper else 0.0
+        start, stop = np.searchsorted(self._losses, [epsilon, epsilon + self._matters], "right")
+        excess = self._losses[start:stop] - epsilon
+        weight = -np.expm1(-excess) * np.exp(-self._order * excess)
+        value = float((self._values[start:stop] * weight).sum())
+        error = self._error * float(np.linalg.norm(weight)) + 2.0 * _OUTSIDE
+        rounding = self._rounding + 32.0 * _UNIT * (1.0 + abs(exponent))
+        scale = math.exp(exponent)
+        if upper:
+            return min(1.0, scale * (value + error) * math.exp(rounding) + self._infinite)
+        return max(0.0, scale * (value - error) * math.exp(-rounding))
+
+
+def _fast_length(least: int) -> int:
+    """Give the smallest even length of at least so many that has no prime factor above 5."""
+    best = 1 << max(1, (least - 1).bit_length())
+    five = 1
+    while five < best:
+        odd = five
+        while odd < best:
+            quotient = -(-least // odd)
+            best = min(best, odd << max(1, (quotient - 1).bit_length()))
+            odd *= 3
+        five *= 5
+    return best
+
+
+def _power(values: npt.NDArray[np.complex128], exponent: int) -> npt.NDArray[np.complex128]:
+    """Raise to a power by squaring: each of the factors adds at most a few units of rounding."""
+    result = np.ones_like(values)
+    square = values
+    while exponent:
+        if exponent & 1:
+            result = result * square
+        exponent >>= 1
+        if exponent:
+            square = square * square
+    return result

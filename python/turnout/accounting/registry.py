@@ -1,0 +1,91 @@
+"""Mechanisms from their descriptions."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+from turnout import _arguments, participation
+from turnout.accounting.counts import CountSampling
+from turnout.accounting.integer_noise import (
+    DiscreteGaussianNoise,
+    DiscreteLaplaceNoise,
+    SkellamNoise,
+)
+from turnout.accounting.mechanism import Mechanism
+from turnout.accounting.participation import (
+    CentralShuffling,
+    GaussianMechanism,
+    LocalSampling,
+    RandomParticipation,
+    WeakClientSampling,
+)
+from turnout.accounting.shuffling import Shuffled
+from turnout.errors import CorruptDataError, TurnoutError
+from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
+from turnout.frequency.variation import VariationRatio
+
+__all__ = ["mechanism_from_dict"]
+
+_PLAIN: dict[str, Callable[..., Mechanism]] = {
+    kind.__name__: kind
+    for kind in (
+        CentralShuffling,
+        CountSampling,
+        DiscreteGaussianNoise,
+        DiscreteLaplaceNoise,
+        GaussianMechanism,
+        LocalSampling,
+        RandomParticipation,
+        SkellamNoise,
+        WeakClientSampling,
+    )
+}
+
+
+def mechanism_from_dict(description: Any) -> Mechanism:
+    """Rebuild a mechanism from its description.
+
+    Parameters
+    ----------
+    description
+        What :meth:`Mechanism.to_dict` gave, perhaps through JSON.
+
+    Returns
+    -------
+    Mechanism
+        Equal to the one that was described.
+
+    Raises
+    ------
+    CorruptDataError
+        If the description is not one of a mechanism.
+
+    Examples
+    --------
+    >>> mechanism_from_dict(LocalSampling(0.1, 1.0).to_dict())
+    LocalSampling(sample_rate=0.1, noise_multiplier=1.0)
+    """
+    try:
+        match description:
+            case {"mechanism": "Shuffled", "oracle": oracle, "nodes": nodes, **rest}:
+                taking_part = participation.from_dict(rest.pop("participation", None))
+                if not rest:
+                    return Shuffled(_oracle(oracle), nodes, taking_part)
+            case {"mechanism": str(name), **rest} if name in _PLAIN:
+                parameters = {str(key): value for key, value in rest.items()}
+                fields = {field.name for field in dataclasses.fields(_PLAIN[name])}  # type: ignore[arg-type]
+                if set(parameters) == fields:
+                    return _PLAIN[name](**parameters)
+    except (TurnoutError, ValueError, ZeroDivisionError) as error:
+        raise CorruptDataError(f"not the description of a mechanism: {error}") from error
+    raise CorruptDataError(f"not the description of a mechanism: {_arguments.shown(description)}")
+
+
+def _oracle(description: Any) -> FrequencyOracle | VariationRatio:
+    match description:
+        case {"ratio": str(ratio), "total_variation": str(distance), "blanket_ratio": str(blanket)}:
+            return VariationRatio(Fraction(ratio), Fraction(distance), Fraction(blanket))
+    return oracle_from_dict(description)

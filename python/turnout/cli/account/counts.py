@@ -1,0 +1,167 @@
+"""``turnout account counts``: what counts of sampled people protect."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import typer
+
+from turnout.accounting import CountSampling
+from turnout.cli.account.calibrate import checked
+from turnout.cli.account.shared import (
+    AsJson,
+    Delta,
+    Epsilon,
+    one_of,
+    optional_rate,
+    print_json,
+    table,
+    up,
+)
+from turnout.cli.running import messages, output, refusing
+from turnout.cli.tables import number, properties
+
+__all__ = ["counts"]
+
+Neighbours = Literal["replace", "remove", "add", "add_or_remove"]
+
+_WORDS = ("replace", "remove", "add")
+_MEANINGS = {
+    "replace": "one person's item is another",
+    "remove": "one person less",
+    "add": "one person more",
+    "add_or_remove": "one person more or less",
+}
+
+
+@refusing
+def counts(
+    *,
+    rate: Annotated[
+        float | None,
+        typer.Option(
+            "--rate", "-p", callback=optional_rate, help="Probability that a person is kept."
+        ),
+    ] = None,
+    floor: Annotated[
+        int | None,
+        typer.Option(
+            "--floor",
+            "-m",
+            min=0,
+            help="People, real or dummy, that hold every item at least; honest ones only.",
+        ),
+    ] = None,
+    delta: Delta = None,
+    epsilon: Epsilon = None,
+    parameter: Annotated[
+        Literal["rate", "floor"] | None,
+        typer.Option("--calibrate", help="Find this one; needs the other, --epsilon and --delta."),
+    ] = None,
+    adjacency: Annotated[
+        Neighbours,
+        typer.Option("--adjacency", help="The neighbours that --calibrate protects."),
+    ] = "replace",
+    as_json: AsJson = False,
+) -> None:
+    """Account for counts of sampled people, published without noise.
+
+    Every person is kept with the probability given, unseen, and the counts of the kept ones are
+    published. The guarantee holds where [bold]every item is held by at least as many people as
+    the floor[/], also after the change of one; that many dummy people on every item make it hold
+    for all data.
+
+    Give --epsilon to get delta, or --delta to get epsilon; with --calibrate give both and leave out
+    what is wanted: the largest rate or the smallest floor.
+
+    --json prints rate, floor, calibrated (rate, floor or null) and neighbours: an object with an
+    epsilon and a delta for each of replace, remove and add (epsilon null where there is none). With
+    --calibrate the deltas are those at the value, and target is an object with epsilon, delta and
+    adjacency; else it is null.
+
+    [bold]Examples:[/]
+
+        turnout account counts --rate .5 --floor 100 --epsilon 1
+
+        turnout account counts --floor 100 --epsilon 1 --delta 1e-5 --calibrate rate
+    """
+    mechanism, target = _mechanism(
+        rate=rate,
+        floor=floor,
+        epsilon=epsilon,
+        delta=delta,
+        parameter=parameter,
+        adjacency=adjacency,
+    )
+    records: dict[str, dict[str, Any]] = {}
+    for word in _WORDS:
+        if epsilon is not None:
+            records[word] = {"epsilon": epsilon, "delta": mechanism.delta(epsilon, word)}
+        elif delta is not None:
+            records[word] = {"epsilon": mechanism.epsilon(delta, word), "delta": delta}
+    if as_json:
+        print_json(
+            {
+                "rate": mechanism.rate,
+                "floor": mechanism.floor,
+                "calibrated": parameter,
+                "target": target,
+                "neighbours": records,
+            }
+        )
+        return
+    found = {"rate": ": the largest, rounded down", "floor": ": the smallest"}
+    rows = [
+        ("rate", number(mechanism.rate) + (found["rate"] if parameter == "rate" else "")),
+        (
+            "floor",
+            f"{mechanism.floor:,} people on every item"
+            + (found["floor"] if parameter == "floor" else ""),
+        ),
+    ]
+    if target is not None:
+        asked = f"epsilon {number(target['epsilon'])} at delta {number(target['delta'])}"
+        rows.append(("target", f"{asked}, {_MEANINGS[adjacency]}"))
+    given = ("epsilon", epsilon) if epsilon is not None else ("delta", delta)
+    rows += [
+        (given[0], number(given[1] or 0.0)),
+        ("guarantee", "only where every item has as many people as the floor, whoever changes"),
+    ]
+    console = output()
+    console.print(properties("Counts of sampled people", rows))
+    console.print()
+    wanted = "epsilon" if epsilon is None else "delta"
+    cells = [[word, up(records[word][wanted]), _MEANINGS[word]] for word in _WORDS]
+    console.print(table(["neighbours", wanted, ""], cells, right=(1,)))
+
+
+def _mechanism(
+    *,
+    rate: float | None,
+    floor: int | None,
+    epsilon: float | None,
+    delta: float | None,
+    parameter: str | None,
+    adjacency: str,
+) -> tuple[CountSampling, dict[str, Any] | None]:
+    """Check what is given, and calibrate what is not."""
+    if parameter is None:
+        one_of(delta, epsilon)
+        if rate is None or floor is None:
+            raise typer.BadParameter(
+                "give --rate and --floor, or say with --calibrate which one to find"
+            )
+        return CountSampling(rate, floor), None
+    if epsilon is None or delta is None:
+        raise typer.BadParameter("--calibrate needs --epsilon and --delta")
+    given = {"rate": rate, "floor": floor}
+    if given[parameter] is not None:
+        raise typer.BadParameter(f"leave out --{parameter}: it is what --calibrate looks for")
+    if rate is None and floor is None:
+        other = "floor" if parameter == "rate" else "rate"
+        raise typer.BadParameter(f"--{other} is needed to calibrate the {parameter}")
+    mechanism = CountSampling(0.5 if rate is None else rate, 0 if floor is None else floor)
+    with messages().status(f"looking for the {parameter}"):
+        value, _ = checked(mechanism, parameter, epsilon=epsilon, delta=delta, adjacency=adjacency)
+    target = {"epsilon": epsilon, "delta": delta, "adjacency": adjacency}
+    return mechanism.replace(**{parameter: value}), target

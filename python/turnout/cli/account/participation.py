@@ -1,0 +1,233 @@
+"""``turnout account participation``: what rounds with random participation cost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from turnout.accounting.pictures import plot_delta, plot_epsilon_against_rounds
+from turnout.cli.account.shared import (
+    Adjacency,
+    AsJson,
+    Delta,
+    Epsilon,
+    LocalSize,
+    PictureFile,
+    Scheme,
+    check_noise,
+    check_picture,
+    down,
+    one_of,
+    print_json,
+    save_picture,
+    schemes,
+    table,
+    up,
+)
+from turnout.cli.running import check_rate, messages, output, refusing
+from turnout.cli.tables import number, properties
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["describe_setting", "participation"]
+
+#: Pictures over rounds are drawn at no smaller delta.
+_SMALLEST_DELTA = 1e-12
+_NEIGHBOURS = {
+    "add_or_remove": "one element of one client is added or removed",
+    "add": "one element of one client is added",
+    "remove": "one element of one client is removed",
+}
+
+
+@refusing
+def participation(
+    *,
+    client_rate: Annotated[
+        float,
+        typer.Option(
+            "--client-rate", "-p", callback=check_rate, help="Probability that a client takes part."
+        ),
+    ],
+    sample_rate: Annotated[
+        float,
+        typer.Option(
+            "--sample-rate",
+            "-q",
+            callback=check_rate,
+            help="Probability that an element of a client that takes part is sampled.",
+        ),
+    ],
+    noise: Annotated[
+        float,
+        typer.Option(
+            "--noise",
+            callback=check_noise,
+            help="Noise multiplier: standard deviation of the noise over the clipping norm.",
+        ),
+    ],
+    local_size: LocalSize = None,
+    rounds: Annotated[int, typer.Option("--rounds", min=1, help="How many rounds there are.")] = 1,
+    delta: Delta = None,
+    epsilon: Epsilon = None,
+    adjacency: Annotated[
+        Adjacency, typer.Option("--adjacency", help="What neighbouring data sets are.")
+    ] = "add_or_remove",
+    plot: PictureFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Account for federated learning with random participation.
+
+    In each round a client takes part at random, unseen, and samples its elements. The guarantee is
+    for one element of one client. Beside it stand weak client sampling (whoever takes part is
+    seen), only local sampling (everyone takes part), and central shuffling, which treats a round as
+    sampling at the product of both rates: a lower bound of the loss, [bold]not a guarantee[/].
+
+    Give --delta to get epsilon, or --epsilon to get delta. For several rounds "at least" is a lower
+    bound, which shows how tight the value is. The local size must be a public upper bound; without
+    it weak client sampling is the guarantee.
+
+    --json prints client_rate, sample_rate, local_size, noise_multiplier, rounds, adjacency; bound
+    (the scheme that is the guarantee) with its epsilon, delta, lower_epsilon and lower_delta (null
+    where not computed or infinite); and schemes, a list of objects with scheme, guarantee and the
+    same four numbers.
+
+    --plot draws delta against epsilon for one round, and epsilon against rounds for more.
+
+    [bold]Examples:[/]
+
+        turnout account participation --client-rate .001 --sample-rate .1
+            --local-size 30 --noise 2.5 --rounds 1000 --delta 1e-5
+
+        turnout account participation -p .1 -q .001 --noise .9 --epsilon .015 --json
+    """
+    one_of(delta, epsilon)
+    check_picture(plot)
+    listed = schemes(client_rate, sample_rate, local_size, noise)
+    records = []
+    for scheme in listed:
+        with messages().status(f"{scheme.name}: {rounds:,} rounds"):
+            records.append(_record(scheme, rounds, delta, epsilon, adjacency))
+    if plot is not None:
+        with messages().status("drawing"):
+            save_picture(plot, lambda: _draw(listed, rounds, records[0]["delta"], adjacency))
+    if as_json:
+        setting = {
+            "client_rate": client_rate,
+            "sample_rate": sample_rate,
+            "local_size": local_size,
+            "noise_multiplier": noise,
+            "rounds": rounds,
+            "adjacency": adjacency,
+        }
+        print_json({**setting, **_bound(records[0]), "schemes": records})
+        return
+    console = output()
+    given = ("delta", number(delta)) if delta is not None else ("epsilon", number(epsilon or 0.0))
+    rows = [
+        *describe_setting(
+            client_rate=client_rate,
+            sample_rate=sample_rate,
+            local_size=local_size,
+            noise=noise,
+            rounds=rounds,
+            adjacency=adjacency,
+        ),
+        given,
+    ]
+    console.print(properties("Random participation", rows))
+    console.print()
+    console.print(_table(listed, records, rounds, "epsilon" if epsilon is None else "delta"))
+    if plot is not None:
+        console.print(f"\nThe picture: {plot}", markup=False, soft_wrap=True)
+
+
+def _record(
+    scheme: Scheme, rounds: int, delta: float | None, epsilon: float | None, adjacency: str
+) -> dict[str, Any]:
+    """Compute what one scheme gives; a single round has no lower value, it is exact."""
+    composition = scheme.mechanism.compose(rounds, adjacency)
+    lower_epsilon = lower_delta = None
+    if delta is not None and rounds > 1:
+        lower_epsilon, epsilon = composition.epsilon_bounds(delta)
+    elif delta is not None:
+        epsilon = composition.epsilon(delta)
+    elif epsilon is not None and rounds > 1:
+        lower_delta, delta = composition.delta_bounds(epsilon)
+    elif epsilon is not None:
+        delta = composition.delta(epsilon)
+    return {
+        "scheme": scheme.key,
+        "guarantee": scheme.guarantee,
+        "epsilon": epsilon,
+        "delta": delta,
+        "lower_epsilon": lower_epsilon,
+        "lower_delta": lower_delta,
+    }
+
+
+def _bound(record: dict[str, Any]) -> dict[str, Any]:
+    values = {name: value for name, value in record.items() if name not in ("scheme", "guarantee")}
+    return {"bound": record["scheme"], **values}
+
+
+def describe_setting(
+    *,
+    client_rate: float | None,
+    sample_rate: float | None,
+    local_size: int | None,
+    noise: float | None,
+    rounds: int | None,
+    adjacency: str,
+) -> list[tuple[str, str]]:
+    """Name the parameters of a setting; those that are None are left out.
+
+    Examples
+    --------
+    >>> setting = {"client_rate": 0.1, "sample_rate": 0.1, "local_size": None}
+    >>> describe_setting(**setting, noise=1.0, rounds=1, adjacency="add")[2]
+    ('local size', 'unknown: the guarantee is that of weak client sampling')
+    """
+    size = (
+        "unknown: the guarantee is that of weak client sampling"
+        if local_size is None
+        else f"at most {local_size:,} elements beside the protected one"
+    )
+    rows = [
+        ("client rate", None if client_rate is None else number(client_rate)),
+        ("sample rate", None if sample_rate is None else number(sample_rate)),
+        ("local size", size),
+        ("noise", None if noise is None else f"{number(noise)} times the clipping norm"),
+        ("rounds", None if rounds is None else f"{rounds:,}"),
+        ("neighbours", _NEIGHBOURS[adjacency]),
+    ]
+    return [(name, text) for name, text in rows if text is not None]
+
+
+def _table(listed: list[Scheme], records: list[dict[str, Any]], rounds: int, wanted: str) -> Any:
+    several = rounds > 1
+    header = ["scheme", wanted, *(["at least"] if several else []), "guarantee"]
+    rows = []
+    for scheme, record in zip(listed, records, strict=True):
+        lower = record[f"lower_{wanted}"]
+        rows.append(
+            [
+                scheme.name,
+                up(record[wanted]),
+                *([down(lower)] if several else []),
+                scheme.remark,
+            ]
+        )
+    return table(header, rows, right=(1, 2) if several else (1,))
+
+
+def _draw(listed: list[Scheme], rounds: int, delta: float, adjacency: str) -> Axes:
+    mechanisms = [scheme.mechanism for scheme in listed]
+    if rounds == 1:
+        return plot_delta(mechanisms, adjacency=adjacency)
+    points = np.unique(np.geomspace(1, rounds, min(7, rounds)).round())
+    at = max(delta, _SMALLEST_DELTA)
+    return plot_epsilon_against_rounds(mechanisms, at, points, adjacency, lower=False)

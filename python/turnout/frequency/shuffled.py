@@ -1,0 +1,212 @@
+"""Shuffled reports beside a trusted curator, at equal privacy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from turnout import _arguments
+from turnout.domain import Domain
+from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.frequency.direct_encoding import DirectEncoding
+from turnout.frequency.estimators import ESTIMATORS
+from turnout.frequency.oracle import FrequencyOracle
+from turnout.frequency.variance import estimator_variance
+from turnout.participation import Everyone, Participation
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["ShuffledComparison", "ShuffledRecord", "compare_shuffled"]
+
+
+@dataclass(frozen=True)
+class ShuffledRecord:
+    """The result for one local epsilon.
+
+    Attributes
+    ----------
+    local_epsilon
+        What a report protects by itself.
+    central_epsilon
+        What the shuffled reports protect together, at the study's delta; an upper bound.
+    shuffled_rmse
+        Root of the mean over answers of the variance of the estimated frequency.
+    gaussian_rmse
+        The same for Gaussian noise on the true counts, added by a trusted curator, at equal central
+        epsilon and delta.
+    local_rmse
+        The same for the oracle without a shuffler, with the central epsilon as its local one;
+        infinite where that is too small for it.
+    """
+
+    local_epsilon: float
+    central_epsilon: float
+    shuffled_rmse: float
+    gaussian_rmse: float
+    local_rmse: float
+
+
+@dataclass(frozen=True)
+class ShuffledComparison:
+    """The result of :func:`compare_shuffled`.
+
+    Attributes
+    ----------
+    records
+        One for each local epsilon.
+    nodes, domain_size, delta
+        What was studied.
+    """
+
+    records: tuple[ShuffledRecord, ...]
+    nodes: int
+    domain_size: int
+    delta: float
+
+    def table(self) -> str:
+        """Format the records as a plain-text table.
+
+        Returns
+        -------
+        str
+            One line for each local epsilon.
+        """
+        lines = [
+            f"{'local eps':>9} {'central eps':>12} {'shuffled rmse':>14} {'gaussian rmse':>14} "
+            f"{'ratio':>7} {'local rmse':>11}"
+        ]
+        lines.extend(
+            f"{row.local_epsilon:>9g} {row.central_epsilon:>12.5g} {row.shuffled_rmse:>14.3e} "
+            f"{row.gaussian_rmse:>14.3e} {row.shuffled_rmse / row.gaussian_rmse:>7.2f} "
+            f"{row.local_rmse:>11.3e}"
+            for row in self.records
+        )
+        return "\n".join(lines)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the errors against the central epsilon.
+
+        Parameters
+        ----------
+        ax
+            Matplotlib axes to draw on; new ones by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes.
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        from turnout.frequency.pictures import plot_shuffled  # noqa: PLC0415
+
+        return plot_shuffled(self, ax)
+
+
+def compare_shuffled(
+    true_counts: Any,
+    *,
+    epsilons: Iterable[float] = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0),
+    delta: float = 1e-6,
+    participation: Participation | None = None,
+    method: str = "hajek",
+    oracle: Callable[[float, Domain], FrequencyOracle] = DirectEncoding,
+) -> ShuffledComparison:
+    """Compare shuffled reports with the central Gaussian mechanism at equal epsilon and delta.
+
+    An open question of Biswas, Cormode, Maple, "Impact of sampling on locally differentially
+    private data collection": what do local reports cost, against a trusted curator, once a shuffler
+    hides who sent them? One person's answer is replaced by another in both cases; for the curator
+    two counts then change by one, a sensitivity of ``sqrt(2)``.
+
+    Parameters
+    ----------
+    true_counts
+        How many nodes hold each answer.
+    epsilons
+        The local epsilons: each gives a central one.
+    delta
+        The delta of both, in (0, 1).
+    participation
+        Who takes part, hidden by the shuffler; everyone by default. The curator knows all answers.
+    method
+        The estimator, as in :meth:`turnout.Tally.estimate`.
+    oracle
+        Makes the randomizer from an epsilon and a domain.
+
+    Returns
+    -------
+    ShuffledComparison
+        Records, a table and a picture.
+
+    Raises
+    ------
+    InvalidValueError, InvalidTypeError
+        If a setting is refused by the oracle or the participation, or there are none.
+
+    Examples
+    --------
+    >>> study = compare_shuffled([4000, 3000, 2000, 1000], epsilons=[1.0, 3.0])
+    >>> low, high = study.records
+    >>> low.central_epsilon < 0.1 < high.central_epsilon < 1.0
+    True
+    >>> high.gaussian_rmse < high.shuffled_rmse < high.local_rmse
+    True
+    """
+    # Accounting knows the oracles, so it can only be looked at from inside.
+    from turnout.accounting import GaussianMechanism, Shuffled, calibrate_noise  # noqa: PLC0415
+
+    array = _arguments.vector(
+        "true_counts", true_counts, "a sequence of counts, one for each answer", "whole numbers"
+    )
+    if array.size < 2:
+        raise InvalidValueError(f"true_counts must have at least 2 entries, got {array.size}")
+    domain = Domain.from_integers(array.size)
+    counts = _arguments.counts("true_counts", true_counts, domain.size)
+    nodes = sum(counts.tolist())
+    if nodes == 0:
+        raise InvalidValueError("true_counts must hold at least one node, got none")
+    level = _arguments.confidence("delta", delta)
+    _arguments.choice("method", method, tuple(ESTIMATORS))
+    taking_part = Everyone() if participation is None else participation
+    if not callable(oracle):
+        raise InvalidTypeError(
+            f"oracle must be callable with an epsilon and a domain, got {_arguments.shown(oracle)}"
+        )
+    settings = _arguments.items("epsilons", epsilons, "an iterable of numbers")
+    if not settings:
+        raise InvalidValueError("epsilons must hold a value")
+
+    def error(chosen: FrequencyOracle) -> float:
+        variances = estimator_variance(chosen, taking_part, method=method, true_counts=counts)
+        return math.sqrt(float(variances.mean())) / float(nodes)
+
+    records = []
+    for epsilon in settings:
+        chosen = _arguments.instance(
+            "oracle(epsilon, domain)", oracle(epsilon, domain), FrequencyOracle, "an oracle"
+        )
+        central = Shuffled(chosen, nodes, taking_part).epsilon(level)
+        noise = calibrate_noise(GaussianMechanism(1.0), central, level)
+        try:
+            local = error(oracle(central, domain))
+        except InvalidValueError:
+            local = math.inf
+        records.append(
+            ShuffledRecord(
+                local_epsilon=chosen.epsilon,
+                central_epsilon=central,
+                shuffled_rmse=error(chosen),
+                gaussian_rmse=math.sqrt(2.0) * noise / nodes,
+                local_rmse=local,
+            )
+        )
+    return ShuffledComparison(tuple(records), nodes, int(np.size(counts)), level)

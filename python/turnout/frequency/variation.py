@@ -1,0 +1,119 @@
+"""How much a pure local randomizer hides among other people's reports."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from fractions import Fraction
+
+from turnout import _arguments
+from turnout.errors import InvalidValueError
+
+__all__ = ["VariationRatio"]
+
+
+@dataclasses.dataclass(frozen=True)
+class VariationRatio:
+    """The three numbers of a local randomizer that its shuffled reports depend on.
+
+    With ``a = total_variation / (ratio - 1)`` a report of the one answer is in some set of outputs
+    with probability ``ratio * a`` and of the other answer with probability ``a``, and the other way
+    round in a second set; elsewhere the two laws agree. A report of any third answer is in either
+    set, with the same law in it, with probability at least ``ratio * a / blanket_ratio``.
+
+    Parameters
+    ----------
+    ratio
+        The largest likelihood ratio of a report under two answers, ``e^epsilon``; above 1.
+    total_variation
+        The largest total variation distance of the reports of two answers, above 0 and at most
+        ``(ratio - 1) / (ratio + 1)``.
+    blanket_ratio
+        The largest likelihood ratio of a report under one of the two answers and a third, from 1 to
+        ``ratio``.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If a parameter is of the wrong type or out of range.
+
+    Notes
+    -----
+    Wang, Peng, Li, Xu, Wu, Yang, "Privacy Amplification via Shuffling: Unified, Simplified, and
+    Tightened" (2024), Definition 4.1 and Table 2. Rational numbers are kept exactly.
+
+    Examples
+    --------
+    >>> coin = VariationRatio(ratio=3.0, total_variation=0.5, blanket_ratio=3.0)
+    >>> float(coin.own), float(coin.other), float(coin.common)
+    (0.75, 0.25, 0.25)
+    """
+
+    ratio: Fraction | float
+    total_variation: Fraction | float
+    blanket_ratio: Fraction | float
+
+    def __post_init__(self) -> None:
+        for name in ("ratio", "total_variation", "blanket_ratio"):
+            object.__setattr__(self, name, _fraction(name, getattr(self, name)))
+        ratio, distance, blanket = self._exact()
+        if ratio <= 1:
+            raise InvalidValueError(f"ratio must be above 1, got {float(ratio)}")
+        most = (ratio - 1) / (ratio + 1)
+        if not 0 < distance <= most * (1 + Fraction(1, 10**12)):
+            raise InvalidValueError(
+                "total_variation must be above 0 and at most (ratio - 1) / (ratio + 1) = "
+                f"{float(most)}, got {float(distance)}"
+            )
+        if not 1 <= blanket <= ratio:
+            raise InvalidValueError(
+                f"blanket_ratio must be from 1 to ratio = {float(ratio)}, got {float(blanket)}"
+            )
+
+    @classmethod
+    def of_any(cls, ratio: Fraction | float) -> VariationRatio:
+        """Give the worst case of all randomizers of a likelihood ratio: the "clones" reduction.
+
+        Parameters
+        ----------
+        ratio
+            The largest likelihood ratio, ``e^epsilon``; above 1.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If ``ratio`` is of the wrong type or not above 1.
+        """
+        exact = _fraction("ratio", ratio)
+        if exact <= 1:
+            raise InvalidValueError(f"ratio must be above 1, got {float(exact)}")
+        return cls(exact, (exact - 1) / (exact + 1), exact)
+
+    def _exact(self) -> tuple[Fraction, Fraction, Fraction]:
+        return Fraction(self.ratio), Fraction(self.total_variation), Fraction(self.blanket_ratio)
+
+    @property
+    def own(self) -> Fraction:
+        """How likely a report is in the set that speaks for its answer."""
+        ratio, distance, _ = self._exact()
+        return ratio * distance / (ratio - 1)
+
+    @property
+    def other(self) -> Fraction:
+        """How likely a report is in the set that speaks for the other answer."""
+        ratio, distance, _ = self._exact()
+        return distance / (ratio - 1)
+
+    @property
+    def common(self) -> Fraction:
+        """How likely, at least, a report of a third answer is in each of the two sets."""
+        return min(self.own / Fraction(self.blanket_ratio), Fraction(1, 2))
+
+
+def _fraction(argument: str, value: object) -> Fraction:
+    if isinstance(value, (Fraction, int)) and not isinstance(value, bool):
+        return Fraction(value)
+    number = _arguments.number(argument, value)
+    if not math.isfinite(number):
+        raise InvalidValueError(f"{argument} must be finite, got {number}")
+    return Fraction(number)

@@ -1,0 +1,98 @@
+//! Privacy accounting: what random participation, sampling, shuffling and integer noise cost.
+//!
+//! Every mechanism is described by its hockey-stick divergence `D_a(P||Q) = sum [P - a Q]_+` at
+//! `a = e^epsilon`, for the pair of laws that is worst among neighbouring data sets. Deltas are upper
+//! bounds: what is cut off and what rounding may have lost is added, so that an error can only make
+//! them larger.
+//!
+//! ```
+//! use turnout::accounting::RandomParticipation;
+//! let round = RandomParticipation::new(0.001, 0.1, 30, 2.49030)?;
+//! assert!(round.remove(0.015).delta < 1e-6);
+//! # Ok::<(), turnout::Error>(())
+//! ```
+
+mod counts;
+mod double;
+mod gaussian_pair;
+mod integer_noise;
+mod normal;
+mod participation;
+mod point_binomial;
+mod shuffle;
+mod weighted;
+
+pub use counts::CountSampling;
+pub use integer_noise::IntegerNoise;
+pub use participation::{PoissonSampling, RandomParticipation};
+pub use shuffle::Shuffle;
+
+use rayon::prelude::*;
+
+use crate::{Error, Result};
+
+/// The hockey-stick divergence of a pair of laws P and Q at one epsilon.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct HockeyStick {
+    /// An upper bound of `sum [P - e^epsilon Q]_+`; never below the exact value.
+    pub delta: f64,
+    /// The probability under P that the privacy loss exceeds epsilon, to the nearest.
+    pub p: f64,
+    /// The probability under Q of the same event, to the nearest.
+    pub q: f64,
+}
+
+impl HockeyStick {
+    /// The pair of equal laws.
+    pub const NONE: Self = Self { delta: 0.0, p: 0.0, q: 0.0 };
+}
+
+/// Checks a probability that may be zero.
+fn rate(argument: &'static str, value: f64) -> Result<f64> {
+    if (0.0..=1.0).contains(&value) {
+        Ok(value)
+    } else {
+        Err(Error::Accounting { argument, value, expected: "a probability in [0, 1]" })
+    }
+}
+
+/// Checks a number that must be finite and above zero.
+fn positive(argument: &'static str, value: f64) -> Result<f64> {
+    if value > 0.0 && value.is_finite() {
+        Ok(value)
+    } else {
+        Err(Error::Accounting { argument, value, expected: "a finite number above 0" })
+    }
+}
+
+/// Checks an epsilon.
+fn check_epsilon(value: f64) -> Result<f64> {
+    if value >= 0.0 && value.is_finite() {
+        Ok(value)
+    } else {
+        let expected = "a finite number of at least 0";
+        Err(Error::Accounting { argument: "epsilon", value, expected })
+    }
+}
+
+/// Evaluates mechanisms at many epsilons, on the current rayon pool: `mechanism(i)` is the one for
+/// `epsilons[i]`, and `directions` gives its divergences.
+///
+/// # Errors
+///
+/// [`Error::Accounting`] for an epsilon that is negative or not finite, and what `mechanism` refuses.
+pub fn evaluate<M, const N: usize>(
+    epsilons: &[f64],
+    mechanism: impl Fn(usize) -> Result<M> + Sync,
+    directions: impl Fn(&M, f64) -> [HockeyStick; N] + Sync,
+) -> Result<Vec<[HockeyStick; N]>> {
+    let one = |index: usize| -> Result<[HockeyStick; N]> {
+        let epsilon = check_epsilon(epsilons[index])?;
+        Ok(directions(&mechanism(index)?, epsilon))
+    };
+    if epsilons.len() < 8 {
+        (0..epsilons.len()).map(one).collect()
+    } else {
+        (0..epsilons.len()).into_par_iter().map(one).collect()
+    }
+}

@@ -1,0 +1,293 @@
+//! Random participation in federated learning, and its limits.
+
+use super::gaussian_pair::{Integral, Opposed};
+use super::normal::{Coefficient, UNIT};
+use super::weighted::{Term, weighted_sum};
+use super::{HockeyStick, positive, rate};
+use crate::Result;
+
+/// `e^epsilon - 1`, also where it is too large for a number.
+#[derive(Debug, Clone, Copy)]
+struct Excess {
+    epsilon: f64,
+    linear: f64,
+}
+
+/// Above this `e^epsilon` is handled by its logarithm, and 1 beside it is lost.
+const LARGE: f64 = 700.0;
+
+/// Rounds a positive product of a few factors up or down.
+const MARGIN: f64 = 10.0 * UNIT;
+
+impl Excess {
+    fn new(epsilon: f64) -> Self {
+        Self { epsilon, linear: epsilon.exp_m1() }
+    }
+
+    /// `factor * (e^epsilon - 1 + addend)`, rounded down; both are at most 1 and not negative.
+    fn times(self, factor: f64, addend: f64) -> Coefficient {
+        if factor <= 0.0 {
+            Coefficient::new(0.0)
+        } else if self.epsilon <= LARGE {
+            Coefficient::new(factor * (self.linear + addend) * (1.0 - MARGIN))
+        } else {
+            let logarithm = self.epsilon + factor.ln();
+            Coefficient::from_logarithm(logarithm - MARGIN * (self.epsilon + factor.ln().abs()))
+        }
+    }
+
+    /// `q - (e^epsilon - 1)(1 - q)`, rounded up.
+    fn complement(self, q: f64) -> f64 {
+        let taken = self.linear * (1.0 - q);
+        if q >= 1.0 { 1.0 } else { (q - taken) + MARGIN * (q + taken) }
+    }
+}
+
+/// One round of federated learning in which clients take part at random, unseen.
+///
+/// A client takes part with probability p; if it does, each of its elements is sampled with
+/// probability q. Each sampled element adds a vector of norm at most 1, and the server adds Gaussian
+/// noise of standard deviation sigma to the sum. The protected element is one of the client's; d is
+/// a public upper bound of the number of its other elements.
+///
+/// By joint convexity over which of the other elements are sampled, the divergence is at most the
+/// mean over i ~ Bin(d, q) of the divergence given that i of them are; that is one Gaussian against a
+/// mixture of two, for which aligned gradients of full norm are worst (each shifted Gaussian is
+/// `exp(t Z - t^2/2)` seen from the single one; a sum of such is largest in convex order when they
+/// are comonotone). Theorem 4.1 of Hasircioglu and Gunduz, "Privacy Amplification via Random
+/// Participation in Federated Learning", replaces the vectors before it uses convexity and is no
+/// upper bound.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RandomParticipation {
+    client_rate: f64,
+    sample_rate: f64,
+    local_size: u64,
+    noise_multiplier: f64,
+}
+
+impl RandomParticipation {
+    /// The largest number of other elements.
+    pub const LARGEST_LOCAL_SIZE: u64 = 10_000_000_000;
+
+    /// Checks the parameters p, q, d and sigma (in units of the clipping norm).
+    ///
+    /// # Errors
+    ///
+    /// [`crate::Error::Accounting`] if a rate is not in [0, 1], the local size is above 10^10, or the
+    /// noise multiplier is not a finite number above 0.
+    pub fn new(
+        client_rate: f64,
+        sample_rate: f64,
+        local_size: u64,
+        noise_multiplier: f64,
+    ) -> Result<Self> {
+        if local_size > Self::LARGEST_LOCAL_SIZE {
+            return Err(crate::Error::Accounting {
+                argument: "local_size",
+                value: local_size as f64,
+                expected: "at most 10^10",
+            });
+        }
+        Ok(Self {
+            client_rate: rate("client_rate", client_rate)?,
+            sample_rate: rate("sample_rate", sample_rate)?,
+            local_size,
+            noise_multiplier: positive("noise_multiplier", noise_multiplier)?,
+        })
+    }
+
+    /// The divergence of the law with the element from the law without it, at a finite epsilon of
+    /// at least 0.
+    #[must_use]
+    pub fn remove(&self, epsilon: f64) -> HockeyStick {
+        let (p, q) = (self.client_rate, self.sample_rate);
+        let excess = Excess::new(epsilon);
+        let pair = Opposed {
+            single: Coefficient::new((p * q * (1.0 + MARGIN)).min(1.0)),
+            near: excess.times(p, q),
+            far: excess.times(1.0 - p, 0.0),
+            shift: 1.0 / self.noise_multiplier,
+        };
+        self.mean(&pair, 1, |[own, near, far]| {
+            ((1.0 - p) * far + p * (1.0 - q) * near + p * q * own, (1.0 - p) * far + p * near)
+        })
+    }
+
+    /// The divergence of the law without the element from the law with it, at a finite epsilon of
+    /// at least 0.
+    #[must_use]
+    pub fn add(&self, epsilon: f64) -> HockeyStick {
+        let (p, q) = (self.client_rate, self.sample_rate);
+        let excess = Excess::new(epsilon);
+        let single = p * excess.complement(q) * (1.0 + MARGIN);
+        if single.is_nan() || single <= 0.0 || p * q <= 0.0 {
+            return HockeyStick::NONE;
+        }
+        let pair = Opposed {
+            single: Coefficient::new(single.min(1.0)),
+            near: excess.times(p * q * (1.0 - MARGIN), 1.0),
+            far: excess.times(1.0 - p, 0.0),
+            shift: 1.0 / self.noise_multiplier,
+        };
+        self.mean(&pair, 0, |[own, near, far]| {
+            ((1.0 - p) * far + p * own, (1.0 - p) * far + p * (1.0 - q) * own + p * q * near)
+        })
+    }
+
+    /// The mean over the number i of sampled other elements; the absent client lies `i + offset`
+    /// clipping norms away.
+    fn mean(
+        &self,
+        pair: &Opposed,
+        offset: u64,
+        events: impl Fn([f64; 3]) -> (f64, f64),
+    ) -> HockeyStick {
+        if pair.single.is_zero() {
+            return HockeyStick::NONE;
+        }
+        let term = |integral: Integral| {
+            let (p, q) = events(integral.masses);
+            Term { bound: integral.bound, p, q }
+        };
+        let limit = pair.limit();
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "saturating, and any rounding up is right"
+        )]
+        let saturation = (pair.saturation(&limit).max(0.0).ceil() as u64).saturating_add(1);
+        let saturation = if self.client_rate >= 1.0 { 0 } else { saturation };
+        let sum =
+            weighted_sum(self.local_size, self.sample_rate, saturation, &term(limit), |sampled| {
+                term(pair.integral((sampled + offset) as f64))
+            });
+        HockeyStick { delta: sum.bound.min(1.0), p: sum.p.min(1.0), q: sum.q.min(1.0) }
+    }
+}
+
+/// Poisson sampling of single elements with the Gaussian mechanism, by clients that are seen.
+///
+/// With a client rate of 1 this is only local sampling (every client takes part), with both rates
+/// multiplied into the sample rate it is central sampling, and with a client rate below 1 it is weak
+/// client sampling, in which the adversary learns who takes part: `delta = p * delta_local`. At a
+/// sample rate of 1 it is the Gaussian mechanism itself (Balle and Wang 2018, Theorem 8).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PoissonSampling {
+    client_rate: f64,
+    local: RandomParticipation,
+}
+
+impl PoissonSampling {
+    /// Checks the parameters.
+    ///
+    /// # Errors
+    ///
+    /// [`crate::Error::Accounting`] if a rate is not in [0, 1] or the noise multiplier is not a finite
+    /// number above 0.
+    pub fn new(client_rate: f64, sample_rate: f64, noise_multiplier: f64) -> Result<Self> {
+        Ok(Self {
+            client_rate: rate("client_rate", client_rate)?,
+            local: RandomParticipation::new(1.0, sample_rate, 0, noise_multiplier)?,
+        })
+    }
+
+    /// The divergence of the law with the element from the law without it.
+    #[must_use]
+    pub fn remove(&self, epsilon: f64) -> HockeyStick {
+        self.outer(self.local.remove(epsilon))
+    }
+
+    /// The divergence of the law without the element from the law with it.
+    #[must_use]
+    pub fn add(&self, epsilon: f64) -> HockeyStick {
+        self.outer(self.local.add(epsilon))
+    }
+
+    fn outer(&self, inner: HockeyStick) -> HockeyStick {
+        let rate = self.client_rate;
+        if rate >= 1.0 {
+            return inner;
+        }
+        HockeyStick {
+            delta: inner.delta * rate * (1.0 + 2.0 * UNIT),
+            p: inner.p * rate,
+            q: inner.q * rate,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn worst(mechanism: &RandomParticipation, epsilon: f64) -> f64 {
+        mechanism.remove(epsilon).delta.max(mechanism.add(epsilon).delta)
+    }
+
+    #[test]
+    fn published_noise_levels_are_reproduced() -> Result<()> {
+        // The least noise for (0.015, 1e-6) of two scenarios, to five digits.
+        for (p, q, d, noise) in [(0.001, 0.1, 30, 2.49029), (0.1, 0.001, 1000, 0.81509)] {
+            let at = |sigma| Ok(worst(&RandomParticipation::new(p, q, d, sigma)?, 0.015));
+            assert!(at(noise - 1e-5)? > 1e-6 && at(noise + 1e-5)? < 1e-6);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn the_ends_of_the_range_are_the_other_schemes() -> Result<()> {
+        for epsilon in [0.0, 1e-9, 0.02, 0.3, 2.0, 20.0, 800.0] {
+            for sigma in [0.3, 1.0, 7.0] {
+                let close = |left: HockeyStick, right: HockeyStick| {
+                    let allowed = 1e-11 * right.delta + 1e-300;
+                    assert!((left.delta - right.delta).abs() <= allowed, "{left:?} {right:?}");
+                };
+                let alone = RandomParticipation::new(0.2, 0.3, 0, sigma)?;
+                let central = PoissonSampling::new(1.0, 0.2 * 0.3, sigma)?;
+                close(alone.remove(epsilon), central.remove(epsilon));
+                close(alone.add(epsilon), central.add(epsilon));
+                let everyone = RandomParticipation::new(1.0, 0.3, 50, sigma)?;
+                let local = PoissonSampling::new(1.0, 0.3, sigma)?;
+                close(everyone.remove(epsilon), local.remove(epsilon));
+                close(everyone.add(epsilon), local.add(epsilon));
+                let many = RandomParticipation::new(0.2, 0.3, 10_000_000_000, sigma)?;
+                let seen = PoissonSampling::new(0.2, 0.3, sigma)?;
+                close(many.remove(epsilon), seen.remove(epsilon));
+                close(many.add(epsilon), seen.add(epsilon));
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn delta_is_the_difference_of_the_masses_of_its_event() -> Result<()> {
+        let mechanism = RandomParticipation::new(0.3, 0.2, 20, 1.3)?;
+        for epsilon in [0.0, 0.01, 0.1, 0.3] {
+            for HockeyStick { delta, p, q } in [mechanism.remove(epsilon), mechanism.add(epsilon)] {
+                assert!((p - epsilon.exp() * q - delta).abs() < 2e-12, "{epsilon}");
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn nothing_is_lost_at_the_ends_of_the_numbers() -> Result<()> {
+        for (p, q) in [(0.0, 0.5), (0.5, 0.0), (1.0, 1.0), (1e-300, 1e-3), (0.5, 1.0)] {
+            for d in [0, 1, 100_000_000, RandomParticipation::LARGEST_LOCAL_SIZE] {
+                for sigma in [1e-300, 1e-9, 1.0, 1e9, 1e300] {
+                    let mechanism = RandomParticipation::new(p, q, d, sigma)?;
+                    for epsilon in [0.0, 1e-300, 1e-9, 1.0, 709.0, 1e9, 1e300] {
+                        for side in [mechanism.remove(epsilon), mechanism.add(epsilon)] {
+                            let HockeyStick { delta, p: first, q: second } = side;
+                            let label = format!("{p} {q} {d} {sigma} {epsilon} {side:?}");
+                            assert!((0.0..=p * q * 1.001 + 1e-300).contains(&delta), "{label}");
+                            assert!((0.0..=1.0).contains(&first), "{label}");
+                            assert!((0.0..=1.0).contains(&second), "{label}");
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,457 @@
+"""Second computations of single mechanisms, from the definitions alone.
+
+Nothing here looks at the library. The hockey-stick divergence of order alpha = e^epsilon is
+H(P || Q) = sum of [P - alpha Q]_+; "remove" has the person or element in P, "add" in Q. Sums are
+taken in mpmath with 50 digits, of which at least 30 are right in the result, or in rationals.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from mpmath import mp, mpf
+from scipy import signal, stats
+
+DIGITS = 50
+
+Law = dict[Any, Fraction]
+
+
+class Setting(NamedTuple):
+    """One round of random participation."""
+
+    client_rate: float
+    sample_rate: float
+    local_size: int
+    noise_multiplier: float
+
+
+def check_bound(found: float, exact: mpf | Fraction, tightness: float = 1e-11) -> None:
+    """Fail unless a number is at least the exact one, and above it by little."""
+    with mp.workdps(DIGITS):
+        if isinstance(exact, Fraction):
+            exact = mpf(exact.numerator) / exact.denominator
+        assert mpf(found) >= exact, f"{found!r} is below {mp.nstr(exact, 20)}"
+        # Below the normal doubles only absolute errors are small.
+        most = exact * (1 + mpf(tightness)) + mpf(2) ** -1060
+        assert mpf(found) <= most, f"{found!r} is not near {mp.nstr(exact, 20)}"
+
+
+def alpha_of(epsilon: float) -> Fraction:
+    """Return e^epsilon as a fraction that is right to far more than 30 digits."""
+    with mp.workdps(DIGITS + 20):
+        power = mp.exp(mpf(epsilon))
+        return Fraction(int(mp.floor(power * mpf(2) ** 220)), 2**220)
+
+
+def hockey_stick(one: Law, other: Law, alpha: Fraction) -> Fraction:
+    """Compute the divergence of two finite laws in exact rationals."""
+    zero = Fraction(0)
+    gaps = (mass - alpha * other.get(outcome, zero) for outcome, mass in one.items())
+    return sum((gap for gap in gaps if gap > 0), zero)
+
+
+# Gaussian mechanisms
+
+
+def gaussian_delta(epsilon: float, noise_multiplier: float) -> mpf:
+    """Compute the analytic Gaussian mechanism: N(1/sigma) against N(0)."""
+    with mp.workdps(DIGITS):
+        mu, eps = 1 / mpf(noise_multiplier), mpf(epsilon)
+        return _above(eps / mu - mu / 2) - mp.exp(eps) * _above(eps / mu + mu / 2)
+
+
+def poisson_gaussian_delta(
+    epsilon: float, sample_rate: float, noise_multiplier: float, adjacency: str
+) -> mpf:
+    """Compute (1-q) N(0) + q N(1/sigma) against N(0), or the reverse.
+
+    The one crossing of the two densities is known in closed form here.
+    """
+    with mp.workdps(DIGITS):
+        mu, alpha, q = 1 / mpf(noise_multiplier), mp.exp(mpf(epsilon)), mpf(sample_rate)
+        if adjacency == "remove":
+            crossing = mp.log((alpha - 1 + q) / q) / mu + mu / 2
+            return q * _above(crossing - mu) - (alpha - 1 + q) * _above(crossing)
+        if alpha * (1 - q) >= 1:
+            return mpf(0)
+        crossing = mp.log((1 - alpha * (1 - q)) / (alpha * q)) / mu + mu / 2
+        return (1 - alpha * (1 - q)) * _above(-crossing) - alpha * q * _above(mu - crossing)
+
+
+def _above(point: mpf) -> mpf:
+    return mp.erfc(point / mp.sqrt(2)) / 2
+
+
+# Random participation: the bound, term by term over the number i of other sampled elements
+
+
+def mixture_terms(
+    epsilon: float, setting: Setting, i: int, adjacency: str
+) -> list[tuple[mpf, mpf]]:
+    """Return (weight, mean) of P - alpha Q given that i other elements would be sampled.
+
+    The terms that P and Q share are subtracted on paper, so nothing cancels. In units of the noise;
+    the single positive term comes first.
+
+    remove: with    (1-p) N(0) + p (1-q) N(i) + p q N(i+1), without (1-p) N(0) + p N(i)
+    add, seen from the client's sum, where the new element points away from the rest:
+            without (1-p) N(i) + p N(0),     with (1-p) N(i) + p (1-q) N(0) + p q N(1)
+    """
+    p, q, _, sigma = map(mpf, setting)
+    gain, one = mp.expm1(mpf(epsilon)), 1 / sigma
+    if adjacency == "remove":
+        return [(p * q, (i + 1) * one), (-gain * (1 - p), mpf(0)), (-p * (gain + q), i * one)]
+    return [
+        (p * (q * (1 + gain) - gain), mpf(0)),
+        (-gain * (1 - p), i * one),
+        (-p * q * (1 + gain), one),
+    ]
+
+
+def _density(terms: Sequence[tuple[mpf, mpf]], z: mpf) -> mpf:
+    return sum(weight * mp.npdf(z, mean) for weight, mean in terms)
+
+
+def term_by_tails(terms: Sequence[tuple[mpf, mpf]]) -> mpf:
+    """Find the one crossing by bisection, then add up Gaussian tails."""
+    (weight, mean), others = terms[0], [pair for pair in terms[1:] if pair[0] != 0]
+    if weight <= 0:
+        return mpf(0)
+    if not others:
+        return weight
+    side = 1 if mean > others[0][1] or mean > others[-1][1] else -1
+
+    def excess(z: mpf) -> mpf:
+        # The logarithm of (others / first): falls towards the side of the first mean.
+        powers = [mp.log(-w / weight) + (m - mean) * (z - (m + mean) / 2) for w, m in others]
+        top = max(powers)
+        return top + mp.log(sum(mp.exp(power - top) for power in powers))
+
+    # One of the terms alone crosses at the extreme of these points, all of them together within
+    # a factor of three; the distance of the means bounds how far that moves the crossing.
+    points = [(m + mean) / 2 - (mp.log(-w / weight)) / (m - mean) for w, m in others if m != mean]
+    if not points:
+        return max(mpf(0), weight + sum(w for w, _ in others))
+    same = sum(-w for w, m in others if m == mean)
+    if same >= weight:
+        return mpf(0)
+    low, high = min(points) - 1, max(points) + 1
+    for _ in range(400):
+        if side * excess(low) > 0 > side * excess(high):
+            break
+        low, high = low - (high - low), high + (high - low)
+    else:
+        raise ArithmeticError("no crossing")
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if side * excess(middle) > 0 else (low, middle)
+    crossing = mp.findroot(excess, (low, high), solver="secant", tol=mpf(10) ** (-mp.dps))
+    return sum(w * _above(side * (crossing - m)) for w, m in terms)
+
+
+def term_by_quadrature(terms: Sequence[tuple[mpf, mpf]]) -> mpf:
+    """Integrate the positive part itself: pieces of the line, halved where the sign changes."""
+    means = [mean for _, mean in terms]
+    edges = mp.linspace(min(means) - 16, max(means) + 40, int(max(means) - min(means)) + 57)
+    signs = [_density(terms, edge) for edge in edges]
+    total = mpf(0)
+    for k, (left, right) in enumerate(itertools.pairwise(signs)):
+        low, high = edges[k : k + 2]
+        if left * right < 0:
+            root = mp.findroot(lambda z: _density(terms, z), (low, high), solver="anderson")
+            low, high = (root, high) if right > 0 else (low, root)
+        elif left <= 0:
+            continue
+        total += mp.quad(lambda z: _density(terms, z), [low, high], method="gauss-legendre")
+    return total
+
+
+def mixture_delta(
+    epsilon: float, setting: Setting, adjacency: str, *, quadrature: bool = False
+) -> mpf:
+    """Compute the sound bound of random participation to 30 digits.
+
+    The sum over Bin(d, q) leaves out terms of relative mass below 1e-60.
+    """
+    if adjacency == "add_or_remove":
+        return max(
+            mixture_delta(epsilon, setting, "remove", quadrature=quadrature),
+            mixture_delta(epsilon, setting, "add", quadrature=quadrature),
+        )
+    term = term_by_quadrature if quadrature else term_by_tails
+    with mp.workdps(DIGITS):
+        return sum(
+            (
+                mass * term(mixture_terms(epsilon, setting, i, adjacency))
+                for i, mass in binomial_masses(setting[2], setting[1])
+            ),
+            mpf(0),
+        )
+
+
+def binomial_masses(trials: int, rate: float) -> Iterator[tuple[int, mpf]]:
+    """Yield the masses of Bin(trials, rate), from the mode outwards, down to 1e-60 of the mode."""
+    q = mpf(rate)
+    if q == 1 or trials == 0:
+        yield trials, mpf(1)
+        return
+    mode = min(trials, int((trials + 1) * q))
+    top = mp.exp(
+        mp.loggamma(trials + 1) - mp.loggamma(mode + 1) - mp.loggamma(trials - mode + 1)
+        + mode * mp.log(q) + (trials - mode) * mp.log1p(-q)
+    )  # fmt: skip
+    yield mode, top
+    mass, i = top, mode
+    while i < trials and mass > top * mpf(10) ** -60:
+        mass *= (trials - i) * q / ((i + 1) * (1 - q))
+        i += 1
+        yield i, mass
+    mass, i = top, mode
+    while i > 0 and mass > top * mpf(10) ** -60:
+        mass *= i * (1 - q) / ((trials - i + 1) * q)
+        i -= 1
+        yield i, mass
+
+
+# Counts of items whose users are kept with probability p
+
+
+def binomial_law(trials: int, rate: float) -> list[Fraction]:
+    """Return the exact masses of Bin(trials, rate); the rate is the double that was given."""
+    p = Fraction(rate)
+    return [math.comb(trials, x) * p**x * (1 - p) ** (trials - x) for x in range(trials + 1)]
+
+
+def product_law(counts: Sequence[int], rate: float) -> Law:
+    """Return the joint law of independent Bin(count, rate)."""
+    laws = [binomial_law(count, rate) for count in counts]
+    return {
+        outcome: math.prod(law[x] for law, x in zip(laws, outcome, strict=True))
+        for outcome in itertools.product(*(range(count + 1) for count in counts))
+    }
+
+
+def count_sampling_delta(
+    epsilon: float, rate: float, first: int, adjacency: str, second: int = 0
+) -> Fraction:
+    """Compute the divergence exactly for a user of an item that ``first`` others hold.
+
+    Replaced, the user moves to an item that ``second`` others hold.
+    """
+    alpha = alpha_of(epsilon)
+    if adjacency == "replace":
+        with_user = product_law([first + 1, second], rate)
+        return hockey_stick(with_user, product_law([first, second + 1], rate), alpha)
+    laws = product_law([first + 1], rate), product_law([first], rate)
+    return hockey_stick(*(laws if adjacency == "remove" else laws[::-1]), alpha)
+
+
+def count_replacement_delta(epsilon: float, rate: float, floor: int) -> mpf:
+    """Sum the same over all pairs of counts with 50 digits, for floors of some hundreds."""
+    with mp.workdps(DIGITS):
+        p, alpha = mpf(rate), mp.exp(mpf(epsilon))
+        more, fewer = (
+            [mp.binomial(n, x) * p**x * (1 - p) ** (n - x) for x in range(floor + 2)]
+            for n in (floor + 1, floor)
+        )
+        scaled = [alpha * mass for mass in fewer]
+        return sum(
+            (
+                gap
+                for one, other in zip(more, scaled, strict=True)
+                for two, third in zip(fewer, more, strict=True)
+                if (gap := one * two - other * third) > 0
+            ),
+            mpf(0),
+        )
+
+
+# Integer noise
+
+
+def noise_mass(kind: str, scale: float, x: int) -> mpf:
+    """Return the mass of integer noise, up to a constant factor for the first two kinds."""
+    if kind == "discrete_laplace":
+        return mp.exp(-abs(x) / mpf(scale))
+    if kind == "discrete_gaussian":
+        return mp.exp(-(mpf(x) ** 2) / (2 * mpf(scale) ** 2))
+    return mp.exp(-2 * mpf(scale)) * mp.besseli(x, 2 * mpf(scale))
+
+
+def integer_noise_delta(
+    kind: str, scale: float, epsilon: float, adjacency: str, radius: int
+) -> mpf:
+    """Sum over all outcomes within a radius: one coordinate, or two for "replace"."""
+    with mp.workdps(DIGITS):
+        alpha = mp.exp(mpf(epsilon))
+        masses = [noise_mass(kind, scale, x) for x in range(-radius - 1, radius + 2)]
+        total = sum(masses)
+        masses = [mass / total for mass in masses]
+        middle, up, down = masses[1:-1], masses[2:], masses[:-2]
+        if adjacency != "replace":
+            gaps = (one - alpha * other for one, other in zip(middle, down, strict=True))
+            return sum((gap for gap in gaps if gap > 0), mpf(0))
+        return sum(
+            (
+                gap
+                for one, first in zip(middle, down, strict=True)
+                for two, second in zip(middle, up, strict=True)
+                if (gap := one * two - alpha * first * second) > 0
+            ),
+            mpf(0),
+        )
+
+
+# Shuffling
+
+
+def shuffled_pair(nodes: int, own: float, other: float, common: float) -> tuple[Law, Law]:
+    """Return the two laws of the variation-ratio reduction (Wang et al. 2023), exactly.
+
+    C ~ Bin(n - 1, common) others look like either value, A ~ Bin(C, 1/2) of them like the first;
+    the changed node adds one to its own side with probability ``own``, to the wrong one with
+    probability ``other``. P = (A + D1, C - A + D2), Q = (A + D2, C - A + D1).
+
+    With ``own + other < 1`` this pair is no bound: whoever turns it into real reports must know
+    whether the changed node's report is among the others, and cannot (the error of Lemma 3.5 of
+    Feldman, McMillan, Talwar 2022, arXiv 2208.04591, errata). It is the exact law where reports of
+    all others that look like neither value come from the same law as the changed node's.
+    """
+    first: Law = {}
+    second: Law = {}
+    sides = (
+        (Fraction(own), 1, 0), (Fraction(other), 0, 1), (1 - Fraction(own) - Fraction(other), 0, 0),
+    )  # fmt: skip
+    for c, mass in enumerate(binomial_law(nodes - 1, common)):
+        for a in range(c + 1):
+            part = mass * math.comb(c, a) / 2**c
+            for share, one, two in sides:
+                for law, shift in ((first, (one, two)), (second, (two, one))):
+                    outcome = (a + shift[0], c - a + shift[1])
+                    law[outcome] = law.get(outcome, Fraction(0)) + part * share
+    return first, second
+
+
+def shuffled_bound(
+    epsilon: float, nodes: int, own: Fraction, other: Fraction, common: Fraction
+) -> Fraction:
+    """Compute a bound that holds for all randomizers: told whether the node looks like neither.
+
+    Then nothing is lost in that case, and in the other one the reduction has no third side.
+    """
+    shown = own + other
+    pair = shuffled_pair(nodes, own / shown, other / shown, common)
+    return shown * hockey_stick(*pair, alpha_of(epsilon))
+
+
+def blanket_bound(
+    epsilon: float, nodes: int, sides: tuple[float, float], common: float, neither: float
+) -> float:
+    """Compute the bound by the privacy blanket (Balle et al. 2019), in doubles.
+
+    The changed node reports on its own side and on the wrong one with probabilities ``sides``, and
+    else a report that is not told from those that the others send with probability at least
+    ``neither``. M ~ Bin(n - 1, common + neither) others report like that; all else is told.
+    """
+    own, other = sides
+    total, share = 0.0, common + neither
+    for hidden in range(nodes):
+        a, b = np.indices((hidden + 2, hidden + 2))
+        rest = np.maximum(hidden - a - b, 0)
+        odds = [common / share / 2, common / share / 2, neither / share]
+        law = stats.multinomial.pmf(np.stack([a, b, rest], -1), hidden, odds)
+        law = np.where(a + b <= hidden, law, 0.0)
+        one, two = np.zeros_like(law), np.zeros_like(law)
+        one[1:], two[:, 1:] = law[:-1], law[:, :-1]
+        alpha = math.exp(epsilon)
+        gaps = own * one + other * two - alpha * (other * one + own * two)
+        gaps += (1 - alpha) * (1 - own - other) * law
+        total += stats.binom.pmf(hidden, nodes - 1, min(share, 1.0)) * gaps[gaps > 0].sum()
+    return float(total)
+
+
+def data_set_delta(epsilon: float, counts: Sequence[int], keep: float, change: float) -> float:
+    """Compute a value below the true delta of k-RR, in doubles, for moderate numbers of nodes.
+
+    ``counts`` nodes besides the changed one hold its first value, its second, and any third; the
+    adversary sees how many reports are of the first and of the second value.
+    """
+    law = np.ones((1, 1))
+    for many, (one, two) in zip(
+        counts, ((keep, change), (change, keep), (change, change)), strict=True
+    ):
+        a, b = np.indices((many + 1, many + 1))
+        rest = np.maximum(many - a - b, 0)
+        part = stats.multinomial.pmf(np.stack([a, b, rest], -1), many, [one, two, 1 - one - two])
+        law = signal.convolve2d(law, np.where(a + b <= many, part, 0.0))
+    shape = law.shape[0] + 1, law.shape[1] + 1
+    first, second, none = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    first[1:, :-1], second[:-1, 1:], none[:-1, :-1] = law, law, law
+    gaps = keep * first + change * second + (1 - keep - change) * none
+    gaps -= math.exp(epsilon) * (change * first + keep * second + (1 - keep - change) * none)
+    return float(gaps[gaps > 0].sum())
+
+
+def shuffled_delta(epsilon: float, nodes: int, own: float, other: float, common: float) -> float:
+    """Compute the divergence of that pair in doubles, as one plain double sum over an array."""
+    size = nodes + 1
+    a, b = np.indices((size, size))
+    joint = stats.binom.pmf(a + b, nodes - 1, common) * stats.binom.pmf(a, a + b, 0.5)
+    one, two = np.zeros_like(joint), np.zeros_like(joint)
+    one[1:], two[:, 1:] = joint[:-1], joint[:, :-1]
+    rest = (1 - own - other) * joint
+    gaps = own * one + other * two + rest - math.exp(epsilon) * (other * one + own * two + rest)
+    return float(gaps[gaps > 0].sum())
+
+
+class Response(NamedTuple):
+    """Randomized response over values 0..size-1, sent by a node that takes part.
+
+    The report is the value with probability ``keep`` and each other one with probability
+    ``change``; with probability 1 - ``rate`` a node sends none.
+    """
+
+    size: int
+    keep: Fraction
+    change: Fraction
+    rate: Fraction = Fraction(1)
+
+    def known_bound(self, epsilon: float, nodes: int) -> float:
+        """Return the larger of two bounds that hold for all data: neither is always smaller."""
+        own, other = float(self.rate * self.keep), float(self.rate * self.change)
+        shown, neither = own + other, 1 - own - other
+        told = shown * shuffled_delta(epsilon, nodes, own / shown, other / shown, 2 * other)
+        return max(told, blanket_bound(epsilon, nodes, (own, other), 2 * other, neither))
+
+
+def histogram_law(values: Sequence[int], response: Response) -> Law:
+    """Return the exact law of the histogram of the shuffled reports of given values."""
+    size, keep, change, rate = response
+    law: Law = {(0,) * size: Fraction(1)}
+    for value in values:
+        following: Law = {}
+        for counts, mass in law.items():
+            following[counts] = following.get(counts, Fraction(0)) + mass * (1 - rate)
+            for answer in range(size):
+                more = (*counts[:answer], counts[answer] + 1, *counts[answer + 1 :])
+                share = mass * rate * (keep if answer == value else change)
+                following[more] = following.get(more, Fraction(0)) + share
+        law = following
+    return law
+
+
+def worst_shuffled_delta(epsilon: float, nodes: int, response: Response) -> Fraction:
+    """Enumerate all data sets of the other nodes; node one changes from value 0 to value 1."""
+    alpha = alpha_of(epsilon)
+    return max(
+        hockey_stick(
+            histogram_law((0, *others), response), histogram_law((1, *others), response), alpha
+        )
+        for others in itertools.combinations_with_replacement(range(response.size), nodes - 1)
+    )
