@@ -15,7 +15,7 @@ SOURCES := $(shell find rust python -name '*.rs' -o -name '*.py' -o -name '*.pyi
 help:
 	@echo 'make demo        a real survey, collected privately: numbers, intervals and a picture'
 	@echo 'make test        every check of the project'
-	@echo 'make bench       turnout beside NumPy and the published packages, in one table'
+	@echo 'make bench       turnout beside NumPy and the published packages, in one run'
 	@echo 'make bench-core  criterion benches of the Rust core'
 	@echo 'make wheel       source distribution and wheel in build/'
 	@echo 'make docs        API pages in build/docs'

@@ -4,7 +4,9 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use turnout::Error;
-use turnout::accounting::{CountSampling, IntegerNoise, RandomParticipation, Shuffle, evaluate};
+use turnout::accounting::{
+    CountSampling, IntegerNoise, RandomParticipation, Shuffle, ShuffleLaw, evaluate,
+};
 
 const EPSILON: f64 = 0.015;
 /// Values on each side of the grid.
@@ -71,7 +73,15 @@ fn shuffle(criterion: &mut Criterion) -> Result<(), Error> {
     let (own, other) = (ratio / total, 1.0 / total);
     let mut group = criterion.benchmark_group("shuffle");
     for (nodes, epsilon) in [(1_000_000, 0.02), (1_000_000_000, 0.0006)] {
-        let shuffle = Shuffle::new(nodes, own, other, (ratio - 1.0) / total, other)?;
+        let law = ShuffleLaw {
+            own,
+            other,
+            gap: (ratio - 1.0) / total,
+            neither: 8.0 * other,
+            common: other,
+            blanket: 10.0 * other,
+        };
+        let shuffle = Shuffle::new(nodes, law)?;
         group.bench_function(BenchmarkId::new("replace", nodes), |bencher| {
             bencher.iter(|| shuffle.replace(black_box(epsilon)));
         });

@@ -7,9 +7,9 @@ are sampled, of the divergence at ``alpha'`` of one Gaussian from a mixture::
     remove   N(i+1)  from  (1 - beta) c1 N(0) + (c2 + beta (1 - c2)) N(i)
     add      N(0)    from  (1 - beta) c1 N(i) + (1 - beta) c2 N(0) + beta N(1)
 
-where ``c1 = (1 - p) / (1 - p q)`` and ``c2 = p (1 - q) / (1 - p q)``. The event is a half-line; its
-end is found by Newton's method, for all i and all points of a grid at once. Rates are inside (0, 1).
-What is computed is the nearest value, not an upper bound.
+where ``c1 = (1 - p) / (1 - p q)`` and ``c2 = p (1 - q) / (1 - p q)``. The event is a half-line;
+its end is found by Newton's method, for all i and all points of a grid at once. Rates are inside
+(0, 1). What is computed is the nearest value, not an upper bound.
 """
 
 from __future__ import annotations
@@ -114,4 +114,4 @@ def calibrate(epsilon: float, target: float, p: float, q: float, local_size: int
     def excess(logarithm: float) -> float:
         return float(np.log(delta(epsilon, np.exp(logarithm), p, q, local_size) / target))
 
-    return float(np.exp(optimize.brentq(excess, -2.0, 5.0, xtol=1e-12, rtol=1e-12)))
+    return float(np.exp(optimize.brentq(excess, -1.0, 3.0, xtol=1e-12, rtol=1e-12)))

@@ -1,6 +1,6 @@
-"""Compare turnout's throughput and memory with NumPy and the published packages.
+"""Compare turnout's speed and memory with NumPy and the published packages.
 
-One run measures everything and prints one table::
+One run measures everything and prints a table of direct encoding and one of accounting::
 
     pip install -r benches/requirements.txt
     python benches/compare.py --markdown comparison.md --json comparison.json
@@ -8,7 +8,7 @@ One run measures everything and prints one table::
 Every figure is the best of several calls after a warm-up. The peers are so much slower that they
 work on fewer nodes; rates are per second, so the figures compare. NumPy runs on one thread, by a
 plain program and by a tuned one (see ``reference.py``); the ratios that have a target are to the
-faster plain one.
+faster plain one. ``--quick`` leaves out what takes seconds a call.
 """
 
 from __future__ import annotations
@@ -21,24 +21,36 @@ import os
 import platform
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+import accounting_jobs
 import jobs
 import memory
 import report
-from jobs import Job
+from jobs import Job, Layout
 from measurement import measure
 from peers import PEERS, Peer
 from report import Row
 
-DISTRIBUTIONS = ("turnout", "numpy", *PEERS, "numba")
+DISTRIBUTIONS = ("turnout", "numpy", "scipy", *PEERS, "numba", accounting_jobs.PEER)
 MEMORY_NODES = (10**6, 10**7, 10**8)
 #: The width of the table where there is no terminal to fit.
 WIDTH = 170
+
+
+@dataclass(frozen=True)
+class Part:
+    """One table of the comparison, and what is said below it."""
+
+    title: str
+    layout: Layout
+    rows: list[Row]
+    notes: list[str]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -56,13 +68,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
             err.print("Install a release build of it, or leave it out with --without-turnout.")
             return 1
     peers, missing = load_peers()
+    accountant, missing_accountant = accounting_jobs.load_peer()
     work = jobs.build(turnout, peers, jobs.Inputs(options.nodes, options.peer_nodes))
+    accounting = accounting_jobs.build(turnout, accountant)
+    if options.quick:
+        work, accounting = without_slow(work), without_slow(accounting)
     columns = [name for name in memory.CONTENDERS if name != "turnout" or turnout is not None]
     sizes = () if options.no_memory else MEMORY_NODES
 
-    with _progress(err, len(work) + len(sizes) * len(columns)) as progress:
-        rows = measure_jobs(work, missing, options.seconds, progress)
+    total = len(work) + len(accounting) + len(sizes) * len(columns)
+    with _progress(err, total) as progress:
+        rows = measure_jobs(jobs.LAYOUT, work, missing, options.seconds, progress)
         rows += measure_memory(columns, sizes, progress)
+        accounting_rows = measure_jobs(
+            accounting_jobs.LAYOUT, accounting, missing_accountant, options.seconds, progress
+        )
 
     found = environment(turnout)
     title = f"Direct encoding, epsilon {jobs.EPSILON:g}, k={jobs.DOMAIN_SIZE}: " + ", ".join(
@@ -79,29 +99,58 @@ def main(arguments: Sequence[str] | None = None) -> int:
         *(f"{name}: {problem}" for name, problem in missing.items()),
         *(row.note for row in rows if row.note),
     ]
-    out.print(report.table(title, rows))
-    for note in notes:
-        out.print(note, style="dim", markup=False, highlight=False, soft_wrap=True)
+    accounting_notes = [
+        *accounting_jobs.NOTES,
+        *(f"{name}: {problem}" for name, problem in missing_accountant.items()),
+        *(row.note for row in accounting_rows if row.note),
+    ]
+    parts = [
+        Part(title, jobs.LAYOUT, rows, notes),
+        Part(accounting_jobs.TITLE, accounting_jobs.LAYOUT, accounting_rows, accounting_notes),
+    ]
+    for part in parts:
+        out.print(report.table(part.title, part.layout, part.rows))
+        for note in part.notes:
+            out.print(note, style="dim", markup=False, highlight=False, soft_wrap=True)
     if options.markdown is not None:
-        options.markdown.write_text(report.markdown(title, rows, notes), encoding="utf-8")
+        texts = [report.markdown(part.title, part.layout, part.rows, part.notes) for part in parts]
+        options.markdown.write_text("\n".join(texts), encoding="utf-8")
     if options.json is not None:
-        raw = {"environment": found, "notes": notes, "rows": [row.raw for row in rows]}
+        raw = {
+            "environment": found,
+            "notes": notes + accounting_notes,
+            "rows": [row.raw for part in parts for row in part.rows],
+        }
         options.json.write_text(json.dumps(raw, indent=2) + "\n", encoding="utf-8")
     return 0
 
 
+def without_slow(work: Sequence[Job]) -> list[Job]:
+    """Return the jobs without the contenders that are so slow that they are called once."""
+    return [
+        replace(job, contenders=[contender for contender in job.contenders if not contender.once])
+        for job in work
+    ]
+
+
 def measure_jobs(
-    work: Sequence[Job], missing: Mapping[str, str], seconds: float, progress: Progress
+    layout: Layout,
+    work: Sequence[Job],
+    missing: Mapping[str, str],
+    seconds: float,
+    progress: Progress,
 ) -> list[Row]:
     """Time the contenders of every job; return a row for each job."""
     task, rows = progress.task_ids[0], []
+    before = progress.tasks[0].completed
     for done, job in enumerate(work):
 
         def show(share: float, done: int = done) -> None:
-            progress.update(task, completed=done + share, refresh=True)
+            progress.update(task, completed=before + done + share, refresh=True)
 
         progress.update(task, description=job.name, refresh=True)
-        rows.append(report.throughput_row(job, measure(job.contenders, seconds, show), missing))
+        timings = measure(job.contenders, seconds, show)
+        rows.append(report.throughput_row(layout, job, timings, missing))
     return rows
 
 
@@ -190,6 +239,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--seconds", type=float, default=1.5, help="seconds for each contender; default 1.5"
     )
+    parser.add_argument("--quick", action="store_true", help="leave out what takes seconds a call")
     parser.add_argument("--no-memory", action="store_true", help="leave out peak memory")
     parser.add_argument(
         "--without-turnout", action="store_true", help="measure NumPy and the peers alone"

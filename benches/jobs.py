@@ -27,8 +27,33 @@ PARTICIPATION = 0.1
 SIMULATED_NODES = 10**12
 SIMULATED_DOMAIN_SIZE = 1000
 
-#: The columns that hold figures, in the order of the table.
-COLUMNS = ("turnout", "NumPy", "NumPy, tuned", "pure-ldp", "multi-freq-ldpy")
+
+@dataclass(frozen=True)
+class Layout:
+    """The columns of a table.
+
+    Parameters
+    ----------
+    columns
+        Those that hold figures, in their order.
+    ratios
+        The columns that turnout is divided by, with the headings of the ratios; the target of a
+        job is a ratio to the first.
+    """
+
+    columns: tuple[str, ...]
+    ratios: dict[str, str]
+
+    @property
+    def headings(self) -> tuple[str, ...]:
+        """The headings of all columns."""
+        return ("job", *self.columns, *self.ratios.values(), "target", "met?")
+
+
+LAYOUT = Layout(
+    columns=("turnout", "NumPy", "NumPy, tuned", "pure-ldp", "multi-freq-ldpy"),
+    ratios={"NumPy": "ratio to NumPy", "NumPy, tuned": "to tuned"},
+)
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,8 @@ class Contender:
         The call to time.
     accept
         Whether the result of a call is what the job asks for.
+    once
+        Whether it is so slow that the first call is the only one, and is timed.
     """
 
     column: str
@@ -40,6 +42,7 @@ class Contender:
     nodes: int
     call: Callable[[], object]
     accept: Callable[[Any], bool]
+    once: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,13 +79,24 @@ def measure(
         The ways of doing the job. One that fails, or whose result is not accepted, is reported
         with its problem; the others go on.
     seconds
-        The time to spend on each contender, on average. At least three calls of each are timed.
+        The time to spend on each contender, on average. At least three calls of each are timed,
+        unless it is to be called once.
     on_progress
         Called with the share of the work that is done.
     """
-    problems = [_warm_up(contender) for contender in contenders]
-    fit = [index for index, problem in enumerate(problems) if problem is None]
-    samples: list[list[float]] = [[] for _ in contenders]
+    samples: list[list[float]] = []
+    problems = []
+    for contender in contenders:
+        start = time.perf_counter()
+        problem = _warm_up(contender)
+        elapsed = time.perf_counter() - start
+        problems.append(problem)
+        samples.append([elapsed] if contender.once and problem is None else [])
+    fit = [
+        index
+        for index, contender in enumerate(contenders)
+        if problems[index] is None and not contender.once
+    ]
     budget = seconds * len(fit)
     start = time.perf_counter()
     rounds = 0

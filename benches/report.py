@@ -9,10 +9,8 @@ from typing import Any
 from rich.table import Table
 
 import memory
-from jobs import COLUMNS, Job
+from jobs import LAYOUT, Job, Layout
 from measurement import Timing
-
-HEADINGS = ("job", *COLUMNS, "ratio to NumPy", "to tuned", "target", "met?")
 
 
 @dataclass(frozen=True)
@@ -24,11 +22,15 @@ class Row:
     raw: dict[str, Any]
 
 
-def throughput_row(job: Job, timings: list[Timing], missing: Mapping[str, str]) -> Row:
+def throughput_row(
+    layout: Layout, job: Job, timings: list[Timing], missing: Mapping[str, str]
+) -> Row:
     """Return the row of a job: in every column the best contender, then ratios and target.
 
     Parameters
     ----------
+    layout
+        The columns of the table.
     job
         The job that was measured.
     timings
@@ -54,13 +56,13 @@ def throughput_row(job: Job, timings: list[Timing], missing: Mapping[str, str]) 
             return missing[column].split(":")[0]
         return problems[column].split(":")[0] if column in problems else "-"
 
-    ratios = [_ratio(best.get("turnout"), best.get(column)) for column in ("NumPy", "NumPy, tuned")]
+    ratios = {column: _ratio(best.get("turnout"), best.get(column)) for column in layout.ratios}
     cells = (
         job.name,
-        *(cell(column) for column in COLUMNS),
-        *("-" if ratio is None else f"{ratio:.2f}x" for ratio in ratios),
+        *(cell(column) for column in layout.columns),
+        *("-" if ratio is None else f"{_digits(ratio)}x" for ratio in ratios.values()),
         str(job.target),
-        _verdict(job, best.get("turnout"), ratios[0]),
+        _verdict(job, best.get("turnout"), next(iter(ratios.values()))),
     )
     return Row(cells, _note(job, timings), _raw(job, timings, ratios))
 
@@ -70,9 +72,8 @@ def memory_row(nodes: int, growths: dict[str, int], verdict: str, problems: dict
     name = f"collect, peak memory, n={magnitude(nodes)}, uint8"
     cells = (
         name,
-        *(size(growths[column]) if column in growths else "-" for column in COLUMNS),
-        "-",
-        "-",
+        *(size(growths[column]) if column in growths else "-" for column in LAYOUT.columns),
+        *("-" for _ in LAYOUT.ratios),
         "flat in n",
         verdict,
     )
@@ -89,10 +90,10 @@ def memory_verdict(growths: list[int | None]) -> str:
     return "yes" if memory.is_flat(measured) else "no"
 
 
-def table(title: str, rows: Iterable[Row]) -> Table:
+def table(title: str, layout: Layout, rows: Iterable[Row]) -> Table:
     """Return the rows as a rich table."""
     result = Table(title=title, title_justify="left")
-    for index, heading in enumerate(HEADINGS):
+    for index, heading in enumerate(layout.headings):
         is_text = index == 0 or heading in {"target", "met?"}
         result.add_column(heading, justify="left" if is_text else "right", no_wrap=index == 0)
     colours = {"yes": "[green]yes[/]", "no": "[red]no[/]"}
@@ -101,14 +102,15 @@ def table(title: str, rows: Iterable[Row]) -> Table:
     return result
 
 
-def markdown(title: str, rows: Iterable[Row], notes: Iterable[str]) -> str:
+def markdown(title: str, layout: Layout, rows: Iterable[Row], notes: Iterable[str]) -> str:
     """Return the rows as a Markdown table, the title above it and the notes below."""
 
     def line(cells: Iterable[str]) -> str:
         return "| " + " | ".join(cells) + " |"
 
-    rule = line("---" if heading in {"job", "target", "met?"} else "---:" for heading in HEADINGS)
-    lines = [title, "", line(HEADINGS), rule, *(line(row.cells) for row in rows), ""]
+    headings = layout.headings
+    rule = line("---" if heading in {"job", "target", "met?"} else "---:" for heading in headings)
+    lines = [title, "", line(headings), rule, *(line(row.cells) for row in rows), ""]
     lines.extend(f"- {note}" for note in notes)
     return "\n".join(lines) + "\n"
 
@@ -166,15 +168,14 @@ def _note(job: Job, timings: list[Timing]) -> str:
         elif timing.column.startswith("NumPy"):
             figure = duration(timing.best) if job.timed else rate(timing.rate)
             parts.append(f"{timing.column} ({timing.variant}) {figure}")
-    return f"{job.name}: " + "; ".join(parts)
+    return f"{job.name}: " + "; ".join(parts) if parts else ""
 
 
-def _raw(job: Job, timings: list[Timing], ratios: list[float | None]) -> dict[str, Any]:
+def _raw(job: Job, timings: list[Timing], ratios: Mapping[str, float | None]) -> dict[str, Any]:
     return {
         "job": job.name,
         "target": {"ratio_to_numpy": job.target.ratio, "seconds": job.target.seconds},
-        "ratio_to_numpy": ratios[0],
-        "ratio_to_tuned_numpy": ratios[1],
+        "ratios": dict(ratios),
         "timings": [
             {
                 "column": timing.column,

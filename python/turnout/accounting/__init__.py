@@ -2,10 +2,16 @@
 
 A :class:`Mechanism` is one release; it gives delta at an epsilon and epsilon at a delta. Mechanisms
 :func:`compose`; a :class:`PrivacyLedger` keeps the composition of what was spent within a budget;
-:func:`calibrate` finds the parameter that just reaches a target. Every number is on the safe side.
+:func:`calibrate` finds the parameter that just reaches a target; :func:`plot_delta` and its kin
+draw several on one axis. Every number is on the safe side, but for
+:mod:`turnout.accounting.paper`, which keeps published expressions that are no bounds.
 """
 
-from turnout.accounting import paper
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from turnout.accounting.calibration import calibrate, calibrate_noise
 from turnout.accounting.composition import Composition, compose
 from turnout.accounting.counts import CountSampling
@@ -24,9 +30,19 @@ from turnout.accounting.participation import (
     WeakClientSampling,
     participation_delta,
 )
+from turnout.accounting.pictures import (
+    plot_delta,
+    plot_delta_against_noise,
+    plot_epsilon_against_noise,
+    plot_epsilon_against_rounds,
+    plot_epsilon_against_sample_rate,
+)
 from turnout.accounting.registry import mechanism_from_dict
 from turnout.accounting.shuffling import Shuffled
 from turnout.frequency.variation import VariationRatio
+
+if TYPE_CHECKING:
+    from turnout.accounting import paper
 
 __all__ = [
     "CentralShuffling",
@@ -50,4 +66,16 @@ __all__ = [
     "mechanism_from_dict",
     "paper",
     "participation_delta",
+    "plot_delta",
+    "plot_delta_against_noise",
+    "plot_epsilon_against_noise",
+    "plot_epsilon_against_rounds",
+    "plot_epsilon_against_sample_rate",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Only reproductions need the paper's expressions, and SciPy's statistics take long to import.
+    if name == "paper":
+        return importlib.import_module("turnout.accounting.paper")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -27,6 +27,9 @@ __all__ = ["Composition", "compose"]
 
 Floats = npt.NDArray[np.float64]
 
+#: How close the values of one round are to the exact ones, relatively.
+_EXACT = 1e-8
+
 #: The relative width at which a search for epsilon ends.
 _WIDTH = 1e-10
 
@@ -41,6 +44,9 @@ _DENSITY = 512
 
 #: Lower values need a finer grid to be as tight.
 _FINER = 8.0
+
+#: The delta for which the length of a sum is looked at.
+_TYPICAL = 1e-6
 
 #: The part of delta by which lower values may be off.
 _CHANCE = 0.01
@@ -202,8 +208,8 @@ class Composition:
 
     def _delta(self, epsilon: float, upper: bool) -> float:
         single = self._single()
-        if single is not None and upper:
-            return single.delta(epsilon, self._adjacency)
+        if single is not None and (upper or single.exact):
+            return single.delta(epsilon, self._adjacency) * (1.0 if upper else 1.0 - _EXACT)
         return max(
             self._grid(pair, upper, epsilon=epsilon).delta(epsilon, upper)
             for pair in directions(self._adjacency)
@@ -211,8 +217,8 @@ class Composition:
 
     def _epsilon(self, delta: float, upper: bool) -> float:
         single = self._single()
-        if single is not None and upper:
-            return single.epsilon(delta, self._adjacency)
+        if single is not None and (upper or single.exact):
+            return single.epsilon(delta, self._adjacency) * (1.0 if upper else 1.0 - _EXACT)
         if delta >= 1.0:
             return 0.0
         if delta <= 0.0:
@@ -315,11 +321,10 @@ class _Grid:
         self._orders = np.logspace(-3.0, 3.3, 96) / self.spread
         self._moments = self._log_moments(self._losses)
         # Where the sum is long for its step, a coarser one.
-        order = float(self._orders[len(self._orders) // 2])
+        order = float(self._orders[self._best(_TYPICAL)[0]])
         low, high = privacy_loss.window(self._losses, order)
-        longest = privacy_loss.LONGEST if finer <= 1.0 else privacy_loss.LONGEST // 4
-        if high - low > longest:
-            self._step *= (high - low) / longest
+        if high - low > privacy_loss.LONGEST:
+            self._step *= (high - low) / privacy_loss.LONGEST
             self._losses = self._connected()
             self._moments = self._log_moments(self._losses)
 
@@ -346,8 +351,7 @@ class _Grid:
     def delta(self, epsilon: float, upper: bool) -> float:
         if self.spread <= 0.0:
             return min(1.0, self.least)
-        order = float(self._orders[int((self._moments - self._orders * epsilon).argmin())])
-        law = privacy_loss.Sum(self._losses, order)
+        law = self._law(int((self._moments - self._orders * epsilon).argmin()))
         if upper:
             return law.delta(epsilon, upper=True)
         chance = _CHANCE * max(law.delta(epsilon, upper=False), 1e-300)
@@ -359,7 +363,13 @@ class _Grid:
             return 0.0 if self.least <= delta else math.inf
         if upper and privacy_loss.infinite_mass(self._losses) >= delta:
             return math.inf
-        # The tilt at which Chernoff's bound of epsilon is smallest.
+        best, chernoff = self._best(delta)
+        law = self._law(best)
+        start = max(chernoff, self.spread)
+        return self._upper(law, delta, start) if upper else self._lower(law, delta, start)
+
+    def _best(self, delta: float) -> tuple[int, float]:
+        """Find the tilt at which Chernoff's bound of epsilon is smallest, and that bound."""
         orders = self._orders
         bounds = (
             self._moments
@@ -368,9 +378,15 @@ class _Grid:
             - (1.0 + orders) * np.log1p(orders)
         ) / orders
         best = int(bounds.argmin())
-        law = privacy_loss.Sum(self._losses, float(orders[best]))
-        start = max(float(bounds[best]), self.spread)
-        return self._upper(law, delta, start) if upper else self._lower(law, delta, start)
+        return best, float(bounds[best])
+
+    def _law(self, best: int) -> privacy_loss.Sum:
+        """Give the sum under the best tilt, or under a lesser one if its window were too long."""
+        for place in range(best, -1, -3):
+            low, high = privacy_loss.window(self._losses, float(self._orders[place]))
+            if high - low <= 2 * privacy_loss.LONGEST:
+                return privacy_loss.Sum(self._losses, float(self._orders[place]), (low, high))
+        return privacy_loss.Sum(self._losses, 0.0, (0, 0))
 
     def _upper(self, law: privacy_loss.Sum, delta: float, start: float) -> float:
         def bound(epsilon: float) -> float:

@@ -61,6 +61,9 @@ class Mechanism(abc.ABC):
     #: The parameters that can be calibrated, and whether a larger one protects better.
     calibrated: ClassVar[dict[str, bool]] = {}
 
+    #: Whether delta is that of the worst pair of laws, but for rounding.
+    exact: ClassVar[bool] = True
+
     @abc.abstractmethod
     def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
         """Evaluate every direction at epsilons of at least 0."""

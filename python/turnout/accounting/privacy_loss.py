@@ -87,9 +87,7 @@ class Loss:
 
     def log_moment(self, order: float) -> float:
         """Give the logarithm of the mean of ``e^(order * loss)`` over finite losses."""
-        exponents = order * self.step * self.index
-        top = float(exponents.max())
-        return top + math.log(float((self.mass * np.exp(exponents - top)).sum()))
+        return _log_mean(order * self.step * self.index.astype(np.float64), self.mass)
 
 
 Parts = Sequence[tuple[Loss, int]]
@@ -269,7 +267,7 @@ def growth(parts: Parts, chance: float) -> float:
     largest = max(float((loss.cells.width).max()) for loss, _ in parts)
     total = sum(count * float((loss.cells.mass * loss.cells.spread).sum()) for loss, count in parts)
     surprise = -math.log(chance)
-    best = math.inf
+    best = largest * sum(count for _, count in parts)
     for order in np.logspace(-2.0, 2.0, 33) * math.sqrt(2.0 * surprise / max(total, 1e-300)):
         if order * largest > 500.0:
             break
@@ -289,24 +287,40 @@ def growth(parts: Parts, chance: float) -> float:
 
 
 def window(parts: Parts, order: float) -> tuple[int, int]:
-    """Find multiples outside of which a tilted sum has next to no mass, by Chernoff bounds."""
-    low = sum(count * int(loss.index[0]) for loss, count in parts)
-    high = sum(count * int(loss.index[-1]) for loss, count in parts)
-    middle = sum(count * loss.log_moment(order) for loss, count in parts)
+    """Find multiples outside of which a tilted sum has next to no mass.
+
+    What no single loss may reach is cut first, then Chernoff's bound is taken: the far tail of a
+    rare large loss would spoil it.
+    """
+    cut = [(*_common(loss, order, count), count) for loss, count in parts]
+    low = sum(count * int(index[0]) for index, _, count in cut)
+    high = sum(count * int(index[-1]) for index, _, count in cut)
     spread = 0.0
-    for loss, count in parts:
-        tilted = loss.mass * np.exp(order * loss.step * loss.index - loss.log_moment(order))
-        mean = float((tilted * loss.index).sum())
-        spread += count * float((tilted * (loss.index - mean) ** 2).sum())
-    step = parts[0][0].step
+    for index, tilted, count in cut:
+        mean = float((tilted * index).sum())
+        spread += count * float((tilted * (index - mean) ** 2).sum())
     surprise = -math.log(_OUTSIDE)
-    for multiple in np.logspace(-2.0, 1.5, 29) / max(math.sqrt(spread), 1.0):
-        tilt = float(multiple) / step
-        up = sum(count * loss.log_moment(order + tilt) for loss, count in parts) - middle
-        down = sum(count * loss.log_moment(order - tilt) for loss, count in parts) - middle
-        high = min(high, math.ceil((up + surprise) / multiple))
-        low = max(low, math.floor(-(down + surprise) / multiple))
+    for tilt in np.logspace(-3.0, 1.5, 37) / max(math.sqrt(spread), 1.0):
+        up = sum(count * _log_mean(index * tilt, tilted) for index, tilted, count in cut)
+        down = sum(count * _log_mean(-index * tilt, tilted) for index, tilted, count in cut)
+        high = min(high, math.ceil((up + surprise) / tilt))
+        low = max(low, math.floor(-(down + surprise) / tilt))
     return low, max(low, high)
+
+
+def _common(loss: Loss, order: float, count: int) -> tuple[Floats, Floats]:
+    """Give the tilted law without the ends that none of `count` losses is likely to reach."""
+    tilted = loss.mass * np.exp(order * loss.step * loss.index - loss.log_moment(order))
+    rare = 0.5 * _OUTSIDE / count
+    first = int(np.searchsorted(np.cumsum(tilted), rare))
+    last = tilted.size - int(np.searchsorted(np.cumsum(tilted[::-1]), rare))
+    first = min(first, last - 1)
+    return loss.index[first:last].astype(np.float64), tilted[first:last]
+
+
+def _log_mean(exponents: Floats, weights: Floats) -> float:
+    top = float(exponents.max())
+    return top + math.log(float((weights * np.exp(exponents - top)).sum()))
 
 
 class Sum:
@@ -318,14 +332,16 @@ class Sum:
         Losses on the same step, and how many times each is added.
     order
         The order of the exponential tilt, at least 0.
+    place
+        The :func:`window` of the tilted sum.
     """
 
-    def __init__(self, parts: Parts, order: float) -> None:
+    def __init__(self, parts: Parts, order: float, place: tuple[int, int]) -> None:
         step = parts[0][0].step
         self._order = order
         self._infinite = infinite_mass(parts)
         self._log_moment = 0.0
-        low, high = window(parts, order)
+        low, high = place
         length = _fast_length(high - low + 1)
         product = np.ones(length // 2 + 1, dtype=np.complex128)
         rounds = sum(count for _, count in parts)
@@ -346,7 +362,7 @@ class Sum:
         # Numerical Algorithms", Theorem 24.2); no factor has a modulus above one, so a power is off
         # by as much for each of its factors.
         norm = float(np.linalg.norm(values))
-        self._usable = growth * math.sqrt(length) < 0.1
+        self._usable = order > 0.0 and growth * math.sqrt(length) < 0.1
         self._error = 2.0 * (growth + (transform + 4.0 * _UNIT * (rounds + len(parts))) * norm)
         self._rounding = _UNIT * moments
         # Beyond this the weight is below 1e-20, and the tilted law's mass is one.
@@ -369,7 +385,7 @@ class Sum:
         excess = self._losses[start:stop] - epsilon
         weight = -np.expm1(-excess) * np.exp(-self._order * excess)
         value = float((self._values[start:stop] * weight).sum())
-        error = self._error * float(np.linalg.norm(weight)) + 2.0 * _OUTSIDE
+        error = self._error * float(np.linalg.norm(weight)) + 4.0 * _OUTSIDE
         rounding = self._rounding + 32.0 * _UNIT * (1.0 + abs(exponent))
         scale = math.exp(exponent)
         if upper:

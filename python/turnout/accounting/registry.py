@@ -79,13 +79,15 @@ def mechanism_from_dict(description: Any) -> Mechanism:
                 fields = {field.name for field in dataclasses.fields(_PLAIN[name])}  # type: ignore[arg-type]
                 if set(parameters) == fields:
                     return _PLAIN[name](**parameters)
-    except (TurnoutError, ValueError, ZeroDivisionError) as error:
+    except (TurnoutError, TypeError, ValueError, ZeroDivisionError) as error:
         raise CorruptDataError(f"not the description of a mechanism: {error}") from error
     raise CorruptDataError(f"not the description of a mechanism: {_arguments.shown(description)}")
 
 
 def _oracle(description: Any) -> FrequencyOracle | VariationRatio:
     match description:
-        case {"ratio": str(ratio), "total_variation": str(distance), "blanket_ratio": str(blanket)}:
-            return VariationRatio(Fraction(ratio), Fraction(distance), Fraction(blanket))
+        case {"ratio": str(), "total_variation": str(), "blanket_ratio": str(), **rest} if set(
+            rest
+        ) <= {"blanket"}:
+            return VariationRatio(**{key: Fraction(text) for key, text in description.items()})
     return oracle_from_dict(description)

@@ -77,13 +77,16 @@ class DirectEncoding(FrequencyOracle):
 
     @property
     def variation_ratio(self) -> VariationRatio:
-        """How much a report hides among other people's: any third answer is as good as the other.
+        """How much a report hides among other people's: each answer has q* in common with all.
 
         Exact in the realised probabilities.
         """
         own, other = self._core.words
         return VariationRatio(
-            Fraction(own, other), Fraction(own - other, 2**64), Fraction(own, other)
+            Fraction(own, other),
+            Fraction(own - other, 2**64),
+            Fraction(own, other),
+            blanket=Fraction(self._domain.size * other, 2**64),
         )
 
     @property

@@ -31,6 +31,10 @@ class VariationRatio:
     blanket_ratio
         The largest likelihood ratio of a report under one of the two answers and a third, from 1 to
         ``ratio``.
+    blanket
+        If outside of the two sets a report has the law that the reports of all answers have in
+        common there (as in direct encoding): the mass of what they have in common, the two sets
+        included. None if that is not known: then such reports are taken to hide nothing.
 
     Raises
     ------
@@ -39,8 +43,9 @@ class VariationRatio:
 
     Notes
     -----
-    Wang, Peng, Li, Xu, Wu, Yang, "Privacy Amplification via Shuffling: Unified, Simplified, and
-    Tightened" (2024), Definition 4.1 and Table 2. Rational numbers are kept exactly.
+    The first three are those of Wang, Peng, Li, Xu, Wu, Yang, "Privacy Amplification via Shuffling:
+    Unified, Simplified, and Tightened" (2024); the fourth is the privacy blanket of Balle, Bell,
+    Gascón, Nissim (2019). Rational numbers are kept exactly.
 
     Examples
     --------
@@ -52,6 +57,7 @@ class VariationRatio:
     ratio: Fraction | float
     total_variation: Fraction | float
     blanket_ratio: Fraction | float
+    blanket: Fraction | float | None = None
 
     def __post_init__(self) -> None:
         for name in ("ratio", "total_variation", "blanket_ratio"):
@@ -69,6 +75,14 @@ class VariationRatio:
             raise InvalidValueError(
                 f"blanket_ratio must be from 1 to ratio = {float(ratio)}, got {float(blanket)}"
             )
+        if self.blanket is not None:
+            mass = _fraction("blanket", self.blanket)
+            object.__setattr__(self, "blanket", mass)
+            if not 2 * self.common <= mass <= 1:
+                raise InvalidValueError(
+                    f"blanket must be from {float(2 * self.common)} (its two sets) to 1, got "
+                    f"{float(mass)}"
+                )
 
     @classmethod
     def of_any(cls, ratio: Fraction | float) -> VariationRatio:

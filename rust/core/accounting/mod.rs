@@ -25,7 +25,7 @@ mod weighted;
 pub use counts::CountSampling;
 pub use integer_noise::IntegerNoise;
 pub use participation::{PoissonSampling, RandomParticipation};
-pub use shuffle::Shuffle;
+pub use shuffle::{Shuffle, ShuffleLaw};
 
 use rayon::prelude::*;
 

@@ -5,6 +5,7 @@ use numpy::{IntoPyArray, PyArray2};
 use pyo3::prelude::*;
 use turnout::accounting::{
     self, CountSampling, HockeyStick, IntegerNoise, PoissonSampling, RandomParticipation, Shuffle,
+    ShuffleLaw,
 };
 
 use crate::arrays::{counts, floats, slice};
@@ -115,19 +116,17 @@ pub(crate) fn count_sampling<'py>(
     evaluate(py, epsilon, &mechanism, |m, e| [m.replace(e), m.remove(e), m.add(e)])
 }
 
-/// Shuffled reports at many epsilons: replace.
+/// Shuffled reports at many epsilons: replace. The law is (own, other, gap, neither, common, blanket).
 #[pyfunction]
 pub(crate) fn shuffled<'py>(
     epsilon: &Bound<'py, PyAny>,
     nodes: u64,
-    own: f64,
-    other: f64,
-    gap: f64,
-    common: f64,
+    law: [f64; 6],
 ) -> PyResult<Columns<'py>> {
     let py = epsilon.py();
-    let mechanism =
-        Shuffle::new(nodes, own, other, gap, common).map_err(|error| exception(py, &error))?;
+    let [own, other, gap, neither, common, blanket] = law;
+    let law = ShuffleLaw { own, other, gap, neither, common, blanket };
+    let mechanism = Shuffle::new(nodes, law).map_err(|error| exception(py, &error))?;
     evaluate(py, epsilon, &mechanism, |m, e| [m.replace(e)])
 }
 

@@ -149,7 +149,7 @@ def schemes(
             "only_local_sampling",
             "only local sampling",
             LocalSampling(sample_rate, noise),
-            "even if every client takes part",
+            "even if all take part",
         ),
         Scheme(
             "central_shuffling",
