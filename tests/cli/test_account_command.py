@@ -118,7 +118,7 @@ def test_composed_deltas_that_are_tiny_are_given_as_a_bound(turnout: Run) -> Non
     options = (*RATES, "--noise", 2.5, "--rounds", 1000, "--epsilon", 0.5)
     answer = schemes(as_json(turnout, "participation", *options))
     central, local = answer["central_shuffling"], answer["only_local_sampling"]
-    assert (central["lower_delta"], central["delta"]) == (0.0, 1e-14)
+    assert central["lower_delta"] == 0.0 <= central["delta"] < 1e-14
     assert CentralShuffling(0.001, 0.1, 2.5).compose(1000).epsilon(1e-14) < 0.5
     assert 0.3 < local["lower_delta"] < local["delta"]
 

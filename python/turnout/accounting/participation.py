@@ -192,7 +192,8 @@ class WeakClientSampling(Mechanism):
 
     Examples
     --------
-    >>> WeakClientSampling(0.5, 0.1, 1.0).delta(0.5) / LocalSampling(0.1, 1.0).delta(0.5)
+    >>> weak, local = WeakClientSampling(0.5, 0.1, 1.0), LocalSampling(0.1, 1.0)
+    >>> round(weak.delta(0.5) / local.delta(0.5), 9)
     0.5
     """
 

@@ -71,7 +71,7 @@ class Shuffled(Mechanism):
     >>> import turnout as tn
     >>> shuffled = Shuffled(tn.DirectEncoding(epsilon=2.0, domain=4), nodes=100_000)
     >>> round(shuffled.epsilon(1e-6), 3)
-    0.053
+    0.03
     """
 
     oracle: FrequencyOracle | VariationRatio

@@ -37,9 +37,6 @@ __all__ = ["describe_setting", "participation"]
 #: Pictures over rounds are drawn at no smaller delta.
 _SMALLEST_DELTA = 1e-12
 
-#: Composed deltas below this are not told apart: far out in the tail that would take long.
-_NEGLIGIBLE = 1e-14
-
 _NEIGHBOURS = {
     "add_or_remove": "one element of one client is added or removed",
     "add": "one element of one client is added",
@@ -97,7 +94,7 @@ def participation(
     --json prints client_rate, sample_rate, local_size, noise_multiplier, rounds, adjacency; bound
     (the scheme that is the guarantee) with its epsilon, delta, lower_epsilon and lower_delta (null
     where not computed or infinite); and schemes, a list of objects with scheme, guarantee and the
-    same four numbers. For several rounds a delta below 1e-14 is given as that.
+    same four numbers.
 
     --plot draws delta against epsilon for one round, and epsilon against rounds for more.
 
@@ -162,9 +159,6 @@ def _record(
     elif epsilon is not None:
         if rounds == 1:
             delta = composition.delta(epsilon)
-        elif composition.epsilon(_NEGLIGIBLE) <= epsilon:
-            # Delta falls with epsilon, so this is an upper value here too.
-            lower_delta, delta = 0.0, _NEGLIGIBLE
         else:
             lower_delta, delta = composition.delta_bounds(epsilon)
     return {
