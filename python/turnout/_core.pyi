@@ -10,6 +10,7 @@ __all__ = [
     "design_sums",
     "poisson_sampling",
     "random_participation",
+    "random_participation_grid",
     "shuffled",
 ]
 
@@ -48,6 +49,13 @@ class IntegerNoise:
     def profile(self, epsilon: _Floats) -> _Floats: ...
 
 def random_participation(
+    epsilon: _Floats,
+    noise_multiplier: float,
+    client_rate: float,
+    sample_rate: float,
+    local_size: int,
+) -> _Floats: ...
+def random_participation_grid(
     epsilon: _Floats,
     noise_multiplier: _Floats,
     client_rate: _Floats,

@@ -105,16 +105,13 @@ class RandomParticipation(Mechanism):
         )
 
     def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
-        def repeated(value: float) -> Floats:
-            return np.full(epsilon.size, value)
-
         return _both(
             _core.random_participation(
                 epsilon,
-                repeated(self.noise_multiplier),
-                repeated(self.client_rate),
-                repeated(self.sample_rate),
-                np.full(epsilon.size, self.local_size, np.uint64),
+                self.noise_multiplier,
+                self.client_rate,
+                self.sample_rate,
+                self.local_size,
             )
         )
 
@@ -364,7 +361,8 @@ def participation_delta(
         shapes = ", ".join(str(array.shape) for array in given)
         raise InvalidTypeError(f"the arguments must broadcast, got shapes {shapes}") from error
     points, noise, client, sample, size = (np.ascontiguousarray(a).ravel() for a in arrays)
-    columns = _core.random_participation(points, noise, client, sample, size.astype(np.uint64))
+    whole = size.astype(np.uint64)
+    columns = _core.random_participation_grid(points, noise, client, sample, whole)
     both = _both(columns)
     chosen = [
         both[name].delta for name in (["remove", "add"] if word == "add_or_remove" else [word])

@@ -52,9 +52,25 @@ fn same_length(py: Python<'_>, lengths: &[usize]) -> PyResult<()> {
     Ok(())
 }
 
-/// Random participation at many epsilons and parameters: remove and add.
+/// Random participation at many epsilons: remove and add.
 #[pyfunction]
 pub(crate) fn random_participation<'py>(
+    epsilon: &Bound<'py, PyAny>,
+    noise_multiplier: f64,
+    client_rate: f64,
+    sample_rate: f64,
+    local_size: u64,
+) -> PyResult<Columns<'py>> {
+    let py = epsilon.py();
+    let mechanism =
+        RandomParticipation::new(client_rate, sample_rate, local_size, noise_multiplier)
+            .map_err(|error| exception(py, &error))?;
+    evaluate(py, epsilon, &mechanism, |m, e| [m.remove(e), m.add(e)])
+}
+
+/// Random participation at many epsilons, each with parameters of its own: remove and add.
+#[pyfunction]
+pub(crate) fn random_participation_grid<'py>(
     epsilon: &Bound<'py, PyAny>,
     noise_multiplier: &Bound<'py, PyAny>,
     client_rate: &Bound<'py, PyAny>,
