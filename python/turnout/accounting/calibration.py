@@ -21,8 +21,8 @@ _NOISE = ("noise_multiplier", "scale", "mean")
 #: The parameters that are whole numbers, and the largest of each.
 _WHOLE = {"local_size": 10**10, "floor": 10_000_000, "nodes": 10_000_000_000, "rounds": 10**9}
 
-#: The largest and the smallest noise that is tried.
-_NOISE_RANGE = (2.0**-40, 2.0**40)
+#: The smallest noise that is tried.
+_LEAST_NOISE = 2.0**-40
 
 
 def calibrate(
@@ -98,7 +98,7 @@ def calibrate(
         least = 1 if parameter in ("rounds", "nodes") else 0
         found = _whole(spent, target, least, _WHOLE[parameter], protects)
     elif parameter in _NOISE:
-        found = _noise(spent, target, width)
+        found = _noise(spent, target, width, mechanism.largest_noise)
     else:
         found = _rate(spent, target, width)
     if found is None or spent(found) > target:
@@ -154,17 +154,19 @@ def calibrate_noise(
     )
 
 
-def _noise(spent: Callable[[float], float], target: float, width: float) -> float | None:
+def _noise(
+    spent: Callable[[float], float], target: float, width: float, largest: float
+) -> float | None:
     low = high = 1.0
     if spent(high) > target:
         while spent(high) > target:
-            low, high = high, 2.0 * high
-            if high > _NOISE_RANGE[1]:
+            if high >= largest:
                 return None
+            low, high = high, min(2.0 * high, largest)
     else:
         while spent(low) <= target:
             low, high = 0.5 * low, low
-            if low < _NOISE_RANGE[0]:
+            if low < _LEAST_NOISE:
                 return high
     return first_at_most(spent, target, low, high, width)
 

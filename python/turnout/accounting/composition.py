@@ -304,8 +304,8 @@ class _Grid:
         rounds = sum(count for _, count in parts)
         square = sum(count * scale * scale for (_, count), scale in zip(parts, scales, strict=True))
         self.spread = math.sqrt(square)
-        self.least = sum(
-            count * right[1] for (_, count), (right, _) in zip(parts, reached, strict=True)
+        self.least = privacy_loss.combined(
+            [(right[1], count) for (_, count), (right, _) in zip(parts, reached, strict=True)]
         )
         if self.spread <= 0.0:
             return
@@ -350,7 +350,8 @@ class _Grid:
 
     def delta(self, epsilon: float, upper: bool) -> float:
         if self.spread <= 0.0:
-            return min(1.0, self.least)
+            # Every loss is zero or infinite.
+            return self.least * (1.0 if upper else 1.0 - _EXACT)
         law = self._law(int((self._moments - self._orders * epsilon).argmin()))
         if upper:
             return law.delta(epsilon, upper=True)
@@ -360,7 +361,8 @@ class _Grid:
 
     def epsilon(self, delta: float, upper: bool) -> float:
         if self.spread <= 0.0:
-            return 0.0 if self.least <= delta else math.inf
+            least = self.least * (1.0 if upper else 1.0 - _EXACT)
+            return 0.0 if least <= delta else math.inf
         if upper and privacy_loss.infinite_mass(self._losses) >= delta:
             return math.inf
         best, chernoff = self._best(delta)

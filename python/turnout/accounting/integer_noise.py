@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _core
-from turnout.accounting.mechanism import Divergence, Mechanism, positive
+from turnout.accounting.mechanism import Divergence, Mechanism, positive_up_to
 
 __all__ = ["DiscreteGaussianNoise", "DiscreteLaplaceNoise", "SkellamNoise"]
 
@@ -26,6 +26,7 @@ class _IntegerNoise(Mechanism):
     adjacencies: ClassVar[tuple[str, ...]] = ("replace", "add_or_remove", "add", "remove")
     default_adjacency: ClassVar[str] = "replace"
     kind: ClassVar[str]
+    largest_noise: ClassVar[float] = 1e6
 
     def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
         columns = self._noise.profile(epsilon).T
@@ -49,7 +50,7 @@ class DiscreteLaplaceNoise(_IntegerNoise):
     Parameters
     ----------
     scale
-        The scale b, finite and above 0.
+        The scale b, from 1e-100 to 1e6.
 
     Raises
     ------
@@ -72,7 +73,7 @@ class DiscreteLaplaceNoise(_IntegerNoise):
     calibrated: ClassVar[dict[str, bool]] = {"scale": True}
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", positive("scale", self.scale))
+        object.__setattr__(self, "scale", positive_up_to("scale", self.scale, self.largest_noise))
         _table(self.kind, self.scale)
 
     @property
@@ -94,7 +95,7 @@ class DiscreteGaussianNoise(_IntegerNoise):
     Parameters
     ----------
     scale
-        The parameter sigma, finite and above 0; close to the standard deviation unless it is small.
+        The parameter sigma, from 1e-100 to 1e6; close to the standard deviation unless it is small.
 
     Raises
     ------
@@ -118,7 +119,7 @@ class DiscreteGaussianNoise(_IntegerNoise):
     calibrated: ClassVar[dict[str, bool]] = {"scale": True}
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", positive("scale", self.scale))
+        object.__setattr__(self, "scale", positive_up_to("scale", self.scale, self.largest_noise))
         _table(self.kind, self.scale)
 
     @property
@@ -139,7 +140,7 @@ class SkellamNoise(_IntegerNoise):
     Parameters
     ----------
     mean
-        The mean mu of each of the two Poisson variables, finite and above 0; the variance of the
+        The mean mu of each of the two Poisson variables, from 1e-100 to 1e10; the variance of the
         noise is ``2 mu``.
 
     Raises
@@ -161,10 +162,11 @@ class SkellamNoise(_IntegerNoise):
     mean: float
 
     kind: ClassVar[str] = "skellam"
+    largest_noise: ClassVar[float] = 1e10
     calibrated: ClassVar[dict[str, bool]] = {"mean": True}
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mean", positive("mean", self.mean))
+        object.__setattr__(self, "mean", positive_up_to("mean", self.mean, self.largest_noise))
         _table(self.kind, self.mean)
 
     @property

@@ -61,6 +61,8 @@ class Mechanism(abc.ABC):
     #: The parameters that can be calibrated, and whether a larger one protects better.
     calibrated: ClassVar[dict[str, bool]] = {}
 
+    #: The largest noise that is looked for in a calibration.
+    largest_noise: ClassVar[float] = 2.0**40
     #: Whether delta is that of the worst pair of laws, but for rounding.
     exact: ClassVar[bool] = True
 
@@ -259,6 +261,16 @@ def positive(argument: str, value: object) -> float:
     if not 0.0 < result < math.inf:
         raise InvalidValueError(
             f"{argument} must be a finite number above 0, got {_arguments.shown(value)}"
+        )
+    return result
+
+
+def positive_up_to(argument: str, value: object, largest: float) -> float:
+    """Return a number from 1e-100 to a largest one."""
+    result = _arguments.number(argument, value)
+    if not 1e-100 <= result <= largest:
+        raise InvalidValueError(
+            f"{argument} must be from 1e-100 to {largest:g}, got {_arguments.shown(value)}"
         )
     return result
 

@@ -30,6 +30,7 @@ __all__ = [
     "Loss",
     "Parts",
     "Sum",
+    "combined",
     "connect",
     "dots",
     "growth",
@@ -137,7 +138,8 @@ def scale_of(profile: Profile, forward: str, backward: str, ends: tuple[float, f
         points = np.minimum(end, 1.0) * np.logspace(-9, 0, 200)
         divergence = profile(one, points)
         tail = divergence.second if other else divergence.first
-        total += float(np.trapezoid(2.0 * points * tail, points))
+        height = 2.0 * points * tail
+        total += float((0.5 * (height[1:] + height[:-1]) * np.diff(points)).sum())
     return math.sqrt(total)
 
 
@@ -242,7 +244,7 @@ def _cells(one: Floats, two: Floats, points: Floats) -> Cells:
     mass = np.maximum(0.0, -np.diff(one))
     other = np.maximum(0.0, -np.diff(two))
     width = np.diff(points)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         place = np.abs(np.log(mass / other)) - points[:-1]
     place = np.where(np.isfinite(place), np.clip(place, 0.0, width), 0.5 * width)
     spread = (1.0 + width) * (place * (width - place) + 0.125 * width**3)
@@ -254,8 +256,17 @@ def infinite_mass(parts: Parts) -> float:
     excess = sum(
         count * max(0.0, math.log(float(loss.mass.sum()) + loss.infinite)) for loss, count in parts
     )
-    single = sum(count * loss.infinite for loss, count in parts)
-    return min(1.0, single * math.exp(excess)) if excess < 1.0 else 1.0
+    if excess >= 1.0:
+        return 1.0
+    return min(1.0, combined([(loss.infinite, count) for loss, count in parts]) * math.exp(excess))
+
+
+def combined(masses: Sequence[tuple[float, int]]) -> float:
+    """Give the probability of at least one of many rare events, rounded up."""
+    if any(mass >= 1.0 for mass, _ in masses):
+        return 1.0
+    none = sum(count * math.log1p(-mass) for mass, count in masses)
+    return min(1.0, -math.expm1(none) * (1.0 + 1e-12))
 
 
 def growth(parts: Parts, chance: float) -> float:

@@ -82,11 +82,13 @@ class DirectEncoding(FrequencyOracle):
         Exact in the realised probabilities.
         """
         own, other = self._core.words
+        # Words that stand for no answer are drawn again.
+        accepted = own + (self._domain.size - 1) * other
         return VariationRatio(
             Fraction(own, other),
-            Fraction(own - other, 2**64),
+            Fraction(own - other, accepted),
             Fraction(own, other),
-            blanket=Fraction(self._domain.size * other, 2**64),
+            blanket=Fraction(self._domain.size * other, accepted),
         )
 
     @property
