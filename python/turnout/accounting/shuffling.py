@@ -132,7 +132,8 @@ class Shuffled(Mechanism):
     def lower_delta(self, epsilon: npt.ArrayLike) -> Floats | float:
         """Bound delta at an epsilon from below: what an adversary can reach.
 
-        What can be told if the other nodes all hold a third answer, or the other one of two.
+        What can be told if the other nodes all hold a third answer, or the other one of two. Of a
+        :class:`~turnout.frequency.VariationRatio` that is the randomizer with three outputs.
 
         Parameters
         ----------
@@ -153,10 +154,10 @@ class Shuffled(Mechanism):
         if isinstance(self.oracle, FrequencyOracle) and self.oracle.domain.size == 2:
             values = np.array([self._two_answers(float(point)) for point in points.ravel()])
         else:
-            # A third answer has nothing but the common part in the two sets, and nothing else
-            # is known about the others.
-            own, other, gap, neither, common, _ = self._law()
-            law = (own, other, gap, neither, common, 1.0)
+            # A third answer has nothing but the common part in the two sets, and all reports
+            # outside of them look alike.
+            own, other, gap, _, common, _ = self._law()
+            law = (own, other, gap, max(0.0, 1.0 - own - other), common, 1.0)
             found = _core.shuffled(np.ascontiguousarray(points.ravel()), self.nodes, law).T[0]
             values = np.maximum(0.0, found * (1.0 - _SLACK) - 2e-11)
         return shaped(values, points)
