@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterable
+from fractions import Fraction
 from typing import Any, overload
 
 import numpy as np
@@ -222,16 +223,20 @@ class Composition:
         if delta >= 1.0:
             return 0.0
         if delta <= 0.0:
-            # Losses add up if they are bounded.
-            ends = [
-                rounds * mechanism.epsilon(0.0, self._adjacency)
-                for mechanism, rounds in self._parts
-            ]
-            return sum(ends) if upper else 0.0
+            return self._largest_loss() if upper else 0.0
         return max(
             self._grid(pair, upper, delta=delta).epsilon(delta, upper)
             for pair in directions(self._adjacency)
         )
+
+    def _largest_loss(self) -> float:
+        """Add up the largest losses, if they are bounded; rounded up."""
+        ends = [(m.epsilon(0.0, self._adjacency), rounds) for m, rounds in self._parts]
+        if any(math.isinf(end) for end, _ in ends):
+            return math.inf
+        exact = sum((rounds * Fraction(end) for end, rounds in ends), Fraction(0))
+        nearest = float(exact)
+        return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
 
     def _grid(
         self, pair: tuple[str, str], upper: bool, *, delta: float = 0.0, epsilon: float = 0.0

@@ -25,18 +25,21 @@ def _table(kind: str, scale: float) -> _core.IntegerNoise:
 class _IntegerNoise(Mechanism):
     adjacencies: ClassVar[tuple[str, ...]] = ("replace", "add_or_remove", "add", "remove")
     default_adjacency: ClassVar[str] = "replace"
-    kind: ClassVar[str]
     largest_noise: ClassVar[float] = 1e6
+    #: The word of the core for this noise, and the name of its one parameter.
+    kind: ClassVar[str]
+    parameter: ClassVar[str] = "scale"
+
+    def __post_init__(self) -> None:
+        given = getattr(self, self.parameter)
+        value = positive_up_to(self.parameter, given, self.largest_noise)
+        object.__setattr__(self, self.parameter, value)
 
     def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
-        columns = self._noise.profile(epsilon).T
+        columns = _table(self.kind, getattr(self, self.parameter)).profile(epsilon).T
         one = Divergence(*columns[3:])
         # The noise is symmetric: one more and one less are the same.
         return {"replace": Divergence(*columns[:3]), "remove": one, "add": one}
-
-    @property
-    def _noise(self) -> _core.IntegerNoise:
-        raise NotImplementedError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,14 +74,6 @@ class DiscreteLaplaceNoise(_IntegerNoise):
 
     kind: ClassVar[str] = "discrete_laplace"
     calibrated: ClassVar[dict[str, bool]] = {"scale": True}
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", positive_up_to("scale", self.scale, self.largest_noise))
-        _table(self.kind, self.scale)
-
-    @property
-    def _noise(self) -> _core.IntegerNoise:
-        return _table(self.kind, self.scale)
 
     @property
     def _lattice(self) -> float | None:
@@ -118,14 +113,6 @@ class DiscreteGaussianNoise(_IntegerNoise):
     kind: ClassVar[str] = "discrete_gaussian"
     calibrated: ClassVar[dict[str, bool]] = {"scale": True}
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", positive_up_to("scale", self.scale, self.largest_noise))
-        _table(self.kind, self.scale)
-
-    @property
-    def _noise(self) -> _core.IntegerNoise:
-        return _table(self.kind, self.scale)
-
     @property
     def _lattice(self) -> float | None:
         return 0.5 / self.scale**2
@@ -162,13 +149,6 @@ class SkellamNoise(_IntegerNoise):
     mean: float
 
     kind: ClassVar[str] = "skellam"
+    parameter: ClassVar[str] = "mean"
     largest_noise: ClassVar[float] = 1e10
     calibrated: ClassVar[dict[str, bool]] = {"mean": True}
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "mean", positive_up_to("mean", self.mean, self.largest_noise))
-        _table(self.kind, self.mean)
-
-    @property
-    def _noise(self) -> _core.IntegerNoise:
-        return _table(self.kind, self.mean)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
@@ -162,7 +164,30 @@ class LocalSampling(Mechanism):
 
 
 @dataclasses.dataclass(frozen=True)
-class WeakClientSampling(Mechanism):
+class _ClientSampling(Mechanism):
+    """What schemes with both rates and no local size have in common."""
+
+    client_rate: float
+    sample_rate: float
+    noise_multiplier: float
+
+    calibrated: ClassVar[dict[str, bool]] = {
+        "noise_multiplier": True,
+        "client_rate": False,
+        "sample_rate": False,
+    }
+
+    def __post_init__(self) -> None:
+        _set(
+            self,
+            client_rate=rate("client_rate", self.client_rate),
+            sample_rate=rate("sample_rate", self.sample_rate),
+            noise_multiplier=positive("noise_multiplier", self.noise_multiplier),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class WeakClientSampling(_ClientSampling):
     """Weak client sampling (WCS): the adversary learns which clients take part.
 
     ``delta = client_rate * delta of LocalSampling``. The bound for random participation when the
@@ -194,24 +219,6 @@ class WeakClientSampling(Mechanism):
     0.5
     """
 
-    client_rate: float
-    sample_rate: float
-    noise_multiplier: float
-
-    calibrated: ClassVar[dict[str, bool]] = {
-        "noise_multiplier": True,
-        "client_rate": False,
-        "sample_rate": False,
-    }
-
-    def __post_init__(self) -> None:
-        _set(
-            self,
-            client_rate=rate("client_rate", self.client_rate),
-            sample_rate=rate("sample_rate", self.sample_rate),
-            noise_multiplier=positive("noise_multiplier", self.noise_multiplier),
-        )
-
     def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
         return _both(
             _core.poisson_sampling(
@@ -221,7 +228,7 @@ class WeakClientSampling(Mechanism):
 
 
 @dataclasses.dataclass(frozen=True)
-class CentralShuffling(Mechanism):
+class CentralShuffling(_ClientSampling):
     """Central shuffling (CS): each element is sampled by itself, at the product of the rates.
 
     **Not a guarantee for the federated setting**: there all elements of a client come or stay away
@@ -251,21 +258,10 @@ class CentralShuffling(Mechanism):
     True
     """
 
-    client_rate: float
-    sample_rate: float
-    noise_multiplier: float
-
-    calibrated: ClassVar[dict[str, bool]] = {
-        "noise_multiplier": True,
-        "client_rate": False,
-        "sample_rate": False,
-    }
-
-    def __post_init__(self) -> None:
-        WeakClientSampling.__post_init__(self)  # type: ignore[arg-type]
-
     def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
         product = self.client_rate * self.sample_rate
+        if Fraction(product) < Fraction(self.client_rate) * Fraction(self.sample_rate):
+            product = math.nextafter(product, 1.0)
         return _both(_core.poisson_sampling(epsilon, self.noise_multiplier, product, 1.0))
 
 

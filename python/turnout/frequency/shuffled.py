@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from turnout import _arguments
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.direct_encoding import DirectEncoding
 from turnout.frequency.estimators import ESTIMATORS
 from turnout.frequency.oracle import FrequencyOracle
+from turnout.frequency.study import population
 from turnout.frequency.variance import estimator_variance
 from turnout.participation import Everyone, Participation
 
@@ -164,16 +163,7 @@ def compare_shuffled(
     # Accounting knows the oracles, so it can only be looked at from inside.
     from turnout.accounting import GaussianMechanism, Shuffled, calibrate_noise  # noqa: PLC0415
 
-    array = _arguments.vector(
-        "true_counts", true_counts, "a sequence of counts, one for each answer", "whole numbers"
-    )
-    if array.size < 2:
-        raise InvalidValueError(f"true_counts must have at least 2 entries, got {array.size}")
-    domain = Domain.from_integers(array.size)
-    counts = _arguments.counts("true_counts", true_counts, domain.size)
-    nodes = sum(counts.tolist())
-    if nodes == 0:
-        raise InvalidValueError("true_counts must hold at least one node, got none")
+    domain, counts, nodes = population(true_counts)
     level = _arguments.confidence("delta", delta)
     _arguments.choice("method", method, tuple(ESTIMATORS))
     taking_part = Everyone() if participation is None else participation
@@ -209,4 +199,4 @@ def compare_shuffled(
                 local_rmse=local,
             )
         )
-    return ShuffledComparison(tuple(records), nodes, int(np.size(counts)), level)
+    return ShuffledComparison(tuple(records), nodes, domain.size, level)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from turnout import _arguments
 from turnout.domain import Domain
@@ -114,6 +115,27 @@ class Comparison:
         return plot_comparison(self, ax)
 
 
+def population(true_counts: Any) -> tuple[Domain, npt.NDArray[np.uint64], int]:
+    """Check how many nodes hold each answer: the domain of their codes, the counts, their sum.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If there are fewer than two answers, no node, or an entry is no count.
+    """
+    array = _arguments.vector(
+        "true_counts", true_counts, "a sequence of counts, one for each answer", "whole numbers"
+    )
+    if array.size < 2:
+        raise InvalidValueError(f"true_counts must have at least 2 entries, got {array.size}")
+    domain = Domain.from_integers(array.size)
+    counts = _arguments.counts("true_counts", true_counts, domain.size)
+    nodes = sum(counts.tolist())
+    if nodes == 0:
+        raise InvalidValueError("true_counts must hold at least one node, got none")
+    return domain, counts, nodes
+
+
 def compare(
     true_counts: Any,
     *,
@@ -167,16 +189,7 @@ def compare(
     >>> low.expected_reports, low.total_variation > full.total_variation
     (100.0, True)
     """
-    array = _arguments.vector(
-        "true_counts", true_counts, "a sequence of counts, one for each answer", "whole numbers"
-    )
-    if array.size < 2:
-        raise InvalidValueError(f"true_counts must have at least 2 entries, got {array.size}")
-    domain = Domain.from_integers(array.size)
-    counts = _arguments.counts("true_counts", true_counts, domain.size)
-    nodes = sum(counts.tolist())
-    if nodes == 0:
-        raise InvalidValueError("true_counts must hold at least one node, got none")
+    domain, counts, nodes = population(true_counts)
     repeats = _arguments.integer("repeats", repeats, least=2, most=1_000_000)
     _arguments.choice("method", method, tuple(ESTIMATORS))
     _arguments.choice("postprocessing", postprocessing, ("none", *PROJECTIONS))

@@ -76,15 +76,15 @@ impl Opposed {
             let level = log_sum(first, second);
             let share = (second - level).exp(); // of the far component
             // Sums are as exact as their largest part; a branch without a share does not matter.
-            let near_part = near.logarithm.abs() + 3.0 * (near_level.abs() + (shift * z).abs());
+            let near_part = 3.0 * (near.logarithm.abs() + near_level.abs() + (shift * z).abs());
             let far_part = if share > 0.0 {
-                far.logarithm.abs() + 3.0 * (far_level.abs() + (distance * z).abs())
+                3.0 * (far.logarithm.abs() + far_level.abs() + (distance * z).abs())
             } else {
                 0.0
             };
             let rounding = UNIT
                 * (4.0
-                    + 2.0 * single.logarithm.abs()
+                    + 3.0 * single.logarithm.abs()
                     + (1.0 - share) * near_part
                     + share * far_part);
             doubt = level.abs() + rounding;

@@ -26,7 +26,7 @@ const NEGLIGIBLE: f64 = UNIT / 2.0;
 const RESYNCHRONISE: u32 = 256;
 
 /// The relative error of a weight, the recurrence included.
-const WEIGHT_ERROR: f64 = 4e-13;
+const WEIGHT_ERROR: f64 = 6e-13;
 
 /// The binomial weights of `n` trials with success rate `q`, walked along from a start.
 struct Walk {
