@@ -86,6 +86,75 @@ pub enum Error {
         right_length: usize,
     },
 
+    /// An integer argument is out of range.
+    #[error("{argument} must be {expected}, got {value}")]
+    Integer {
+        /// The name of the argument.
+        argument: &'static str,
+        /// The refused value.
+        value: u64,
+        /// What is accepted.
+        expected: &'static str,
+    },
+
+    /// A number is not an element of the field.
+    #[error(
+        "{argument}[{index}] = {value} is not an element of the field: expected an integer from 0 \
+         to {}", .modulus - 1
+    )]
+    OutsideField {
+        /// The name of the argument.
+        argument: &'static str,
+        /// The position of the first offender.
+        index: usize,
+        /// The first offender.
+        value: u64,
+        /// The modulus of the field.
+        modulus: u64,
+    },
+
+    /// Elements come in another integer type than those of the field.
+    #[error("elements modulo {modulus} are integers of {expected} bits, got {found} bits")]
+    ElementWidth {
+        /// The modulus of the field.
+        modulus: u64,
+        /// The width of its elements.
+        expected: u32,
+        /// The width that was given.
+        found: u32,
+    },
+
+    /// Two sums are over different fields.
+    #[error("sums must be over the same field, got the moduli {left} and {right}")]
+    FieldMismatch {
+        /// The modulus of the one.
+        left: u64,
+        /// The modulus of the other.
+        right: u64,
+    },
+
+    /// Packed elements have the wrong length.
+    #[error("{argument} must have {expected} bytes for {length} elements, got {found}")]
+    PackedLength {
+        /// The name of the argument.
+        argument: &'static str,
+        /// How many elements are expected.
+        length: usize,
+        /// How many bytes they take.
+        expected: usize,
+        /// How many bytes there are.
+        found: usize,
+    },
+
+    /// The unused bits of the last byte of packed elements are not zero.
+    #[error("{argument} must end in zero bits, got {value:#04x} as its last byte")]
+    PackedPadding {
+        /// The name of the argument.
+        argument: &'static str,
+        /// The last byte.
+        value: u8,
+    },
+
     /// Counts add up to more than 64 bits hold.
     #[error("{argument} adds up to more than 2^64 - 1")]
     CountOverflow {

@@ -5,7 +5,8 @@
 //! * [`random`]: cryptographic streams, exact integer thresholds, exact Bernoulli selection, and
 //!   binomial and multinomial draws;
 //! * [`accounting`]: what random participation, sampling and shuffling cost in privacy;
-//! * [`frequency`]: local randomizers of categorical answers under partial participation.
+//! * [`frequency`]: local randomizers of categorical answers under partial participation;
+//! * [`sharing`]: prime fields and additive shares, for sums without a trusted server.
 //!
 //! Kernels run on the current rayon pool and give the same result whatever its number of threads:
 //! random streams belong to fixed chunks of nodes, never to threads.
@@ -34,6 +35,7 @@ pub mod accounting;
 pub mod frequency;
 pub mod parameters;
 pub mod random;
+pub mod sharing;
 
 mod error;
 mod stirling;

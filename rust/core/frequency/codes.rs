@@ -82,7 +82,7 @@ pub(super) fn all_inside<C: Code>(codes: &[C], domain: DomainSize) -> bool {
 
 /// The error for a slice in which some code is outside.
 #[cold]
-pub(super) fn outside<C: Code>(argument: &'static str, codes: &[C], domain: DomainSize) -> Error {
+pub(crate) fn outside<C: Code>(argument: &'static str, codes: &[C], domain: DomainSize) -> Error {
     let inside = |code: &C| code.index() < domain.get();
     let index = codes.iter().position(|code| !inside(code)).unwrap_or(0);
     Error::CodeOutsideDomain {

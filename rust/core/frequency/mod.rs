@@ -9,6 +9,7 @@ mod direct_encoding;
 mod participation;
 mod tally;
 
+pub(crate) use codes::outside;
 pub use codes::{Code, ReportCode};
 pub use direct_encoding::DirectEncoding;
 pub use participation::{DesignSums, NodeProbabilities, Selection};

@@ -3,7 +3,7 @@
 use core::convert::Infallible;
 
 use aes::cipher::{Array, BlockCipherEncrypt, KeyInit};
-use aes::{Aes256, Block};
+use aes::{Aes256Enc, Block};
 use rand_core::{CryptoRng, Rng, TryCryptoRng, TryRng};
 
 use crate::{Error, Result};
@@ -19,6 +19,9 @@ pub enum Purpose {
     Report = 2,
     /// Drawing whole counts at once.
     Simulation = 3,
+    /// Field elements that hide a secret. The number is part of the format of seeds on the wire
+    /// ([`expand`](crate::sharing::PrimeField::expand)): it never changes.
+    Share = 16,
 }
 
 /// A source of independent random streams.
@@ -64,7 +67,7 @@ pub trait Words: Rng {
 /// ```
 #[derive(Clone)]
 pub struct AesStreams {
-    cipher: Aes256,
+    cipher: Aes256Enc,
 }
 
 impl AesStreams {
@@ -90,8 +93,11 @@ impl AesStreams {
         Self::from_key(key)
     }
 
-    fn from_key(key: [u8; 32]) -> Self {
-        Self { cipher: Aes256::new(&key.into()) }
+    /// The family of a key, which must be secret and uniformly random where the streams protect
+    /// somebody.
+    #[must_use]
+    pub fn from_key(key: [u8; 32]) -> Self {
+        Self { cipher: Aes256Enc::new(&key.into()) }
     }
 }
 
@@ -110,50 +116,59 @@ impl Streams for AesStreams {
             cipher: self.cipher.clone(),
             counter: u128::from(stream) << 64,
             blocks: [Array([0; 16]); BLOCKS],
-            next: WORDS,
+            next: 0,
+            end: 0,
         }
     }
 }
 
 /// Blocks encrypted at once: enough to fill the pipelines of vector AES instructions.
 const BLOCKS: usize = 128;
-const WORDS: usize = 2 * BLOCKS;
+
+/// The fewest blocks encrypted at once.
+const FEW_BLOCKS: usize = 8;
 
 /// One stream of an [`AesStreams`] family.
 #[derive(Clone)]
 pub struct AesStream {
-    cipher: Aes256,
+    cipher: Aes256Enc,
     counter: u128,
     blocks: [Block; BLOCKS],
+    /// The words `next..end` of the blocks are ready.
     next: usize,
+    end: usize,
 }
 
 impl AesStream {
+    /// Encrypts as many blocks as `words` need, or twice as many as last time: a short stream costs
+    /// little, and a long one soon has its blocks encrypted [`BLOCKS`] at a time.
     #[inline(never)]
-    fn refill(&mut self) {
+    fn refill(&mut self, words: usize) {
+        let length = words.div_ceil(2).max(self.end).clamp(FEW_BLOCKS, BLOCKS);
         #[expect(clippy::cast_possible_truncation, reason = "the low and the high half")]
         let (position, stream) = (self.counter as u64, (self.counter >> 64) as u64);
-        for (block, offset) in self.blocks.iter_mut().zip(0_u64..) {
+        let blocks = &mut self.blocks[..length];
+        for (block, offset) in blocks.iter_mut().zip(0_u64..) {
             block.0[..8].copy_from_slice(&position.wrapping_add(offset).to_le_bytes());
             block.0[8..].copy_from_slice(&stream.to_le_bytes());
         }
-        self.counter = self.counter.wrapping_add(BLOCKS as u128);
-        self.cipher.encrypt_blocks(&mut self.blocks);
-        self.next = 0;
+        self.cipher.encrypt_blocks(blocks);
+        self.counter = self.counter.wrapping_add(length as u128);
+        (self.next, self.end) = (0, 2 * length);
     }
 
-    /// The words that are ready; at least one.
+    /// The words that are ready; at least one. `words` is how many will be needed.
     #[inline(always)]
-    fn ready(&mut self) -> &[[u8; 8]] {
-        if self.next >= WORDS {
-            self.refill();
+    fn ready(&mut self, words: usize) -> &[[u8; 8]] {
+        if self.next >= self.end {
+            self.refill(words);
         }
-        &Array::slice_as_flattened(&self.blocks).as_chunks().0[self.next..]
+        &Array::slice_as_flattened(&self.blocks).as_chunks().0[self.next..self.end]
     }
 
     #[inline(always)]
     fn word(&mut self) -> u64 {
-        let word = self.ready().first().map_or(0, |&bytes| u64::from_le_bytes(bytes));
+        let word = self.ready(1).first().map_or(0, |&bytes| u64::from_le_bytes(bytes));
         self.next += 1;
         word
     }
@@ -164,7 +179,7 @@ impl Words for AesStream {
     fn fill_words(&mut self, words: &mut [u64]) {
         let mut left = words;
         while !left.is_empty() {
-            let ready = self.ready();
+            let ready = self.ready(left.len());
             let length = ready.len().min(left.len());
             let (now, later) = left.split_at_mut(length);
             for (word, &bytes) in now.iter_mut().zip(ready) {
@@ -217,8 +232,9 @@ mod tests {
         // Independent of `refill`: one block at a time, through the block interface.
         let streams = AesStreams::from_seed(99);
         let mut stream = streams.stream(Purpose::Report, 5);
+        // Long enough that blocks are encrypted in every number from the fewest to the most.
         let start = (u128::from(Purpose::Report as u8) << 120) | (5_u128 << 64);
-        for position in 0..200_u128 {
+        for position in 0..600_u128 {
             let mut block: Block = Array((start + position).to_le_bytes());
             streams.cipher.encrypt_block(&mut block);
             let expected = u128::from_le_bytes(block.0);
@@ -232,7 +248,7 @@ mod tests {
         // FIPS 197, appendix C.3.
         let key: [u8; 32] = core::array::from_fn(|i| u8::try_from(i).unwrap_or(0));
         let mut block: Block = Array(core::array::from_fn(|i| 0x11 * u8::try_from(i).unwrap_or(0)));
-        Aes256::new(&key.into()).encrypt_block(&mut block);
+        Aes256Enc::new(&key.into()).encrypt_block(&mut block);
         let expected = 0x8ea2_b7ca_5167_45bf_eafc_4990_4b49_6089_u128.to_be_bytes();
         assert_eq!(block.0, expected);
     }
@@ -243,6 +259,22 @@ mod tests {
         let mut second = AesStreams::from_operating_system()?.stream(Purpose::Report, 0);
         assert_ne!(first.next_u64(), second.next_u64());
         Ok(())
+    }
+
+    #[test]
+    fn the_words_do_not_depend_on_how_many_are_asked_for_at_once() {
+        let streams = AesStreams::from_key([7; 32]);
+        let mut expected = vec![0; 4096];
+        let mut one_by_one = streams.stream(Purpose::Share, 3);
+        expected.fill_with(|| one_by_one.next_u64());
+        for step in [1, 2, 15, 17, 60, 255, 256, 257, 1000, 4096] {
+            let mut found = vec![0; 4096];
+            let mut stream = streams.stream(Purpose::Share, 3);
+            for piece in found.chunks_mut(step) {
+                stream.fill_words(piece);
+            }
+            assert_eq!(found, expected, "{step} at once");
+        }
     }
 
     #[test]
