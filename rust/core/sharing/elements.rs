@@ -18,6 +18,9 @@ pub trait Kernel: Sized {
     /// The low bits of a number.
     fn cut(value: u64) -> Self;
 
+    /// Whether all values are below the modulus.
+    fn all_below(values: &[Self], q: u64) -> bool;
+
     /// `left + right` modulo `q`.
     fn plus(left: Self, right: Self, q: Self) -> Self;
 
@@ -81,6 +84,18 @@ const LOW: u64 = u32::MAX as u64;
 impl Kernel for u32 {
     modular!(u32);
 
+    #[inline]
+    fn all_below(values: &[Self], q: u64) -> bool {
+        let last = Self::cut(q - 1);
+        if last < 1 << 31 {
+            // The sign of one of the two is set exactly if value > last.
+            let sign = |signs, &value: &Self| signs | value | last.wrapping_sub(value);
+            values.iter().fold(0, sign) >> 31 == 0
+        } else {
+            values.iter().fold(0, |most, &value| most.max(value)) <= last
+        }
+    }
+
     const CANDIDATES: usize = 2;
 
     #[inline(always)]
@@ -112,6 +127,13 @@ impl Kernel for u32 {
 #[expect(clippy::cast_possible_truncation, reason = "the low and the high half of a product")]
 impl Kernel for u64 {
     modular!(u64);
+
+    #[inline]
+    fn all_below(values: &[Self], q: u64) -> bool {
+        // As for 32 bits; no modulus is above 2^61.
+        let sign = |signs, &value: &Self| signs | value | (q - 1).wrapping_sub(value);
+        values.iter().fold(0, sign) >> 63 == 0
+    }
 
     const CANDIDATES: usize = 1;
 

@@ -177,8 +177,11 @@ impl PrimeField {
     /// [`Error::ElementWidth`] or [`Error::OutsideField`], with the first offender.
     pub fn check<E: Element>(self, argument: &'static str, values: &[E]) -> Result<()> {
         self.expect_width::<E>()?;
-        let most = values.iter().fold(E::cut(0), |most, &value| most.max(value));
-        if most.value() < self.modulus { Ok(()) } else { Err(self.outside(argument, 0, values)) }
+        if E::all_below(values, self.modulus) {
+            Ok(())
+        } else {
+            Err(self.outside(argument, 0, values))
+        }
     }
 
     pub(super) fn expect_width<E: Element>(self) -> Result<()> {

@@ -2,10 +2,10 @@
 
 use super::SEED_BYTES;
 use super::elements::Element;
-use super::expansion::fill;
+use super::expansion::{draw, fill};
 use super::field::PrimeField;
 use super::sums::Lanes;
-use crate::random::Words;
+use crate::random::{AesStreams, Purpose, Streams, Words};
 use crate::{Error, Result};
 
 /// Shares of a vector, all but the last as seeds.
@@ -71,7 +71,10 @@ impl PrimeField {
             sum.make_room();
             sum.add_at(0, share);
         }
-        last.copy_from_slice(&self.remainder(vector, &sum));
+        let q = E::cut(self.modulus());
+        for ((last, &own), others) in last.iter_mut().zip(vector).zip(sum.elements()) {
+            *last = E::minus(own, others, q);
+        }
         Ok(shares)
     }
 
@@ -100,13 +103,18 @@ impl PrimeField {
         self.check("vector", vector)?;
         check_parties(parties, vector.len())?;
         let mut seeds = vec![[0; SEED_BYTES]; parties - 1];
-        let mut sum = Lanes::new(self, vector.len());
+        let mut explicit = vector.to_vec();
+        let q = E::cut(self.modulus());
         for seed in &mut seeds {
             rng.fill_bytes(seed);
-            sum.make_room();
-            sum.add_expansion::<E>(0, vector.len(), seed);
+            let mut stream = AesStreams::from_key(*seed).stream(Purpose::Share, 0);
+            draw::<E, _>(self, &mut stream, vector.len(), |start, share| {
+                for (value, &share) in explicit[start..].iter_mut().zip(share) {
+                    *value = E::minus(*value, share, q);
+                }
+            });
         }
-        Ok(CompressedShares { seeds, explicit: self.remainder(vector, &sum) })
+        Ok(CompressedShares { seeds, explicit })
     }
 
     /// The vector whose shares are the rows, of `length` elements each, of a matrix in row-major
@@ -138,19 +146,13 @@ impl PrimeField {
         }
         Ok(sum.elements())
     }
-
-    /// `vector - sum`.
-    fn remainder<E: Element>(self, vector: &[E], sum: &Lanes) -> Vec<E> {
-        let q = E::cut(self.modulus());
-        vector.iter().zip(sum.elements()).map(|(&own, sum)| E::minus(own, sum, q)).collect()
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::field::fields;
     use super::*;
-    use crate::random::{AesStreams, Purpose, Streams, uniform_below};
+    use crate::random::uniform_below;
 
     fn round_trip<E: Element>(field: PrimeField) -> Result<()> {
         let mut stream = AesStreams::from_seed(field.modulus()).stream(Purpose::Share, 0);
