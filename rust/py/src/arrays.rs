@@ -92,12 +92,15 @@ pub(crate) fn wide<'py>(py: Python<'py>, sums: &[u128]) -> Bound<'py, PyArray2<u
     halves.into_pyarray(py)
 }
 
-fn mismatch(argument: &str, expected: &str, given: &Bound<'_, PyAny>) -> PyErr {
+pub(crate) fn mismatch(argument: &str, expected: &str, given: &Bound<'_, PyAny>) -> PyErr {
+    unexpected(argument, &format!("a one-dimensional NumPy array of {expected}"), given)
+}
+
+/// The error for an array of another kind than `argument` must be.
+pub(crate) fn unexpected(argument: &str, expected: &str, given: &Bound<'_, PyAny>) -> PyErr {
     let found = match given.cast::<PyUntypedArray>() {
         Ok(array) => format!("dtype {} with {} dimension(s)", array.dtype(), array.ndim()),
         Err(_) => given.get_type().to_string(),
     };
-    let message =
-        format!("{argument} must be a one-dimensional NumPy array of {expected}, got {found}");
-    invalid_type(given.py(), message)
+    invalid_type(given.py(), format!("{argument} must be {expected}, got {found}"))
 }

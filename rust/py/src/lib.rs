@@ -9,6 +9,7 @@ mod direct_encoding;
 mod errors;
 mod participation;
 mod pool;
+mod sharing;
 
 use pyo3::prelude::*;
 
@@ -27,6 +28,8 @@ mod _core {
     use super::direct_encoding::DirectEncoding;
     #[pymodule_export]
     use super::participation::design_sums;
+    #[pymodule_export]
+    use super::sharing::{PrimeField, ShareSum};
 
     /// Has the numpy crate find its tables now. It would when they are first needed, under a lock,
     /// and a process that forks just then would leave a child that waits for ever.
