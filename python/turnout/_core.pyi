@@ -8,6 +8,7 @@ __all__ = [
     "IntegerNoise",
     "PrimeField",
     "ShareSum",
+    "TwoStageCountSampling",
     "count_sampling",
     "design_sums",
     "poisson_sampling",
@@ -49,6 +50,15 @@ def design_sums(probabilities: _Floats) -> tuple[int, int]: ...
 @final
 class IntegerNoise:
     def __new__(cls, kind: str, scale: float) -> IntegerNoise: ...
+    def profile(self, epsilon: _Floats) -> _Floats: ...
+
+@final
+class TwoStageCountSampling:
+    def __new__(
+        cls, rate: float, items: tuple[int, int], gamma: float, floor: int, dummies: int
+    ) -> TwoStageCountSampling: ...
+    @property
+    def local_epsilon(self) -> float: ...
     def profile(self, epsilon: _Floats) -> _Floats: ...
 
 def random_participation(

@@ -39,6 +39,7 @@ from turnout.accounting.pictures import (
 )
 from turnout.accounting.registry import mechanism_from_dict
 from turnout.accounting.shuffling import Shuffled
+from turnout.accounting.two_stage import TwoStageCountSampling
 from turnout.frequency.variation import VariationRatio
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ __all__ = [
     "RandomParticipation",
     "Shuffled",
     "SkellamNoise",
+    "TwoStageCountSampling",
     "VariationRatio",
     "WeakClientSampling",
     "calibrate",

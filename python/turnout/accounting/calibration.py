@@ -16,10 +16,13 @@ __all__ = ["calibrate", "calibrate_noise"]
 _WIDTH_COMPOSED = 1e-6
 
 #: The names that a parameter of noise has.
-_NOISE = ("noise_multiplier", "scale", "mean")
+_NOISE = ("noise_multiplier", "scale", "mean", "variance")
 
 #: The parameters that are whole numbers, and the largest of each.
-_WHOLE = {"local_size": 10**10, "floor": 10_000_000, "nodes": 10_000_000_000, "rounds": 10**9}
+_WHOLE = {
+    "local_size": 10**10, "floor": 10_000_000, "dummies": 10_000_000, "nodes": 10_000_000_000,
+    "rounds": 10**9,
+}  # fmt: skip
 
 #: The smallest noise that is tried.
 _LEAST_NOISE = 2.0**-40
@@ -57,7 +60,8 @@ def calibrate(
     Returns
     -------
     float or int
-        The value; an int for ``"rounds"``, ``"floor"``, ``"nodes"`` and ``"local_size"``. Within
+        The value; an int for ``"rounds"``, ``"floor"``, ``"dummies"``, ``"nodes"`` and
+        ``"local_size"``. Within
         1e-12, relatively, of the best for one round, and within 1e-6 for more.
 
     Raises

@@ -23,6 +23,7 @@ from turnout.accounting.participation import (
     WeakClientSampling,
 )
 from turnout.accounting.shuffling import Shuffled
+from turnout.accounting.two_stage import TwoStageCountSampling
 from turnout.errors import CorruptDataError, TurnoutError
 from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
 from turnout.frequency.variation import VariationRatio
@@ -40,6 +41,7 @@ _PLAIN: dict[str, Callable[..., Mechanism]] = {
         LocalSampling,
         RandomParticipation,
         SkellamNoise,
+        TwoStageCountSampling,
         WeakClientSampling,
     )
 }

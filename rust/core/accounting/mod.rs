@@ -22,7 +22,7 @@ mod point_binomial;
 mod shuffle;
 mod weighted;
 
-pub use counts::CountSampling;
+pub use counts::{CountSampling, TwoStageCountSampling};
 pub use integer_noise::IntegerNoise;
 pub use participation::{PoissonSampling, RandomParticipation};
 pub use shuffle::{Shuffle, ShuffleLaw};

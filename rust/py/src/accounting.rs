@@ -5,7 +5,7 @@ use numpy::{IntoPyArray, PyArray2};
 use pyo3::prelude::*;
 use turnout::accounting::{
     self, CountSampling, HockeyStick, IntegerNoise, PoissonSampling, RandomParticipation, Shuffle,
-    ShuffleLaw,
+    ShuffleLaw, TwoStageCountSampling,
 };
 
 use crate::arrays::{counts, floats, slice};
@@ -167,5 +167,38 @@ impl PyIntegerNoise {
     /// At many epsilons: the replace-one shift of two coordinates, and the shift of one.
     fn profile<'py>(&self, epsilon: &Bound<'py, PyAny>) -> PyResult<Columns<'py>> {
         evaluate(epsilon.py(), epsilon, &self.0, |m, e| [m.replace(e), m.single(e)])
+    }
+}
+
+/// Two-stage sampling: its tables of counts are built once.
+#[pyclass(frozen, module = "turnout._core", name = "TwoStageCountSampling")]
+pub(crate) struct PyTwoStageCountSampling(TwoStageCountSampling);
+
+#[pymethods]
+impl PyTwoStageCountSampling {
+    /// Builds the tables.
+    #[new]
+    fn new(
+        py: Python<'_>,
+        rate: f64,
+        items: (u64, u64),
+        gamma: f64,
+        floor: u64,
+        dummies: u64,
+    ) -> PyResult<Self> {
+        let (size, reported) = items;
+        let job = || TwoStageCountSampling::new(rate, size, reported, gamma, floor, dummies);
+        Ok(Self(run(py, job)?))
+    }
+
+    /// The local guarantee of the sets alone.
+    #[getter]
+    fn local_epsilon(&self) -> f64 {
+        self.0.local_epsilon()
+    }
+
+    /// At many epsilons: replace, remove and add.
+    fn profile<'py>(&self, epsilon: &Bound<'py, PyAny>) -> PyResult<Columns<'py>> {
+        evaluate(epsilon.py(), epsilon, &self.0, |m, e| [m.replace(e), m.remove(e), m.add(e)])
     }
 }

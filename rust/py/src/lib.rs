@@ -21,8 +21,8 @@ mod _core {
 
     #[pymodule_export]
     use super::accounting::{
-        PyIntegerNoise, count_sampling, poisson_sampling, random_participation,
-        random_participation_grid, shuffled,
+        PyIntegerNoise, PyTwoStageCountSampling, count_sampling, poisson_sampling,
+        random_participation, random_participation_grid, shuffled,
     };
     #[pymodule_export]
     use super::direct_encoding::DirectEncoding;

@@ -1,5 +1,10 @@
 //! Published counts of sampled users.
 
+mod mixture;
+mod two_stage;
+
+pub use self::two_stage::TwoStageCountSampling;
+
 use super::HockeyStick;
 use super::double::Double;
 use super::normal::UNIT;
@@ -144,7 +149,9 @@ impl CountSampling {
         let mut sums = Sums { bound: Double::ZERO, p: Double::ZERO, q: Double::ZERO, terms: 8 };
         // e^0 is exact.
         let error = if epsilon > 0.0 { THRESHOLD_ERROR } else { 0.0 };
-        let (start, stop) = self.relevant(ratio, error, &mut sums);
+        let excess = |index: usize| self.above(ratio * (self.first + index as f64), error).excess;
+        let stop = self.last() / ratio.value() - self.first + 2.0;
+        let (start, stop) = self.relevant(stop, self.mean.value(), excess, &mut sums);
         sums.terms += stop - start;
         for index in start..stop {
             let (i, mass) = (self.first + index as f64, self.table[index].mass);
@@ -224,6 +231,11 @@ impl CountSampling {
         (quotient * (1.0 + MARGIN) + lost).min(1.0)
     }
 
+    /// The value of I that the last row of the table is for.
+    fn last(&self) -> f64 {
+        self.first + (self.table.len() - 1) as f64
+    }
+
     /// The row for an integer of at least 0; all 0 outside the table.
     fn row(&self, i: f64) -> Row {
         if i < self.first {
@@ -257,16 +269,22 @@ impl CountSampling {
         }
     }
 
-    /// The rows whose terms are to be summed for `replace`; a bound of the others is added.
-    fn relevant(&self, ratio: Double, error: f64, sums: &mut Sums) -> (usize, usize) {
-        let last = self.first + (self.table.len() - 1) as f64;
+    /// The rows whose terms are to be summed, of the first `stop` rows that are not nothing; a bound
+    /// of the others is added.
+    ///
+    /// A term is the mass of i times `excess`, which falls in i and is at most `most`.
+    fn relevant(
+        &self,
+        stop: f64,
+        most: f64,
+        excess: impl Fn(usize) -> f64,
+        sums: &mut Sums,
+    ) -> (usize, usize) {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating")]
-        let stop = (last / ratio.value() - self.first + 2.0) as usize;
-        let stop = stop.min(self.table.len());
+        let stop = (stop as usize).min(self.table.len());
         if stop <= FEW {
             return (0, stop);
         }
-        let excess = |index: usize| self.above(ratio * (self.first + index as f64), error).excess;
         // The terms are log-concave, so that the largest of these is not far from the largest of
         // all; any one is at most the sum.
         let largest = (0..stop)
@@ -274,10 +292,9 @@ impl CountSampling {
             .map(|index| self.table[index].mass * excess(index))
             .fold(0.0, f64::max);
         let allowed = NEGLIGIBLE * largest;
-        // Below i, `E[(J - a I)_+]` is at most the mean of J; above, it falls.
         let row = |index: usize| self.table.get(index).copied().unwrap_or_default();
         let above = |index: usize| row(index).above * excess(index);
-        let below = |index: usize| row(index).below * self.mean.value();
+        let below = |index: usize| row(index).below * most;
         let end = partition_point(0, stop, |index| above(index) > allowed);
         // There the bound is too large to leave out; at the value before it is not.
         let start = partition_point(0, end, |index| below(index) <= allowed).saturating_sub(1);

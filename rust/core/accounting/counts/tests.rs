@@ -254,7 +254,10 @@ fn skipped_terms_are_bounded_and_change_nothing() -> Result<()> {
         let ours = CountSampling::new(rate, floor)?;
         let ratio = Double::exp(epsilon);
         let mut bound = Sums { bound: Double::ZERO, p: Double::ZERO, q: Double::ZERO, terms: 0 };
-        let (start, stop) = ours.relevant(ratio, THRESHOLD_ERROR, &mut bound);
+        let excess =
+            |index: usize| ours.above(ratio * (ours.first + index as f64), THRESHOLD_ERROR).excess;
+        let stop = ours.last() / ratio.value() - ours.first + 2.0;
+        let (start, stop) = ours.relevant(stop, ours.mean.value(), excess, &mut bound);
         assert!(stop - start < ours.table.len() / 2, "{rate} {floor} {epsilon}");
         let (mut sum, mut skipped) = (Double::ZERO, Double::ZERO);
         for (index, row) in ours.table.iter().enumerate() {
