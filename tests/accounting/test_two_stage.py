@@ -217,23 +217,23 @@ def test_the_calibrated_rate_is_the_largest(hidden: dict[str, int], gamma: float
 
 @settings(max_examples=60, deadline=None)
 @given(
-    rate=st.floats(1e-3, 0.98),
-    reported=st.integers(1, 12),
-    gamma=st.floats(1.0, 20.0),
+    reporting=st.tuples(
+        st.floats(1e-3, 0.98), st.just(12), st.integers(1, 12), st.floats(1.0, 20.0)
+    ),
     hidden=st.integers(0, 300),
     epsilon=st.floats(0.0, 4.0),
     adjacency=st.sampled_from(ADJACENCIES),
 )
 def test_delta_rises_with_the_rate_and_falls_with_what_is_hidden(
-    rate: float, reported: int, gamma: float, hidden: int, epsilon: float, adjacency: str
+    reporting: tuple[float, int, int, float], hidden: int, epsilon: float, adjacency: str
 ) -> None:
     for name in ("floor", "dummies"):
-        mechanism = ta.TwoStageCountSampling(rate, 12, reported, gamma, **{name: hidden})
+        mechanism = Reporting(*reporting).mechanism(**{name: hidden})
         delta = mechanism.delta(epsilon, adjacency=adjacency)
         slack = 1e-12 * delta + 1e-29
         assert 0 <= delta <= 1
         for changed, falls in (
-            (mechanism.replace(rate=rate * 1.02), False),
+            (mechanism.replace(rate=reporting[0] * 1.02), False),
             (mechanism.replace(**{name: hidden + 1}), True),
         ):
             other = changed.delta(epsilon, adjacency=adjacency)

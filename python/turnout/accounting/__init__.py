@@ -19,6 +19,7 @@ from turnout.accounting.integer_noise import (
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
     SkellamNoise,
+    SummedDiscreteGaussianNoise,
 )
 from turnout.accounting.ledger import LedgerEntry, PrivacyLedger
 from turnout.accounting.mechanism import Mechanism
@@ -59,6 +60,7 @@ __all__ = [
     "RandomParticipation",
     "Shuffled",
     "SkellamNoise",
+    "SummedDiscreteGaussianNoise",
     "TwoStageCountSampling",
     "VariationRatio",
     "WeakClientSampling",

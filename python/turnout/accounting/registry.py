@@ -13,6 +13,7 @@ from turnout.accounting.integer_noise import (
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
     SkellamNoise,
+    SummedDiscreteGaussianNoise,
 )
 from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.participation import (
@@ -41,6 +42,7 @@ _PLAIN: dict[str, Callable[..., Mechanism]] = {
         LocalSampling,
         RandomParticipation,
         SkellamNoise,
+        SummedDiscreteGaussianNoise,
         TwoStageCountSampling,
         WeakClientSampling,
     )

@@ -82,7 +82,7 @@ class TwoStageCountSampling(Mechanism):
     --------
     >>> from turnout.accounting import CountSampling
     >>> mechanism = TwoStageCountSampling(0.5, domain_size=20, reported=5, floor=400)
-    >>> CountSampling(0.5, 400).delta(1.0) < 1e-30 < 1e-6 < mechanism.delta(1.0)
+    >>> CountSampling(0.5, 400).delta(1.0) < 1e-30 < 1e-12 < mechanism.delta(1.0)
     True
     >>> TwoStageCountSampling(0.5, 20, 5, dummies=100).delta(1.0) < 1e-8
     True

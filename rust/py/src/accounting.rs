@@ -152,13 +152,18 @@ pub(crate) struct PyIntegerNoise(IntegerNoise);
 
 #[pymethods]
 impl PyIntegerNoise {
-    /// Builds the table for a kind of noise.
+    /// Builds the table for a kind of noise; `pieces` is for the kind that is a sum of so many.
     #[new]
-    fn new(py: Python<'_>, kind: &str, scale: f64) -> PyResult<Self> {
+    #[pyo3(signature = (kind, scale, pieces = 1))]
+    fn new(py: Python<'_>, kind: &str, scale: f64, pieces: u32) -> PyResult<Self> {
         let make = match kind {
             "discrete_laplace" => IntegerNoise::discrete_laplace,
             "discrete_gaussian" => IntegerNoise::discrete_gaussian,
             "skellam" => IntegerNoise::skellam,
+            "summed_discrete_gaussian" => {
+                let job = || IntegerNoise::summed_discrete_gaussian(scale, pieces);
+                return Ok(Self(run(py, job)?));
+            }
             _ => return Err(invalid_type(py, format!("kind = {kind:?} is not known"))),
         };
         Ok(Self(run(py, || make(scale))?))

@@ -2,9 +2,13 @@
 
 mod linear_loss;
 mod skellam;
+mod summed;
+mod tabulated;
 
 use self::linear_loss::{LinearLoss, weight_of_odd};
-use self::skellam::Skellam;
+use self::skellam::skellam;
+use self::summed::{SMOOTH, summed};
+use self::tabulated::Tabulated;
 use super::HockeyStick;
 use super::double::Double;
 use super::normal::UNIT;
@@ -50,9 +54,16 @@ pub struct IntegerNoise {
 
 #[derive(Debug, Clone)]
 enum Law {
-    Laplace { scale: f64 },
-    Gaussian { single: LinearLoss, replace: LinearLoss },
-    Skellam(Skellam),
+    Laplace {
+        scale: f64,
+    },
+    Gaussian {
+        single: LinearLoss,
+        replace: LinearLoss,
+    },
+    Table(Tabulated),
+    /// Noise that is 0 but for a probability below 1e-40.
+    None,
 }
 
 impl IntegerNoise {
@@ -64,6 +75,12 @@ impl IntegerNoise {
 
     /// The largest mean of each of the two Poisson counts whose difference is Skellam noise.
     pub const LARGEST_MEAN: f64 = 1e10;
+
+    /// The largest sum of the variances of discrete Gaussians.
+    pub const LARGEST_VARIANCE: f64 = 1e12;
+
+    /// The largest number of discrete Gaussians that are added up.
+    pub const LARGEST_PIECES: u32 = 10_000_000;
 
     /// Noise with `P(x)` proportional to `e^(-|x| / scale)`.
     ///
@@ -84,12 +101,51 @@ impl IntegerNoise {
     /// [`IntegerNoise::LARGEST_SCALE`].
     pub fn discrete_gaussian(sigma: f64) -> Result<Self> {
         let sigma = check(sigma, Self::LARGEST_SCALE, "from 1e-100 to 1e6")?;
-        let variance = Double::product(sigma, sigma);
+        Ok(Self::gaussian(Double::product(sigma, sigma)))
+    }
+
+    fn gaussian(variance: Double) -> Self {
         let single = LinearLoss::new(variance, variance, 1, 1.0);
         // The sum n of two is e^(-n^2 / (4 sigma^2)) times a sum over x - n/2, which depends on the
         // parity of n.
         let replace = LinearLoss::new(variance, variance * 2.0, 2, weight_of_odd(variance));
-        Ok(Self { law: Law::Gaussian { single, replace } })
+        Self { law: Law::Gaussian { single, replace } }
+    }
+
+    /// Noise that is the sum of independent discrete Gaussians, each with `P(x)` proportional to
+    /// `e^(-x^2 / (2 variance))`.
+    ///
+    /// The sum is no discrete Gaussian: its law is computed, however small the variance of a piece.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Accounting`] if the variance is not from [`IntegerNoise::SMALLEST_SCALE`] to
+    /// [`IntegerNoise::LARGEST_VARIANCE`], the number of pieces not from 1 to
+    /// [`IntegerNoise::LARGEST_PIECES`], or their product is above
+    /// [`IntegerNoise::LARGEST_VARIANCE`].
+    pub fn summed_discrete_gaussian(variance: f64, pieces: u32) -> Result<Self> {
+        let error =
+            |argument, value, expected| Err(Error::Accounting { argument, value, expected });
+        if !(1..=Self::LARGEST_PIECES).contains(&pieces) {
+            return error("pieces", f64::from(pieces), "from 1 to 10^7");
+        }
+        let total = Double::product(variance, f64::from(pieces));
+        if !(Self::SMALLEST_SCALE..=Self::LARGEST_VARIANCE).contains(&variance)
+            || total.value() > Self::LARGEST_VARIANCE
+        {
+            let expected = "from 1e-100 to 1e12, also times the number of pieces";
+            return error("variance", variance, expected);
+        }
+        // All but a part of this of one piece is 0, from below by half at the most.
+        let away = libm::exp(-0.5 / variance) * f64::from(pieces);
+        let law = if pieces == 1 || variance >= SMOOTH {
+            return Ok(Self::gaussian(total));
+        } else if variance < 1.0 && away < 1e-41 {
+            Law::None
+        } else {
+            Law::Table(summed(variance, pieces))
+        };
+        Ok(Self { law })
     }
 
     /// Noise that is the difference of two independent Poisson counts of this mean; its variance is
@@ -101,7 +157,7 @@ impl IntegerNoise {
     /// [`IntegerNoise::LARGEST_MEAN`].
     pub fn skellam(mean: f64) -> Result<Self> {
         let mean = check(mean, Self::LARGEST_MEAN, "from 1e-100 to 1e10")?;
-        Ok(Self { law: Law::Skellam(Skellam::new(mean)) })
+        Ok(Self { law: Law::Table(skellam(mean)) })
     }
 
     /// The divergence for two coordinates shifted by one in opposite directions, at a finite
@@ -111,7 +167,8 @@ impl IntegerNoise {
         match &self.law {
             Law::Laplace { scale } => laplace(*scale, epsilon, 2),
             Law::Gaussian { replace, .. } => replace.divergence(epsilon),
-            Law::Skellam(skellam) => skellam.replace(epsilon),
+            Law::Table(table) => table.replace(epsilon),
+            Law::None => TOLD,
         }
     }
 
@@ -121,10 +178,14 @@ impl IntegerNoise {
         match &self.law {
             Law::Laplace { scale } => laplace(*scale, epsilon, 1),
             Law::Gaussian { single, .. } => single.divergence(epsilon),
-            Law::Skellam(skellam) => skellam.single(epsilon),
+            Law::Table(table) => table.single(epsilon),
+            Law::None => TOLD,
         }
     }
 }
+
+/// The divergence where there is no noise.
+const TOLD: HockeyStick = HockeyStick { delta: 1.0, p: 1.0, q: 0.0 };
 
 /// The smallest positive number, which bounds what one operation loses by underflow.
 const LOST: f64 = f64::from_bits(1);
@@ -267,6 +328,63 @@ mod tests {
         for mean in [1e-5, 0.01, 0.3, 1.0, 2.7, 13.15, 80.0] {
             let noise = IntegerNoise::skellam(mean)?;
             agrees_with_definition(&noise, &skellam_law(mean), &format!("mean {mean}"));
+        }
+        Ok(())
+    }
+
+    /// The law of the sum of some discrete Gaussians, by plain repeated convolution.
+    fn summed_law(variance: f64, pieces: u32) -> Vec<Double> {
+        let piece = gaussian_law(libm::sqrt(variance));
+        let mut sum = piece.clone();
+        for _ in 1..pieces {
+            let mut next = vec![Double::ZERO; sum.len() + piece.len() - 1];
+            for (x, &p) in sum.iter().enumerate() {
+                for (y, &q) in piece.iter().enumerate() {
+                    next[x + y] = next[x + y] + p * q;
+                }
+            }
+            // What is cut is below 1e-250 of what stays.
+            let start = next.iter().position(|mass| mass.high > 1e-250).unwrap_or(0);
+            sum = next[start..next.len() - start].to_vec();
+        }
+        sum
+    }
+
+    #[test]
+    fn summed_gaussians_agree_with_the_definition() -> Result<()> {
+        // Numbers whose squares are exact, so that both have the same variance.
+        for (sigma, pieces) in [
+            (0.125, 2),
+            (0.25, 100),
+            (0.375, 40),
+            (0.5, 3),
+            (0.5, 75),
+            (1.5, 2),
+            (2.25, 9),
+            (3.5, 5),
+        ] {
+            let variance = sigma * sigma;
+            let noise = IntegerNoise::summed_discrete_gaussian(variance, pieces)?;
+            let law = summed_law(variance, pieces);
+            for epsilon in [0.0, 1e-3, 0.05, 0.3, 1.0, 2.5, 7.0] {
+                let [single, replace] = by_definition(&law, epsilon);
+                let context = format!("{sigma} {pieces} {epsilon}");
+                agrees(noise.single(epsilon), single, 1e-50, &format!("{context}, single"));
+                agrees(noise.replace(epsilon), replace, 1e-50, &format!("{context}, replace"));
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn one_piece_and_wide_pieces_are_one_discrete_gaussian() -> Result<()> {
+        for (sigma, pieces) in [(0.25, 1), (30.0, 1), (8.0, 4), (5.0, 1 << 10)] {
+            let whole = IntegerNoise::discrete_gaussian(sigma * f64::from(pieces).sqrt())?;
+            let sum = IntegerNoise::summed_discrete_gaussian(sigma * sigma, pieces)?;
+            for epsilon in [0.0, 0.01, 0.1] {
+                assert_eq!(whole.replace(epsilon), sum.replace(epsilon));
+                assert_eq!(whole.single(epsilon), sum.single(epsilon));
+            }
         }
         Ok(())
     }
