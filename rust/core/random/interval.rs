@@ -12,7 +12,7 @@ pub(super) struct Interval {
 }
 
 /// The positive floating-point number `value` as `mantissa * 2^exponent`, exactly.
-pub(super) fn decompose(value: f64) -> (u64, i64) {
+pub(crate) fn decompose(value: f64) -> (u64, i64) {
     let pattern = value.to_bits();
     let fraction = pattern & ((1 << 52) - 1);
     let biased = i64::from((pattern >> 52) as u16 & 0x7ff);

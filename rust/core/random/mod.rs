@@ -19,6 +19,7 @@ mod uniform;
 pub use binomial::binomial;
 pub use exponential::ExponentialBounds;
 pub use geometric::{SKIPS_MAXIMUM_LENGTH, Skips};
+pub(crate) use interval::decompose;
 pub use multinomial::multinomial_uniform;
 pub use streams::{AesStream, AesStreams, Purpose, Streams, Words};
 pub use threshold::{Bernoulli, Rounding, Threshold};

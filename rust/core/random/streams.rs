@@ -22,6 +22,20 @@ pub enum Purpose {
     /// Field elements that hide a secret. The number is part of the format of seeds on the wire
     /// ([`expand`](crate::sharing::PrimeField::expand)): it never changes.
     Share = 16,
+    /// Discrete Laplace noise.
+    DiscreteLaplace = 32,
+    /// One user's piece of discrete Laplace noise.
+    DiscreteLaplacePiece = 33,
+    /// Discrete Gaussian noise.
+    DiscreteGaussian = 34,
+    /// Skellam noise.
+    Skellam = 35,
+    /// The coins of dummy users.
+    Dummies = 36,
+    /// Coins and sets of items of users in two-stage sampling.
+    ItemSets = 37,
+    /// Shares for the elected users of two-stage sampling.
+    ElectedShares = 38,
 }
 
 /// A source of independent random streams.

@@ -40,3 +40,10 @@ pub use field::PrimeField;
 pub use one_hot::{OneHotSharing, OneHotSums};
 pub use shares::CompressedShares;
 pub use sums::ShareSum;
+//! Aggregation without a trusted server: exact integer noise, and two-stage sampling.
+//!
+//! * [`noise`]: integer noise whose law is exact, drawn by integer comparisons alone;
+//! * [`SetSampler`]: which items a user of two-stage sampling reports;
+//! * [`two_stage_sums`]: the shares of two-stage sampling among elected users, summed.
+
+pub mod noise;
