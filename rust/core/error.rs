@@ -173,6 +173,28 @@ pub enum Error {
         expected: &'static str,
     },
 
+    /// An entry of an array of integers is not what the other arguments allow.
+    #[error("{argument}[{index}] must be {expected}, got {value}")]
+    Entry {
+        /// The name of the argument.
+        argument: &'static str,
+        /// The position of the first refused entry.
+        index: usize,
+        /// The refused entry.
+        value: u64,
+        /// What is accepted.
+        expected: &'static str,
+    },
+
+    /// An item is reported, but nobody would receive the shares.
+    #[error("item {item} is reported by {reporters} user(s), but no user is elected for it")]
+    NobodyElected {
+        /// The item.
+        item: usize,
+        /// How many users report it.
+        reporters: usize,
+    },
+
     /// The operating system gave no entropy.
     #[error("the operating system gave no random seed: {reason}")]
     Entropy {

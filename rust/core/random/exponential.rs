@@ -76,7 +76,12 @@ impl ExponentialBounds {
     /// Whether `e^x >= numerator / denominator` is certain.
     #[must_use]
     pub fn at_least(&self, numerator: u128, denominator: u128) -> bool {
-        &self.bounds.low * denominator >= BigUint::from(numerator) << BITS
+        self.at_least_ratio(&BigUint::from(numerator), &BigUint::from(denominator))
+    }
+
+    /// The same for numbers of any size.
+    pub(crate) fn at_least_ratio(&self, numerator: &BigUint, denominator: &BigUint) -> bool {
+        &self.bounds.low * denominator >= numerator << BITS
     }
 }
 

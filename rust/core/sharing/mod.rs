@@ -46,4 +46,9 @@ pub use sums::ShareSum;
 //! * [`SetSampler`]: which items a user of two-stage sampling reports;
 //! * [`two_stage_sums`]: the shares of two-stage sampling among elected users, summed.
 
+mod elections;
 pub mod noise;
+mod sets;
+
+pub use elections::{TwoStageSums, two_stage_sums};
+pub use sets::SetSampler;

@@ -19,7 +19,7 @@ mod piece;
 mod poisson;
 mod skellam;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod trial;
 
 use num_bigint::BigUint;
