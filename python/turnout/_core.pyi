@@ -9,18 +9,31 @@ __all__ = [
     "PrimeField",
     "ShareSum",
     "TwoStageCountSampling",
+    "SetSampler",
+    "bernoulli_counts",
     "count_sampling",
     "design_sums",
+    "discrete_gaussian",
+    "discrete_gaussian_realized",
+    "discrete_laplace",
+    "discrete_laplace_piece",
+    "discrete_laplace_realized",
+    "divide_up",
     "poisson_sampling",
     "random_participation",
     "random_participation_grid",
     "shuffled",
+    "skellam",
+    "two_stage_sums",
 ]
 
 _Elements = npt.NDArray[Any]
 _Codes = npt.NDArray[Any]
 _Counts = npt.NDArray[np.uint64]
 _Floats = npt.NDArray[np.float64]
+_Integers = npt.NDArray[np.int64]
+_Items = npt.NDArray[np.uint32]
+_Coins = npt.NDArray[np.uint8]
 
 @final
 class DirectEncoding:
@@ -125,3 +138,37 @@ class ShareSum:
     def add_packed(self, data: bytes) -> None: ...
     def add_seed(self, seed: bytes) -> None: ...
     def finish(self) -> _Elements: ...
+def discrete_laplace(scale: float, length: int, seed: int | None = None) -> _Integers: ...
+def discrete_laplace_piece(
+    scale: float, parts: int, length: int, seed: int | None = None
+) -> _Integers: ...
+def discrete_laplace_realized(scale: float) -> tuple[int, int]: ...
+def discrete_gaussian(variance: float, length: int, seed: int | None = None) -> _Integers: ...
+def discrete_gaussian_realized(variance: float) -> float: ...
+def skellam(mean: float, length: int, seed: int | None = None) -> _Integers: ...
+def bernoulli_counts(
+    trials: int, rate: float, length: int, seed: int | None = None
+) -> _Integers: ...
+def divide_up(value: float, parts: int) -> float: ...
+
+@final
+class SetSampler:
+    def __new__(cls, domain_size: int, reported: int, gamma: float | None) -> SetSampler: ...
+    @property
+    def own_probability(self) -> float: ...
+    @property
+    def realized_gamma(self) -> tuple[int, int]: ...
+    def local_epsilon(self, rate: float) -> float: ...
+    def draw(
+        self, codes: _Items, rate: float, seed: int | None = None
+    ) -> tuple[_Coins, _Items]: ...
+
+def two_stage_sums(
+    codes: _Items,
+    coins: _Coins,
+    sets: _Items,
+    offsets: _Counts,
+    elected: _Items,
+    modulus: int,
+    seed: int | None = None,
+) -> tuple[_Counts, int, int]: ...

@@ -1,7 +1,10 @@
 //! NumPy arrays in and out. Data types are strict: widening is the caller's explicit step.
 
 use numpy::ndarray::Array2;
-use numpy::{IntoPyArray, PyArray2, PyReadonlyArray1, PyUntypedArray, PyUntypedArrayMethods};
+use numpy::{
+    Element, IntoPyArray, PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArray,
+    PyUntypedArrayMethods, dtype,
+};
 use pyo3::prelude::*;
 
 use crate::errors::invalid_type;
@@ -84,6 +87,27 @@ pub(crate) fn counts<'py>(
     array.extract().map_err(|_| mismatch(argument, "dtype uint64", array))
 }
 
+/// A one-dimensional array of a type.
+pub(crate) fn vector<'py, T: Element>(
+    argument: &str,
+    array: &Bound<'py, PyAny>,
+) -> PyResult<PyReadonlyArray1<'py, T>> {
+    array
+        .extract()
+        .map_err(|_| mismatch(argument, &format!("dtype {}", dtype::<T>(array.py())), array))
+}
+
+/// A two-dimensional array of a type.
+pub(crate) fn matrix<'py, T: Element>(
+    argument: &str,
+    array: &Bound<'py, PyAny>,
+) -> PyResult<PyReadonlyArray2<'py, T>> {
+    array.extract().map_err(|_| {
+        let expected = format!("a two-dimensional NumPy array of dtype {}", dtype::<T>(array.py()));
+        invalid_type(array.py(), format!("{argument} must be {expected}, got {}", describe(array)))
+    })
+}
+
 /// 128-bit sums as a (k, 2) array: the low and the high 64 bits.
 pub(crate) fn wide<'py>(py: Python<'py>, sums: &[u128]) -> Bound<'py, PyArray2<u64>> {
     #[expect(clippy::cast_possible_truncation, reason = "the low and the high half")]
@@ -98,9 +122,13 @@ pub(crate) fn mismatch(argument: &str, expected: &str, given: &Bound<'_, PyAny>)
 
 /// The error for an array of another kind than `argument` must be.
 pub(crate) fn unexpected(argument: &str, expected: &str, given: &Bound<'_, PyAny>) -> PyErr {
-    let found = match given.cast::<PyUntypedArray>() {
+    let found = describe(given);
+    invalid_type(given.py(), format!("{argument} must be {expected}, got {found}"))
+}
+
+fn describe(given: &Bound<'_, PyAny>) -> String {
+    match given.cast::<PyUntypedArray>() {
         Ok(array) => format!("dtype {} with {} dimension(s)", array.dtype(), array.ndim()),
         Err(_) => given.get_type().to_string(),
-    };
-    invalid_type(given.py(), format!("{argument} must be {expected}, got {found}"))
+    }
 }

@@ -203,7 +203,7 @@ impl DirectEncoding {
 }
 
 /// Fresh streams from the operating system, or those of a seed.
-fn streams(seed: Option<u64>) -> turnout::Result<AesStreams> {
+pub(crate) fn streams(seed: Option<u64>) -> turnout::Result<AesStreams> {
     seed.map_or_else(AesStreams::from_operating_system, |seed| Ok(AesStreams::from_seed(seed)))
 }
 

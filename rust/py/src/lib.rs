@@ -30,6 +30,12 @@ mod _core {
     use super::participation::design_sums;
     #[pymodule_export]
     use super::sharing::{PrimeField, ShareSum};
+    use super::sharing::noise::{
+        bernoulli_counts, discrete_gaussian, discrete_gaussian_realized, discrete_laplace,
+        discrete_laplace_piece, discrete_laplace_realized, divide_up, skellam,
+    };
+    #[pymodule_export]
+    use super::sharing::sets::{SetSampler, two_stage_sums};
 
     /// Has the numpy crate find its tables now. It would when they are first needed, under a lock,
     /// and a process that forks just then would leave a child that waits for ever.

@@ -35,8 +35,9 @@ pub use trial::ExponentialTrial;
 use crate::random::{Purpose, Streams, decompose};
 use crate::{Error, Result};
 
-/// Numbers drawn from one stream: a chunk has a stream of its own, whichever thread takes it.
-const CHUNK: usize = 4096;
+/// Numbers drawn from one stream: a chunk has a stream of its own, whichever thread takes it. No
+/// more than one chunk is drawn by the thread that asks for it.
+pub const CHUNK: usize = 4096;
 
 /// Fills chunks in parallel, each from its own stream.
 fn in_chunks<S: Streams>(
@@ -52,9 +53,14 @@ fn in_chunks<S: Streams>(
         expected: "so small that the numbers fit in memory",
     })?;
     numbers.resize(length, 0);
-    numbers.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, numbers)| {
+    let fill = |(chunk, numbers): (usize, &mut [i64])| {
         fill(numbers, &mut streams.stream(purpose, chunk as u64));
-    });
+    };
+    if length <= CHUNK {
+        fill((0, &mut numbers));
+    } else {
+        numbers.par_chunks_mut(CHUNK).enumerate().for_each(fill);
+    }
     Ok(numbers)
 }
 
