@@ -6,6 +6,10 @@
 //! to as many bits as an element needs, or as seeds that the receiver
 //! [expands](PrimeField::expand). [`OneHotSharing`] runs this for many users in memory.
 //!
+//! In two-stage sampling a [`SetSampler`] chooses which items a user reports, and
+//! [`two_stage_sums`] adds up the shares of elected users. [`noise`] has integer noise whose law is
+//! exact, drawn by integer comparisons alone.
+//!
 //! ```
 //! use turnout::random::{AesStreams, Purpose, Streams};
 //! use turnout::sharing::{PrimeField, ShareSum};
@@ -25,30 +29,23 @@
 //! # Ok::<(), turnout::Error>(())
 //! ```
 
+mod elections;
 mod elements;
 mod expansion;
 mod field;
+pub mod noise;
 mod one_hot;
 mod packing;
 mod primality;
+mod sets;
 mod shares;
 mod sums;
 
+pub use elections::{TwoStageSums, two_stage_sums};
 pub use elements::Element;
 pub use expansion::SEED_BYTES;
 pub use field::PrimeField;
 pub use one_hot::{OneHotSharing, OneHotSums};
+pub use sets::SetSampler;
 pub use shares::CompressedShares;
 pub use sums::ShareSum;
-//! Aggregation without a trusted server: exact integer noise, and two-stage sampling.
-//!
-//! * [`noise`]: integer noise whose law is exact, drawn by integer comparisons alone;
-//! * [`SetSampler`]: which items a user of two-stage sampling reports;
-//! * [`two_stage_sums`]: the shares of two-stage sampling among elected users, summed.
-
-mod elections;
-pub mod noise;
-mod sets;
-
-pub use elections::{TwoStageSums, two_stage_sums};
-pub use sets::SetSampler;

@@ -29,13 +29,14 @@ mod _core {
     #[pymodule_export]
     use super::participation::design_sums;
     #[pymodule_export]
-    use super::sharing::{PrimeField, ShareSum};
     use super::sharing::noise::{
         bernoulli_counts, discrete_gaussian, discrete_gaussian_realized, discrete_laplace,
         discrete_laplace_piece, discrete_laplace_realized, divide_up, skellam,
     };
     #[pymodule_export]
     use super::sharing::sets::{SetSampler, two_stage_sums};
+    #[pymodule_export]
+    use super::sharing::{PrimeField, ShareSum};
 
     /// Has the numpy crate find its tables now. It would when they are first needed, under a lock,
     /// and a process that forks just then would leave a child that waits for ever.

@@ -1,6 +1,8 @@
 //! Binding of `sharing`.
 
 mod field;
+pub(crate) mod noise;
+pub(crate) mod sets;
 mod shares;
 
 pub(crate) use field::PrimeField;
@@ -98,5 +100,3 @@ fn check_length(py: Python<'_>, length: usize) -> PyResult<usize> {
     let expected = "an integer of at most 2^32";
     Err(exception(py, &Error::Integer { argument: "length", value: length as u64, expected }))
 }
-pub(crate) mod noise;
-pub(crate) mod sets;
