@@ -11,6 +11,7 @@ __all__ = [
     "TwoStageCountSampling",
     "SetSampler",
     "bernoulli_counts",
+    "MeanKernel",
     "count_sampling",
     "design_sums",
     "discrete_gaussian",
@@ -172,3 +173,35 @@ def two_stage_sums(
     modulus: int,
     seed: int | None = None,
 ) -> tuple[_Counts, int, int]: ...
+_Reports = tuple[npt.NDArray[np.uint16] | None, _Codes, _Floats | None]
+_Sums = tuple[int, list[tuple[int, int, int]], list[list[tuple[int, int]]] | None]
+
+@final
+class MeanKernel:
+    def __new__(
+        cls, kind: str, epsilon: float, bounds: tuple[float, float], dimensions: int
+    ) -> MeanKernel: ...
+    @property
+    def cells(self) -> int: ...
+    @property
+    def sampled(self) -> int: ...
+    @property
+    def scale(self) -> float: ...
+    @property
+    def ratio(self) -> tuple[int, int]: ...
+    @property
+    def law(self) -> tuple[int, int] | None: ...
+    @property
+    def realized_epsilon(self) -> float: ...
+    def randomize(
+        self, values: _Floats, rate: float | _Floats, seed: int | None = None
+    ) -> _Reports: ...
+    def collect(
+        self, values: _Floats, rate: float | _Floats, seed: int | None = None
+    ) -> _Sums: ...
+    def tally(
+        self,
+        cells: _Codes,
+        coordinates: npt.NDArray[np.uint16] | None,
+        probabilities: _Floats | None,
+    ) -> _Sums: ...

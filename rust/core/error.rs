@@ -193,6 +193,46 @@ pub enum Error {
         item: usize,
         /// How many users report it.
         reporters: usize,
+    /// Bounds of values that are none.
+    #[error(
+        "bounds must be two finite numbers, the lower before the upper, got ({low:?}, {high:?})"
+    )]
+    Bounds {
+        /// The lower bound.
+        low: f64,
+        /// The upper bound.
+        high: f64,
+    },
+
+    /// The number of coordinates is out of range.
+    #[error("dimensions must be an integer from 1 to {maximum}, got {value}")]
+    Dimensions {
+        /// The refused value.
+        value: u64,
+        /// The largest number that is accepted.
+        maximum: u64,
+    },
+
+    /// Values outside their bounds.
+    #[error(
+        "values[{}] = {value:?} is not within the bounds ({low:?}, {high:?}) ({offenders} such \
+         value(s) in all)", place(*.node, *.coordinate, *.dimensions)
+    )]
+    OutsideBounds {
+        /// The node of the first offender.
+        node: usize,
+        /// Its coordinate.
+        coordinate: usize,
+        /// How many coordinates there are.
+        dimensions: usize,
+        /// The first offending value.
+        value: f64,
+        /// The lower bound.
+        low: f64,
+        /// The upper bound.
+        high: f64,
+        /// How many values are outside.
+        offenders: usize,
     },
 
     /// The operating system gave no entropy.
@@ -205,3 +245,8 @@ pub enum Error {
 
 /// The result of a fallible function of the core.
 pub type Result<T> = core::result::Result<T, Error>;
+
+/// The position of a number, with its coordinate if there are several.
+fn place(node: usize, coordinate: usize, dimensions: usize) -> String {
+    if dimensions > 1 { format!("{node}, {coordinate}") } else { node.to_string() }
+}

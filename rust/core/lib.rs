@@ -7,6 +7,7 @@
 //! * [`accounting`]: what random participation, sampling and shuffling cost in privacy;
 //! * [`frequency`]: local randomizers of categorical answers under partial participation;
 //! * [`sharing`]: prime fields and additive shares, for sums without a trusted server.
+//! * [`mean`]: local randomizers of numbers, likewise.
 //!
 //! Kernels run on the current rayon pool and give the same result whatever its number of threads:
 //! random streams belong to fixed chunks of nodes, never to threads.
@@ -33,6 +34,7 @@
 
 pub mod accounting;
 pub mod frequency;
+pub mod mean;
 pub mod parameters;
 pub mod random;
 pub mod sharing;

@@ -127,7 +127,7 @@ impl<'a> Selection<'a> {
         matches!(self.0, Rule::Everyone)
     }
 
-    pub(super) fn check_length(&self, nodes: usize) -> Result<()> {
+    pub(crate) fn check_length(&self, nodes: usize) -> Result<()> {
         match self.probabilities() {
             Some(probabilities) if probabilities.get().len() != nodes => {
                 Err(Error::LengthMismatch {
@@ -142,7 +142,7 @@ impl<'a> Selection<'a> {
     }
 
     /// The positions, within chunk `chunk` of `length` nodes, of those that take part.
-    pub(super) fn select<S: Streams>(
+    pub(crate) fn select<S: Streams>(
         &self,
         streams: &S,
         chunk: usize,

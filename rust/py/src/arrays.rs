@@ -79,6 +79,14 @@ pub(crate) fn floats<'py>(
     array.extract().map_err(|_| mismatch(argument, "dtype float64", array))
 }
 
+/// A one-dimensional uint16 array.
+pub(crate) fn shorts<'py>(
+    argument: &str,
+    array: &Bound<'py, PyAny>,
+) -> PyResult<PyReadonlyArray1<'py, u16>> {
+    array.extract().map_err(|_| mismatch(argument, "dtype uint16", array))
+}
+
 /// A one-dimensional uint64 array.
 pub(crate) fn counts<'py>(
     argument: &str,

@@ -7,6 +7,7 @@ mod accounting;
 mod arrays;
 mod direct_encoding;
 mod errors;
+mod mean;
 mod participation;
 mod pool;
 mod sharing;
@@ -26,6 +27,8 @@ mod _core {
     };
     #[pymodule_export]
     use super::direct_encoding::DirectEncoding;
+    #[pymodule_export]
+    use super::mean::MeanKernel;
     #[pymodule_export]
     use super::participation::design_sums;
     #[pymodule_export]

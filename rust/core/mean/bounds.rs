@@ -1,0 +1,126 @@
+//! What values can be.
+
+use super::UNIT;
+use crate::{Error, Result};
+
+/// The public bounds of every coordinate of a value.
+///
+/// ```
+/// use turnout::mean::Bounds;
+/// let bounds = Bounds::new(0.0, 120.0)?;
+/// assert_eq!(bounds.position(30.0), 1 << 61);
+/// assert!(Bounds::new(1.0, 1.0).is_err());
+/// # Ok::<(), turnout::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bounds {
+    low: f64,
+    high: f64,
+}
+
+impl Bounds {
+    /// Checks the bounds.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Bounds`] unless both are finite, the lower is below the upper, and their distance
+    /// is a normal floating-point number.
+    pub fn new(low: f64, high: f64) -> Result<Self> {
+        if low < high && (high - low).is_normal() {
+            Ok(Self { low, high })
+        } else {
+            Err(Error::Bounds { low, high })
+        }
+    }
+
+    /// The lower bound.
+    #[must_use]
+    pub const fn low(self) -> f64 {
+        self.low
+    }
+
+    /// The upper bound.
+    #[must_use]
+    pub const fn high(self) -> f64 {
+        self.high
+    }
+
+    /// Where a value within the bounds lies, from 0 to `2^63`: linear, but for the rounding of a
+    /// difference and of a quotient to 53 binary digits.
+    #[inline]
+    #[must_use]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in [0, 2^63]")]
+    pub fn position(self, value: f64) -> u64 {
+        // Both roundings keep order, so the quotient is at most 1; what is outside is saturated.
+        let share = (value - self.low) / (self.high - self.low);
+        ((share * UNIT as f64) as u64).min(UNIT)
+    }
+
+    /// Whether all values are within the bounds; not-a-number is not.
+    pub(super) fn enclose(self, values: &[f64]) -> bool {
+        // Counted, so that it vectorises.
+        values.iter().filter(|value| !(self.low..=self.high).contains(value)).count() == 0
+    }
+
+    /// The error for values of which some are outside.
+    #[cold]
+    pub(super) fn outside(self, values: &[f64], dimensions: Dimensions) -> Error {
+        let outside = |value: &f64| !self.enclose(core::slice::from_ref(value));
+        let place = values.iter().position(outside).unwrap_or(0);
+        Error::OutsideBounds {
+            node: place / dimensions.len(),
+            coordinate: place % dimensions.len(),
+            dimensions: dimensions.len(),
+            value: values.get(place).copied().unwrap_or(f64::NAN),
+            low: self.low,
+            high: self.high,
+            offenders: values.iter().filter(|value| outside(value)).count(),
+        }
+    }
+}
+
+/// How many numbers a node holds: from 1 to [`Dimensions::MAXIMUM`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Dimensions(u32);
+
+impl Dimensions {
+    /// The largest number: coordinates are reported in 16 bits.
+    pub const MAXIMUM: u64 = 1 << 16;
+
+    /// Checks a number of coordinates.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Dimensions`] if it is zero or above the maximum.
+    ///
+    /// ```
+    /// use turnout::mean::Dimensions;
+    /// assert_eq!(Dimensions::new(3)?.get(), 3);
+    /// assert!(Dimensions::new(0).is_err());
+    /// # Ok::<(), turnout::Error>(())
+    /// ```
+    pub fn new(value: u64) -> Result<Self> {
+        match u32::try_from(value) {
+            Ok(number) if (1..=Self::MAXIMUM).contains(&value) => Ok(Self(number)),
+            _ => Err(Error::Dimensions { value, maximum: Self::MAXIMUM }),
+        }
+    }
+
+    /// The value.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0 as u64
+    }
+
+    /// The value as a length.
+    #[must_use]
+    pub const fn len(self) -> usize {
+        self.0 as usize
+    }
+
+    /// Never true: there is at least one coordinate.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        false
+    }
+}
