@@ -12,7 +12,7 @@ array([ True,  True,  True])
 
 from importlib.metadata import version as _version
 
-from turnout import accounting, errors, frequency, participation
+from turnout import accounting, errors, frequency, mean, participation
 from turnout.domain import Domain
 from turnout.errors import TurnoutError
 from turnout.frequency import (
@@ -52,5 +52,6 @@ __all__ = [
     "errors",
     "estimator_variance",
     "frequency",
+    "mean",
     "participation",
 ]

@@ -1,0 +1,35 @@
+"""Means under local differential privacy when only some nodes take part.
+
+The path of a value is that of :mod:`turnout.frequency`: a mechanism with its bounds, a
+participation, reports, a tally, an estimate with its interval.
+
+>>> import turnout as tn
+>>> mechanism = tn.mean.Piecewise(epsilon=2.0, bounds=(0.0, 100.0))
+>>> ages = [20.0, 30.0, 40.0, 50.0] * 25_000
+>>> tally = mechanism.collect(ages, participation=tn.Bernoulli(0.5), seed=7)
+>>> estimate = tally.estimate()
+>>> estimate.interval(0.99).contains(35.0)
+True
+"""
+
+from turnout.mean.duchi import Duchi
+from turnout.mean.estimate import MeanEstimate, MeanInterval
+from turnout.mean.mechanism import MeanMechanism, SecondMoment
+from turnout.mean.piecewise import Piecewise
+from turnout.mean.plan import MeanPlan
+from turnout.mean.reports import MeanReports
+from turnout.mean.tally import MeanTally
+from turnout.mean.variance import estimator_variance
+
+__all__ = [
+    "Duchi",
+    "MeanEstimate",
+    "MeanInterval",
+    "MeanMechanism",
+    "MeanPlan",
+    "MeanReports",
+    "MeanTally",
+    "Piecewise",
+    "SecondMoment",
+    "estimator_variance",
+]

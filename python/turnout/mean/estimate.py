@@ -1,0 +1,229 @@
+"""Estimated means, with honest intervals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout.errors import EstimatorError, InvalidValueError
+from turnout.frequency.intervals import automatic_interval, critical_value, normal_interval
+from turnout.mean.estimators import Estimator, MeanEstimation
+
+if TYPE_CHECKING:
+    from turnout.mean.tally import MeanTally
+
+__all__ = ["MeanEstimate", "MeanInterval"]
+
+Floats = npt.NDArray[np.float64]
+
+
+class _Plan(Protocol):
+    """What an estimate needs to know of its plan."""
+
+    @property
+    def bounds(self) -> tuple[float, float]: ...
+    @property
+    def dimensions(self) -> int: ...
+
+
+@dataclass(frozen=True, eq=False)
+class MeanInterval:
+    """Lower and upper limits of the mean.
+
+    Attributes
+    ----------
+    low, high
+        A number; with several dimensions a float64 array with one limit for each coordinate. Not
+        cut to the bounds.
+    level
+        The confidence level asked for.
+    method
+        ``"normal"``, ``"score"``, ``"exact"``, or ``"score, exact for small counts"``.
+    simultaneous
+        None if the level holds for each coordinate by itself; ``"bonferroni"`` or ``"sidak"`` if it
+        holds for all at once.
+    """
+
+    low: float | Floats
+    high: float | Floats
+    level: float
+    method: str
+    simultaneous: str | None
+
+    @property
+    def width(self) -> float | Floats:
+        """The distance between the limits."""
+        return self.high - self.low
+
+    def contains(self, mean: npt.ArrayLike) -> bool | npt.NDArray[np.bool_]:
+        """Whether the limits enclose a mean: one number for each coordinate.
+
+        Raises
+        ------
+        InvalidValueError, InvalidTypeError
+            If there is not one finite number for each coordinate.
+        """
+        if np.ndim(self.low) == 0:
+            value = _arguments.number("mean", mean)
+            return bool(self.low <= value <= self.high)
+        given = _arguments.vector("mean", mean, "one number for each coordinate")
+        if given.size != np.size(self.low):
+            raise InvalidValueError(
+                f"mean must have one number for each of the {np.size(self.low)} coordinates, got "
+                f"{given.size}"
+            )
+        result: npt.NDArray[np.bool_] = (self.low <= given) & (given <= self.high)
+        return result
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MeanEstimate:
+    """The mean over all nodes, with standard errors and intervals.
+
+    Made by :meth:`turnout.mean.MeanTally.estimate`. It is not forced between the bounds, so that it
+    stays (nearly) unbiased.
+
+    Attributes
+    ----------
+    plan
+        The mechanism and the participation.
+    method
+        The estimator.
+    nodes, received
+        The numbers of nodes and of reports.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> mechanism = tn.mean.Duchi(3.0, bounds=(0.0, 1.0))
+    >>> estimate = mechanism.collect([0.0, 1.0, 1.0, 1.0] * 2500, seed=1).estimate()
+    >>> estimate.interval(0.95).contains(0.75)
+    True
+    """
+
+    plan: _Plan
+    method: str
+    nodes: int
+    received: int
+    _estimation: MeanEstimation = field(repr=False)
+
+    @classmethod
+    def from_tally(cls, tally: MeanTally, method: str, estimator: Estimator) -> MeanEstimate:
+        """Apply an estimator to a tally.
+
+        Raises
+        ------
+        EstimatorError
+            If there are no nodes, or the estimator does not apply.
+        """
+        if tally.nodes == 0:
+            raise EstimatorError("nothing can be estimated: the tally has no nodes")
+        return cls(tally.plan, method, tally.nodes, tally.received, estimator(tally))
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The least and the largest value of every coordinate."""
+        return self.plan.bounds
+
+    @property
+    def dimensions(self) -> int:
+        """How many numbers a node holds."""
+        return self.plan.dimensions
+
+    @property
+    def mean(self) -> float | Floats:
+        """The estimated mean: a number, or one for each coordinate."""
+        return self._shaped(self._estimation.means)
+
+    @property
+    def standard_error(self) -> float | Floats:
+        """The standard error of the mean of the nodes, whose values are fixed."""
+        return self._shaped(np.sqrt(self._estimation.variances))
+
+    @property
+    def population_standard_error(self) -> float | Floats:
+        """The standard error as an estimate for the population that the nodes are drawn from."""
+        return self._shaped(np.sqrt(self._estimation.population_variances))
+
+    def interval(
+        self, level: float = 0.95, *, method: str = "auto", simultaneous: str | None = None
+    ) -> MeanInterval:
+        """Confidence intervals of the mean.
+
+        Parameters
+        ----------
+        level
+            The confidence level, between 0 and 1.
+        method
+            ``"normal"``: the estimate plus and minus standard errors, with Student's quantile where
+            the variance is estimated from the reports. ``"auto"`` (default): for reports of one
+            of two cells and a common rate the score interval, and Clopper-Pearson limits where
+            there are few of either; normal otherwise.
+        simultaneous
+            None: the level holds for each coordinate by itself. ``"bonferroni"`` or ``"sidak"``: it
+            holds for all coordinates at once.
+
+        Returns
+        -------
+        MeanInterval
+            Lower and upper limits; not cut to the bounds.
+
+        Raises
+        ------
+        InvalidValueError
+            If an argument is none of the allowed values.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> tn.mean.Duchi(1.0).collect([0.5] * 1000, seed=1).estimate().interval(0.9).method
+        'score'
+        """
+        level = _arguments.confidence("level", level)
+        _arguments.choice("method", method, ("auto", "normal"))
+        _arguments.choice("simultaneous", simultaneous, (None, "bonferroni", "sidak"))
+        estimation, size = self._estimation, self.dimensions
+        if method == "auto" and estimation.model is not None and estimation.statistic is not None:
+            z = critical_value(level, size, simultaneous)
+            low, high, name = automatic_interval(estimation.model, estimation.statistic, z)
+            least, most = self.bounds
+            width = most - least
+            return MeanInterval(
+                self._shaped(least + width * low),
+                self._shaped(least + width * high),
+                level,
+                name,
+                simultaneous,
+            )
+        z = critical_value(level, size, simultaneous)
+        quantiles: float | Floats = z
+        if estimation.degrees is not None:
+            quantiles = _student(level, size, simultaneous, estimation.degrees)
+        errors = np.sqrt(estimation.variances)
+        low, high = normal_interval(estimation.means, quantiles * errors, 1.0)
+        return MeanInterval(self._shaped(low), self._shaped(high), level, "normal", simultaneous)
+
+    def _shaped(self, array: Floats) -> float | Floats:
+        return float(array[0]) if self.dimensions == 1 else array.copy()
+
+    def __repr__(self) -> str:
+        """Show the first coordinates."""
+        pairs = zip(
+            self._estimation.means[:4], np.sqrt(self._estimation.variances[:4]), strict=True
+        )
+        shown = ", ".join(f"{mean:.4g} ± {error:.2g}" for mean, error in pairs)
+        more = ", ..." if self.dimensions > 4 else ""
+        return f"MeanEstimate({self.method!r}, {shown}{more})"
+
+
+def _student(level: float, size: int, simultaneous: str | None, degrees: Floats) -> Floats:
+    """Quantiles for each coordinate's degrees of freedom; without any, nothing is known."""
+    quantiles = np.full(degrees.shape, np.inf)
+    for freedom in np.unique(degrees[degrees > 0]):
+        value = critical_value(level, size, simultaneous, float(freedom))
+        quantiles[degrees == freedom] = value
+    return quantiles

@@ -1,0 +1,228 @@
+"""Estimators of a mean from a tally.
+
+Everything is computed on the scale of [-1, 1]: ``t_j`` the value of node ``j``, ``y`` the unbiased
+estimate that a reported cell stands for, with ``E[y^2] = a + c t^2`` (:class:`SecondMoment`). A
+coordinate is reported with probability ``pi_j' = pi_j k / d``: by taking part, and by being one of
+the ``k`` of ``d`` that the report is about. So every coordinate is a problem of one dimension.
+
+Variances. Given that ``M`` of ``n`` nodes report the coordinate (a simple random sample of them
+where ``pi`` is common), the Hajek estimator, their mean, has the variance ``(a + (c - 1) Q) / M +
+(1 / M - 1 / n) S^2`` with ``Q`` the mean of ``t^2`` and ``S^2 = n (Q - mean^2) / (n - 1)``.
+Horvitz-Thompson has ``sum_j [(a + c t_j^2) / pi_j' - t_j^2] / n^2``. ``Q`` is estimated from the
+squares of the reports where they say something of it. Those of Duchi's mechanism are constant, say
+nothing, and its variance falls with ``Q``: then the least ``Q`` that the mean allows is taken, and
+standard errors are rather too large than too small, by a variance of at most ``S^2 / n``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout.errors import EstimatorError
+from turnout.frequency.models import StatisticModel
+
+if TYPE_CHECKING:
+    from turnout.mean.tally import MeanTally
+
+__all__ = ["ESTIMATORS", "Estimator", "MeanEstimation"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class MeanEstimation:
+    """Means of all coordinates with the variances of their estimates, in the unit of the values.
+
+    Attributes
+    ----------
+    means
+        The estimates.
+    variances
+        About the mean of the nodes, whose values are fixed.
+    population_variances
+        About the mean of a population from which the nodes are drawn.
+    degrees
+        Of freedom, one for each coordinate, where the variances come from the reports.
+    model, statistic
+        Of the mean's place between the bounds, from 0 to 1, where a score interval exists.
+    """
+
+    means: Floats
+    variances: Floats
+    population_variances: Floats
+    degrees: Floats | None = None
+    model: StatisticModel | None = None
+    statistic: Floats | None = None
+
+
+Estimator = Callable[["MeanTally"], MeanEstimation]
+
+
+def hajek(tally: MeanTally) -> MeanEstimation:
+    """Compute the weighted mean of the reports about each coordinate.
+
+    Raises
+    ------
+    EstimatorError
+        If there is a coordinate without reports.
+    """
+    if any(row[0] == 0 for row in tally.moments):
+        coordinate = next(j for j, row in enumerate(tally.moments) if row[0] == 0)
+        raise EstimatorError(
+            f'"hajek" divides by the number of reports, and none about coordinate {coordinate} '
+            'were received: use "horvitz_thompson" if an estimate from nothing makes sense'
+        )
+    if tally.weighted is not None:
+        return _hajek_personal(tally)
+    if tally.mechanism.cells == 2:
+        return _hajek_bits(tally)
+    moment, n = tally.mechanism.second_moment, tally.nodes
+    constant = moment.constant + moment.rounding
+    seen, first, second = tally._centred(tally.moments)
+    mean = first / seen
+    square = np.clip((second / seen - moment.constant) / moment.slope, 0.0, 1.0)
+    spread = np.maximum(square - mean**2, 0.0)
+    perturbation = (constant + moment.excess * square) / seen
+    sampling = (1 / seen - 1 / n) * n / (n - 1) if n > 1 else np.zeros_like(seen)
+    # E[spread] falls short of the truth by the variance of the mean, which is solved for.
+    with np.errstate(divide="ignore"):
+        variance = (perturbation + sampling * spread) / np.maximum(1 - sampling, 0.0)
+        population = (perturbation + spread / seen) / (1 - 1 / seen)
+    return _scaled(tally, mean, variance, population, degrees=seen - 1)
+
+
+def _hajek_bits(tally: MeanTally) -> MeanEstimation:
+    """Hajek's estimator where a report is one of two cells, all with one rate.
+
+    The number of upper cells among ``S`` reports is less spread than a binomial one with the same
+    mean, and just that if the nodes are drawn from a population.
+    """
+    reports = tally.received
+    exact = 1 / tally.mechanism.scale
+    gain, low, high = float(exact), float((1 - exact) / 2), float((1 + exact) / 2)
+    model = StatisticModel(
+        a=reports * low,
+        b=reports * gain,
+        v0=reports * low * high,
+        v1=reports * gain**2,
+        v2=-reports * gain**2,
+        trials=reports,
+    )
+    statistic = np.array([float(row[1]) for row in tally.moments])
+    places = model.frequency(statistic)
+    variance = 4 * model.variance(np.clip(places, 0.0, 1.0))
+    scaled = _scaled(tally, 2 * places - 1, variance, variance)
+    return MeanEstimation(
+        scaled.means, scaled.variances, scaled.population_variances, None, model, statistic
+    )
+
+
+def _hajek_personal(tally: MeanTally) -> MeanEstimation:
+    """Hajek's estimator with a rate for each node: the linearised ratio."""
+    moment, n = tally.mechanism.second_moment, tally.nodes
+    constant = moment.constant + moment.rounding
+    (zero, first, second), (zeros, firsts, seconds) = _weighted(tally)
+    mean = first / zero
+    square = _square(tally, mean, second / zero)
+    # As many reports of equal weight as these are worth (Kish); one is taken by the estimate.
+    degrees = zero**2 / zeros - 1.0
+    residuals = seconds - 2 * mean * firsts + mean**2 * zeros
+    # Not below what the mechanism alone gives, however alike the reports happen to be: the least
+    # E[(y - mean)^2] of any value.
+    inside = np.clip(np.abs(mean), 0.0, 1.0)
+    gap = -2 * inside + inside**2 if moment.slope == 0 else inside**2 * moment.excess / moment.slope
+    least = zeros * (constant + gap)
+    few = degrees < 1e-9
+    share = (degrees + 1.0) / np.where(few, 1.0, degrees)
+    population = np.where(few, np.inf, np.maximum(residuals * share, least) / zero**2)
+    spread = np.maximum(square - mean**2, 0.0)
+    return _scaled(
+        tally,
+        mean,
+        np.maximum(population - spread / n, 0.0),
+        population,
+        degrees=np.where(few, 1.0, degrees),
+    )
+
+
+def horvitz_thompson(tally: MeanTally) -> MeanEstimation:
+    """Compute the sum of the reports, each by its inverse probability, over the number of nodes.
+
+    Raises
+    ------
+    EstimatorError
+        With personal probabilities, if there are no reports.
+    """
+    moment, n = tally.mechanism.second_moment, tally.nodes
+    constant = moment.constant + moment.rounding
+    rate = tally.participation.uniform_rate
+    if rate is None:
+        if any(row[0] == 0 for row in tally.moments):
+            raise EstimatorError(
+                '"horvitz_thompson" with personal probabilities estimates its variance from the '
+                "reports, and about some coordinate none were received"
+            )
+        (zero, first, second), (zeros, _, seconds) = _weighted(tally)
+        mean = first / n
+        square = _square(tally, mean, second / zero)
+        # Unbiased; and not below what the mechanism alone gives, whatever the values.
+        total = seconds / n
+        least = (constant if moment.slope else 0.0) * zeros / n
+    else:
+        share = rate * tally.mechanism.sampled / tally.mechanism.dimensions
+        seen, first, second = tally._centred(tally.moments)
+        mean = first / (n * share)
+        average = np.where(seen > 0, second / np.maximum(seen, 1.0), np.inf)
+        square = _square(tally, mean, average)
+        total = (constant + moment.slope * square) / share
+        least = np.zeros_like(mean)
+    inside = np.clip(mean, -1.0, 1.0) ** 2
+    variance = np.maximum(total - np.maximum(square, inside), least) / n
+    return _scaled(tally, mean, variance, np.maximum(total - inside, least) / n)
+
+
+def _square(tally: MeanTally, mean: Floats, second: Floats) -> Floats:
+    """Estimate the mean of ``t^2``, or take the least that the mean allows."""
+    moment = tally.mechanism.second_moment
+    if moment.slope == 0.0:
+        result: Floats = np.clip(mean, -1.0, 1.0) ** 2
+        return result
+    return np.clip((second - moment.constant) / moment.slope, 0.0, 1.0)
+
+
+def _weighted(tally: MeanTally) -> tuple[tuple[Floats, ...], tuple[Floats, ...]]:
+    """Add up powers of the reports with weights ``1/pi'`` and with their squares."""
+    rows = tally.weighted or ()
+    share = tally.mechanism.dimensions / tally.mechanism.sampled
+    unit = 2.0**-32
+    inverse = tally._centred([row[:3] for row in rows])
+    squared = tally._centred([row[3:] for row in rows])
+    return (
+        tuple(share * unit * part for part in inverse),
+        tuple(share**2 * unit * part for part in squared),
+    )
+
+
+def _scaled(
+    tally: MeanTally,
+    mean: Floats,
+    variance: Floats,
+    population: Floats,
+    *,
+    degrees: Floats | None = None,
+) -> MeanEstimation:
+    """Go back to the unit of the values."""
+    mechanism = tally.mechanism
+    half = mechanism._half
+    return MeanEstimation(
+        mechanism._middle + half * mean, half**2 * variance, half**2 * population, degrees
+    )
+
+
+#: All estimators by name.
+ESTIMATORS: dict[str, Estimator] = {"hajek": hajek, "horvitz_thompson": horvitz_thompson}

@@ -1,0 +1,198 @@
+"""Every bad argument of the mechanisms for means gets one exception that says what was expected."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import turnout as tn
+from turnout.errors import (
+    CodeOutsideDomainError,
+    InvalidTypeError,
+    InvalidValueError,
+    PlanMismatchError,
+    TurnoutError,
+)
+
+BOTH = [tn.mean.Duchi, tn.mean.Piecewise]
+
+
+@pytest.mark.parametrize("mechanism", BOTH)
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"epsilon": 0.0}, "epsilon must be a finite number above 0"),
+        ({"epsilon": -1.0}, "epsilon must be"),
+        ({"epsilon": float("nan")}, "epsilon must be"),
+        ({"epsilon": float("inf")}, "epsilon must be"),
+        ({"epsilon": 43.0}, "at most 42"),
+        ({"epsilon": 1e-12}, "epsilon must be at least 1e-9"),
+        ({"epsilon": "1"}, "epsilon must be a real number"),
+        ({"epsilon": 1.0, "bounds": (1.0, 1.0)}, "bounds must be two finite numbers"),
+        ({"epsilon": 1.0, "bounds": (1.0, -1.0)}, "bounds must be"),
+        ({"epsilon": 1.0, "bounds": (float("nan"), 1.0)}, "bounds must be"),
+        ({"epsilon": 1.0, "bounds": (0.0, float("inf"))}, "bounds must be"),
+        ({"epsilon": 1.0, "bounds": (-1.7e308, 1.7e308)}, "bounds must be"),
+        ({"epsilon": 1.0, "bounds": (0.0,)}, "bounds must be a pair"),
+        ({"epsilon": 1.0, "bounds": (0.0, 1.0, 2.0)}, "bounds must be a pair"),
+        ({"epsilon": 1.0, "bounds": 3.0}, "bounds must be"),
+        ({"epsilon": 1.0, "bounds": ("a", "b")}, "bounds must"),
+        ({"epsilon": 1.0, "dimensions": 0}, "dimensions must be an integer from 1 to 65536"),
+        ({"epsilon": 1.0, "dimensions": 2.0}, "dimensions must be an integer"),
+        ({"epsilon": 1.0, "dimensions": True}, "dimensions must be an integer"),
+        ({"epsilon": 1.0, "dimensions": 65_537}, "dimensions must be an integer"),
+    ],
+)
+def test_parameters(mechanism: Any, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises((InvalidValueError, InvalidTypeError), match=message):
+        mechanism(**arguments)
+
+
+@pytest.mark.parametrize("mechanism", BOTH)
+@pytest.mark.parametrize("call", ["randomize", "collect", "variance"])
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([0.0, 1.5, 2.0], r"values\[1\] = 1.5 is not within the bounds \(-1.0, 1.0\) \(2 such"),
+        ([0.0, float("nan")], r"values\[1\] = (NaN|nan) is not within"),
+        ([float("-inf")], r"values\[0\] = -inf is not within"),
+        ([[0.0, 1.0]], "values must be one number for each node, got shape"),
+        (0.5, "values must be one number"),
+        (["0.5"], "values must be real numbers"),
+        ([True, False], "values must be real numbers"),
+        ([None], "values must be real numbers"),
+        ([0.1j], "values must be real numbers"),
+    ],
+)
+def test_values(mechanism: Any, call: str, values: Any, message: str) -> None:
+    with pytest.raises((InvalidValueError, InvalidTypeError), match=message):
+        getattr(mechanism(1.0), call)(values)
+
+
+@pytest.mark.parametrize("mechanism", BOTH)
+def test_values_of_several_coordinates(mechanism: Any) -> None:
+    made = mechanism(1.0, (0.0, 1.0), 3)
+    rare = tn.Bernoulli(1e-9)
+    with pytest.raises(InvalidValueError, match=r"values\[1, 2\] = 7.0 is not within the bounds"):
+        made.collect([[0.0, 0.5, 1.0], [0.5, 0.5, 7.0]], participation=rare)
+    with pytest.raises(InvalidValueError, match=r"values\[1, 2\] = 7.0"):
+        made.variance([[0.0, 0.5, 1.0], [0.5, 0.5, 7.0]])
+    for values in ([0.0, 0.5, 1.0], [[0.0, 0.5]], np.zeros((2, 3, 1))):
+        with pytest.raises(InvalidValueError, match="3 numbers for each node: shape"):
+            made.collect(values)
+    assert made.collect([]).nodes == 0
+    assert made.collect(np.zeros((0, 3))).nodes == 0
+
+
+@pytest.mark.parametrize("mechanism", BOTH)
+def test_other_arguments(mechanism: Any) -> None:
+    made = mechanism(1.0)
+    with pytest.raises(InvalidTypeError, match="participation must be"):
+        made.collect([0.0], participation=0.5)
+    with pytest.raises(InvalidValueError, match="the same length, got 2 and 3"):
+        made.collect([0.0] * 3, participation=tn.Personalized([0.5, 0.5]))
+    for seed in (-1, 2**64):
+        with pytest.raises(InvalidValueError, match="seed"):
+            made.collect([0.0], seed=seed)
+    with pytest.raises(InvalidTypeError, match="reports must be"):
+        made.tally([0, 1])
+    with pytest.raises(PlanMismatchError, match=r"epsilon 2.0 instead of 1.0"):
+        made.tally(mechanism(2.0).randomize([0.0]))
+    with pytest.raises(PlanMismatchError, match="participation"):
+        made.collect([0.0]).merge(made.collect([0.0], participation=tn.Bernoulli(0.5)))
+    with pytest.raises(InvalidTypeError, match="other must be a MeanTally"):
+        made.collect([0.0]).merge(3)
+    with pytest.raises(TypeError):
+        made.collect([0.0]) + 3
+    tally = made.collect([0.0, 0.5])
+    with pytest.raises(InvalidValueError, match="method must be one of 'hajek'"):
+        tally.estimate("median")
+    estimate = tally.estimate()
+    for level in (0.0, 1.0, float("nan")):
+        with pytest.raises(InvalidValueError, match="level"):
+            estimate.interval(level)
+    with pytest.raises(InvalidValueError, match="method"):
+        estimate.interval(method="exact")
+    with pytest.raises(InvalidValueError, match="simultaneous"):
+        estimate.interval(simultaneous="both")
+    with pytest.raises(InvalidTypeError, match="mean must be a real number"):
+        estimate.interval().contains("0")
+    for arguments in (
+        (made, tn.Everyone(), []),
+        (made, tn.Everyone(), [2.0]),
+        (made, tn.Personalized([0.5]), [0.0, 0.0]),
+        (made, 3, [0.0]),
+        (3, tn.Everyone(), [0.0]),
+    ):
+        with pytest.raises(TurnoutError):
+            tn.mean.estimator_variance(*arguments)
+    with pytest.raises(InvalidValueError, match="method"):
+        tn.mean.estimator_variance(made, tn.Everyone(), [0.0], method="T")
+
+
+def test_reports() -> None:
+    bit, sampled = tn.mean.Duchi(1.0), tn.mean.Piecewise(6.0, dimensions=3)
+    some = tn.Bernoulli(0.5)
+    with pytest.raises(CodeOutsideDomainError, match=r"cells\[1\] must be an integer from 0 to 1"):
+        tn.mean.MeanReports(bit, some, [0, 2], 5)
+    with pytest.raises(CodeOutsideDomainError, match="got -1"):
+        tn.mean.MeanReports(bit, some, [-1], 5)
+    with pytest.raises(InvalidTypeError, match="cells must hold integers"):
+        tn.mean.MeanReports(bit, some, [0.5], 5)
+    with pytest.raises(InvalidValueError, match="nodes must be at least the 2 reports"):
+        tn.mean.MeanReports(bit, some, [0, 1], 1)
+    with pytest.raises(InvalidValueError, match="equal if everyone takes part"):
+        tn.mean.MeanReports(bit, tn.Everyone(), [0, 1], 3)
+    with pytest.raises(InvalidValueError, match="coordinates must be given"):
+        tn.mean.MeanReports(sampled, some, [[0, 1]], 3)
+    with pytest.raises(InvalidValueError, match=r"coordinates\[0\] must be ascending"):
+        tn.mean.MeanReports(sampled, some, [[0, 1]], 3, coordinates=[[1, 1]])
+    with pytest.raises(CodeOutsideDomainError, match=r"coordinates\[0, 1\]"):
+        tn.mean.MeanReports(sampled, some, [[0, 1]], 3, coordinates=[[1, 3]])
+    with pytest.raises(InvalidValueError, match="coordinates must have the shape"):
+        tn.mean.MeanReports(sampled, some, [[0, 1]], 3, coordinates=[[0, 1], [0, 1]])
+    with pytest.raises(InvalidValueError, match="cells must have shape"):
+        tn.mean.MeanReports(sampled, some, [0, 1], 3, coordinates=[[0, 1]])
+    with pytest.raises(InvalidValueError, match="probabilities must be given with personal"):
+        tn.mean.MeanReports(bit, some, [0], 3, probabilities=[0.5])
+    with pytest.raises(InvalidValueError, match="probabilities must be given with personal"):
+        tn.mean.MeanReports(bit, tn.Personalized([0.5]), [0], 3)
+    with pytest.raises(InvalidValueError, match="one entry for each of the 1 reports"):
+        tn.mean.MeanReports(bit, tn.Personalized([0.5]), [0], 3, probabilities=[0.5, 0.5])
+
+
+@pytest.mark.parametrize(
+    ("received", "nodes", "moments", "weighted"),
+    [
+        (3, 2, [(3, 1, 1)], None),
+        (2, 2, [(1, 1, 1)], None),
+        (2, 2, [(2, 3, 3)], None),
+        (2, 2, [(2, 1, 0)], None),
+        (2, 2, [(2, 1, 2)], None),
+        (2, 2, [(2, 1)], None),
+        (2, 2, [(2, 1, 1), (2, 1, 1)], None),
+        (2, 2, [(2, -1, 1)], None),
+        (2, 2, [(2, 1.0, 1)], None),
+        (2, 2, 7, None),
+        (2, 2, [(2, 1, 1)], [(0,) * 6]),
+    ],
+)
+def test_tallies(received: int, nodes: int, moments: Any, weighted: Any) -> None:
+    plan = tn.mean.MeanPlan(tn.mean.Duchi(1.0), tn.Bernoulli(0.5))
+    with pytest.raises((InvalidValueError, InvalidTypeError)):
+        tn.mean.MeanTally(plan, received, nodes, moments, weighted=weighted)
+
+
+def test_weighted_tallies() -> None:
+    plan = tn.mean.MeanPlan(tn.mean.Duchi(1.0), tn.Personalized([0.5]))
+    with pytest.raises(InvalidValueError, match="weighted must be given"):
+        tn.mean.MeanTally(plan, 1, 1, [(1, 1, 1)])
+    with pytest.raises(InvalidValueError, match=r"weighted\[0\] must be sums over 1 reports"):
+        tn.mean.MeanTally(plan, 1, 1, [(1, 1, 1)], weighted=[(1, 1, 1, 1, 1, 1)])
+    unit = 1 << 33
+    tally = tn.mean.MeanTally(
+        plan, 1, 1, [(1, 1, 1)], weighted=[(unit, unit, unit, 2 * unit, 2 * unit, 2 * unit)]
+    )
+    assert tally.estimate("horvitz_thompson").mean == pytest.approx(2 * float(plan.mechanism.scale))
