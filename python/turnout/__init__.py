@@ -12,7 +12,7 @@ array([ True,  True,  True])
 
 from importlib.metadata import version as _version
 
-from turnout import accounting, errors, frequency, mean, participation
+from turnout import accounting, errors, frequency, mean, participation, weighting
 from turnout.domain import Domain
 from turnout.errors import TurnoutError
 from turnout.frequency import (
@@ -54,4 +54,5 @@ __all__ = [
     "frequency",
     "mean",
     "participation",
+    "weighting",
 ]

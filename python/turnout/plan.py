@@ -63,6 +63,11 @@ class Plan:
         )
         object.__setattr__(self, "participation", self.participation.in_plan())
 
+    @property
+    def domain(self) -> Domain:
+        """The answers that can be given."""
+        return self.oracle.domain
+
     def to_dict(self) -> dict[str, Any]:
         """Describe the plan in terms of JSON."""
         return {

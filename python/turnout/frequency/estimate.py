@@ -98,7 +98,7 @@ class FrequencyEstimate:
     @property
     def domain(self) -> Domain:
         """The answers."""
-        return self.plan.oracle.domain
+        return self.plan.domain
 
     @property
     def counts(self) -> Floats:

@@ -99,12 +99,18 @@ def plot_estimate(
     projected = "" if estimate.postprocessing == "none" else f", {estimate.postprocessing}"
     axes.set_title(
         f"{estimate.received:,} reports of {estimate.nodes:,} nodes, "
-        f"ε = {estimate.plan.oracle.epsilon:g} ({estimate.method}{projected})",
+        f"{_privacy(estimate.plan)} ({estimate.method}{projected})",
         fontsize=10,
     )
     axes.legend(frameon=False, fontsize=9)
     axes.spines[["top", "right"]].set_visible(False)
     return axes
+
+
+def _privacy(plan: Any) -> str:
+    """Say which epsilon a plan has; of a plan without an oracle, which class it is of."""
+    oracle = getattr(plan, "oracle", None)
+    return type(plan).__name__ if oracle is None else f"ε = {oracle.epsilon:g}"
 
 
 def plot_comparison(comparison: Comparison, ax: Any) -> Axes:

@@ -1,0 +1,338 @@
+"""Combining the estimates of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout.domain import Domain
+from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
+from turnout.frequency.estimate import FrequencyEstimate
+from turnout.frequency.estimators import Estimation
+from turnout.frequency.models import StatisticModel
+from turnout.mean.estimate import MeanEstimate
+from turnout.mean.estimators import MeanEstimation
+from turnout.mean.plan import MeanPlan
+from turnout.weighting.weights import METHODS, positive
+from turnout.weighting.weights import weights as choose
+
+__all__ = ["WeightedMeanPlan", "WeightedPlan", "combine"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class WeightedPlan:
+    """The plan of a combined estimate of frequencies.
+
+    Attributes
+    ----------
+    plans
+        Those of the groups.
+    weights
+        Their weights, adding up to one: the estimate is the sum of weight times group estimate.
+    """
+
+    plans: tuple[Any, ...]
+    weights: tuple[float, ...]
+
+    @property
+    def domain(self) -> Domain:
+        """The answers, which all groups share."""
+        domain: Domain = self.plans[0].domain
+        return domain
+
+
+@dataclass(frozen=True)
+class WeightedMeanPlan:
+    """The plan of a combined estimate of a mean.
+
+    Attributes
+    ----------
+    plans
+        Those of the groups.
+    weights
+        Their weights, adding up to one: the estimate is the sum of weight times group estimate.
+    """
+
+    plans: tuple[Any, ...]
+    weights: tuple[float, ...]
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The least and the largest value, which all groups share."""
+        bounds: tuple[float, float] = self.plans[0].bounds
+        return bounds
+
+    @property
+    def dimensions(self) -> int:
+        """How many numbers a node holds."""
+        dimensions: int = self.plans[0].dimensions
+        return dimensions
+
+
+def combine(
+    estimates: Sequence[Any],
+    *,
+    method: str = "inverse_variance",
+    variances: npt.ArrayLike | None = None,
+) -> Any:
+    """Combine the estimates of groups of different users drawn from one population.
+
+    The combined estimate is of that population, so its standard errors and intervals count that
+    each group is a sample of it: the variance of a group's estimate is that of its mechanism plus
+    ``f (1 - f) / n`` (for means the spread of the values over ``n``). They are a little too wide,
+    never too narrow, for the union of the groups if who belongs to which group does not depend on
+    the values. If it does, the groups estimate different quantities, and so does what combines
+    them.
+
+    Parameters
+    ----------
+    estimates
+        At least one :class:`turnout.FrequencyEstimate`, all of one domain, or at least one
+        :class:`turnout.mean.MeanEstimate`, all with the same bounds and dimensions. Taken before
+        any post-processing. Groups may differ in epsilon, mechanism, participation and method.
+    method
+        ``"inverse_variance"`` (default) and ``"numerical"``: weights in inverse proportion to the
+        variances of the groups' estimates, summed over answers or coordinates. ``"unweighted"``:
+        every user counts the same: weights in proportion to the numbers of nodes.
+    variances
+        The variances of the groups' estimates that the weights are made from. By default those
+        that epsilon and the numbers of nodes and reports imply, whatever the reports say: at
+        uniform frequencies (the sum depends on the frequencies only through the sum of their
+        squares), or for values uniform between the bounds. Where this is not known (personal
+        participation, groups that are combinations themselves, estimates without a model of their
+        variance) the estimated variances are taken; then the weights depend on the reports a
+        little, which the standard errors leave out. Wrong variances cost accuracy, not validity.
+
+    Returns
+    -------
+    FrequencyEstimate or MeanEstimate
+        Of the class of the groups; its ``plan`` is a :class:`WeightedPlan` or
+        :class:`WeightedMeanPlan`.
+
+    Raises
+    ------
+    InvalidValueError
+        If there are no estimates, they differ in domain, bounds or dimensions, there is no such
+        method, or the variances do not fit.
+    InvalidTypeError
+        If they are not estimates of one class.
+    EstimatorError
+        If a group's estimator is biased.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> groups = [
+    ...     tn.mean.Piecewise(epsilon).collect([0.3] * 5000, seed=1).estimate()
+    ...     for epsilon in (0.5, 2.0)
+    ... ]
+    >>> combined = tn.weighting.combine(groups)
+    >>> combined.nodes, [round(weight, 2) for weight in combined.plan.weights]
+    (10000, [0.06, 0.94])
+    """
+    groups = _arguments.items("estimates", estimates, "a sequence of estimates")
+    if not groups:
+        raise InvalidValueError("estimates must hold at least one estimate, got none")
+    _arguments.choice("method", method, METHODS)
+    kind = FrequencyEstimate if isinstance(groups[0], FrequencyEstimate) else MeanEstimate
+    for place, group in enumerate(groups):
+        if not isinstance(group, kind):
+            raise InvalidTypeError(
+                f"estimates[{place}] must be a {kind.__name__} like the others, got "
+                f"{_arguments.shown(group)}"
+            )
+    if kind is FrequencyEstimate:
+        return _frequencies(groups, method, variances)
+    return _means(groups, method, variances)
+
+
+def _shares(
+    method: str, given: npt.ArrayLike | None, implied: list[float], nodes: list[int]
+) -> Floats:
+    """Choose what the groups' estimates are multiplied by."""
+    spread = np.array(implied)
+    if given is not None:
+        spread = positive("variances", given, finite=False)
+        if spread.size != len(nodes):
+            raise InvalidValueError(
+                f"variances must have one number for each of the {len(nodes)} groups, got "
+                f"{spread.size}"
+            )
+    users = np.array(nodes, dtype=np.float64)
+    # A group's estimate is the mean of its users' values, whose variance is n times as large.
+    least = np.finfo(np.float64).tiny
+    shares = choose(np.maximum(spread, least) * users, users, method=method) * users
+    result: Floats = shares / shares.sum()
+    return result
+
+
+def _model_sum(models: Sequence[StatisticModel], shares: Floats) -> StatisticModel:
+    """Add up groups: of the weighted sum of estimates, which is its own statistic."""
+    terms = [
+        (share**2 / model.b**2) * np.array([model.v0, model.v1, model.v2])
+        for model, share in zip(models, shares, strict=True)
+    ]
+    v0, v1, v2 = np.sum(terms, axis=0)
+    return StatisticModel(a=0.0, b=1.0, v0=float(v0), v1=float(v1), v2=float(v2))
+
+
+def _degrees(parts: Sequence[Floats], freedom: Sequence[Any]) -> Floats | None:
+    """Welch and Satterthwaite: degrees of freedom of a sum of estimated variances.
+
+    Groups whose variances are known have none; a sum of such has None.
+    """
+    if all(degrees is None for degrees in freedom):
+        return None
+    total: Floats = np.sum(parts, axis=0)
+    doubt = np.zeros_like(total)
+    for part, degrees in zip(parts, freedom, strict=True):
+        if degrees is not None:
+            doubt = doubt + part**2 / degrees
+    with np.errstate(divide="ignore", invalid="ignore"):
+        result: Floats = np.where(doubt > 0, total**2 / doubt, np.inf)
+    return np.clip(result, 1e-9, 1e9)
+
+
+def _population_model(group: FrequencyEstimate) -> StatisticModel | None:
+    """Take the nodes' frequencies as those of a random sample of the population.
+
+    For the model's variance ``v0 + v1 g + v2 g^2`` at the nodes' frequency ``g``, which has mean
+    ``f`` and variance ``f (1 - f) / n``, the mean over ``g`` plus ``b^2 f (1 - f) / n``.
+    """
+    model = group._estimation.model
+    if model is None:
+        return None
+    extra = (model.v2 + model.b**2) / group.nodes
+    return StatisticModel(model.a, model.b, model.v0, model.v1 + extra, model.v2 - extra)
+
+
+def _frequencies(
+    groups: list[FrequencyEstimate], method: str, variances: npt.ArrayLike | None
+) -> FrequencyEstimate:
+    domain = groups[0].domain
+    for place, group in enumerate(groups):
+        if group.domain != domain:
+            raise InvalidValueError(
+                f"estimates[{place}] must be of the domain {domain!r} of the others, got "
+                f"{group.domain!r}"
+            )
+        if group._estimation.bias is not None:
+            raise EstimatorError(
+                f"estimates[{place}] is biased and cannot be combined: {group._estimation.bias}"
+            )
+    models = [_population_model(group) for group in groups]
+    implied = [_frequency_trace(*pair) for pair in zip(groups, models, strict=True)]
+    shares = _shares(method, variances, implied, [group.nodes for group in groups])
+    used = np.flatnonzero(shares)
+    frequencies = np.zeros(domain.size)
+    for j in used:
+        frequencies = frequencies + shares[j] * groups[j]._estimation.frequencies
+    inside = np.clip(frequencies, 0.0, 1.0)
+    parts, wide = [], []
+    for j in used:
+        group, model, estimation = groups[j], models[j], groups[j]._estimation
+        if model is not None:
+            parts.append(shares[j] ** 2 * model.variance(inside))
+            wide.append(parts[-1])
+            continue
+        sampling = inside * (1 - inside) / group.nodes
+        parts.append(shares[j] ** 2 * (estimation.variances + sampling))
+        larger = estimation.interval_variances
+        larger = estimation.variances if larger is None else larger
+        wide.append(shares[j] ** 2 * (larger + sampling))
+    known = [models[j] for j in used if models[j] is not None]
+    combined: dict[str, Any] = {}
+    if len(known) == used.size:
+        combined = {"model": _model_sum([m for m in known if m], shares[used])}
+        combined["statistic"] = frequencies
+    else:
+        degrees = _degrees(parts, [groups[j]._estimation.degrees for j in used])
+        combined = {"interval_variances": np.sum(wide, axis=0)}
+        combined["degrees"] = None if degrees is None else float(degrees.min())
+    estimation = Estimation(frequencies, np.sum(parts, axis=0), **combined)
+    kept = frequencies.view()
+    kept.flags.writeable = False
+    plan: Any = WeightedPlan(tuple(group.plan for group in groups), tuple(shares.tolist()))
+    return FrequencyEstimate(
+        plan,
+        method,
+        sum(group.nodes for group in groups),
+        sum(group.received for group in groups),
+        kept,
+        "none",
+        estimation,
+    )
+
+
+def _frequency_trace(group: FrequencyEstimate, model: StatisticModel | None) -> float:
+    """Sum the variances over answers: at uniform frequencies, or as estimated."""
+    size = group.domain.size
+    if model is not None:
+        return float(size * model.variance(np.array(1.0 / size)))
+    estimation = group._estimation
+    inside = np.clip(estimation.frequencies, 0.0, 1.0)
+    return float((estimation.variances + inside * (1 - inside) / group.nodes).sum())
+
+
+def _means(
+    groups: list[MeanEstimate], method: str, variances: npt.ArrayLike | None
+) -> MeanEstimate:
+    bounds, dimensions = groups[0].bounds, groups[0].dimensions
+    for place, group in enumerate(groups):
+        if (group.bounds, group.dimensions) != (bounds, dimensions):
+            raise InvalidValueError(
+                f"estimates[{place}] must have the bounds {bounds} and {dimensions} dimension(s) "
+                f"of the others, got {group.bounds} and {group.dimensions}"
+            )
+    implied = [_mean_trace(group) for group in groups]
+    shares = _shares(method, variances, implied, [group.nodes for group in groups])
+    used = np.flatnonzero(shares)
+    estimations = [groups[j]._estimation for j in used]
+    means = np.zeros(dimensions)
+    for share, estimation in zip(shares[used], estimations, strict=True):
+        means = means + share * estimation.means
+    models = [estimation.model for estimation in estimations if estimation.model is not None]
+    if len(models) == used.size:
+        model = _model_sum(models, shares[used])
+        low, high = bounds
+        places = (means - low) / (high - low)
+        spread = (high - low) ** 2 * model.variance(np.clip(places, 0.0, 1.0))
+        combined = MeanEstimation(means, spread, spread, None, model, places)
+    else:
+        parts = [
+            share**2 * estimation.population_variances
+            for share, estimation in zip(shares[used], estimations, strict=True)
+        ]
+        total = np.sum(parts, axis=0)
+        degrees = _degrees(parts, [estimation.degrees for estimation in estimations])
+        combined = MeanEstimation(means, total, total, degrees)
+    plan = WeightedMeanPlan(tuple(group.plan for group in groups), tuple(shares.tolist()))
+    return MeanEstimate(
+        plan,
+        method,
+        sum(group.nodes for group in groups),
+        sum(group.received for group in groups),
+        combined,
+    )
+
+
+def _mean_trace(group: MeanEstimate) -> float:
+    """Sum the variances over coordinates: for uniform values, or as estimated."""
+    plan = group.plan
+    rate = plan.participation.uniform_rate if isinstance(plan, MeanPlan) else None
+    if not isinstance(plan, MeanPlan) or rate is None:
+        return float(group._estimation.population_variances.sum())
+    mechanism = plan.mechanism
+    moment = mechanism.second_moment
+    reports = group.received if group.method == "hajek" else group.nodes * rate
+    reports *= mechanism.sampled / mechanism.dimensions
+    # The mean of t^2 over [-1, 1] is 1/3.
+    one = (moment.constant + moment.slope / 3) / reports
+    return mechanism.dimensions * one * mechanism._half**2
