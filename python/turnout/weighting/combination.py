@@ -327,8 +327,9 @@ def _mean_trace(group: MeanEstimate) -> float:
     """Sum the variances over coordinates: for uniform values, or as estimated."""
     plan = group.plan
     rate = plan.participation.uniform_rate if isinstance(plan, MeanPlan) else None
-    if not isinstance(plan, MeanPlan) or rate is None:
-        return float(group._estimation.population_variances.sum())
+    estimated = float(group._estimation.population_variances.sum())
+    if not isinstance(plan, MeanPlan) or rate is None or not np.isfinite(estimated):
+        return estimated
     mechanism = plan.mechanism
     moment = mechanism.second_moment
     reports = group.received if group.method == "hajek" else group.nodes * rate

@@ -70,7 +70,10 @@ def weights(
     if not finite.any():
         raise InvalidValueError("variances must hold a finite one: no group says anything")
     # Relative to the least: nothing over- or underflows on the way.
-    relative = spread[finite] / spread[finite].min()
+    with np.errstate(over="ignore"):
+        relative = spread / spread[finite].min()
+    finite = np.isfinite(relative)
+    relative = relative[finite]
     chosen = np.zeros(spread.size)
     chosen[finite] = (
         1 / relative if method == "inverse_variance" else _minimum(relative, users[finite])
