@@ -196,9 +196,7 @@ class MeanKernel:
     def randomize(
         self, values: _Floats, rate: float | _Floats, seed: int | None = None
     ) -> _Reports: ...
-    def collect(
-        self, values: _Floats, rate: float | _Floats, seed: int | None = None
-    ) -> _Sums: ...
+    def collect(self, values: _Floats, rate: float | _Floats, seed: int | None = None) -> _Sums: ...
     def tally(
         self,
         cells: _Codes,
