@@ -43,8 +43,11 @@ impl PrimeField {
         let mut packer = Packer { out: vec![0; length + 8], place: 0, carry: 0, fill: 0 };
         match bits {
             1..=7 => packer.groups::<E, 8>(values, bits),
-            8..=14 => packer.groups::<E, 4>(values, bits),
-            15..=28 => packer.groups::<E, 2>(values, bits),
+            8..=9 => packer.groups::<E, 6>(values, bits),
+            10..=11 => packer.groups::<E, 5>(values, bits),
+            12..=14 => packer.groups::<E, 4>(values, bits),
+            15..=19 => packer.groups::<E, 3>(values, bits),
+            20..=28 => packer.groups::<E, 2>(values, bits),
             _ => packer.groups::<E, 1>(values, bits),
         }
         packer.out.truncate(length);
@@ -93,8 +96,11 @@ pub(super) fn unpack_into<E: Element>(
     }
     match bits {
         1..=7 => unpack_groups::<E, 8>(data, bits, values),
-        8..=14 => unpack_groups::<E, 4>(data, bits, values),
-        15..=28 => unpack_groups::<E, 2>(data, bits, values),
+        8..=9 => unpack_groups::<E, 6>(data, bits, values),
+        10..=11 => unpack_groups::<E, 5>(data, bits, values),
+        12..=14 => unpack_groups::<E, 4>(data, bits, values),
+        15..=19 => unpack_groups::<E, 3>(data, bits, values),
+        20..=28 => unpack_groups::<E, 2>(data, bits, values),
         _ => unpack_groups::<E, 1>(data, bits, values),
     }
     field.check("data", values)
