@@ -31,6 +31,16 @@ def _table(kind: str, scale: float, pieces: int = 1) -> _core.IntegerNoise:
     return _core.IntegerNoise(kind, scale, pieces)
 
 
+def discrete_gaussian_variance(parameter: float) -> float:
+    """Compute the variance of a discrete Gaussian of the parameter sigma^2."""
+    # By Poisson summation both agree within 1e-30 for all others.
+    if parameter >= 4.0:
+        return parameter
+    squares = np.arange(1.0, 128.0) ** 2
+    weights = np.exp(-squares / (2.0 * parameter))
+    return float(2.0 * (squares @ weights) / (1.0 + 2.0 * weights.sum()))
+
+
 class _IntegerNoise(Mechanism):
     adjacencies: ClassVar[tuple[str, ...]] = ("replace", "add_or_remove", "add", "remove")
     default_adjacency: ClassVar[str] = "replace"
@@ -229,12 +239,7 @@ class SummedDiscreteGaussianNoise(_IntegerNoise):
     @property
     def piece_variance(self) -> float:
         """The variance of one piece, which is below the parameter, and much so if that is small."""
-        # By Poisson summation both agree within 1e-16 for all others.
-        if self.variance >= 4.0:
-            return self.variance
-        squares = np.arange(1.0, 128.0) ** 2
-        weights = np.exp(-np.minimum(squares / (2.0 * self.variance), 745.0))
-        return float(2.0 * (squares @ weights) / (1.0 + 2.0 * weights.sum()))
+        return discrete_gaussian_variance(self.variance)
 
     @property
     def total_variance(self) -> float:

@@ -399,7 +399,8 @@ mod tests {
             let expected = 0.5 * 0.4;
             let delta = ours.remove(epsilon).delta;
             assert!((delta / expected - 1.0).abs() < 1e-13, "{epsilon}: {delta}");
-            assert_eq!(TwoStageCountSampling::new(0.0, 10, 5, 2.0, 0, 3)?.add(epsilon).delta, 0.0);
+            let nobody = TwoStageCountSampling::new(0.0, 10, 5, 2.0, 0, 3)?;
+            assert_eq!(nobody.add(epsilon), HockeyStick::NONE);
             let all = TwoStageCountSampling::new(1.0, 10, 5, 1.0, 70, 70)?;
             assert!((all.remove(epsilon).delta - 0.5).abs() < 1e-13);
         }

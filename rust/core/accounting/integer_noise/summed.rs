@@ -265,7 +265,8 @@ mod tests {
     #[test]
     fn sines_are_those_of_thirty_digits() {
         let sines = sines(1 << 9);
-        let half = Double { high: 0.707_106_781_186_547_6, low: -4.833_646_656_726_457e-17 };
+        let half =
+            Double { high: core::f64::consts::FRAC_1_SQRT_2, low: -4.833_646_656_726_457e-17 };
         assert!((sines[1 << 7] - half).value().abs() < 1e-31);
         assert!((sines[1 << 8] - Double::ONE).value().abs() < 1e-31);
         for m in 0..1 << 9 {

@@ -1,0 +1,457 @@
+"""Laws of the total noise in one count: its variance, its quantiles and proven tails.
+
+Every contributor adds an independent integer piece to every count. The sum has a known
+characteristic function, from which one Fourier transform gives its law, and a known moment
+generating function, from which Chernoff's method gives tails of any size.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import math
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout.accounting.integer_noise import discrete_gaussian_variance
+from turnout.accounting.mechanism import positive_up_to, rate
+
+__all__ = ["DummyLaw", "GaussianLaw", "LaplaceLaw", "NoiseLaw", "SkellamLaw"]
+
+Floats = npt.NDArray[np.float64]
+
+#: A bound of the error of a probability from a transform or from a library. A transform of length n
+#: has a relative error of at most 6 log2(n) units in the root of the sum of squares, and those of a
+#: law are at most its largest probability; n of the entries then sum to an error of at most
+#: 6 log2(n) sqrt(n max P) units, below 1e-12 with n at most some hundreds of standard deviations.
+_ERROR = 1e-12
+
+#: The longest transform.
+_LONGEST = 2**22
+
+#: What may wrap around in a transform.
+_WRAPPED = 1e-14
+
+_LARGEST = 1e12
+_MANY = 2**53
+_MOST_COINS = 10**13
+_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
+
+
+class NoiseLaw(abc.ABC):
+    """The law of the total noise in one count."""
+
+    @property
+    @abc.abstractmethod
+    def variance(self) -> float:
+        """The variance of the sum."""
+
+    @abc.abstractmethod
+    def half_width(self, level: float) -> float:
+        """Give a half-width of an interval around zero that holds the noise.
+
+        Parameters
+        ----------
+        level
+            The probability that the interval must hold, between 0 and 1.
+
+        Returns
+        -------
+        float
+            A whole number t with ``P[|noise| <= t] >= level``. It is the smallest one unless the
+            level is within 1e-12 of that of the one below, or within 1e-11 of 1, or the noise is
+            wider than some 10^5; then it can be larger.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If the level is not a number between 0 and 1.
+        """
+
+    @abc.abstractmethod
+    def tail_bound(self, probability: float) -> int:
+        """Give a bound that the noise passes with at most some probability.
+
+        Parameters
+        ----------
+        probability
+            In (0, 1], for example ``2**-64``.
+
+        Returns
+        -------
+        int
+            A t with ``P[|noise| > t] <= probability``, by Chernoff's bound.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If the probability is not a number in (0, 1].
+        """
+
+
+class _Symmetric(NoiseLaw):
+    """Noise that is as often above zero as below."""
+
+    contributors: int
+
+    @abc.abstractmethod
+    def _exponent(self, sines: Floats, angles: Floats) -> Floats:
+        """Minus the logarithm of the characteristic function, from ``sin(angle / 2)^2``."""
+
+    @abc.abstractmethod
+    def _log_moment(self, tilt: float) -> float:
+        """Compute the logarithm of the moment generating function."""
+
+    def _largest_tilt(self, needed: float) -> float:
+        # Beyond it the moments have grown past what is needed.
+        return min(600.0, 2.0 + 2.0 * math.log1p(4.0 * needed / self.variance))
+
+    def tail_bound(self, probability: float) -> int:
+        """Give a bound that the noise passes with at most some probability."""
+        chance = _arguments.probability("probability", probability)
+        return self._tail(chance)
+
+    def _tail(self, chance: float) -> int:
+        if self.variance <= 0.0:
+            return 0
+        needed = math.log(2.0 / chance)
+
+        def level(logarithm: float) -> float:
+            # 2 e^(log M - tilt x) is at most the probability from this x on, whatever the tilt.
+            tilt = math.exp(logarithm)
+            return (self._log_moment(tilt) + needed) / tilt
+
+        largest = math.log(self._largest_tilt(needed))
+        reached = _least(level, largest - 50.0, largest)
+        return max(0, math.ceil(reached * (1.0 + 1e-9)) - 1)
+
+    def half_width(self, level: float) -> float:
+        """Give a half-width of an interval around zero that holds the noise."""
+        share = _arguments.confidence("level", level)
+        if self.variance <= 0.0:
+            return 0.0
+        outside = self._tail(_WRAPPED)
+        length = 1 << (2 * outside + 2).bit_length()
+        if 1.0 - share > 10.0 * _ERROR and length <= _LONGEST:
+            angles = np.arange(length // 2 + 1) * (2.0 * math.pi / length)
+            with np.errstate(under="ignore"):
+                powers = np.exp(-self._exponent(np.sin(0.5 * angles) ** 2, angles))
+            law = np.fft.irfft(powers, length)[: outside + 1]
+            inside = np.cumsum(np.append(law[0], 2.0 * law[1:]))
+            found = int(np.searchsorted(inside, share + _ERROR + _WRAPPED))
+            if found < len(inside):
+                return float(found)
+        # One less may do, and nobody looks: never too small.
+        return float(self._tail(math.nextafter(1.0 - share, 0.0)))
+
+
+@dataclasses.dataclass(frozen=True)
+class LaplaceLaw(_Symmetric):
+    """Noise of which ``parts`` pieces make one discrete Laplace variable.
+
+    Each of the ``contributors`` adds the difference of two negative binomial variables of shape
+    ``1 / parts`` and ratio ``exp(-1 / scale)``.
+
+    Parameters
+    ----------
+    scale
+        The scale of the whole variable, whose ``P[x]`` is proportional to ``exp(-|x| / scale)``;
+        from 1e-100 to 1e6.
+    parts
+        How many pieces make a whole, at least 1.
+    contributors
+        How many pieces are added, more or fewer than a whole; at least 0.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If a parameter is of the wrong type or out of range.
+
+    Examples
+    --------
+    >>> law = LaplaceLaw(scale=2.0, parts=100, contributors=100)
+    >>> law.half_width(0.95), law.tail_bound(2**-64), round(law.variance, 2)
+    (6.0, 98, 7.84)
+    """
+
+    scale: float
+    parts: int
+    contributors: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", positive_up_to("scale", self.scale, 1e6))
+        parts = _arguments.integer("parts", self.parts, least=1, most=_MANY)
+        object.__setattr__(self, "parts", parts)
+        object.__setattr__(self, "contributors", _contributors(self.contributors))
+
+    @property
+    def variance(self) -> float:
+        """The variance of the sum."""
+        return 0.5 * self._shape * self._odds
+
+    @property
+    def _shape(self) -> float:
+        return self.contributors / self.parts
+
+    @property
+    def _odds(self) -> float:
+        # 4 q / (1 - q)^2 = 1 / sinh(1 / (2 scale))^2.
+        return 4.0 * math.exp(-1.0 / self.scale) / math.expm1(-1.0 / self.scale) ** 2
+
+    def _exponent(self, sines: Floats, angles: Floats) -> Floats:
+        del angles
+        return np.asarray(self._shape * np.log1p(sines * self._odds))
+
+    def _largest_tilt(self, needed: float) -> float:
+        del needed
+        return (1.0 - 1e-9) / self.scale
+
+    def _log_moment(self, tilt: float) -> float:
+        # sinh(t / 2)^2 / sinh(h / 2)^2 with h = 1 / scale, for any h, is e^(t - h) times a ratio.
+        away = math.exp(tilt - 1.0 / self.scale)
+        part = away * (math.expm1(-tilt) / math.expm1(-1.0 / self.scale)) ** 2
+        return -self._shape * math.log1p(-part)
+
+
+class GaussianLaw(_Symmetric):
+    """Noise of discrete Gaussian pieces.
+
+    Parameters
+    ----------
+    variance
+        The parameter ``sigma^2`` of each piece, whose ``P[x]`` is proportional to
+        ``exp(-x^2 / (2 sigma^2))``; from 1e-100 to 1e12. The variance of a piece is below it.
+    contributors
+        How many pieces are added, at least 0.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If a parameter is of the wrong type or out of range.
+
+    Examples
+    --------
+    >>> law = GaussianLaw(0.1163, contributors=1000)
+    >>> law.half_width(0.95), law.tail_bound(2**-64), round(law.variance, 2)
+    (10.0, 53, 26.44)
+    """
+
+    def __init__(self, variance: float, contributors: int) -> None:
+        #: The parameter sigma^2 of each piece.
+        self.parameter = positive_up_to("variance", variance, _LARGEST)
+        #: How many pieces are added.
+        self.contributors = _contributors(contributors)
+
+    def __repr__(self) -> str:
+        """Show the parameters."""
+        return f"GaussianLaw(variance={self.parameter!r}, contributors={self.contributors!r})"
+
+    @property
+    def variance(self) -> float:
+        """The variance of the sum."""
+        return self.contributors * discrete_gaussian_variance(self.parameter)
+
+    def _exponent(self, sines: Floats, angles: Floats) -> Floats:
+        if self.parameter >= 16.0:
+            # By Poisson summation, to within e^-79 of the whole.
+            return np.asarray(0.5 * self.contributors * self.parameter * angles**2)
+        squares = np.arange(1.0, 64.0) ** 2
+        weights = np.exp(-squares / (2.0 * self.parameter))
+        weights /= 1.0 + 2.0 * weights.sum()
+        rest = 4.0 * weights[0] * sines
+        for index, weight in enumerate(weights[1:].tolist(), start=2):
+            if weight > 0.0:
+                rest += 4.0 * weight * np.sin(0.5 * index * angles) ** 2
+        # The characteristic function is above zero.
+        return np.asarray(-self.contributors * np.log1p(-np.minimum(rest, 1.0 - 2.0**-53)))
+
+    def _log_moment(self, tilt: float) -> float:
+        bound = 0.5 * self.parameter * tilt**2
+        if self.parameter < 16.0:
+            # Of e^(tilt k - k^2 / (2 parameter)) the largest is at k = tilt * parameter.
+            places = np.arange(1.0, tilt * self.parameter + 64.0 * (1.0 + self.parameter**0.5))
+            weights = -(places**2) / (2.0 * self.parameter)
+            total = 1.0 + 2.0 * float(np.exp(weights).sum())
+            powers = weights + tilt * places
+            top = max(0.0, float(powers.max()))
+            if top < 30.0:
+                # cosh - 1, as a square where it would cancel.
+                with np.errstate(under="ignore"):
+                    small = tilt * places < 1.0
+                    halves = np.minimum(0.5 * tilt * places, 0.5)
+                    squares = 4.0 * np.exp(weights) * np.sinh(halves) ** 2
+                    plain = np.exp(powers) + np.exp(weights - tilt * places)
+                    plain -= 2.0 * np.exp(weights)
+                gain = float(np.where(small, squares, plain).sum()) / total
+                bound = min(bound, math.log1p(gain))
+            else:
+                # The weight of 0 and the powers of -tilt are at most the sum of all weights.
+                with np.errstate(under="ignore"):
+                    sums = float(np.exp(powers - top).sum()) + total * math.exp(-top)
+                bound = min(bound, top + math.log(sums) - math.log(total))
+        return self.contributors * bound * (1.0 + 1e-12)
+
+
+@dataclasses.dataclass(frozen=True)
+class SkellamLaw(_Symmetric):
+    """Noise of Skellam pieces: each is the difference of two Poisson variables.
+
+    Parameters
+    ----------
+    mean
+        The mean of each of the two variables of a piece, from 1e-100 to 1e10.
+    contributors
+        How many pieces are added, at least 0.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If a parameter is of the wrong type or out of range.
+
+    Examples
+    --------
+    >>> law = SkellamLaw(13.15 / 1000, contributors=1000)
+    >>> law.half_width(0.95), law.tail_bound(2**-64), round(law.variance, 2)
+    (10.0, 53, 26.3)
+    """
+
+    mean: float
+    contributors: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mean", positive_up_to("mean", self.mean, 1e10))
+        object.__setattr__(self, "contributors", _contributors(self.contributors))
+
+    @property
+    def variance(self) -> float:
+        """The variance of the sum."""
+        return 2.0 * self.mean * self.contributors
+
+    def _exponent(self, sines: Floats, angles: Floats) -> Floats:
+        del angles
+        return np.asarray(2.0 * self.variance * sines)
+
+    def _log_moment(self, tilt: float) -> float:
+        return 2.0 * self.variance * math.sinh(0.5 * tilt) ** 2
+
+
+@dataclasses.dataclass(frozen=True)
+class DummyLaw(NoiseLaw):
+    """Noise of dummy people who are sampled, less its mean.
+
+    Parameters
+    ----------
+    coins
+        The number of dummy people in one count, of all contributors together; from 0 to 10^13.
+    rate
+        The probability with which each is kept, in [0, 1].
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If a parameter is of the wrong type or out of range.
+
+    Examples
+    --------
+    >>> law = DummyLaw(coins=100, rate=0.75)
+    >>> law.half_width(0.95), law.tail_bound(2**-64), law.variance
+    (9.0, 46, 18.75)
+    """
+
+    coins: int
+    rate: float
+
+    def __post_init__(self) -> None:
+        coins = _arguments.integer("coins", self.coins, least=0, most=_MOST_COINS)
+        object.__setattr__(self, "coins", coins)
+        object.__setattr__(self, "rate", rate("rate", self.rate))
+
+    @property
+    def variance(self) -> float:
+        """The variance of the number of those that are kept."""
+        return self.coins * self.rate * (1.0 - self.rate)
+
+    def half_width(self, level: float) -> float:
+        """Give a half-width of an interval around the mean that holds the number of those kept."""
+        from scipy.special import betainc  # noqa: PLC0415
+
+        share = _arguments.confidence("level", level)
+        if self.variance <= 0.0:
+            return 0.0
+        # A mean that is rounded must not count an outcome at the edge as inside.
+        mean, slack = self.coins * self.rate, 4.0 * self.coins * 2.0**-53
+        allowed = math.nextafter(1.0 - share, 0.0)
+
+        def outside(width: int) -> float:
+            below = max(0, math.ceil(mean - width + slack))
+            above = min(self.coins, math.floor(mean + width - slack)) + 1
+            # At most `below - 1`, and at least `above`, as tails of the beta distribution.
+            low = betainc(self.coins - below + 1, below, 1.0 - self.rate) if below > 0 else 0.0
+            high = betainc(above, self.coins - above + 1, self.rate) if above <= self.coins else 0.0
+            return float(low + high) * (1.0 + 1e-6)
+
+        low, high = -1, self.tail_bound(allowed)
+        while high - low > 1:
+            middle = (low + high) // 2
+            if outside(middle) <= allowed:
+                high = middle
+            else:
+                low = middle
+        return float(high)
+
+    def tail_bound(self, probability: float) -> int:
+        """Give a bound that the number of those kept, less its mean, passes rarely."""
+        chance = _arguments.probability("probability", probability)
+        if self.variance <= 0.0:
+            return 0
+        mean = self.coins * self.rate
+        needed = (math.log(2.0) - math.log(chance)) * (1.0 + 1e-9)
+        low, high = -1, self.coins
+        while high - low > 1:
+            middle = (low + high) // 2
+            # Either side, by the divergence of the rates.
+            step = middle * (1.0 - 1e-9)
+            above = _divergence(mean + step, self.coins, self.rate)
+            below = _divergence(self.coins - mean + step, self.coins, 1.0 - self.rate)
+            if min(above, below) >= needed:
+                high = middle
+            else:
+                low = middle
+        return high
+
+
+def _divergence(count: float, coins: int, chance: float) -> float:
+    """Compute Chernoff's exponent for at least so many of the coins, more than the mean."""
+    mean = coins * chance
+    if count >= coins:
+        return math.inf if count > coins else -coins * math.log(chance)
+    if count <= mean:
+        return 0.0
+    rest = coins - count
+    first = count * math.log1p((count - mean) / mean)
+    return first + rest * math.log1p((mean - count) / (coins - mean))
+
+
+def _contributors(value: object) -> int:
+    return _arguments.integer("contributors", value, least=0, most=_MANY)
+
+
+def _least(function: Callable[[float], float], low: float, high: float) -> float:
+    """Find the least value of a function that falls and then rises; any of its values is safe."""
+    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+    at_left, at_right = function(left), function(right)
+    least = min(at_left, at_right, function(high))
+    for _ in range(60):
+        if at_left <= at_right:
+            high, right, at_right = right, left, at_left
+            left = high - _GOLDEN * (high - low)
+            at_left = function(left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + _GOLDEN * (high - low)
+            at_right = function(right)
+        least = min(least, at_left, at_right)
+    return least
