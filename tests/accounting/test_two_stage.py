@@ -269,3 +269,104 @@ def test_bad_parameters_are_named(
 ) -> None:
     with pytest.raises(kind, match=message):
         ta.TwoStageCountSampling(0.5, 10, 3).replace(**changes)
+
+
+def numbers_and_counts(reporting: Reporting, people: Sequence[tuple[int | None, bool]]) -> Law:
+    """Return the law of how many sets hold each item, and of the counts.
+
+    Each person is an item, and whether the coin is drawn; without a coin the person is not kept.
+    """
+    law: Law = {((), (0,) * 2 * reporting.size): Fraction(1)}
+    for value, coin in people:
+        following: Law = {}
+        options = reporting.sets(value)
+        if value is not None and not coin:
+            # The coin is known to be 1.
+            sure = Reporting(1.0, *reporting[1:])
+            options = [option for option in sure.sets(value) if option[2] > 0]
+        for (_, state), mass in law.items():
+            for members, one, share in options:
+                more = list(state)
+                for item in members:
+                    more[item] += 1
+                if value is not None:
+                    more[reporting.size + value] += one
+                outcome = ((), tuple(more))
+                following[outcome] = following.get(outcome, Fraction(0)) + mass * share
+        law = following
+    return law
+
+
+@pytest.mark.parametrize("reporting", CASES[:4], ids=str)
+def test_numbers_of_sets_and_counts_are_a_random_function_of_the_counts_of_one_stage(
+    reporting: Reporting, references: ModuleType
+) -> None:
+    # Theorem 3.4: given how many are kept of each item, who is not kept names a uniform set.
+    for values in ([0], [0, 1], [0, 0, 2], [0, 1, 1, 0]):
+        counts = [values.count(item) for item in range(reporting.size)]
+        mixed: Law = {}
+        for kept, mass in references.product_law(counts, reporting.rate).items():
+            people: list[tuple[int | None, bool]] = [
+                (item, False) for item, many in enumerate(kept) for _ in range(many)
+            ]
+            people += [(None, False)] * (len(values) - sum(kept))
+            for outcome, share in numbers_and_counts(reporting, people).items():
+                mixed[outcome] = mixed.get(outcome, Fraction(0)) + mass * share
+        assert mixed == numbers_and_counts(reporting, [(value, True) for value in values])
+
+
+@pytest.mark.parametrize("reporting", CASES[:4], ids=str)
+def test_who_sees_no_set_learns_no_more_than_from_one_stage(
+    reporting: Reporting, references: ModuleType
+) -> None:
+    for others in ([], [0], [1], [0, 1], [0, 1, 2], [0, 0, 1, 1]):
+        laws, plain = [], []
+        for value in (0, 1):
+            people = [value, *others]
+            laws.append(numbers_and_counts(reporting, [(value, True) for value in people]))
+            counts = [people.count(item) for item in range(reporting.size)]
+            plain.append(references.product_law(counts, reporting.rate))
+        for epsilon in EPSILONS:
+            alpha = references.alpha_of(epsilon)
+            assert references.hockey_stick(*laws, alpha) <= references.hockey_stick(*plain, alpha)
+
+
+@pytest.mark.parametrize("gamma", [1.0, 4.0])
+def test_who_sees_the_sets_learns_more_than_from_one_stage(
+    gamma: float, references: ModuleType
+) -> None:
+    # Nine people, four of them besides the changed one for each item; one of two items is named.
+    reporting, others = Reporting(0.5, 2, 1, gamma), [0, 1] * 4
+    alpha = references.alpha_of(1.5)
+    real = seen_delta(reporting, 4, alpha)
+    one_stage = references.count_sampling_delta(1.5, 0.5, 4, "replace", 4)
+    references.check_bound(reporting.mechanism(floor=4).delta(1.5), real)
+    assert real > 2 * one_stage
+    references.check_bound(ta.paper.theorem_3_4_delta(1.5, 0.5, 4), one_stage)
+    # The shortcut over numbers of sets gives what the enumeration of all sets gives.
+    laws = pair(reporting, others[:4], "replace")
+    assert references.hockey_stick(*laws, alpha) == seen_delta(reporting, 2, alpha)
+
+
+def seen_delta(reporting: Reporting, floor: int, alpha: Fraction) -> Fraction:
+    """Sum over how many of the holders named their own item, where sets have one of two items."""
+    kept = Fraction(reporting.rate)
+    own = sum(share for members, _, share in reporting.sets(0) if members == (0,))
+    active = sum(share for members, one, share in reporting.sets(0) if one) / own
+
+    def count(holders: int) -> list[Fraction]:
+        return [
+            math.comb(holders, x) * active**x * (1 - active) ** (holders - x)
+            for x in range(holders + 1)
+        ]
+
+    assert 0 < kept < 1
+    total = Fraction(0)
+    for holders in range(floor + 1):
+        chance = math.comb(floor, holders) * own**holders * (1 - own) ** (floor - holders)
+        more, fewer = count(holders + 1), [*count(holders), Fraction(0)]
+        # The changed person named the old item, or the new one.
+        gaps = [own * x - alpha * (1 - own) * y for x, y in zip(more, fewer, strict=True)]
+        gaps += [(1 - own) * y - alpha * own * x for x, y in zip(more, fewer, strict=True)]
+        total += chance * sum(gap for gap in gaps if gap > 0)
+    return total

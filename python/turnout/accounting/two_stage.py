@@ -76,7 +76,7 @@ class TwoStageCountSampling(Mechanism):
 
     The mechanism is TSS of Yang, Tjuawinata, Lam, Zhu, Zhao, "Fair and Differentially Private
     Distributed Frequency Estimation", section 3.1.3. Their Theorem 3.4
-    (:func:`turnout.accounting.paper.two_stage_delta`) is about a server that sees no set.
+    (:func:`turnout.accounting.paper.theorem_3_4_delta`) is about a server that sees no set.
 
     Examples
     --------

@@ -136,9 +136,10 @@ class _Symmetric(NoiseLaw):
         outside = self._tail(_WRAPPED)
         length = 1 << (2 * outside + 2).bit_length()
         if 1.0 - share > 10.0 * _ERROR and length <= _LONGEST:
-            angles = np.arange(length // 2 + 1) * (2.0 * math.pi / length)
+            angles = np.arange(length // 2 + 1, dtype=np.float64) * (2.0 * math.pi / length)
+            sines = np.asarray(np.sin(0.5 * angles) ** 2, dtype=np.float64)
             with np.errstate(under="ignore"):
-                powers = np.exp(-self._exponent(np.sin(0.5 * angles) ** 2, angles))
+                powers = np.exp(-self._exponent(sines, angles))
             law = np.fft.irfft(powers, length)[: outside + 1]
             inside = np.cumsum(np.append(law[0], 2.0 * law[1:]))
             found = int(np.searchsorted(inside, share + _ERROR + _WRAPPED))

@@ -17,8 +17,10 @@ use crate::{Error, Result};
 /// `1 / D` otherwise, `D = gamma C(N - 1, M - 1) + C(N - 1, M)`. The user adds one to the count of
 /// x if the coin is 1 and x is in A. `gamma = 1` is uniform reporting, and else the sets are
 /// adaptive. (Yang, Tjuawinata, Lam, Zhu, Zhao, "Fair and Differentially Private Distributed
-/// Frequency Estimation", section 3.1.3. Their Theorem 3.4 compares the
-/// counts alone with those of one stage; a set that is seen is a second coin that protects nobody.)
+/// Frequency Estimation", section 3.1.3. Their Theorem 3.4 gives it the privacy
+/// of one stage against a server that sees no set: the counts, and how many sets hold each item,
+/// are a random function of the counts of one stage. A set that is seen is a second coin that
+/// protects nobody.)
 ///
 /// The adversary here sees **all sets and the published counts**, and knows all values but one. In
 /// units of `1 / C(N, M)`, with `alpha = M / N` and `D' = gamma alpha + 1 - alpha`, a set with x
