@@ -12,7 +12,7 @@ array([ True,  True,  True])
 
 from importlib.metadata import version as _version
 
-from turnout import accounting, errors, frequency, mean, participation, weighting
+from turnout import accounting, distributed, errors, frequency, mean, participation, weighting
 from turnout.domain import Domain
 from turnout.errors import TurnoutError
 from turnout.frequency import (
@@ -49,6 +49,7 @@ __all__ = [
     "__version__",
     "accounting",
     "compare",
+    "distributed",
     "errors",
     "estimator_variance",
     "frequency",

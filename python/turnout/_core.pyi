@@ -6,12 +6,12 @@ import numpy.typing as npt
 __all__ = [
     "DirectEncoding",
     "IntegerNoise",
+    "MeanKernel",
     "PrimeField",
+    "SetSampler",
     "ShareSum",
     "TwoStageCountSampling",
-    "SetSampler",
     "bernoulli_counts",
-    "MeanKernel",
     "count_sampling",
     "design_sums",
     "discrete_gaussian",
@@ -139,6 +139,7 @@ class ShareSum:
     def add_packed(self, data: bytes) -> None: ...
     def add_seed(self, seed: bytes) -> None: ...
     def finish(self) -> _Elements: ...
+
 def discrete_laplace(scale: float, length: int, seed: int | None = None) -> _Integers: ...
 def discrete_laplace_piece(
     scale: float, parts: int, length: int, seed: int | None = None
@@ -173,6 +174,7 @@ def two_stage_sums(
     modulus: int,
     seed: int | None = None,
 ) -> tuple[_Counts, int, int]: ...
+
 _Reports = tuple[npt.NDArray[np.uint16] | None, _Codes, _Floats | None]
 _Sums = tuple[int, list[tuple[int, int, int]], list[list[tuple[int, int]]] | None]
 

@@ -6,6 +6,11 @@ user would expect in its place, so ``except ValueError`` keeps working.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 __all__ = [
     "BudgetExceededError",
     "CodeOutsideDomainError",
@@ -13,8 +18,11 @@ __all__ = [
     "EstimatorError",
     "InvalidTypeError",
     "InvalidValueError",
+    "MalformedMessageError",
     "MissingExtraError",
+    "MissingPartyError",
     "PlanMismatchError",
+    "ProtocolError",
     "TurnoutError",
     "UnknownLabelError",
     "UnsupportedVersionError",
@@ -59,6 +67,28 @@ class EstimatorError(InvalidValueError):
 
 class BudgetExceededError(TurnoutError, RuntimeError):
     """A release would spend more than a privacy budget holds; nothing was spent."""
+
+
+class ProtocolError(TurnoutError, RuntimeError):
+    """A message or a step does not fit the state of a role; the role is as it was before."""
+
+
+class MalformedMessageError(ProtocolError, CorruptDataError):
+    """The bytes of a message are truncated, altered, or hold what the round does not allow."""
+
+
+class MissingPartyError(ProtocolError):
+    """A round lost a party, and with it the result; nothing of the round was kept.
+
+    Attributes
+    ----------
+    parties
+        Who is missing.
+    """
+
+    def __init__(self, message: str, parties: Iterable[object] = ()) -> None:
+        super().__init__(message)
+        self.parties = tuple(parties)
 
 
 class MissingExtraError(TurnoutError, ImportError):

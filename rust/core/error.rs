@@ -193,6 +193,8 @@ pub enum Error {
         item: usize,
         /// How many users report it.
         reporters: usize,
+    },
+
     /// Bounds of values that are none.
     #[error(
         "bounds must be two finite numbers, the lower before the upper, got ({low:?}, {high:?})"

@@ -21,9 +21,9 @@ from turnout.frequency.intervals import (
     exact_interval,
     normal_interval,
     score_interval,
+    tail_probability,
 )
 from turnout.frequency.projection import PROJECTIONS
-from turnout.plan import Plan
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,7 +46,8 @@ class FrequencyEstimate:
     Attributes
     ----------
     plan
-        The oracle and the participation.
+        What the data was collected by: a :class:`turnout.Plan`, or a mechanism of
+        :mod:`turnout.distributed`; its ``domain`` has the answers.
     method
         The estimator.
     nodes, received
@@ -65,7 +66,7 @@ class FrequencyEstimate:
     array([ True,  True])
     """
 
-    plan: Plan
+    plan: Any
     method: str
     nodes: int
     received: int
@@ -84,21 +85,35 @@ class FrequencyEstimate:
         """
         if tally.nodes == 0:
             raise EstimatorError("nothing can be estimated: the tally has no nodes")
-        estimation = estimator.estimate(tally)
-        return cls(
-            tally.plan,
-            estimator.name,
-            tally.nodes,
-            tally.received,
-            _read_only(estimation.frequencies),
-            "none",
-            estimation,
+        return cls.from_estimation(
+            tally.plan, estimator.name, tally.nodes, tally.received, estimator.estimate(tally)
         )
+
+    @classmethod
+    def from_estimation(
+        cls, plan: Any, method: str, nodes: int, received: int, estimation: Estimation
+    ) -> FrequencyEstimate:
+        """Wrap frequencies whose law is known.
+
+        Parameters
+        ----------
+        plan
+            What the data was collected by: anything with a ``domain``.
+        method
+            The word for the estimator.
+        nodes, received
+            The numbers of nodes and of reports.
+        estimation
+            The frequencies and their law.
+        """
+        frequencies = _read_only(estimation.frequencies)
+        return cls(plan, method, nodes, received, frequencies, "none", estimation)
 
     @property
     def domain(self) -> Domain:
         """The answers."""
-        return self.plan.domain
+        domain: Domain = self.plan.domain
+        return domain
 
     @property
     def counts(self) -> Floats:
@@ -139,12 +154,12 @@ class FrequencyEstimate:
             test of each frequency with the variance at that frequency; covers better for rare
             answers and few reports. ``"exact"``: Clopper-Pearson limits of the number of supporting
             reports, which cover whatever the counts, and are wide where the
-            perturbation is small. ``"auto"`` (default): score, and exact for answers
-            with few supporting reports, where the normal law is no guide; normal for
-            estimators weighted by personal probabilities, which have neither
-            (``"hajek"`` with Student's quantile for the number of reports that the
-            weights are worth; both with a floor of the variance for answers that hardly
-            any report supports).
+            perturbation is small; the quantiles of the noise for counts with added noise.
+            ``"auto"`` (default): score, and exact for added noise and for answers with few
+            supporting reports, where the normal law is no guide; normal for estimators weighted
+            by personal probabilities, which have neither (``"hajek"`` with Student's quantile for
+            the number of reports that the weights are worth; both with a floor of the variance for
+            answers that hardly any report supports).
         simultaneous
             None: the level holds for each answer by itself. ``"bonferroni"`` or ``"sidak"``: it
             holds for all answers at once.
@@ -175,6 +190,11 @@ class FrequencyEstimate:
         estimation = self._estimation
         if estimation.bias is not None:
             raise EstimatorError(f"no interval around {self.method!r} covers: {estimation.bias}")
+        if estimation.half_width is not None and method in ("auto", "exact"):
+            tail = tail_probability(level, self.domain.size, simultaneous)
+            half = np.full(self.domain.size, estimation.half_width(1 - tail))
+            low, high = normal_interval(estimation.frequencies, half, 1.0)
+            return Interval(low, high, level, "exact", simultaneous)
         z = critical_value(level, self.domain.size, simultaneous, estimation.degrees)
         model, statistic = estimation.model, estimation.statistic
         if method == "normal" or (method == "auto" and model is None):
@@ -193,8 +213,8 @@ class FrequencyEstimate:
             return Interval(low, high, level, name, simultaneous)
         if method == "exact" and model.trials is None:
             raise EstimatorError(
-                f"{self.method!r} has no exact interval: it subtracts the number of reports, so "
-                'its statistic is no count; use "hajek" or "g"'
+                f"{self.method!r} has no exact interval: its statistic is no count of independent "
+                'reports; "hajek" and "g" of one tally have one'
             )
         limits = score_interval if method == "score" else exact_interval
         low, high = limits(model, statistic, z)

@@ -8,6 +8,7 @@ nodes, each taking part with probability ``pi_j``; ``p`` and ``q`` are the suppo
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -37,7 +38,8 @@ class Estimation:
 
     ``model`` and ``statistic`` are there where a score interval exists; ``degrees`` of freedom
     where the variances come from residuals; ``interval_variances`` where intervals need larger
-    ones.
+    ones; ``half_width`` where the error is additive noise of a known law: it gives, for a level,
+    the distance from the estimate within which the frequency lies.
     """
 
     frequencies: Floats
@@ -47,6 +49,7 @@ class Estimation:
     bias: str | None = None
     degrees: float | None = None
     interval_variances: Floats | None = None
+    half_width: Callable[[float], float] | None = None
 
 
 class Estimator(ABC):

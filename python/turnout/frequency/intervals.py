@@ -17,6 +17,7 @@ __all__ = [
     "exact_interval",
     "normal_interval",
     "score_interval",
+    "tail_probability",
 ]
 
 #: Counts below this times the sixth power of the critical value are small: the skewness of a count
@@ -80,15 +81,19 @@ def critical_value(
     """
     from scipy import special  # noqa: PLC0415
 
-    if simultaneous == "bonferroni":
-        tail = (1 - level) / size
-    elif simultaneous == "sidak":
-        tail = -np.expm1(np.log(level) / size)
-    else:
-        tail = 1 - level
+    tail = tail_probability(level, size, simultaneous)
     if degrees is not None:
         return float(-special.stdtrit(degrees, tail / 2))
     return float(-special.ndtri(tail / 2))
+
+
+def tail_probability(level: float, size: int, simultaneous: str | None) -> float:
+    """How likely one interval may miss, for a level that holds for each answer or for all."""
+    if simultaneous == "bonferroni":
+        return (1 - level) / size
+    if simultaneous == "sidak":
+        return float(-np.expm1(np.log(level) / size))
+    return 1 - level
 
 
 def normal_interval(frequencies: Floats, errors: Floats, z: float) -> tuple[Floats, Floats]:

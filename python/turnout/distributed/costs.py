@@ -1,0 +1,207 @@
+"""What a round costs each party: measured, beside the paper's formulas."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from turnout import _arguments
+from turnout.distributed.deployment import Deployed
+from turnout.distributed.noisy import NoisyAggregation
+from turnout.distributed.sampling import SamplingAggregation
+from turnout.distributed.two_stage import TwoStageSampling
+from turnout.errors import InvalidTypeError
+
+if TYPE_CHECKING:
+    from turnout.distributed.mechanism import AggregationMechanism
+
+__all__ = ["CostLedger", "Costs", "paper_costs"]
+
+
+@dataclass
+class Costs:
+    """What parties of one role did.
+
+    Attributes
+    ----------
+    messages, bytes
+        Sent.
+    additions
+        Of field elements.
+    draws
+        Uniform field elements, expanded seeds included.
+    coins
+        Bernoulli trials, those of dummies included.
+    sets
+        Sets of items.
+    noise
+        Whole numbers of noise.
+    """
+
+    messages: float = 0
+    bytes: float = 0
+    additions: float = 0
+    draws: float = 0
+    coins: float = 0
+    sets: float = 0
+    noise: float = 0
+
+    def __add__(self, other: Costs) -> Costs:
+        """Add the costs of other parties."""
+        pairs = zip(dataclasses.astuple(self), dataclasses.astuple(other), strict=True)
+        return Costs(*(one + two for one, two in pairs))
+
+    def count_vector(self, mechanism: AggregationMechanism) -> None:
+        """Count what a user draws for its vector."""
+        if isinstance(mechanism, NoisyAggregation):
+            self.noise += mechanism.domain.size if mechanism.source == "users" else 0
+        else:
+            self.coins += 1
+
+    def count_contribution(self, mechanism: AggregationMechanism, items: int) -> None:
+        """Count what a contributor draws for some items."""
+        if isinstance(mechanism, NoisyAggregation):
+            self.noise += items
+        elif isinstance(mechanism, (SamplingAggregation, TwoStageSampling)):
+            self.coins += mechanism.dummies * items
+
+    def over(self, parties: int) -> Costs:
+        """Divide by a number of parties."""
+        return Costs(*(value / parties for value in dataclasses.astuple(self)))
+
+
+_COLUMNS = {
+    "messages": "messages",
+    "bytes": "bytes",
+    "additions": "field additions",
+    "draws": "field draws",
+    "coins": "coins",
+    "sets": "sets",
+    "noise": "noise draws",
+}
+
+
+@dataclass(frozen=True)
+class CostLedger:
+    """The costs of one round, by role.
+
+    Attributes
+    ----------
+    totals
+        The costs of all parties of a role together.
+    parties
+        How many parties each role has.
+    formulas
+        What Table 1 of the paper says for one party of a role, where it says something.
+    """
+
+    totals: dict[str, Costs]
+    parties: dict[str, int]
+    formulas: dict[str, Costs]
+
+    def average(self, role: str) -> Costs:
+        """Give the mean cost of one party of a role.
+
+        Parameters
+        ----------
+        role
+            A key of :attr:`totals`.
+        """
+        return self.totals[role].over(self.parties[role])
+
+    def table(self) -> str:
+        """Format the mean costs of a party, with the formulas of the paper below.
+
+        Returns
+        -------
+        str
+            One line for each role, and one for each formula.
+        """
+        header = f"{'per party':<26}{'parties':>9}"
+        header += "".join(f"{title:>16}" for title in _COLUMNS.values())
+        lines = [header]
+        for role in self.totals:
+            lines.append(_line(role, f"{self.parties[role]:,}", self.average(role)))
+            if role in self.formulas:
+                lines.append(_line("  by the paper's Table 1", "", self.formulas[role]))
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        """Show the table."""
+        return self.table()
+
+
+def _line(title: str, parties: str, costs: Costs) -> str:
+    values = (getattr(costs, name) for name in _COLUMNS)
+    return f"{title:<26}{parties:>9}" + "".join(f"{value:>16,.6g}" for value in values)
+
+
+def paper_costs(mechanism: AggregationMechanism) -> dict[str, Costs]:
+    """Evaluate Table 1 of Yang et al. for one party of each role.
+
+    Bytes are those of bare elements and numbers, of ``ceil(log2 q)``, ``ceil(log2 n)`` and
+    ``ceil(log2 N)`` bits, without headers. The table is for users as parties (DPDS) and for
+    two-stage sampling (TSS) in which as many users are elected as report an item; for other ways to
+    add up there are none.
+
+    Parameters
+    ----------
+    mechanism
+        Sampling or noise among parties, or two-stage sampling.
+
+    Returns
+    -------
+    dict
+        Costs by role.
+
+    Raises
+    ------
+    InvalidTypeError
+        If the mechanism is of another kind.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> mechanism = tn.distributed.SamplingAggregation(
+    ...     30, 1000, rate=0.5, floor=33, parties="users"
+    ... )
+    >>> paper_costs(mechanism)["user"].draws  # (n - 1) N
+    29970
+    """
+    if not isinstance(mechanism, (Deployed, TwoStageSampling)):
+        raise InvalidTypeError(
+            f"mechanism must be distributed aggregation, got {_arguments.shown(mechanism)}"
+        )
+    n, size = mechanism.users, mechanism.domain.size
+    element = mechanism.field.bits / 8
+    if isinstance(mechanism, TwoStageSampling):
+        if mechanism.elected is not None:
+            return {}
+        alpha, own = mechanism.reported / size, mechanism.own_probability
+        user_bits, item_bits = (n - 1).bit_length() / 8, (size - 1).bit_length() / 8
+        sent = alpha * size * (1 + own * n)
+        return {
+            "user": Costs(
+                bytes=size / 8 + sent * (item_bits + element),
+                additions=(own * n - 1) * (own + alpha) * size,
+                draws=(own * n - 1) * alpha * size,
+                coins=1,
+                sets=1,
+            ),
+            "reporting server": Costs(
+                bytes=alpha * size * n * (n + 1) * user_bits + (n + 1) * size * item_bits
+            ),
+            "server": Costs(additions=(alpha * n - 1) * size),
+        }
+    if not mechanism.users_are_parties:
+        return {}
+    return {
+        "user": Costs(
+            bytes=(2 * n * size + size) * element,
+            additions=2 * (n - 1) * size,
+            draws=(n - 1) * size,
+            coins=1,
+        ),
+        "server": Costs(additions=(n - 1) * size),
+    }

@@ -1,0 +1,102 @@
+"""Who adds up the shares: aggregators, or the users themselves."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+
+from turnout import _arguments
+from turnout.distributed.mechanism import AggregationMechanism
+from turnout.errors import InvalidValueError
+
+__all__ = ["ANY_DATA", "HONEST_BUT_CURIOUS", "Deployed", "floor_sentence", "missing_sentence"]
+
+_MOST_PARTIES = 10_000
+
+ANY_DATA = "the data may be anything"
+HONEST_BUT_CURIOUS = (
+    "everyone follows the protocol: shares carry no proof that they are those of one item"
+)
+
+
+def floor_sentence(floor: int) -> str:
+    """Say what a floor promises."""
+    return f"every item is held by at least {floor} users, before and after the change"
+
+
+def missing_sentence(users: int) -> str:
+    """Say how many users may drop out."""
+    return f"at most {users} users are missing from a round"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Deployed(AggregationMechanism):
+    """A mechanism in which every user shares one vector among parties that add up.
+
+    See the subclasses for what the parameters mean.
+    """
+
+    parties: int | str = 3
+    compressed: bool = True
+
+    def __post_init__(self) -> None:
+        """Check the arguments."""
+        super().__post_init__()
+        if isinstance(self.parties, str):
+            _arguments.choice("parties", self.parties, ("users",))
+        else:
+            expected = _arguments.integer("parties", self.parties, least=2, most=_MOST_PARTIES)
+            self._set("parties", expected)
+        _arguments.instance("compressed", self.compressed, bool, "True or False")
+        if self.users_are_parties and self.max_missing_users:
+            raise InvalidValueError(
+                'max_missing_users must be 0 with parties="users", got '
+                f"{self.max_missing_users}: additive shares need every party, and every user is one"
+            )
+        if self.users_are_parties and self.users < 2:
+            raise InvalidValueError('users must be at least 2 with parties="users", got 1')
+        most = self.number_of_parties - (self.max_colluding_users if self.users_are_parties else 0)
+        if self.honest_aggregators > most:
+            raise InvalidValueError(
+                f"honest_aggregators must be at most {most}, the parties that do not collude, got "
+                f"{self.honest_aggregators}"
+            )
+
+    @property
+    @abc.abstractmethod
+    def sharing_rate(self) -> float:
+        """The probability that a user shares its item."""
+
+    @property
+    def users_are_parties(self) -> bool:
+        """Whether every user is a party that adds up shares."""
+        return self.parties == "users"
+
+    @property
+    def number_of_parties(self) -> int:
+        """How many shares are made of each user's vector."""
+        return self.users if isinstance(self.parties, str) else self.parties
+
+    @property
+    def _contributing_parties(self) -> int:
+        """How many parties add dummies or noise so that enough of them are honest."""
+        if self.users_are_parties:
+            return self.max_colluding_users + self.honest_aggregators
+        return self.number_of_parties
+
+    def _trust(self) -> str:
+        honest = self.honest_aggregators
+        who = "one" if honest == 1 else str(honest)
+        if self.users_are_parties:
+            return f"at least {who} of the {self._contributing_parties} users that add is honest"
+        return (
+            f"at least {who} of the {self.number_of_parties} aggregators "
+            f"{'does' if honest == 1 else 'do'} not share what it sees with the others"
+        )
+
+    def _users_trust(self) -> str:
+        if self.max_colluding_users == 0:
+            return "no other user gives what it knows to the adversary"
+        return (
+            f"at most {self.max_colluding_users} other users give what they know to the adversary"
+        )

@@ -1,0 +1,371 @@
+"""Rounds in one process: by the compiled core for studies, or by all roles with real messages."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments, _core
+from turnout.distributed.costs import CostLedger, Costs, paper_costs
+from turnout.distributed.deployment import Deployed
+from turnout.distributed.field import SEED_BYTES
+from turnout.distributed.mechanism import AggregationMechanism
+from turnout.distributed.messages import MESSAGE_OVERHEAD, Message, Party, Role
+from turnout.distributed.noisy import NoisyAggregation
+from turnout.distributed.roles import AggregatingServer, Aggregator, ReportingServer, User
+from turnout.distributed.rounds import Round
+from turnout.distributed.sampling import SamplingAggregation
+from turnout.distributed.two_stage import TwoStageSampling
+from turnout.errors import InvalidValueError
+from turnout.frequency.estimate import FrequencyEstimate
+
+__all__ = ["RoundResult", "exchange", "run"]
+
+Integers = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.uint32]
+
+#: Sets are drawn and shared in one piece; this many entries of them are the most.
+_MOST_SET_ENTRIES = 200_000_000
+#: Shares of two-stage sampling that a study may draw.
+_MOST_SHARES = 20_000_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class RoundResult:
+    """What a round gave.
+
+    Attributes
+    ----------
+    estimate
+        The frequencies, with exact variances and intervals.
+    sums
+        int64: what the round reveals, one whole number for each item.
+    costs
+        What each role did.
+    """
+
+    estimate: FrequencyEstimate
+    sums: Integers
+    costs: CostLedger
+
+
+def run(mechanism: AggregationMechanism, values: Any, seed: int | None = None) -> RoundResult:
+    """Run one round in the compiled core.
+
+    Every coin, set, share and sum is drawn and computed as the parties would, and no message is
+    made; the bytes and messages of the costs are those that the messages would have. The noise of
+    all users together is drawn from its law where that is known (discrete Laplace and Skellam).
+
+    Parameters
+    ----------
+    mechanism
+        What to run.
+    values
+        One item for each user.
+    seed
+        For tests and simulations only.
+
+    Returns
+    -------
+    RoundResult
+        The estimate, the sums, and the costs.
+
+    Raises
+    ------
+    UnknownLabelError, CodeOutsideDomainError, InvalidTypeError
+        If a value is not in the domain.
+    InvalidValueError
+        If there is not one value for each user, or two-stage sampling would draw more than
+        2 * 10^10 shares.
+    """
+    seed = _arguments.seed(seed)
+    codes = mechanism.domain.encode(values).astype(np.uint32)
+    if len(codes) != mechanism.users:
+        raise InvalidValueError(
+            f"values must hold one item for each of the {mechanism.users} users, got {len(codes)}"
+        )
+    if isinstance(mechanism, TwoStageSampling):
+        total, costs = _run_two_stage(mechanism, codes, seed)
+    else:
+        assert isinstance(mechanism, Deployed)
+        total, costs = _run_deployed(mechanism, codes, seed)
+    sums = mechanism.decode(total)
+    return RoundResult(mechanism.estimate(sums), sums, costs)
+
+
+def _part(seed: int | None, *names: object) -> int | None:
+    """Derive the seed of one step."""
+    if seed is None:
+        return None
+    text = repr((seed, *names)).encode()
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+
+
+def _run_deployed(
+    mechanism: Deployed, codes: Codes, seed: int | None
+) -> tuple[npt.NDArray[Any], CostLedger]:
+    field, size, n = mechanism.field, mechanism.domain.size, mechanism.users
+    central = isinstance(mechanism, SamplingAggregation) and mechanism.central
+    parties = 2 if central else mechanism.number_of_parties
+    rate = mechanism.sharing_rate
+    per_party, draws, additions = field.core.share_one_hot(
+        codes, rate, size, parties, mechanism.compressed, _part(seed, "shares")
+    )
+    # Of the additions, those that make the last share are the users', the others the parties'.
+    own_additions = n * (parties - 1) * size
+    users = Costs(draws=draws, additions=own_additions, coins=n if rate < 1.0 else 0)
+    if isinstance(mechanism, NoisyAggregation) and mechanism.source == "users":
+        users.noise = n * size
+        noise = _noise_of_users(mechanism, n, seed)
+        per_party[0] = field.add(per_party[0], field.reduce(noise))
+    adding = Costs(additions=additions - own_additions)
+    for index in range(mechanism.contributors):
+        own = mechanism.contribution(seed=_part(seed, "contribution", index))
+        if own is not None:
+            per_party[index % parties] = field.add(per_party[index % parties], field.reduce(own))
+            adding.additions += size
+            adding.count_contribution(mechanism, size)
+    total = field.sum(per_party)
+    if central:
+        return total, CostLedger({"server": Costs(coins=n + adding.coins)}, {"server": 1}, {})
+    return total, _deployed_ledger(mechanism, users, adding)
+
+
+def _deployed_ledger(mechanism: Deployed, users: Costs, adding: Costs) -> CostLedger:
+    """Complete the costs by what the messages of a round without missing users take."""
+    field, size, n = mechanism.field, mechanism.domain.size, mechanism.users
+    parties = mechanism.number_of_parties
+    packed = field.packed_size(size)
+    seeds = parties - 1 if mechanism.compressed else 0
+    share_bytes = seeds * SEED_BYTES + (parties - seeds) * packed
+    users.messages = n * parties
+    users.bytes = n * (share_bytes + parties * (MESSAGE_OVERHEAD + 1))
+    # What an aggregator expands, user by user.
+    adding.draws += n * seeds * size
+    # To each other a roster, to the server a sum with the number of users and the roster's digest.
+    roster, total = (n + 7) // 8, 4 + 16 + packed
+    adding.messages = parties * parties
+    adding.bytes = parties * ((parties - 1) * roster + total + parties * MESSAGE_OVERHEAD)
+    server = Costs(additions=(parties - 1) * size)
+    if mechanism.users_are_parties:
+        totals = {"user": users + adding, "server": server}
+        return CostLedger(totals, {"user": n, "server": 1}, paper_costs(mechanism))
+    totals = {"user": users, "aggregator": adding, "server": server}
+    return CostLedger(totals, {"user": n, "aggregator": parties, "server": 1}, {})
+
+
+def _noise_of_users(mechanism: NoisyAggregation, n: int, seed: int | None) -> Integers:
+    """Draw the sum of the pieces of n users."""
+    size, required = mechanism.domain.size, mechanism.required_pieces
+    assert mechanism.parameter is not None
+    if mechanism.noise == "discrete_laplace":
+        # So many pieces are exactly one discrete Laplace variable; the margin is left over.
+        whole = _core.discrete_laplace(mechanism.parameter, size, _part(seed, "noise"))
+        pieces = range(n - required)
+        return whole + sum(
+            (mechanism.piece(seed=_part(seed, "noise", piece)) for piece in pieces),
+            np.zeros(size, np.int64),
+        )
+    if mechanism.noise == "skellam":
+        return _core.skellam(n * mechanism.piece_mean, size, _part(seed, "noise"))
+    total = np.zeros(size, np.int64)
+    step = max(1, 10_000_000 // size)
+    for start in range(0, n, step):
+        count = min(step, n - start)
+        drawn = _core.discrete_gaussian(
+            mechanism.parameter, count * size, _part(seed, "noise", start)
+        )
+        total += drawn.reshape(count, size).sum(axis=0)
+    return total
+
+
+def _run_two_stage(
+    mechanism: TwoStageSampling, codes: Codes, seed: int | None
+) -> tuple[npt.NDArray[Any], CostLedger]:
+    field, size, n = mechanism.field, mechanism.domain.size, mechanism.users
+    if n * mechanism.reported > _MOST_SET_ENTRIES:
+        raise InvalidValueError(
+            f"users and reported must be at most {_MOST_SET_ENTRIES} together, got {n} and "
+            f"{mechanism.reported}"
+        )
+    coins, sets = mechanism.draw_sets(codes, _part(seed, "sets"))
+    reporters = np.bincount(sets.ravel(), minlength=size)
+    sizes = [min(mechanism.committee_size(count), n) for count in reporters.tolist()]
+    shares = sum(int(one) * two for one, two in zip(reporters, sizes, strict=True))
+    if shares > _MOST_SHARES:
+        raise InvalidValueError(
+            f"elected must be given for so many users: {shares:,} shares would be drawn"
+        )
+    chosen = _choose(n, sizes, seed)
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.uint64)
+    sums, draws, additions = _core.two_stage_sums(
+        codes, coins, sets, offsets, np.concatenate(chosen).astype(np.uint32), field.modulus,
+        _part(seed, "shares"),
+    )  # fmt: skip
+    elected_sums = sums.astype(field.dtype)
+    adding = Costs(additions=0)
+    for index in range(mechanism.contributors):
+        own = mechanism.contribution(seed=_part(seed, "contribution", index))
+        if own is not None:
+            places = offsets[:-1].astype(np.int64) + index
+            elected_sums[places] = field.add(elected_sums[places], field.reduce(own))
+            adding.additions += size
+            adding.count_contribution(mechanism, size)
+    total = np.zeros(size, field.dtype)
+    starts = offsets.astype(np.int64)
+    for item in range(size):
+        part = elected_sums[starts[item] : starts[item + 1]]
+        if len(part):
+            total[item] = field.sum(part[:, None])[0]
+    users = Costs(coins=n, sets=n, draws=draws, additions=additions) + adding
+    _count_two_stage_messages(mechanism, users, sets, chosen, reporters)
+    election = 4 + 4 * (2 * size + sum(sizes))
+    duties = sum(4 * len(who) * (1 + int(m)) for who, m in zip(chosen, reporters, strict=True))
+    reporting = Costs(
+        messages=n + 1,
+        bytes=(n + 1) * (MESSAGE_OVERHEAD + election) + duties,
+        additions=n * size,
+    )
+    server = Costs(additions=sum(sizes))
+    totals = {"user": users, "reporting server": reporting, "server": server}
+    parties = {"user": n, "reporting server": 1, "server": 1}
+    return total, CostLedger(totals, parties, paper_costs(mechanism))
+
+
+def _choose(n: int, sizes: list[int], seed: int | None) -> list[npt.NDArray[np.int64]]:
+    """Elect users for each item."""
+    part = _part(seed, "elections")
+    generator = np.random.default_rng(secrets.randbits(128) if part is None else part)
+    return [np.asarray(generator.permutation(n)[:size], np.int64) for size in sizes]
+
+
+def _count_two_stage_messages(
+    mechanism: TwoStageSampling,
+    users: Costs,
+    sets: npt.NDArray[np.uint32],
+    chosen: list[npt.NDArray[np.int64]],
+    reporters: npt.NDArray[np.int64],
+) -> None:
+    """Add the messages of users: a set each, bundles of shares, a sum of each elected user."""
+    field, size, n = mechanism.field, mechanism.domain.size, mechanism.users
+    users.messages += n
+    users.bytes += n * (MESSAGE_OVERHEAD + (size + 7) // 8)
+    # Who is elected for which items: bundles go from every user to those elected for its items.
+    member = np.zeros((size, n), np.bool_)
+    for item, who in enumerate(chosen):
+        member[item, who] = True
+    step = max(1, 50_000_000 // max(n, 1))
+    for start in range(0, n, step):
+        block = sets[start : start + step]
+        chosen_here = np.zeros((len(block), size), np.float32)
+        np.put_along_axis(chosen_here, block.astype(np.int64), 1.0, axis=1)
+        counts = (chosen_here @ member.astype(np.float32)).astype(np.int64)
+        rows = np.arange(len(block))
+        counts[rows, start + rows] = 0  # what a user keeps for itself
+        sent = counts[counts > 0]
+        users.messages += len(sent)
+        packed = (sent * field.bits + 7) // 8
+        users.bytes += int((MESSAGE_OVERHEAD + 4 + 4 * sent + packed).sum())
+    duties = member.sum(axis=0)
+    duties = duties[duties > 0]
+    users.messages += len(duties)
+    packed = (duties * field.bits + 7) // 8
+    users.bytes += int((MESSAGE_OVERHEAD + 4 + 4 * duties + packed).sum())
+
+
+def exchange(round_: Round, values: Any) -> RoundResult:
+    """Run one round with all its roles and messages, in this process.
+
+    Parameters
+    ----------
+    round_
+        The round.
+    values
+        One item for each user.
+
+    Returns
+    -------
+    RoundResult
+        The estimate, the sums, and the costs, measured.
+
+    Raises
+    ------
+    UnknownLabelError, CodeOutsideDomainError, InvalidTypeError
+        If a value is not in the domain.
+    InvalidValueError
+        If there is not one value for each user.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> mechanism = tn.distributed.SamplingAggregation(
+    ...     2, users=6, parties="users", rate=0.9, dummies=5
+    ... )
+    >>> result = exchange(mechanism.start_round(), [0, 0, 1, 1, 1, 1])
+    >>> result.costs.parties
+    {'user': 6, 'server': 1}
+    """
+    mechanism = round_.mechanism
+    items = _arguments.items("values", values, "one item for each user")
+    if len(items) != mechanism.users:
+        raise InvalidValueError(
+            f"values must hold one item for each of the {mechanism.users} users, got {len(items)}"
+        )
+    roles: dict[Party, User | Aggregator | AggregatingServer | ReportingServer] = {}
+
+    def deliver(messages: Iterable[Message]) -> None:
+        waiting = deque(messages)
+        while waiting:
+            message = waiting.popleft()
+            waiting.extend(roles[message.recipient].receive(message.to_bytes()))
+
+    server = round_.server()
+    roles[server.party] = server
+    users = [round_.user(index) for index in range(mechanism.users)]
+    roles.update({user.party: user for user in users})
+    collectors: list[Aggregator | ReportingServer]
+    if isinstance(mechanism, Deployed):
+        collectors = [round_.aggregator(index) for index in range(mechanism.number_of_parties)]
+    else:
+        collectors = [round_.reporting_server()]
+    roles.update({collector.party: collector for collector in collectors})
+    for user, value in zip(users, items, strict=True):
+        deliver(user.report(value))
+    for collector in collectors:
+        deliver(collector.close())
+    return RoundResult(server.estimate(), server.sums, ledger(roles.values(), mechanism))
+
+
+def ledger(
+    roles: Iterable[User | Aggregator | AggregatingServer | ReportingServer],
+    mechanism: AggregationMechanism,
+) -> CostLedger:
+    """Add up the costs of roles; with users as parties a user's two roles are one party."""
+    names = {
+        Role.USER: "user",
+        Role.AGGREGATOR: "aggregator",
+        Role.REPORTING_SERVER: "reporting server",
+        Role.SERVER: "server",
+    }
+    if isinstance(mechanism, Deployed) and mechanism.users_are_parties:
+        names[Role.AGGREGATOR] = "user"
+    totals: dict[str, Costs] = {}
+    parties: dict[str, set[Party]] = {}
+    for role in roles:
+        name = names[role.party.role]
+        totals[name] = totals.get(name, Costs()) + role.costs
+        known = Party(Role.USER, role.party.index) if name == "user" else role.party
+        parties.setdefault(name, set()).add(known)
+    ordered = [name for name in dict.fromkeys(names.values()) if name in totals]
+    return CostLedger(
+        {name: totals[name] for name in ordered},
+        {name: len(parties[name]) for name in ordered},
+        paper_costs(mechanism),
+    )

@@ -1,0 +1,475 @@
+"""Prime fields, and additive secret shares over them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments, _core
+from turnout.errors import InvalidTypeError, InvalidValueError
+
+__all__ = ["SEED_BYTES", "PrimeField"]
+
+Elements = npt.NDArray[Any]
+
+#: The size of the seed that stands for a share.
+SEED_BYTES = 32
+
+_LARGEST = 2**61
+
+
+class PrimeField:
+    """The integers modulo a prime, and shares of vectors over them.
+
+    Elements are NumPy arrays of ``dtype``: uint32 for a modulus up to 2^32, uint64 above.
+
+    Parameters
+    ----------
+    modulus
+        A prime, from 2 to 2^61.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If the modulus is not such a prime.
+
+    Examples
+    --------
+    >>> field = PrimeField.larger_than(1000)
+    >>> field.modulus, field.bits
+    (1009, 10)
+    >>> shares = field.share([0, 1, 0, 0], parties=3)
+    >>> shares.shape
+    (3, 4)
+    >>> field.reconstruct(shares)
+    array([0, 1, 0, 0], dtype=uint32)
+    """
+
+    __slots__ = ("_core",)
+
+    def __init__(self, modulus: int) -> None:
+        checked = _arguments.integer("modulus", modulus, least=2, most=_LARGEST)
+        self._core = _core.PrimeField(checked)
+
+    @classmethod
+    def larger_than(cls, bound: int) -> PrimeField:
+        """Make the field of the smallest prime above a bound.
+
+        Parameters
+        ----------
+        bound
+            A whole number below 2^60.
+
+        Returns
+        -------
+        PrimeField
+            Its field.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If the bound is out of range.
+
+        Examples
+        --------
+        >>> PrimeField.larger_than(30).modulus
+        31
+        """
+        checked = _arguments.integer("bound", bound, least=0, most=_LARGEST // 2 - 1)
+        return cls(_core.PrimeField.larger_than(checked).modulus)
+
+    @property
+    def core(self) -> _core.PrimeField:
+        """The field in the compiled core."""
+        return self._core
+
+    @property
+    def modulus(self) -> int:
+        """The prime q."""
+        return self._core.modulus
+
+    @property
+    def bits(self) -> int:
+        """The size of a packed element: the least b with 2^b >= q."""
+        return self._core.bits
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of arrays of elements."""
+        return np.dtype(np.uint32 if self.modulus <= 2**32 else np.uint64)
+
+    def elements(self, values: npt.ArrayLike, argument: str = "values") -> Elements:
+        """Check that whole numbers are elements, and make an array of them.
+
+        Parameters
+        ----------
+        values
+            Whole numbers from 0 to q - 1, in one or two dimensions.
+        argument
+            Their name, for messages.
+
+        Returns
+        -------
+        numpy.ndarray
+            Of :attr:`dtype`.
+
+        Raises
+        ------
+        InvalidTypeError
+            If they are no whole numbers.
+        InvalidValueError
+            If one is out of range.
+        """
+        array = np.asarray(values)
+        if array.size == 0:
+            array = array.astype(np.int64)
+        if array.dtype.kind not in "iu":
+            raise InvalidTypeError(
+                f"{argument} must hold whole numbers from 0 to {self.modulus - 1}, got dtype "
+                f"{array.dtype}"
+            )
+        wrong = (array < 0) | (array >= self.modulus)
+        if wrong.any():
+            position = tuple(int(index) for index in np.argwhere(wrong)[0])
+            raise InvalidValueError(
+                f"{argument}{list(position)} must be from 0 to {self.modulus - 1}, got "
+                f"{array[position]}"
+            )
+        return np.ascontiguousarray(array, self.dtype)
+
+    def reduce(self, values: npt.ArrayLike) -> Elements:
+        """Take whole numbers, negative ones too, modulo q.
+
+        Parameters
+        ----------
+        values
+            Whole numbers of up to 63 bits, one-dimensional.
+
+        Returns
+        -------
+        numpy.ndarray
+            Elements.
+
+        Raises
+        ------
+        InvalidTypeError
+            If they are no whole numbers.
+        """
+        array = _arguments.vector("values", values, "whole numbers", "whole numbers", "iu")
+        return self._core.reduce(np.ascontiguousarray(array, np.int64))
+
+    def lift(self, values: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """Read elements as the whole numbers of least absolute value.
+
+        Parameters
+        ----------
+        values
+            Elements.
+
+        Returns
+        -------
+        numpy.ndarray
+            int64, from -(q - 1)/2 to (q - 1)/2.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If they are no elements.
+
+        Examples
+        --------
+        >>> PrimeField(7).lift([0, 3, 4, 6])
+        array([ 0,  3, -3, -1])
+        """
+        return self._core.lift(self._vector("values", values))
+
+    def add(self, left: npt.ArrayLike, right: npt.ArrayLike) -> Elements:
+        """Add two vectors of the same length.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If they are no elements, or of different lengths.
+        """
+        return self._core.add(self._vector("left", left), self._vector("right", right))
+
+    def subtract(self, left: npt.ArrayLike, right: npt.ArrayLike) -> Elements:
+        """Subtract a vector from another of the same length.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If they are no elements, or of different lengths.
+        """
+        return self._core.subtract(self._vector("left", left), self._vector("right", right))
+
+    def negate(self, values: npt.ArrayLike) -> Elements:
+        """Change the sign of a vector.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If they are no elements.
+        """
+        return self._core.negate(self._vector("values", values))
+
+    def sum(self, rows: npt.ArrayLike) -> Elements:
+        """Add up vectors.
+
+        Parameters
+        ----------
+        rows
+            Elements, a vector in each row.
+
+        Returns
+        -------
+        numpy.ndarray
+            Their sum.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If they are no elements, or not in two dimensions.
+        """
+        return self._core.sum(self._rows("rows", rows))
+
+    def uniform(self, length: int, seed: int | None = None) -> Elements:
+        """Draw elements that are exactly uniform.
+
+        Parameters
+        ----------
+        length
+            How many.
+        seed
+            For tests and simulations only.
+
+        Returns
+        -------
+        numpy.ndarray
+            Elements.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If the length is negative.
+        """
+        return self._core.uniform(_length(length), _arguments.seed(seed))
+
+    def share(self, vector: npt.ArrayLike, parties: int = 3, seed: int | None = None) -> Elements:
+        """Split a vector into additive shares, all of which are needed to learn anything.
+
+        Parameters
+        ----------
+        vector
+            Elements, one-dimensional.
+        parties
+            The number m >= 2 of shares.
+        seed
+            For tests and simulations only.
+
+        Returns
+        -------
+        numpy.ndarray
+            Elements, a share in each row: the first m - 1 are uniform, the last is what is missing
+            to the vector. Any m - 1 of them are uniform, whatever the vector.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If the vector holds no elements, or there are fewer than two parties.
+
+        Examples
+        --------
+        >>> field = PrimeField(11)
+        >>> field.reconstruct(field.share([10, 0, 5], parties=2)).tolist()
+        [10, 0, 5]
+        """
+        count = _arguments.integer("parties", parties, least=2, most=_LARGEST)
+        return self._core.share(self._vector("vector", vector), count, _arguments.seed(seed))
+
+    def share_compressed(
+        self, vector: npt.ArrayLike, parties: int = 3, seed: int | None = None
+    ) -> tuple[list[bytes], bytes]:
+        """Split a vector into shares of which all but one are seeds of 32 bytes.
+
+        Parameters
+        ----------
+        vector, parties, seed
+            As for :meth:`share`.
+
+        Returns
+        -------
+        seeds : list of bytes
+            m - 1 seeds; :meth:`expand` makes shares of them.
+        packed : bytes
+            The last share, as :meth:`pack` writes it.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If the vector holds no elements, or there are fewer than two parties.
+
+        Examples
+        --------
+        >>> field = PrimeField.larger_than(1000)
+        >>> seeds, packed = field.share_compressed([0] * 999 + [1], parties=2)
+        >>> len(seeds[0]) + len(packed)
+        1282
+        >>> shares = [field.expand(seeds[0], 1000), field.unpack(packed, 1000)]
+        >>> int(field.reconstruct(shares)[-1])
+        1
+        """
+        count = _arguments.integer("parties", parties, least=2, most=_LARGEST)
+        elements = self._vector("vector", vector)
+        joined, packed = self._core.share_compressed(elements, count, _arguments.seed(seed))
+        starts = range(0, len(joined), SEED_BYTES)
+        return [joined[start : start + SEED_BYTES] for start in starts], packed
+
+    def expand(self, seed: bytes, length: int) -> Elements:
+        """Make the share that a seed stands for.
+
+        Parameters
+        ----------
+        seed
+            32 bytes.
+        length
+            The length of the share.
+
+        Returns
+        -------
+        numpy.ndarray
+            Elements: those of AES-256 in counter mode under the seed, by exact rejection.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If the seed is not 32 bytes.
+        """
+        if not isinstance(seed, (bytes, bytearray)) or len(seed) != SEED_BYTES:
+            raise InvalidValueError(
+                f"seed must be {SEED_BYTES} bytes, got {_arguments.shown(seed)}"
+            )
+        return self._core.expand(bytes(seed), _length(length))
+
+    def reconstruct(self, shares: npt.ArrayLike | Sequence[Elements]) -> Elements:
+        """Add up all shares of a vector, or of a sum of vectors.
+
+        Parameters
+        ----------
+        shares
+            Elements, a share in each row, at least two: all of them. Fewer give nothing but noise.
+
+        Returns
+        -------
+        numpy.ndarray
+            The vector.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If they are no elements, or fewer than two rows of one length.
+        """
+        rows = self._rows("shares", shares)
+        if len(rows) < 2:
+            raise InvalidValueError(f"shares must be at least two, got {len(rows)}")
+        return self._core.sum(rows)
+
+    def pack(self, values: npt.ArrayLike) -> bytes:
+        """Write elements with :attr:`bits` bits each.
+
+        Parameters
+        ----------
+        values
+            Elements.
+
+        Returns
+        -------
+        bytes
+            Lowest bit first, padded with zero bits to whole bytes.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If they are no elements.
+
+        Examples
+        --------
+        >>> PrimeField(7).pack([1, 6, 3]).hex()
+        'f100'
+        """
+        return self._core.pack(self._vector("values", values))
+
+    def unpack(self, data: bytes, length: int) -> Elements:
+        """Read what :meth:`pack` wrote.
+
+        Parameters
+        ----------
+        data
+            The bytes.
+        length
+            How many elements there are.
+
+        Returns
+        -------
+        numpy.ndarray
+            Elements.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If the bytes are too few or too many, or hold something that is no element.
+        """
+        if not isinstance(data, (bytes, bytearray, memoryview)):
+            raise InvalidTypeError(f"data must be bytes, got {_arguments.shown(data)}")
+        return self._core.unpack(bytes(data), _length(length))
+
+    def packed_size(self, length: int) -> int:
+        """How many bytes some packed elements take.
+
+        Examples
+        --------
+        >>> PrimeField.larger_than(1000).packed_size(1000)
+        1250
+        """
+        return (_length(length) * self.bits + 7) // 8
+
+    def _vector(self, argument: str, values: npt.ArrayLike) -> Elements:
+        array = self.elements(values, argument)
+        if array.ndim != 1:
+            raise InvalidTypeError(f"{argument} must be one-dimensional, got shape {array.shape}")
+        return array
+
+    def _rows(self, argument: str, values: Any) -> Elements:
+        try:
+            stacked = np.asarray(values)
+        except ValueError as error:
+            raise InvalidValueError(f"{argument} must be vectors of one length: {error}") from error
+        array = self.elements(stacked, argument)
+        if array.ndim != 2:
+            raise InvalidTypeError(
+                f"{argument} must have a vector in each row, got shape {array.shape}"
+            )
+        return array
+
+    def __eq__(self, other: object) -> bool:
+        """Compare the moduli."""
+        return isinstance(other, PrimeField) and self.modulus == other.modulus
+
+    def __hash__(self) -> int:
+        """Hash of the modulus."""
+        return hash((PrimeField, self.modulus))
+
+    def __reduce__(self) -> tuple[type[PrimeField], tuple[int]]:
+        """Pickle the modulus."""
+        return PrimeField, (self.modulus,)
+
+    def __repr__(self) -> str:
+        """Show the modulus."""
+        return f"PrimeField({self.modulus})"
+
+
+def _length(length: int) -> int:
+    return _arguments.integer("length", length, least=0, most=2**40)

@@ -1,0 +1,266 @@
+r"""The bytes of a message.
+
+Version 1, all numbers little-endian:
+
+======  ====  =====================================================================================
+offset  size  content
+======  ====  =====================================================================================
+0       4     magic: ``89 54 44 41`` (``\\x89TDA``)
+4       1     version
+5       1     kind: 1 share, 2 roster, 3 sum, 4 set, 5 election, 6 item shares
+6       16    the round: BLAKE2b-128 of its nonce and of the mechanism, so that a message of
+              another round or of another plan is refused
+22      5     sender: its role (1 user, 2 aggregator, 3 server, 4 reporting server), and its index,
+              unsigned
+27      5     recipient, likewise
+32      4     length of the payload, unsigned
+36      ...   payload
+...     16    BLAKE2b-128 of everything before
+======  ====  =====================================================================================
+
+Payloads, with n users, N items, and a field of q elements of b bits (field elements are packed one
+after another, lowest bit first, and padded with zero bits to whole bytes):
+
+share
+    One byte: 0 and a seed of 32 bytes, which the recipient expands (AES-256 in counter mode, see
+    ``PrimeField.expand``), or 1 and N packed elements.
+roster
+    One bit for each user, set if all is there; padded to whole bytes.
+sum
+    From an aggregator: the number of users (4 bytes), BLAKE2b-128 of the roster agreed on, N packed
+    elements. From an elected user: the number of items (4), the items (4 each), packed elements.
+set
+    One bit for each item, set if it will be reported; padded.
+election
+    The number of users (4), of reporters of each item (4 N), of users elected for each item (4 N),
+    the elected users item after item (4 each); then, for each item that the recipient is elected
+    for, in order: the item (4) and its reporters (4 each).
+item shares
+    The number of items (4), the items (4 each), packed elements.
+
+The checksum finds damage; it does not authenticate. Messages need channels that keep them secret
+and that tell who sent them, such as TLS with certificates.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import struct
+from dataclasses import dataclass
+
+from turnout import _arguments
+from turnout.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    MalformedMessageError,
+    UnsupportedVersionError,
+)
+
+__all__ = ["MESSAGE_OVERHEAD", "Kind", "Message", "Party", "Role"]
+
+MAGIC = b"\x89TDA"
+VERSION = 1
+_HEADER = struct.Struct("<4sBB16sBIBII")
+_DIGEST = 16
+
+#: The bytes of a message beside its payload.
+MESSAGE_OVERHEAD = _HEADER.size + _DIGEST
+
+
+class Role(enum.IntEnum):
+    """What a party does in a round."""
+
+    USER = 1
+    AGGREGATOR = 2
+    SERVER = 3
+    REPORTING_SERVER = 4
+
+
+class Kind(enum.IntEnum):
+    """What a message holds."""
+
+    SHARE = 1
+    ROSTER = 2
+    SUM = 3
+    SET = 4
+    ELECTION = 5
+    ITEM_SHARES = 6
+
+
+_NAMES = {
+    Role.USER: "user",
+    Role.AGGREGATOR: "aggregator",
+    Role.SERVER: "server",
+    Role.REPORTING_SERVER: "reporting server",
+}
+
+
+@dataclass(frozen=True, order=True)
+class Party:
+    """One of those who take part in a round.
+
+    Parameters
+    ----------
+    role
+        What it does.
+    index
+        Which one it is, counted from 0; there is one server, and one reporting server.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If the role is no :class:`Role`, or the index not from 0 to 2^32 - 1.
+
+    Examples
+    --------
+    >>> str(Party(Role.USER, 17)), str(Party(Role.SERVER))
+    ('user 17', 'the server')
+    """
+
+    role: Role
+    index: int = 0
+
+    def __post_init__(self) -> None:
+        """Check the fields."""
+        _arguments.instance("role", self.role, Role, "a Role")
+        _arguments.integer("index", self.index, least=0, most=2**32 - 1)
+
+    def __str__(self) -> str:
+        """Name the party."""
+        if self.role in (Role.USER, Role.AGGREGATOR):
+            return f"{_NAMES[self.role]} {self.index}"
+        return f"the {_NAMES[self.role]}"
+
+
+@dataclass(frozen=True)
+class Message:
+    r"""What one party sends to another.
+
+    Parameters
+    ----------
+    kind
+        What the payload is.
+    round_id
+        The 16 bytes that name the round.
+    sender, recipient
+        From whom and to whom.
+    payload
+        The content; its layout depends on the kind.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If a field is of the wrong type or length.
+
+    Examples
+    --------
+    >>> message = Message(Kind.SET, bytes(16), Party(Role.USER, 3), Party(Role.SERVER), b"\x05")
+    >>> Message.from_bytes(message.to_bytes()) == message
+    True
+    """
+
+    kind: Kind
+    round_id: bytes
+    sender: Party
+    recipient: Party
+    payload: bytes
+
+    def __post_init__(self) -> None:
+        """Check the fields."""
+        _arguments.instance("kind", self.kind, Kind, "a Kind")
+        for name in ("sender", "recipient"):
+            _arguments.instance(name, getattr(self, name), Party, "a Party")
+        for name in ("round_id", "payload"):
+            _arguments.instance(name, getattr(self, name), bytes, "bytes")
+        if len(self.round_id) != 16:
+            raise InvalidValueError(f"round_id must be 16 bytes, got {len(self.round_id)}")
+
+    def __len__(self) -> int:
+        """Count the bytes of :meth:`to_bytes`."""
+        return MESSAGE_OVERHEAD + len(self.payload)
+
+    def to_bytes(self) -> bytes:
+        """Write the message in the layout of this module.
+
+        Returns
+        -------
+        bytes
+            The message with its checksum.
+        """
+        header = _HEADER.pack(
+            MAGIC,
+            VERSION,
+            self.kind,
+            self.round_id,
+            self.sender.role,
+            self.sender.index,
+            self.recipient.role,
+            self.recipient.index,
+            len(self.payload),
+        )
+        body = header + self.payload
+        return body + _checksum(body)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Message:
+        """Read what :meth:`to_bytes` wrote.
+
+        Parameters
+        ----------
+        data
+            The bytes of exactly one message.
+
+        Returns
+        -------
+        Message
+            An equal message.
+
+        Raises
+        ------
+        InvalidTypeError
+            If ``data`` is not bytes.
+        UnsupportedVersionError
+            If it is of a version that this release does not read.
+        MalformedMessageError
+            If it is truncated, altered, or no message.
+        """
+        if not isinstance(data, (bytes, bytearray, memoryview)):
+            raise InvalidTypeError(f"data must be bytes, got {type(data).__name__}")
+        data = bytes(data)
+        if len(data) < MESSAGE_OVERHEAD or data[:4] != MAGIC:
+            raise MalformedMessageError(
+                f"data must be one message of turnout's, got {len(data)} bytes that are none"
+            )
+        _, version, kind, round_id, sender, sender_index, to, to_index, length = (
+            _HEADER.unpack_from(data)
+        )
+        if len(data) != MESSAGE_OVERHEAD + length and version == VERSION:
+            raise MalformedMessageError(
+                f"data must be a message of {MESSAGE_OVERHEAD + length} bytes by its header, got "
+                f"{len(data)}: it was cut, or something follows it"
+            )
+        if data[-_DIGEST:] != _checksum(data[:-_DIGEST]):
+            raise MalformedMessageError(
+                "data must be a message with a checksum that matches: it was altered"
+            )
+        if version != VERSION:
+            raise UnsupportedVersionError(
+                f"the message has version {version}; this release of turnout reads {VERSION}"
+            )
+        try:
+            return cls(
+                Kind(kind),
+                round_id,
+                Party(Role(sender), sender_index),
+                Party(Role(to), to_index),
+                data[_HEADER.size : -_DIGEST],
+            )
+        except ValueError as error:
+            raise MalformedMessageError(
+                f"data must be a message of a known kind: {error}"
+            ) from error
+
+
+def _checksum(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=_DIGEST, person=b"turnout-message").digest()

@@ -1,0 +1,309 @@
+"""Publish counts with integer noise that no single party knows."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments, _core
+from turnout.accounting import (
+    DiscreteLaplaceNoise,
+    SkellamNoise,
+    SummedDiscreteGaussianNoise,
+)
+from turnout.accounting.mechanism import Mechanism
+from turnout.distributed.deployment import (
+    ANY_DATA,
+    HONEST_BUT_CURIOUS,
+    Deployed,
+    missing_sentence,
+)
+from turnout.distributed.mechanism import Guarantee
+from turnout.distributed.noise import GaussianLaw, LaplaceLaw, NoiseLaw, SkellamLaw
+from turnout.errors import InvalidValueError
+from turnout.frequency.estimators import Estimation
+from turnout.frequency.models import StatisticModel
+
+__all__ = ["NOISES", "NoisyAggregation"]
+
+Integers = npt.NDArray[np.int64]
+
+#: The noises, and the name of the one parameter of each in the accounting.
+NOISES = {"discrete_laplace": "scale", "discrete_gaussian": "variance", "skellam": "mean"}
+
+#: How likely the noise of a round may be too large for the field; it would only spoil the estimate.
+_WRAPS = 2.0**-64
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NoisyAggregation(Deployed):
+    """Every user shares its item; integer noise is added under the shares, a piece by each party.
+
+    The noise is whole numbers in the field, drawn exactly: nothing is rounded, and the guarantee is
+    that of :attr:`accounting`. It is split: over the users, each of whom adds a small piece
+    (``source="users"``), or over the parties that add up, each of which adds a whole one
+    (``source="parties"``).
+
+    Parameters
+    ----------
+    domain
+        The items: a :class:`turnout.Domain`, or their number.
+    users
+        The number n of users.
+    noise
+        ``"discrete_laplace"``, ``"discrete_gaussian"`` or ``"skellam"``.
+    parameter
+        The scale of the discrete Laplace noise, the mean of each Poisson variable of the Skellam
+        noise, both of the noise that honest pieces add up to; for the discrete Gaussian, the
+        parameter sigma^2 of *each piece*. If None, the least that reaches ``epsilon`` and
+        ``delta``.
+    epsilon, delta
+        The target, for :attr:`accounting`. Delta may be left out for discrete Laplace noise: it is
+        0 then.
+    source
+        Who adds the pieces: ``"users"`` or ``"parties"``.
+    parties
+        Who adds up the shares: a number m >= 2 of aggregators, or ``"users"``: every user is one.
+    compressed
+        Whether all shares but one travel as seeds of 32 bytes.
+    honest_aggregators
+        How many of the parties that add noise keep it to themselves.
+    max_colluding_users
+        How many users may tell the adversary their noise.
+    max_missing_users
+        How many users may be missing from a round, with their noise. The pieces are so large that
+        those of the other users suffice.
+    adjacency
+        What neighbouring data sets are: ``"replace"`` (one user's item changes: two counts change),
+        or ``"add_or_remove"`` (one user has an item or none).
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If an argument is of the wrong type or out of range, or no noise reaches the target.
+
+    Notes
+    -----
+    The pieces of discrete Laplace noise are differences of negative binomial variables with
+    fractional shape, whose sum is exactly discrete Laplace; those of Skellam noise are Skellam. A
+    sum of discrete Gaussians is not one: its law is computed by convolution
+    (:class:`turnout.accounting.SummedDiscreteGaussianNoise`). DPDG of Yang et al., section 3.1.2,
+    gives every user a variance that is too small by a factor of n.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> mechanism = NoisyAggregation(3, 1000, epsilon=1.0)
+    >>> mechanism.parameter, round(mechanism.law().variance, 2)
+    (2.0, 7.84)
+    >>> estimate = mechanism.run([0] * 500 + [1] * 300 + [2] * 200, seed=1).estimate
+    >>> estimate.interval(0.99).contains([0.5, 0.3, 0.2])
+    array([ True,  True,  True])
+    """
+
+    name: ClassVar[str] = "noisy"
+
+    noise: str = "discrete_laplace"
+    parameter: float | None = None
+    source: str = "users"
+
+    def __post_init__(self) -> None:
+        """Check the arguments and find the noise."""
+        _arguments.choice("noise", self.noise, tuple(NOISES))
+        _arguments.choice("source", self.source, ("users", "parties"))
+        if self.noise == "discrete_laplace" and self.epsilon is not None and self.delta is None:
+            self._set("delta", 0.0)
+        super().__post_init__()
+        parameter = self._calibrated("parameter", self._accounting(1.0), NOISES[self.noise])
+        self._set("parameter", parameter)
+        _core_check(self.noise, parameter)
+
+    @property
+    def required_pieces(self) -> int:
+        """How many honest pieces are enough; the noise of so many is what protects."""
+        if self.source == "users":
+            return self.users - self.max_colluding_users - self.max_missing_users
+        return self.honest_aggregators
+
+    def _accounting(self, parameter: float) -> Mechanism:
+        if self.noise == "discrete_laplace":
+            return DiscreteLaplaceNoise(parameter)
+        if self.noise == "skellam":
+            return SkellamNoise(parameter)
+        return SummedDiscreteGaussianNoise(parameter, self.required_pieces)
+
+    @property
+    def accounting(self) -> Mechanism:
+        """The privacy accounting of one release."""
+        return self._accounting(self._parameter)
+
+    @property
+    def _parameter(self) -> float:
+        assert self.parameter is not None
+        return self.parameter
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is protected, against whom, and what that rests on."""
+        sentences = [self._trust(), self._users_trust(), ANY_DATA, HONEST_BUT_CURIOUS]
+        if self.source == "users":
+            sentences[0] = (
+                f"at least one of the {self.number_of_parties} parties that add up does not share "
+                "what it sees with the others"
+            )
+            if self.max_missing_users:
+                sentences.append(missing_sentence(self.max_missing_users))
+        return Guarantee(
+            self.accounting, self.adjacency, self.epsilon, self.delta, tuple(sentences)
+        )
+
+    @property
+    def sharing_rate(self) -> float:
+        """The probability that a user shares its item: one."""
+        return 1.0
+
+    @property
+    def contributors(self) -> int:
+        """How many parties add noise when they add up."""
+        return self._contributing_parties if self.source == "parties" else 0
+
+    def law(self, received: int | None = None) -> NoiseLaw:
+        """Give the law of all noise on one count.
+
+        Parameters
+        ----------
+        received
+            How many users are in the round; all by default.
+
+        Returns
+        -------
+        NoiseLaw
+            Its variance, quantiles and tail bounds.
+        """
+        pieces = self.users if received is None else received
+        return self._law(pieces if self.source == "users" else self.contributors)
+
+    def _law(self, pieces: int) -> NoiseLaw:
+        if self.noise == "discrete_laplace":
+            return LaplaceLaw(self._parameter, self.required_pieces, pieces)
+        if self.noise == "skellam":
+            return SkellamLaw(self.piece_mean, pieces)
+        return GaussianLaw(self._parameter, pieces)
+
+    @property
+    def piece_mean(self) -> float:
+        """The mean of each Poisson variable of one Skellam piece, rounded up."""
+        quotient = self._parameter / self.required_pieces
+        return quotient if self.required_pieces == 1 else math.nextafter(quotient, math.inf)
+
+    @functools.cached_property
+    def _reach(self) -> int:
+        return self._law(self.users if self.source == "users" else self.contributors).tail_bound(
+            _WRAPS / self.domain.size
+        )
+
+    @property
+    def _largest_sum(self) -> int:
+        return self.users + 2 * self._reach
+
+    def piece(self, items: int | None = None, seed: int | None = None) -> Integers:
+        """Draw one piece of noise for each item.
+
+        Parameters
+        ----------
+        items
+            For how many items; all by default.
+        seed
+            For tests and simulations only.
+
+        Returns
+        -------
+        numpy.ndarray
+            int64, one number for each item.
+        """
+        size = self.domain.size if items is None else items
+        if self.noise == "discrete_laplace":
+            return _core.discrete_laplace_piece(self._parameter, self.required_pieces, size, seed)
+        if self.noise == "skellam":
+            return _core.skellam(self.piece_mean, size, seed)
+        return _core.discrete_gaussian(self._parameter, size, seed)
+
+    def user_vector(self, code: int, seed: int | None = None) -> Integers:
+        """Draw what one user shares: its item, and its noise if users add it.
+
+        Parameters
+        ----------
+        code
+            The code of the user's item.
+        seed
+            For tests and simulations only.
+
+        Returns
+        -------
+        numpy.ndarray
+            int64, one number for each item.
+        """
+        size = self.domain.size
+        vector = self.piece(seed=seed) if self.source == "users" else np.zeros(size, np.int64)
+        vector[code] += 1
+        return vector
+
+    def contribution(self, items: int | None = None, seed: int | None = None) -> Integers | None:
+        """Draw what a party adds: a piece of noise if parties add it, otherwise nothing.
+
+        Parameters
+        ----------
+        items
+            For how many items; all by default.
+        seed
+            For tests and simulations only.
+
+        Returns
+        -------
+        numpy.ndarray or None
+            int64, one number for each item.
+        """
+        return self.piece(items, seed) if self.source == "parties" else None
+
+    def decode(self, sums: npt.NDArray[Any]) -> Integers:
+        """Read field elements as counts with noise, which may be negative or above n."""
+        middle = self.users // 2
+        shifted = self.field.subtract(sums, self.field.reduce(np.full(sums.shape, middle)))
+        return self.field.lift(shifted) + middle
+
+    def estimation(self, sums: Integers, received: int) -> Estimation:
+        """Estimate frequencies, with their law, from published sums."""
+        law = self.law(received)
+        model = StatisticModel(a=0.0, b=float(received), v0=law.variance, v1=0.0)
+        statistic = sums.astype(np.float64)
+        frequencies = model.frequency(statistic)
+        return Estimation(
+            frequencies,
+            model.variance(frequencies),
+            model,
+            statistic,
+            half_width=functools.partial(_half_width, law, received),
+        )
+
+
+def _half_width(law: NoiseLaw, received: int, level: float) -> float:
+    """How far an estimated frequency is from the true one, with the probability ``level``."""
+    return law.half_width(level) / received
+
+
+def _core_check(noise: str, parameter: float) -> None:
+    """Let the sampler refuse what it cannot draw, before anything is promised."""
+    try:
+        if noise == "discrete_laplace":
+            _core.discrete_laplace(parameter, 0)
+        elif noise == "skellam":
+            _core.skellam(parameter, 0)
+        else:
+            _core.discrete_gaussian(parameter, 0)
+    except InvalidValueError as error:
+        raise InvalidValueError(f"parameter = {parameter} cannot be drawn: {error}") from error

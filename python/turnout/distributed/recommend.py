@@ -1,0 +1,365 @@
+"""Which mechanism has the smallest error at equal privacy, by computation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from turnout import _arguments
+from turnout.accounting import CountSampling, calibrate
+from turnout.accounting.mechanism import nonnegative, unit_interval
+from turnout.distributed.mechanism import AggregationMechanism
+from turnout.distributed.noisy import NOISES, NoisyAggregation
+from turnout.distributed.sampling import SamplingAggregation
+from turnout.distributed.two_stage import TwoStageSampling
+from turnout.domain import Domain
+from turnout.errors import InvalidValueError, TurnoutError
+from turnout.frequency.direct_encoding import DirectEncoding
+from turnout.frequency.variance import estimator_variance
+from turnout.participation import Everyone
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["Recommendation", "RecommendationRecord", "recommend"]
+
+#: The numbers of dummies that are tried: where more change little, fewer are cheaper.
+_DUMMIES = (5, 10, 20, 33, 50, 100, 200, 333, 500, 1000, 2000)
+
+
+@dataclass(frozen=True)
+class RecommendationRecord:
+    """One mechanism at the target.
+
+    Attributes
+    ----------
+    title
+        What it is, in words.
+    mechanism
+        The mechanism, ready to run; None for local randomization, which is not one of these.
+    rmse
+        The root mean squared error of a frequency, computed, not simulated.
+    delta
+        Delta at the target's epsilon, computed.
+    share_bytes
+        What one user sends, without headers; None in two-stage sampling, where it varies.
+    conditional
+        Whether the guarantee needs the floor.
+    """
+
+    title: str
+    mechanism: AggregationMechanism | None
+    rmse: float
+    delta: float
+    share_bytes: int | None
+    conditional: bool
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """All mechanisms at equal privacy, those of smallest error first.
+
+    Attributes
+    ----------
+    records
+        One for each mechanism that reaches the target.
+    refused
+        What does not, with the reason.
+    users, items, epsilon, delta
+        The setting.
+    """
+
+    records: tuple[RecommendationRecord, ...]
+    refused: tuple[tuple[str, str], ...] = field(repr=False)
+    users: int
+    items: int
+    epsilon: float
+    delta: float
+
+    @property
+    def best(self) -> AggregationMechanism:
+        """The distributed mechanism with the smallest error, whatever the data."""
+        for record in self.records:
+            if record.mechanism is not None and not record.conditional:
+                return record.mechanism
+        raise InvalidValueError("no distributed mechanism reaches the target")
+
+    def table(self) -> str:
+        """Format the records as a plain-text table.
+
+        Returns
+        -------
+        str
+            One line for each mechanism.
+        """
+        width = max(len(record.title) for record in self.records) + 2
+        lines = [f"{'mechanism':<{width}}{'rmse':>10}{'delta':>10}{'bytes a user':>14}  holds for"]
+        for record in self.records:
+            size = "varies" if record.share_bytes is None else f"{record.share_bytes:,}"
+            holds = "data with the floor" if record.conditional else "any data"
+            lines.append(
+                f"{record.title:<{width}}{record.rmse:>10.3g}{record.delta:>10.2g}{size:>14}  "
+                f"{holds}"
+            )
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        """Show the table."""
+        return self.table()
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the error of each mechanism.
+
+        Parameters
+        ----------
+        ax
+            Matplotlib axes to draw on; new ones by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes.
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        from turnout.distributed.pictures import plot_recommendation  # noqa: PLC0415
+
+        return plot_recommendation(self, ax)
+
+
+def recommend(
+    users: int,
+    domain: Domain | int,
+    epsilon: float,
+    delta: float,
+    *,
+    floor: int = 0,
+    parties: int | str = 3,
+    honest_aggregators: int = 1,
+    max_colluding_users: int = 0,
+    max_missing_users: int = 0,
+    reported: int | None = None,
+    gamma: float = 3.0,
+    adjacency: str = "replace",
+) -> Recommendation:
+    """Compare all mechanisms of distributed aggregation at equal privacy, by computed error.
+
+    Parameters
+    ----------
+    users
+        The number n of users.
+    domain
+        The items: a :class:`turnout.Domain`, or their number N.
+    epsilon, delta
+        The target.
+    floor
+        How many users hold each item at least, if that is known; sampling without dummies is
+        compared too, then.
+    parties, honest_aggregators, max_colluding_users, max_missing_users, adjacency
+        As for the mechanisms.
+    reported
+        The number of items of a set in two-stage sampling; two fifths of all by default.
+    gamma
+        The weight of adaptive reporting in two-stage sampling.
+
+    Returns
+    -------
+    Recommendation
+        The mechanisms, those of smallest error first, beside local randomization (direct encoding),
+        which needs no aggregators.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> found = recommend(1000, 30, epsilon=1.0, delta=1e-5)
+    >>> found.best.noise
+    'discrete_laplace'
+    """
+    target_epsilon = _arguments.number("epsilon", epsilon)
+    target_delta = float(unit_interval("delta", _arguments.number("delta", delta)))
+    nonnegative("epsilon", target_epsilon)
+    probe = NoisyAggregation(
+        domain,  # type: ignore[arg-type]
+        users,
+        parameter=1.0,
+        parties=parties,
+        honest_aggregators=honest_aggregators,
+        max_colluding_users=max_colluding_users,
+        max_missing_users=max_missing_users,
+        adjacency=adjacency,
+    )
+    setting = _Setting(
+        probe.domain,
+        probe.users,
+        {
+            "epsilon": target_epsilon,
+            "delta": target_delta,
+            "honest_aggregators": probe.honest_aggregators,
+            "max_colluding_users": probe.max_colluding_users,
+            "max_missing_users": probe.max_missing_users,
+            "adjacency": adjacency,
+        },
+        probe.parties,
+        _arguments.integer("floor", floor, least=0, most=probe.users),
+    )
+    size = probe.domain.size
+    chosen = max(1, round(0.4 * size))
+    if reported is not None:
+        chosen = _arguments.integer("reported", reported, least=1, most=size)
+    gamma = _arguments.number("gamma", gamma)
+    if not 1.0 < gamma < float("inf"):
+        raise InvalidValueError(f"gamma must be a finite number above 1, got {gamma}")
+    records, refused = [], []
+    for title, conditional, make in setting.candidates(chosen, gamma):
+        try:
+            mechanism = make()
+        except TurnoutError as error:
+            refused.append((title, str(error)))
+            continue
+        records.append(
+            RecommendationRecord(
+                title,
+                mechanism,
+                mechanism.expected_error(),
+                mechanism.accounting.delta(target_epsilon, adjacency),
+                _share_bytes(mechanism),
+                conditional,
+            )
+        )
+    try:
+        records.append(_local(probe, target_epsilon))
+    except TurnoutError as error:
+        refused.append(("direct encoding (local)", str(error)))
+    if not records:
+        reasons = "; ".join(f"{title}: {reason}" for title, reason in refused)
+        raise InvalidValueError(f"no mechanism reaches the target: {reasons}")
+    records.sort(key=lambda record: record.rmse)
+    return Recommendation(
+        tuple(records), tuple(refused), probe.users, size, target_epsilon, target_delta
+    )
+
+
+@dataclass(frozen=True)
+class _Setting:
+    domain: Domain
+    users: int
+    common: dict[str, Any]
+    parties: int | str
+    floor: int
+
+    def candidates(
+        self, reported: int, gamma: float
+    ) -> Iterator[tuple[str, bool, Callable[[], AggregationMechanism]]]:
+        """List what is compared: a title, whether it needs the floor, and how it is made."""
+        for noise in NOISES:
+            for source in ("users", "parties"):
+                who = "users" if source == "users" else self._parties_title
+                title = f"{noise.replace('_', ' ')} noise by {who}"
+                yield title, False, partial(self.noisy, noise, source)
+        yield "sampling with dummies", False, self.sampling_with_dummies
+        colluding = self.common["max_colluding_users"]
+        bound = {"collusion_bound": colluding} if colluding else {}
+        kinds: dict[str, dict[str, Any]] = {
+            "uniform": {"reporting": "uniform"},
+            "adaptive": {"reporting": "adaptive", "gamma": gamma},
+        }
+        for name, kind in kinds.items():
+            yield (
+                f"two-stage sampling, {name}, with dummies",
+                False,
+                partial(self.two_stage_with_dummies, reported, **kind, **bound),
+            )
+        if not self.floor:
+            return
+        yield "sampling", True, partial(self.sampling, floor=self.floor)
+        for name, kind in kinds.items():
+            yield (
+                f"two-stage sampling, {name}",
+                True,
+                partial(self.two_stage, reported, floor=self.floor, **kind, **bound),
+            )
+
+    @property
+    def _parties_title(self) -> str:
+        return "elected users" if self.parties == "users" else "aggregators"
+
+    def noisy(self, noise: str, source: str) -> AggregationMechanism:
+        return NoisyAggregation(
+            self.domain, self.users, noise=noise, source=source, parties=self.parties, **self.common
+        )
+
+    def sampling(self, **arguments: Any) -> AggregationMechanism:
+        return SamplingAggregation(
+            self.domain, self.users, parties=self.parties, **self.common, **arguments
+        )
+
+    def two_stage(self, reported: int, **arguments: Any) -> AggregationMechanism:
+        return TwoStageSampling(
+            self.domain, self.users, reported=reported, **self.common, **arguments
+        )
+
+    def sampling_with_dummies(self) -> AggregationMechanism:
+        """Find the number of dummies with the smallest error, among a few."""
+
+        def error(dummies: int) -> float:
+            hidden = self.common["honest_aggregators"] * dummies
+            rate = calibrate(
+                CountSampling(0.5, hidden),
+                "rate",
+                self.common["epsilon"],
+                self.common["delta"],
+                adjacency=self.common["adjacency"],
+            )
+            made = self.sampling(dummies=dummies, rate=rate)
+            return made.expected_error()
+
+        return self.sampling(dummies=min(_DUMMIES, key=error))
+
+    def two_stage_with_dummies(self, reported: int, **arguments: Any) -> AggregationMechanism:
+        """Find the number of dummies with the smallest error, among fewer."""
+        best: AggregationMechanism | None = None
+        for dummies in _DUMMIES[3::3]:
+            try:
+                made = self.two_stage(reported, dummies=dummies, **arguments)
+            except InvalidValueError:
+                continue
+            if best is None or made.expected_error() < best.expected_error():
+                best = made
+        return best if best is not None else self.two_stage(reported, dummies=1000, **arguments)
+
+
+def _share_bytes(mechanism: AggregationMechanism) -> int | None:
+    if not isinstance(mechanism, (SamplingAggregation, NoisyAggregation)):
+        return None
+    packed = mechanism.field.packed_size(mechanism.domain.size)
+    if not mechanism.compressed:
+        return mechanism.number_of_parties * packed
+    return (mechanism.number_of_parties - 1) * 32 + packed
+
+
+def _local(probe: AggregationMechanism, epsilon: float) -> RecommendationRecord:
+    """Evaluate direct encoding by everyone, with the same epsilon and delta 0."""
+    oracle = DirectEncoding(epsilon, probe.domain)
+    size, n = probe.domain.size, probe.users
+    counts = np.full(size, n // size, np.uint64)
+    counts[: n % size] += np.uint64(1)
+    variances = estimator_variance(oracle, Everyone(), true_counts=counts) / n**2
+    return RecommendationRecord(
+        "direct encoding (local, no aggregators)",
+        None,
+        float(np.sqrt(variances.mean())),
+        0.0,
+        (oracle.report_bits + 7) // 8,
+        False,
+    )

@@ -1,0 +1,173 @@
+"""A party that adds up shares."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _core
+from turnout.distributed import payloads
+from turnout.distributed.deployment import Deployed
+from turnout.distributed.messages import Kind, Message, Party, Role
+from turnout.distributed.roles.base import Participant, State, listed
+from turnout.errors import InvalidTypeError, ProtocolError
+
+if TYPE_CHECKING:
+    from turnout.distributed.rounds import Round
+
+__all__ = ["Aggregator"]
+
+Roster = npt.NDArray[np.bool_]
+
+
+class Aggregator(Participant):
+    """Collects one share of every user, agrees on the users with the others, and sends their sum.
+
+    1. ``receive`` shares until the deadline, then ``close``: a roster of the users whose share
+       came goes to every other aggregator.
+    2. ``receive`` their rosters. The users in all of them are in the round; a user whose shares did
+       not all arrive is in none of the sums.
+    3. When the last roster came, the sum of the shares, with this party's own dummies or noise,
+       goes to the server, and the shares are forgotten.
+
+    With users as parties each user's device has this role too, with the index of the user.
+
+    Parameters
+    ----------
+    round_
+        The round: see :meth:`turnout.distributed.Round.aggregator`.
+    index
+        Which aggregator this is.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> mechanism = tn.distributed.NoisyAggregation(2, users=3, parties=2, epsilon=1.0)
+    >>> aggregator = mechanism.start_round().aggregator(0)
+    >>> [str(party) for party in aggregator.missing]
+    ['user 0', 'user 1', 'user 2']
+    """
+
+    def __init__(self, round_: Round, index: int) -> None:
+        mechanism = round_.mechanism
+        if not isinstance(mechanism, Deployed):
+            raise InvalidTypeError("round_ must be one of a mechanism with aggregators")
+        super().__init__(round_, Party(Role.AGGREGATOR, index))
+        self._mechanism = mechanism
+        self._shares: dict[int, bytes] = {}
+        self._rosters: dict[int, Roster] = {}
+
+    @property
+    def missing(self) -> tuple[Party, ...]:
+        """The users whose share did not come, then the aggregators whose roster did not."""
+        if self._state is State.COLLECTING:
+            users = range(self._mechanism.users)
+            return tuple(Party(Role.USER, user) for user in users if user not in self._shares)
+        if self._state is not State.WAITING:
+            return ()
+        others = range(self._mechanism.number_of_parties)
+        return tuple(
+            Party(Role.AGGREGATOR, other) for other in others if other not in self._rosters
+        )
+
+    def _forget(self) -> None:
+        self._shares.clear()
+        self._rosters.clear()
+
+    def _accept(self, message: Message) -> list[Message]:
+        self._expect(message, (Kind.SHARE, Kind.ROSTER))
+        if message.kind is Kind.SHARE:
+            return self._take_share(message)
+        return self._take_roster(message)
+
+    def _take_share(self, message: Message) -> list[Message]:
+        mechanism = self._mechanism
+        user = self._known(message, Role.USER, mechanism.users)
+        self._in_state(message, (State.COLLECTING,))
+        self._once(message, self._shares)
+        payloads.unpack_share(message.payload, mechanism.field, mechanism.domain.size)
+        self._shares[user] = message.payload
+        return []
+
+    def _take_roster(self, message: Message) -> list[Message]:
+        mechanism = self._mechanism
+        other = self._known(message, Role.AGGREGATOR, mechanism.number_of_parties)
+        self._in_state(message, (State.COLLECTING, State.WAITING))
+        if other == self._party.index:
+            raise ProtocolError(f"{self._party} got a roster that claims to be its own")
+        self._once(message, self._rosters)
+        roster = payloads.unpack_bits(message.payload, mechanism.users, "a roster")
+        self._rosters[other] = roster
+        return self._finish()
+
+    def close(self) -> list[Message]:
+        """Take no more shares.
+
+        Returns
+        -------
+        list of Message
+            A roster for every other aggregator; the sum too, if their rosters are all there.
+
+        Raises
+        ------
+        ProtocolError
+            If the collection is closed already.
+        MissingPartyError
+            If more users are missing than ``max_missing_users``; nothing is kept then.
+        """
+        if self._state is not State.COLLECTING:
+            raise ProtocolError(f"{self._party} is {self._state.value}: it is closed already")
+        mechanism = self._mechanism
+        roster = np.zeros(mechanism.users, np.bool_)
+        roster[list(self._shares)] = True
+        self._check(roster)
+        self._state = State.WAITING
+        self._rosters[self._party.index] = roster
+        payload = payloads.pack_bits(roster)
+        sent = [
+            self._send(Kind.ROSTER, Party(Role.AGGREGATOR, other), payload)
+            for other in range(mechanism.number_of_parties)
+            if other != self._party.index
+        ]
+        return sent + self._finish()
+
+    def _check(self, roster: Roster) -> None:
+        allowed = self._mechanism.max_missing_users
+        missing = tuple(Party(Role.USER, int(user)) for user in np.flatnonzero(~roster))
+        if len(missing) > allowed:
+            self._fail(
+                f"the round is lost: {len(missing)} of {self._mechanism.users} users are missing "
+                f"({listed(missing)}), and max_missing_users is {allowed}",
+                missing,
+            )
+
+    def _finish(self) -> list[Message]:
+        mechanism = self._mechanism
+        if self._state is State.COLLECTING or len(self._rosters) < mechanism.number_of_parties:
+            return []
+        roster = np.logical_and.reduce(list(self._rosters.values()))
+        self._check(roster)
+        size, field = mechanism.domain.size, mechanism.field
+        total = _core.ShareSum(field.core, size)
+        for user in np.flatnonzero(roster):
+            share = self._shares[int(user)]
+            content = share[1:]
+            if share[0] == 0:
+                total.add_seed(content)
+                self._costs.draws += size
+            else:
+                total.add_packed(content)
+        self._costs.additions += size * max(int(roster.sum()) - 1, 0)
+        sums = total.finish()
+        if self._party.index < mechanism.contributors:
+            own = mechanism.contribution()
+            if own is not None:
+                sums = field.add(sums, field.reduce(own))
+                self._costs.additions += size
+                self._costs.count_contribution(mechanism, size)
+        self._forget()
+        self._state = State.DONE
+        payload = payloads.pack_party_sum(roster, field, sums)
+        return [self._send(Kind.SUM, Party(Role.SERVER), payload)]

@@ -1,0 +1,186 @@
+"""What all roles have in common."""
+
+from __future__ import annotations
+
+import abc
+import enum
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, NoReturn
+
+from turnout.distributed.costs import Costs
+from turnout.distributed.messages import Kind, Message, Party, Role
+from turnout.errors import MalformedMessageError, MissingPartyError, ProtocolError
+
+if TYPE_CHECKING:
+    from turnout.distributed.rounds import Round
+
+__all__ = ["Participant", "State", "listed"]
+
+_SHOWN = 5
+
+
+class State(enum.Enum):
+    """Where a role is in its round."""
+
+    #: Waiting for the user's value, or for users.
+    COLLECTING = "collecting"
+    #: Waiting for other parties.
+    WAITING = "waiting"
+    #: All was done.
+    DONE = "done"
+    #: The round was lost; nothing is kept.
+    FAILED = "failed"
+
+
+class Participant(abc.ABC):
+    """Base class of the roles.
+
+    Parameters
+    ----------
+    round_
+        The round.
+    party
+        Who this is.
+    """
+
+    def __init__(self, round_: Round, party: Party) -> None:
+        self._round = round_
+        self._party = party
+        self._state = State.COLLECTING
+        self._failure = ""
+        self._costs = Costs()
+
+    @property
+    def round(self) -> Round:
+        """The round."""
+        return self._round
+
+    @property
+    def party(self) -> Party:
+        """Who this is."""
+        return self._party
+
+    @property
+    def state(self) -> State:
+        """Where the role is in its round."""
+        return self._state
+
+    @property
+    def costs(self) -> Costs:
+        """What was done so far."""
+        return self._costs
+
+    @property
+    @abc.abstractmethod
+    def missing(self) -> tuple[Party, ...]:
+        """The parties that this one waits for."""
+
+    @abc.abstractmethod
+    def _forget(self) -> None:
+        """Drop everything that came from others."""
+
+    @abc.abstractmethod
+    def _accept(self, message: Message) -> list[Message]:
+        """Take a message of this round for this party."""
+
+    def receive(self, data: bytes) -> list[Message]:
+        """Take a message.
+
+        Parameters
+        ----------
+        data
+            The bytes of one message.
+
+        Returns
+        -------
+        list of Message
+            What is to be sent now.
+
+        Raises
+        ------
+        MalformedMessageError
+            If the bytes are truncated, altered, or hold what the round does not allow.
+        ProtocolError
+            If the message is of another round or plan, for another party, from somebody unknown, a
+            repetition, or comes when it may not. The role is as it was before.
+        MissingPartyError
+            If it shows that the round is lost; nothing of the round is kept then.
+        """
+        message = Message.from_bytes(data)
+        if self._state is State.FAILED:
+            raise ProtocolError(f"{self._party} takes no more messages: {self._failure}")
+        if message.round_id != self._round.identifier:
+            raise ProtocolError(
+                f"{self._party} takes messages of round {self._round.identifier.hex()} only, got "
+                f"one of round {message.round_id.hex()} from {message.sender}"
+            )
+        if message.recipient != self._party:
+            raise ProtocolError(
+                f"{self._party} got a message of {message.sender} for {message.recipient}"
+            )
+        return self._accept(message)
+
+    def give_up(self) -> NoReturn:
+        """End a round that lost a party: forget everything, and say who is missing.
+
+        Raises
+        ------
+        MissingPartyError
+            Always, unless the role is done.
+        ProtocolError
+            If the role is done: nothing is missing.
+        """
+        if self._state is State.DONE:
+            raise ProtocolError(f"{self._party} is done: nothing is missing")
+        missing = self.missing
+        self._fail(f"the round is lost without {listed(missing)}", missing)
+
+    def _fail(self, reason: str, parties: Iterable[Party] = ()) -> NoReturn:
+        self._forget()
+        self._state = State.FAILED
+        self._failure = reason
+        raise MissingPartyError(f"{self._party}: {reason}", parties)
+
+    def _send(self, kind: Kind, recipient: Party, payload: bytes) -> Message:
+        message = Message(kind, self._round.identifier, self._party, recipient, payload)
+        self._costs.messages += 1
+        self._costs.bytes += len(message)
+        return message
+
+    # Refusals.
+
+    def _expect(self, message: Message, kinds: Collection[Kind]) -> None:
+        if message.kind not in kinds:
+            expected = " or ".join(kind.name.lower().replace("_", " ") for kind in kinds)
+            raise MalformedMessageError(
+                f"{self._party} takes messages of kind {expected or 'none'} only, got "
+                f"{message.kind.name.lower().replace('_', ' ')} from {message.sender}"
+            )
+
+    def _known(self, message: Message, role: Role, count: int) -> int:
+        sender = message.sender
+        if sender.role is not role or sender.index >= count:
+            raise ProtocolError(
+                f"{self._party} got a message of {sender}, who has no part in this step: expected "
+                f"one of {count} of the role {role.name.lower().replace('_', ' ')}"
+            )
+        return sender.index
+
+    def _once(self, message: Message, seen: Collection[int]) -> None:
+        if message.sender.index in seen:
+            raise ProtocolError(f"{self._party} already has the message of {message.sender}")
+
+    def _in_state(self, message: Message, states: Collection[State]) -> None:
+        if self._state not in states:
+            raise ProtocolError(
+                f"{self._party} is {self._state.value}: the message of {message.sender} comes too "
+                "late"
+            )
+
+
+def listed(parties: tuple[Party, ...]) -> str:
+    """Name a few parties."""
+    if not parties:
+        return "a step of its own"
+    shown = ", ".join(str(party) for party in parties[:_SHOWN])
+    return shown if len(parties) <= _SHOWN else f"{shown} and {len(parties) - _SHOWN} more"

@@ -1,0 +1,201 @@
+"""The party that puts the sums together and publishes the estimate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout.distributed import payloads
+from turnout.distributed.deployment import Deployed
+from turnout.distributed.messages import Kind, Message, Party, Role
+from turnout.distributed.roles.base import Participant, State, listed
+from turnout.distributed.two_stage import TwoStageSampling
+from turnout.errors import MalformedMessageError, MissingPartyError, ProtocolError
+
+if TYPE_CHECKING:
+    from turnout.distributed.rounds import Round
+    from turnout.frequency.estimate import FrequencyEstimate
+
+__all__ = ["AggregatingServer"]
+
+
+class AggregatingServer(Participant):
+    """Receives the sums of all that add up, and learns their total, which is published.
+
+    With aggregators, or with users as parties, it waits for a sum of each. In two-stage sampling it
+    is the paper's S2: it waits for the election of the reporting server and for a sum of every user
+    that is elected for an item.
+
+    Parameters
+    ----------
+    round_
+        The round: see :meth:`turnout.distributed.Round.server`.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> mechanism = tn.distributed.NoisyAggregation(2, users=3, parties=2, epsilon=1.0)
+    >>> [str(party) for party in mechanism.start_round().server().missing]
+    ['aggregator 0', 'aggregator 1']
+    """
+
+    def __init__(self, round_: Round) -> None:
+        super().__init__(round_, Party(Role.SERVER))
+        self._mechanism = round_.mechanism
+        self._election: payloads.Election | None = None
+        self._sums: dict[int, Any] = {}
+        self._published: tuple[npt.NDArray[np.int64], int] | None = None
+
+    @property
+    def missing(self) -> tuple[Party, ...]:
+        """The parties whose sum, or election, did not come."""
+        if self._state is not State.COLLECTING:
+            return ()
+        if isinstance(self._mechanism, Deployed):
+            parties = range(self._mechanism.number_of_parties)
+            return tuple(
+                Party(Role.AGGREGATOR, party) for party in parties if party not in self._sums
+            )
+        if self._election is None:
+            return (Party(Role.REPORTING_SERVER),)
+        waited = sorted(self._duties())
+        return tuple(Party(Role.USER, user) for user in waited if user not in self._sums)
+
+    def _duties(self) -> dict[int, list[int]]:
+        assert self._election is not None
+        duties: dict[int, list[int]] = {}
+        for item, users in enumerate(self._election.elected):
+            for user in users.tolist():
+                duties.setdefault(user, []).append(item)
+        return duties
+
+    def _forget(self) -> None:
+        self._sums.clear()
+        self._election = None
+
+    def _accept(self, message: Message) -> list[Message]:
+        self._in_state(message, (State.COLLECTING,))
+        if isinstance(self._mechanism, Deployed):
+            self._expect(message, (Kind.SUM,))
+            self._take_party_sum(message, self._mechanism)
+        elif message.kind is Kind.ELECTION:
+            self._take_election(message)
+        else:
+            self._expect(message, (Kind.SUM, Kind.ELECTION))
+            self._take_elected_sum(message)
+        if not self.missing:
+            self._publish()
+        return []
+
+    def _take_party_sum(self, message: Message, mechanism: Deployed) -> None:
+        party = self._known(message, Role.AGGREGATOR, mechanism.number_of_parties)
+        self._once(message, self._sums)
+        found = payloads.unpack_party_sum(message.payload, mechanism.field, mechanism.domain.size)
+        if not mechanism.users - mechanism.max_missing_users <= found[0] <= mechanism.users:
+            raise MalformedMessageError(
+                f"{message.sender} added up {found[0]} users; expected {mechanism.users}, less at "
+                f"most {mechanism.max_missing_users}"
+            )
+        for other, known in self._sums.items():
+            if found[:2] != known[:2]:
+                raise ProtocolError(
+                    f"{message.sender} added up other users than aggregator {other}: "
+                    f"{found[0]} and {known[0]}"
+                )
+        self._sums[party] = found
+
+    def _take_election(self, message: Message) -> None:
+        mechanism = self._mechanism
+        assert isinstance(mechanism, TwoStageSampling)
+        self._known(message, Role.REPORTING_SERVER, 1)
+        if self._election is not None:
+            raise ProtocolError(f"{self._party} already has the message of {message.sender}")
+        election = payloads.Election.unpack(
+            message.payload, mechanism.users, mechanism.domain.size, None
+        )
+        election.check(mechanism)
+        self._election = election
+        # What came before the election and does not fit is as if it had never come.
+        duties = self._duties()
+        self._sums = {
+            user: found
+            for user, found in self._sums.items()
+            if found[0].tolist() == duties.get(user)
+        }
+
+    def _take_elected_sum(self, message: Message) -> None:
+        mechanism = self._mechanism
+        user = self._known(message, Role.USER, mechanism.users)
+        self._once(message, self._sums)
+        found = payloads.unpack_item_shares(message.payload, mechanism.field, mechanism.domain.size)
+        if self._election is not None and found[0].tolist() != self._duties().get(user):
+            raise ProtocolError(
+                f"{self._party} got a sum of {message.sender} for items that it was not elected for"
+            )
+        self._sums[user] = found
+
+    def _publish(self) -> None:
+        mechanism, field = self._mechanism, self._mechanism.field
+        size = mechanism.domain.size
+        if isinstance(mechanism, Deployed):
+            received = next(iter(self._sums.values()))[0]
+            total = field.sum([elements for _, _, elements in self._sums.values()])
+            self._costs.additions += size * (len(self._sums) - 1)
+        else:
+            assert self._election is not None
+            received = self._election.received
+            total = np.zeros(size, field.dtype)
+            for items, elements in self._sums.values():
+                total[items] = field.add(total[items], elements)
+                self._costs.additions += len(items)
+        self._published = (mechanism.decode(total), received)
+        self._forget()
+        self._state = State.DONE
+
+    @property
+    def received(self) -> int:
+        """The number of users in the round.
+
+        Raises
+        ------
+        MissingPartyError
+            If the round is not complete.
+        """
+        return self._complete()[1]
+
+    @property
+    def sums(self) -> npt.NDArray[np.int64]:
+        """What the round reveals: one whole number for each item.
+
+        Raises
+        ------
+        MissingPartyError
+            If the round is not complete.
+        """
+        return self._complete()[0].copy()
+
+    def estimate(self) -> FrequencyEstimate:
+        """Estimate the frequencies.
+
+        Returns
+        -------
+        FrequencyEstimate
+            With exact variances and intervals.
+
+        Raises
+        ------
+        MissingPartyError
+            If the round is not complete; it names who is missing. The role goes on waiting.
+        """
+        sums, received = self._complete()
+        return self._mechanism.estimate(sums, received)
+
+    def _complete(self) -> tuple[npt.NDArray[np.int64], int]:
+        if self._published is None:
+            if self._state is State.FAILED:
+                raise MissingPartyError(f"{self._party}: {self._failure}")
+            missing = self.missing
+            raise MissingPartyError(f"{self._party} still waits for {listed(missing)}", missing)
+        return self._published

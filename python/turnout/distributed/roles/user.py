@@ -1,0 +1,249 @@
+"""A user: tosses the coin, makes shares; in two-stage sampling it may be elected to add up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout.distributed import payloads
+from turnout.distributed.deployment import Deployed
+from turnout.distributed.messages import Kind, Message, Party, Role
+from turnout.distributed.roles.base import Participant, State
+from turnout.distributed.two_stage import TwoStageSampling
+from turnout.errors import ProtocolError
+
+if TYPE_CHECKING:
+    from turnout.distributed.rounds import Round
+
+__all__ = ["User"]
+
+Items = npt.NDArray[np.int64]
+
+
+class User(Participant):
+    """One person's device: it holds one item, and sends what looks random.
+
+    Call :meth:`report` once. With aggregators that is all. In two-stage sampling the user then
+    receives the election, answers with shares for the elected users, and, if it is elected itself,
+    receives the shares of others and sends their sum to the server.
+
+    Parameters
+    ----------
+    round_
+        The round: see :meth:`turnout.distributed.Round.user`.
+    index
+        Which user this is.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> domain = tn.Domain(["no", "yes"])
+    >>> mechanism = tn.distributed.NoisyAggregation(domain, users=3, parties=2, epsilon=1.0)
+    >>> messages = mechanism.start_round().user(1).report("yes")
+    >>> [str(message.recipient) for message in messages]
+    ['aggregator 0', 'aggregator 1']
+    """
+
+    def __init__(self, round_: Round, index: int) -> None:
+        super().__init__(round_, Party(Role.USER, index))
+        self._mechanism = round_.mechanism
+        # Of two-stage sampling:
+        self._set: Items = np.empty(0, np.int64)
+        self._bits: Items = np.empty(0, np.int64)
+        self._duties: dict[int, Items] | None = None
+        self._elected: tuple[Items, ...] = ()
+        self._shares: dict[int, tuple[Items, Any]] = {}
+
+    @property
+    def missing(self) -> tuple[Party, ...]:
+        """The parties that this one waits for; nobody before it has reported."""
+        if self._state is not State.WAITING:
+            return ()
+        if self._duties is None:
+            return (Party(Role.REPORTING_SERVER),)
+        waited = {user for users in self._duties.values() for user in users.tolist()}
+        return tuple(Party(Role.USER, user) for user in sorted(waited - set(self._shares)))
+
+    def _forget(self) -> None:
+        self._shares.clear()
+        self._duties = None
+        self._elected = ()
+        self._set = self._bits = np.empty(0, np.int64)
+
+    def report(self, value: Any) -> list[Message]:
+        """Report an item: toss the coin, and make shares, or choose a set.
+
+        Parameters
+        ----------
+        value
+            The user's item: a label of the domain.
+
+        Returns
+        -------
+        list of Message
+            A share for every party that adds up; in two-stage sampling, the set for the reporting
+            server.
+
+        Raises
+        ------
+        UnknownLabelError, CodeOutsideDomainError
+            If the value is not in the domain.
+        ProtocolError
+            If the user has reported in this round already.
+        """
+        if self._state is not State.COLLECTING:
+            done = self._failure or "has reported in this round already"
+            raise ProtocolError(f"{self._party}: {done}")
+        code = int(self._mechanism.domain.encode([value])[0])
+        if isinstance(self._mechanism, TwoStageSampling):
+            return self._report_set(self._mechanism, code)
+        assert isinstance(self._mechanism, Deployed)
+        return self._share(self._mechanism, code)
+
+    def _share(self, mechanism: Deployed, code: int) -> list[Message]:
+        field, parties = mechanism.field, mechanism.number_of_parties
+        vector = mechanism.user_vector(code)
+        self._costs.count_vector(mechanism)
+        elements = field.reduce(vector)
+        if mechanism.compressed:
+            seeds, packed = field.share_compressed(elements, parties)
+            forms = [payloads.pack_seed_share(seed) for seed in seeds]
+            forms.append(payloads.pack_packed_share(packed))
+        else:
+            shares = field.share(elements, parties)
+            forms = [payloads.pack_packed_share(field.pack(share)) for share in shares]
+        self._costs.draws += (parties - 1) * len(vector)
+        self._costs.additions += (parties - 1) * len(vector)
+        self._state = State.DONE
+        return [
+            self._send(Kind.SHARE, Party(Role.AGGREGATOR, index), payload)
+            for index, payload in enumerate(forms)
+        ]
+
+    # Two-stage sampling.
+
+    def _report_set(self, mechanism: TwoStageSampling, code: int) -> list[Message]:
+        coins, sets = mechanism.draw_sets(np.array([code], np.uint32))
+        self._costs.coins += 1
+        self._costs.sets += 1
+        self._set = sets[0].astype(np.int64)
+        self._bits = ((self._set == code) & bool(coins[0])).astype(np.int64)
+        chosen = np.zeros(mechanism.domain.size, np.bool_)
+        chosen[self._set] = True
+        self._state = State.WAITING
+        payload = payloads.pack_bits(chosen)
+        return [self._send(Kind.SET, Party(Role.REPORTING_SERVER), payload)]
+
+    def _accept(self, message: Message) -> list[Message]:
+        two_stage = isinstance(self._mechanism, TwoStageSampling)
+        self._expect(message, (Kind.ELECTION, Kind.ITEM_SHARES) if two_stage else ())
+        self._in_state(message, (State.WAITING,))
+        if message.kind is Kind.ELECTION:
+            return self._take_election(message)
+        self._take_shares(message)
+        return self._finish()
+
+    def _take_election(self, message: Message) -> list[Message]:
+        self._known(message, Role.REPORTING_SERVER, 1)
+        if self._duties is not None:
+            raise ProtocolError(f"{self._party} already has the message of {message.sender}")
+        mechanism = self._mechanism
+        assert isinstance(mechanism, TwoStageSampling)
+        election = payloads.Election.unpack(
+            message.payload, mechanism.users, mechanism.domain.size, self._party.index
+        )
+        election.check(mechanism)
+        if (election.reporters[self._set] == 0).any():
+            raise ProtocolError(f"{self._party} is not counted among the reporters of its items")
+        for item, users in election.duties.items():
+            if (self._party.index in users) != (item in self._set):
+                raise ProtocolError(
+                    f"{self._party} is wrongly listed among the reporters of item {item}"
+                )
+        self._duties = election.duties
+        self._elected = election.elected
+        self._drop_unexpected()
+        return self._share_items(election) + self._finish()
+
+    def _share_items(self, election: payloads.Election) -> list[Message]:
+        field = self._mechanism.field
+        bundles: dict[int, tuple[list[int], list[int]]] = {}
+        for item, bit in zip(self._set.tolist(), self._bits.tolist(), strict=True):
+            users = election.elected[item].tolist()
+            alone = len(users) == 1
+            shares = [bit] if alone else field.share([bit], len(users))[:, 0].tolist()
+            self._costs.draws += len(users) - 1
+            self._costs.additions += len(users) - 1
+            for user, share in zip(users, shares, strict=True):
+                items, elements = bundles.setdefault(user, ([], []))
+                items.append(item)
+                elements.append(share)
+        messages = []
+        for user in sorted(bundles):
+            items, elements = bundles[user]
+            listed, packed = np.array(items, np.int64), field.elements(elements)
+            if user == self._party.index:
+                self._shares[user] = (listed, packed)
+                continue
+            payload = payloads.pack_item_shares(listed, field, packed)
+            messages.append(self._send(Kind.ITEM_SHARES, Party(Role.USER, user), payload))
+        self._bits = np.empty(0, np.int64)
+        return messages
+
+    def _take_shares(self, message: Message) -> None:
+        mechanism = self._mechanism
+        sender = self._known(message, Role.USER, mechanism.users)
+        if sender == self._party.index:
+            raise ProtocolError(f"{self._party} got shares that claim to be its own")
+        self._once(message, self._shares)
+        items, elements = payloads.unpack_item_shares(
+            message.payload, mechanism.field, mechanism.domain.size
+        )
+        if self._duties is not None and items.tolist() != self._expected(sender):
+            raise ProtocolError(
+                f"{self._party} got shares of {message.sender} for other items than it reports and "
+                "this user is elected for"
+            )
+        self._shares[sender] = (items, elements)
+
+    def _expected(self, sender: int) -> list[int]:
+        assert self._duties is not None
+        return [item for item, users in self._duties.items() if sender in users]
+
+    def _drop_unexpected(self) -> None:
+        """Check what came before the election: what does not fit is as if it had never come."""
+        for sender in list(self._shares):
+            if self._shares[sender][0].tolist() != self._expected(sender):
+                del self._shares[sender]
+
+    def _finish(self) -> list[Message]:
+        if self._duties is None or self.missing:
+            return []
+        self._state = State.DONE
+        if not self._duties:
+            self._forget()
+            return []
+        mechanism, field = self._mechanism, self._mechanism.field
+        totals = np.zeros(mechanism.domain.size, field.dtype)
+        for items, elements in self._shares.values():
+            totals[items] = field.add(totals[items], elements)
+            self._costs.additions += len(items)
+        duties = np.array(sorted(self._duties), np.int64)
+        sums = totals[duties]
+        contributes = np.array(
+            [
+                self._party.index in self._elected[item][: mechanism.contributors]
+                for item in duties.tolist()
+            ]
+        )
+        count = int(contributes.sum())
+        own = mechanism.contribution(count)
+        if own is not None and count:
+            sums[contributes] = field.add(sums[contributes], field.reduce(own))
+            self._costs.additions += count
+            self._costs.count_contribution(mechanism, count)
+        self._forget()
+        payload = payloads.pack_item_shares(duties, field, sums)
+        return [self._send(Kind.SUM, Party(Role.SERVER), payload)]

@@ -1,0 +1,376 @@
+"""Sampling in two stages: users report some items only, to elected users."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments, _core
+from turnout.accounting import TwoStageCountSampling
+from turnout.accounting.mechanism import Mechanism
+from turnout.distributed.deployment import (
+    ANY_DATA,
+    HONEST_BUT_CURIOUS,
+    floor_sentence,
+    missing_sentence,
+)
+from turnout.distributed.mechanism import AggregationMechanism, Guarantee
+from turnout.distributed.sampling import check_counts, check_protected, sampled_estimation
+from turnout.errors import InvalidValueError
+from turnout.frequency.estimators import Estimation
+
+__all__ = ["TwoStageSampling"]
+
+Integers = npt.NDArray[np.int64]
+
+_MOST_DUMMIES = 10_000_000
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TwoStageSampling(AggregationMechanism):
+    """Sampling in which a user reports a few items only, and elected users add up.
+
+    Each user tosses a coin (probability ``rate``); then it draws a set of ``reported`` items out of
+    all, and tells it to a first server. That server elects users for each item, to whom those who
+    report the item share one bit: whether it is theirs and their coin says so. The elected users
+    send their sums to a second server. Compared with :class:`SamplingAggregation` among users, each
+    user sends less; the price is a smaller sample.
+
+    With ``reporting="uniform"`` the set says nothing about the user's item, which is in it with
+    probability M / N. With ``"adaptive"`` the sets that hold the own item of a user that takes part
+    are ``gamma`` times as likely: a larger sample, and a leak to the first server that
+    :attr:`reporting_epsilon` bounds.
+
+    Parameters
+    ----------
+    domain
+        The items: a :class:`turnout.Domain`, or their number N.
+    users
+        The number n of users.
+    reported
+        The number M of items in each set, from 1 to N.
+    reporting
+        ``"uniform"`` or ``"adaptive"``.
+    gamma
+        How much likelier a set with the own item is, above 1; for adaptive reporting only.
+    rate
+        The probability of the coin, in (0, 1). If None, the largest that reaches ``epsilon`` and
+        ``delta``.
+    epsilon, delta
+        The target, for :attr:`accounting`.
+    floor
+        How many users hold each item at least, whatever happens: a promise about the data.
+    dummies
+        How many dummy users each contributor adds to each item.
+    collusion_bound
+        The number phi of TSS': at least ``phi + 1`` users are elected for each item, so that phi
+        colluding users never see all shares. None is TSS, as many as report the item: then all of
+        them may collude, with :meth:`collusion_probability`.
+    elected
+        Elect exactly so many users for each item instead, which costs less and hides how many
+        report it.
+    honest_aggregators
+        How many of the elected users that add dummies keep their coins to themselves.
+    max_colluding_users
+        How many users may tell the adversary what they know. The floor counts honest users only.
+    max_missing_users
+        How many users may fail to report a set. They are not counted in the floor.
+    adjacency
+        ``"replace"``: one user's item changes.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If an argument is of the wrong type or out of range; if there is neither a floor nor
+        dummies; if ``max_colluding_users`` could be all that are elected; if no rate reaches the
+        target.
+
+    Notes
+    -----
+    TSS and TSS' of Yang, Tjuawinata, Lam, Zhu, Zhao, "Fair and Differentially Private Distributed
+    Frequency Estimation", algorithms 3 and 4. Their Theorem 3.4, the guarantee of one-stage
+    sampling, holds for a server that sees no set. But the first server knows every set and, as
+    everyone does, the published counts; the elected users know who reports. So :attr:`accounting`
+    is the exact delta against an adversary that knows all sets and the published counts
+    (:class:`turnout.accounting.TwoStageCountSampling`).
+
+    The first ``max_colluding_users + honest_aggregators`` elected users of each item add dummies.
+
+    Examples
+    --------
+    >>> mechanism = TwoStageSampling(
+    ...     10, 1000, reported=4, reporting="adaptive", gamma=3.0, epsilon=2.0, delta=1e-5,
+    ...     dummies=100,
+    ... )
+    >>> round(mechanism.own_probability, 4), mechanism.reporting_epsilon < 1.0
+    (0.6667, True)
+    """
+
+    name: ClassVar[str] = "two_stage"
+
+    reported: int
+    reporting: str = "uniform"
+    gamma: float | None = None
+    rate: float | None = None
+    floor: int = 0
+    dummies: int = 0
+    collusion_bound: int | None = None
+    elected: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check the arguments and find the rate."""
+        super().__post_init__()
+        size, integer = self.domain.size, _arguments.integer
+        self._set("reported", integer("reported", self.reported, least=1, most=size))
+        _arguments.choice("reporting", self.reporting, ("uniform", "adaptive"))
+        if (self.gamma is not None) != (self.reporting == "adaptive"):
+            raise InvalidValueError(
+                'gamma must be given with reporting="adaptive", and only then, got '
+                f"{_arguments.shown(self.gamma)} with {self.reporting!r}"
+            )
+        if self.gamma is not None:
+            gamma = _arguments.number("gamma", self.gamma)
+            if not 1.0 < gamma < math.inf:
+                raise InvalidValueError(f"gamma must be a finite number above 1, got {gamma}")
+            self._set("gamma", gamma)
+        self._set("floor", integer("floor", self.floor, least=0, most=self.users))
+        self._set("dummies", integer("dummies", self.dummies, least=0, most=_MOST_DUMMIES))
+        for name, least in (("collusion_bound", 0), ("elected", 1)):
+            if getattr(self, name) is not None:
+                value = integer(name, getattr(self, name), least=least, most=self.users - 1 + least)
+                self._set(name, value)
+        self._check_committees()
+        check_protected(self._honest_floor + self._hidden_dummies, self.floor, self.dummies)
+        rate = self._calibrated("rate", self._accounting(0.5), "rate")
+        if not 0.0 < rate < 1.0:
+            raise InvalidValueError(f"rate must be a probability in (0, 1), got {rate}")
+        self._set("rate", rate)
+
+    def _check_committees(self) -> None:
+        colluding, least = self.max_colluding_users, self.least_elected
+        if self.elected is not None and self.collusion_bound is not None:
+            raise InvalidValueError(
+                "elected and collusion_bound must not both be given: elected is how many, "
+                "collusion_bound how many at least"
+            )
+        if colluding and least <= colluding:
+            raise InvalidValueError(
+                f"collusion_bound must be at least max_colluding_users = {colluding}, or elected "
+                f"above it: all {max(least, 1)} elected for an item might collude and see its "
+                "reports"
+            )
+        if least < self.contributors:
+            raise InvalidValueError(
+                f"elected must be at least {self.contributors}, the elected users that add "
+                f"dummies, got {self.elected}"
+            )
+        if least > self.users - self.max_missing_users:
+            raise InvalidValueError(
+                f"users must be at least {least + self.max_missing_users}, those elected for an "
+                f"item and those that may be missing, got {self.users}"
+            )
+
+    @property
+    def least_elected(self) -> int:
+        """How many users are elected for an item at least."""
+        if self.elected is not None:
+            return self.elected
+        bound = 0 if self.collusion_bound is None else self.collusion_bound + 1
+        return max(bound, self.contributors)
+
+    @property
+    def _honest_floor(self) -> int:
+        return max(self.floor - self.max_colluding_users - self.max_missing_users, 0)
+
+    @property
+    def _hidden_dummies(self) -> int:
+        return self.honest_aggregators * self.dummies
+
+    @property
+    def _rate(self) -> float:
+        assert self.rate is not None
+        return self.rate
+
+    def _accounting(self, rate: float) -> Mechanism:
+        return TwoStageCountSampling(
+            rate,
+            self.domain.size,
+            self.reported,
+            1.0 if self.gamma is None else self.gamma,
+            self._honest_floor,
+            self._hidden_dummies,
+        )
+
+    @property
+    def accounting(self) -> Mechanism:
+        """The privacy accounting of one round, against whoever knows all sets and the counts."""
+        return self._accounting(self._rate)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is protected, against whom, and what that rests on."""
+        colluding = self.max_colluding_users
+        sentences = [
+            "the two servers do not collude with each other or with users",
+            "no elected user gives what it sees to the adversary"
+            if colluding == 0
+            else f"at most {colluding} users give what they know to the adversary",
+            floor_sentence(self.floor) if self._honest_floor else ANY_DATA,
+            HONEST_BUT_CURIOUS,
+        ]
+        if self.max_missing_users and self._honest_floor:
+            sentences.append(missing_sentence(self.max_missing_users))
+        if self.dummies:
+            sentences.append(
+                f"at least {self.honest_aggregators} of the {self.contributors} users that add "
+                "dummies to an item keep their coins to themselves"
+            )
+        return Guarantee(
+            self.accounting, self.adjacency, self.epsilon, self.delta, tuple(sentences)
+        )
+
+    @functools.cached_property
+    def _sampler(self) -> _core.SetSampler:
+        return _core.SetSampler(self.domain.size, self.reported, self.gamma)
+
+    @property
+    def own_probability(self) -> float:
+        """The probability p_chi that the own item of a user that takes part is in its set."""
+        return self._sampler.own_probability
+
+    @property
+    def sampling_probability(self) -> float:
+        """The probability q_chi = p p_chi that a user is counted for its item."""
+        return self._rate * self.own_probability
+
+    @property
+    def reporting_epsilon(self) -> float:
+        """The exact local guarantee eps* of a set, rounded up; 0 for uniform reporting.
+
+        That of the realised gamma. The paper's log gamma (Theorem 3.3) is an upper bound.
+        """
+        return self._sampler.local_epsilon(self._rate)
+
+    def collusion_probability(self, colluding: int, reporters: int) -> float:
+        """Compute how likely all users that are elected for an item collude.
+
+        Parameters
+        ----------
+        colluding
+            The number of colluding users.
+        reporters
+            The number m_j of users that report the item.
+
+        Returns
+        -------
+        float
+            ``C(colluding, e) / C(n, e)`` where e users are elected; 0 where that is impossible, as
+            with ``collusion_bound >= colluding``.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If a number is out of range.
+
+        Examples
+        --------
+        >>> mechanism = TwoStageSampling(4, 10, reported=2, rate=0.5, floor=2)
+        >>> mechanism.collusion_probability(colluding=3, reporters=2)  # 3/10 * 2/9
+        0.06666666666666667
+        """
+        bad = _arguments.integer("colluding", colluding, least=0, most=self.users)
+        count = _arguments.integer("reporters", reporters, least=0, most=self.users)
+        committee = self.committee_size(count)
+        if committee == 0:
+            return 0.0
+        return math.comb(bad, committee) / math.comb(self.users, committee)
+
+    def committee_size(self, reporters: int) -> int:
+        """How many users are elected for an item that so many report."""
+        return self.elected if self.elected is not None else max(reporters, self.least_elected)
+
+    @property
+    def contributors(self) -> int:
+        """How many elected users of each item add a full set of dummies."""
+        return self.max_colluding_users + self.honest_aggregators if self.dummies else 0
+
+    @property
+    def _largest_sum(self) -> int:
+        return self.users + self.contributors * self.dummies
+
+    def user_vector(self, code: int, seed: int | None = None) -> Integers:
+        """Draw what one user would share of all items, before the choice of its set.
+
+        Parameters
+        ----------
+        code
+            The code of the user's item.
+        seed
+            For tests and simulations only.
+
+        Returns
+        -------
+        numpy.ndarray
+            int64, one number for each item.
+        """
+        vector = np.zeros(self.domain.size, np.int64)
+        vector[code] = _core.bernoulli_counts(1, self._rate, 1, seed)[0]
+        return vector
+
+    def draw_sets(
+        self, codes: npt.NDArray[np.uint32], seed: int | None = None
+    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint32]]:
+        """Draw the coins and sets of some users.
+
+        Parameters
+        ----------
+        codes
+            uint32, the code of each user's item.
+        seed
+            For tests and simulations only.
+
+        Returns
+        -------
+        coins : numpy.ndarray
+            uint8, 1 for a user that takes part.
+        sets : numpy.ndarray
+            uint32 of shape (users, reported): the items of each set, in order.
+        """
+        return self._sampler.draw(codes, self._rate, seed)
+
+    def contribution(self, items: int | None = None, seed: int | None = None) -> Integers | None:
+        """Draw a full set of dummies: how many of them take part, for each item.
+
+        Parameters
+        ----------
+        items
+            For how many items; all by default.
+        seed
+            For tests and simulations only.
+
+        Returns
+        -------
+        numpy.ndarray or None
+            int64, one number for each item.
+        """
+        if not self.dummies:
+            return None
+        length = self.domain.size if items is None else items
+        return _core.bernoulli_counts(self.dummies, self._rate, length, seed)
+
+    def decode(self, sums: npt.NDArray[Any]) -> Integers:
+        """Read field elements as counts."""
+        return sums.astype(np.int64)
+
+    def _check_sums(self, sums: Integers, received: int) -> None:
+        check_counts(sums, received + self.contributors * self.dummies)
+
+    def estimation(self, sums: Integers, received: int) -> Estimation:
+        """Estimate frequencies, with their law, from published sums."""
+        dummies = self.contributors * self.dummies
+        return sampled_estimation(sums, received, self.sampling_probability, dummies, self._rate)
