@@ -154,6 +154,10 @@ class AggregationMechanism(abc.ABC):
                     f"epsilon and delta must be given, or {argument}: got epsilon = "
                     f"{self.epsilon}, delta = {self.delta}, {argument} = None"
                 )
+            if self.delta == 0.0 and not self._pure:
+                raise InvalidValueError(
+                    f"delta must be above 0, got 0.0: no {argument} reaches it with this mechanism"
+                )
             return float(
                 calibrate(mechanism, parameter, self.epsilon, self.delta, adjacency=self.adjacency)
             )
@@ -170,6 +174,11 @@ class AggregationMechanism(abc.ABC):
                     f"{self.epsilon}: its delta is {reached:.3g}"
                 )
         return value
+
+    @property
+    def _pure(self) -> bool:
+        """Whether a delta of 0 can be reached."""
+        return False
 
     # What a mechanism is.
 

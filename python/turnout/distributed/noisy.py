@@ -124,6 +124,11 @@ class NoisyAggregation(Deployed):
         _core_check(self.noise, parameter)
 
     @property
+    def _pure(self) -> bool:
+        """Whether a delta of 0 can be reached."""
+        return self.noise == "discrete_laplace"
+
+    @property
     def required_pieces(self) -> int:
         """How many honest pieces are enough; the noise of so many is what protects."""
         if self.source == "users":

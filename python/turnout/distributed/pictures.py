@@ -54,6 +54,6 @@ def plot_recommendation(recommendation: Recommendation, ax: Any = None) -> Axes:
         f"{recommendation.epsilon:g}, delta = {recommendation.delta:g}",
         fontsize=10,
     )
-    axes.legend(frameon=False, fontsize=8, loc="lower right")
+    axes.legend(frameon=False, fontsize=8, loc="upper right")
     axes.spines[["top", "right"]].set_visible(False)
     return axes

@@ -295,8 +295,12 @@ class _Setting:
         return "elected users" if self.parties == "users" else "aggregators"
 
     def noisy(self, noise: str, source: str) -> AggregationMechanism:
+        target = dict(self.common)
+        if noise == "discrete_laplace":
+            # A delta above 0 would buy next to nothing.
+            target["delta"] = 0.0
         return NoisyAggregation(
-            self.domain, self.users, noise=noise, source=source, parties=self.parties, **self.common
+            self.domain, self.users, noise=noise, source=source, parties=self.parties, **target
         )
 
     def sampling(self, **arguments: Any) -> AggregationMechanism:
