@@ -23,12 +23,6 @@ __all__ = ["DummyLaw", "GaussianLaw", "LaplaceLaw", "NoiseLaw", "SkellamLaw"]
 
 Floats = npt.NDArray[np.float64]
 
-#: A bound of the error of a probability from a transform or from a library. A transform of length n
-#: has a relative error of at most 6 log2(n) units in the root of the sum of squares, and those of a
-#: law are at most its largest probability; n of the entries then sum to an error of at most
-#: 6 log2(n) sqrt(n max P) units, below 1e-12 with n at most some hundreds of standard deviations.
-_ERROR = 1e-12
-
 #: The longest transform.
 _LONGEST = 2**22
 
@@ -62,7 +56,7 @@ class NoiseLaw(abc.ABC):
         -------
         float
             A whole number t with ``P[|noise| <= t] >= level``. It is the smallest one unless the
-            level is within 1e-12 of that of the one below, or within 1e-11 of 1, or the noise is
+            level is within 1e-10 of that of the one below, or within 1e-9 of 1, or the noise is
             wider than some 10^5; then it can be larger.
 
         Raises
@@ -135,15 +129,16 @@ class _Symmetric(NoiseLaw):
             return 0.0
         outside = self._tail(_WRAPPED)
         length = 1 << (2 * outside + 2).bit_length()
-        if 1.0 - share > 10.0 * _ERROR and length <= _LONGEST:
+        if length <= _LONGEST:
             angles = np.arange(length // 2 + 1, dtype=np.float64) * (2.0 * math.pi / length)
             sines = np.asarray(np.sin(0.5 * angles) ** 2, dtype=np.float64)
             with np.errstate(under="ignore"):
                 powers = np.exp(-self._exponent(sines, angles))
             law = np.fft.irfft(powers, length)[: outside + 1]
             inside = np.cumsum(np.append(law[0], 2.0 * law[1:]))
-            found = int(np.searchsorted(inside, share + _ERROR + _WRAPPED))
-            if found < len(inside):
+            error = _transform_error(length, float(law[0])) + _WRAPPED
+            found = int(np.searchsorted(inside, share + error))
+            if found < len(inside) and 1.0 - share > 10.0 * error:
                 return float(found)
         # One less may do, and nobody looks: never too small.
         return float(self._tail(math.nextafter(1.0 - share, 0.0)))
@@ -208,7 +203,8 @@ class LaplaceLaw(_Symmetric):
 
     def _largest_tilt(self, needed: float) -> float:
         del needed
-        return (1.0 - 1e-9) / self.scale
+        # Nearer to the pole the logarithm of the moment would be too inexact.
+        return (1.0 - 1e-6) / self.scale
 
     def _log_moment(self, tilt: float) -> float:
         # sinh(t / 2)^2 / sinh(h / 2)^2 with h = 1 / scale, for any h, is e^(t - h) times a ratio.
@@ -434,6 +430,17 @@ def _divergence(count: float, coins: int, chance: float) -> float:
     rest = coins - count
     first = count * math.log1p((count - mean) / mean)
     return first + rest * math.log1p((mean - count) / (coins - mean))
+
+
+def _transform_error(length: int, largest: float) -> float:
+    """Bound the error of a sum of probabilities from a Fourier transform.
+
+    The root of the sum of the squares of all errors is at most 8 log2(length) units times that of
+    the law, which is below the root of its largest probability, and 32 units for those of the
+    characteristic function; a sum of all is at most the root of their number times that.
+    """
+    unit = 2.0**-53 * math.sqrt(length)
+    return unit * (8.0 * math.log2(length) * math.sqrt(largest) + 32.0)
 
 
 def _contributors(value: object) -> int:

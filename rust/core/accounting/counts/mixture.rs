@@ -163,3 +163,60 @@ impl CountSampling {
 fn power(epsilon: f64) -> (Double, f64) {
     (Double::exp(epsilon.min(LARGEST_EPSILON)), 2.0 * THRESHOLD_ERROR)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Result;
+
+    /// Delta by its definition, over all pairs of outcomes of the table: moved, against, from.
+    fn by_definition(mixture: &Mixture, z: f64, ratio: f64) -> [f64; 3] {
+        let counts = &mixture.counts;
+        let mean = counts.mean.value();
+        let rows: Vec<(f64, f64, f64)> = counts
+            .table
+            .iter()
+            .zip(0_u32..)
+            .map(|(row, index)| {
+                let i = counts.first + f64::from(index);
+                (row.mass, i / mean, mixture.weight(i))
+            })
+            .collect();
+        let mut sums = [0.0; 3];
+        for &(mass, plain, mixed) in &rows {
+            sums[1] += mass * (mixed - ratio * z * plain).max(0.0);
+            sums[2] += mass * (z * plain - ratio * mixed).max(0.0);
+            for &(other, plain_other, mixed_other) in &rows {
+                let gap = mixed * plain_other - ratio * plain * mixed_other;
+                sums[0] += mass * other * gap.max(0.0);
+            }
+        }
+        sums
+    }
+
+    #[test]
+    fn divergences_are_those_of_all_pairs_of_outcomes() -> Result<()> {
+        for (rate, dummies, weight, z) in [
+            (0.4, 12, 1.8, 0.8),
+            (0.3, 2_000, 1.5, 0.9),
+            (0.7, 2_500, 1.01, 1.0),
+            (0.5, 999, 1.0, 0.5),
+        ] {
+            let counts = CountSampling::new(rate, dummies)?;
+            let slope = Double::sum(weight, -1.0) / counts.size as f64;
+            let mixture = Mixture { counts, constant: Double::from(weight), slope };
+            for epsilon in [0.0, 0.02, 0.1, 0.3, 0.8] {
+                let z = Double::from(z);
+                let exact = by_definition(&mixture, z.value(), libm::exp(epsilon));
+                let ours =
+                    [mixture.moved(epsilon), mixture.against(z, epsilon), mixture.from(z, epsilon)];
+                for (ours, exact) in ours.iter().zip(exact) {
+                    let context = format!("{rate} {dummies} {epsilon}: {ours:?} {exact}");
+                    assert!(ours.delta >= exact * (1.0 - 1e-11) - 1e-16, "{context}");
+                    assert!(ours.delta <= exact * (1.0 + 1e-11) + 1e-16, "{context}");
+                }
+            }
+        }
+        Ok(())
+    }
+}
