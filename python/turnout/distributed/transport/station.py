@@ -1,0 +1,459 @@
+"""Hosts roles behind one listening socket."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from types import TracebackType
+from typing import Any, NoReturn
+
+from turnout import _arguments
+from turnout.distributed.messages import Kind, Message, Party
+from turnout.distributed.roles import Aggregator, ReportingServer
+from turnout.distributed.roles.base import Participant, State, listed
+from turnout.distributed.transport.courier import (
+    CLOSING,
+    Address,
+    Courier,
+    Undelivered,
+    close_writer,
+    seconds,
+)
+from turnout.distributed.transport.frames import (
+    LARGEST_FRAME,
+    accepted,
+    frame,
+    read_frame,
+    refused,
+)
+from turnout.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    MalformedMessageError,
+    MissingPartyError,
+    ProtocolError,
+    TurnoutError,
+)
+
+__all__ = ["Admits", "Station"]
+
+#: Says whether whoever has a certificate may send messages in the name of a party.
+Admits = Callable[[Party, dict[str, Any]], bool]
+
+
+class Station:
+    """Hosts roles of one round: takes messages for them, and sends those that they give.
+
+    Used as an asynchronous context: within it the station listens. Every frame goes to the role
+    that it is for, and is acknowledged: accepted, or refused with the error of the role, which is
+    then as it was. The messages that a role gives are sent on, those among roles of this station
+    directly.
+
+    Parameters
+    ----------
+    roles
+        The roles: those of one aggregator or server, or of the devices of many users.
+    addresses
+        Where the other parties are; see :class:`Courier`. It may be filled after the start.
+    host, port
+        Where to listen. Port 0 lets the operating system choose; :attr:`address` tells.
+    server_tls, client_tls
+        The contexts for the connections that come in, and for those that go out; None for
+        connections without TLS.
+    admits
+        A function of the party that a message names as its sender, and of the certificate of the
+        other side as :meth:`ssl.SSLSocket.getpeercert` gives it (empty without one); False refuses
+        the message. Without it every sender is believed.
+    largest_frame
+        The size of the largest frame that is taken.
+    connect_within, answer_within
+        As for :class:`Courier`.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If there are no roles, two of one party, or roles of different rounds; if another argument
+        is of the wrong type or out of range.
+
+    Notes
+    -----
+    Roles run in the event loop. A message that cannot be delivered ends the round at this station,
+    because every message of a round is needed; :meth:`send` is the exception.
+
+    Examples
+    --------
+    >>> import asyncio
+    >>> import turnout as tn
+    >>> mechanism = tn.distributed.NoisyAggregation(2, users=40, parties=2, epsilon=1.0)
+    >>> round_ = mechanism.start_round()
+    >>> first, second, server = round_.aggregator(0), round_.aggregator(1), round_.server()
+    >>> addresses = {}
+    >>> async def main():
+    ...     async with (
+    ...         Station([first], addresses) as one,
+    ...         Station([second], addresses) as two,
+    ...         Station([server], addresses) as three,
+    ...         Courier(addresses) as courier,
+    ...     ):
+    ...         for station in (one, two, three):
+    ...             addresses[station.roles[0].party] = station.address
+    ...         users = (round_.user(index) for index in range(40))
+    ...         await courier.send_all(share for user in users for share in user.report(1))
+    ...         await asyncio.gather(one.collect(within=10), two.collect(within=10))
+    ...         await asyncio.gather(*(each.finish(within=10) for each in (one, two, three)))
+    >>> asyncio.run(main())
+    >>> server.estimate().received
+    40
+    """
+
+    def __init__(
+        self,
+        roles: Iterable[Participant],
+        addresses: Mapping[Party, Address],
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        server_tls: ssl.SSLContext | None = None,
+        client_tls: ssl.SSLContext | None = None,
+        admits: Admits | None = None,
+        largest_frame: int = LARGEST_FRAME,
+        connect_within: float = 10.0,
+        answer_within: float = 60.0,
+    ) -> None:
+        self._roles = _hosted(roles)
+        _arguments.instance("host", host, str, "the name of a host")
+        if server_tls is not None:
+            _arguments.instance("server_tls", server_tls, ssl.SSLContext, "an ssl.SSLContext")
+        self._place = (host, _arguments.integer("port", port, least=0, most=65535))
+        self._server_tls = server_tls
+        self._admits = admits
+        self._largest = _arguments.integer("largest_frame", largest_frame, least=1, most=2**32 - 1)
+        self._courier = Courier(
+            addresses, tls=client_tls, connect_within=connect_within, answer_within=answer_within
+        )
+        self._server: asyncio.Server | None = None
+        self._handlers: set[asyncio.Task[None]] = set()
+        self._deliveries: dict[asyncio.Task[None], Message] = {}
+        #: The users that each collector still waits for, as a number.
+        self._awaited = {
+            party: role.round.mechanism.users
+            for party, role in self._roles.items()
+            if isinstance(role, (Aggregator, ReportingServer)) and role.state is State.COLLECTING
+        }
+        self._unfinished = {
+            party for party, role in self._roles.items() if role.state is not State.DONE
+        }
+        self._stopped = False
+        self._failure: Exception | None = None
+        self._changed = asyncio.Event()
+
+    # The socket.
+
+    async def __aenter__(self) -> Station:
+        """Begin to listen.
+
+        Raises
+        ------
+        OSError
+            If the port cannot be used.
+        """
+        self._server = await asyncio.start_server(
+            self._talk, *self._place, ssl=self._server_tls, backlog=1024
+        )
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close all connections."""
+        assert self._server is not None
+        self._server.close()
+        await asyncio.sleep(0)  # handlers of connections just made begin
+        while tasks := [*self._handlers, *self._deliveries]:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        await self._courier.close()
+        # A handshake that goes on is not waited for.
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._server.wait_closed(), CLOSING)
+        self._server = None
+
+    @property
+    def address(self) -> Address:
+        """The host and the port at which the station listens.
+
+        Raises
+        ------
+        ProtocolError
+            If it does not listen.
+        """
+        if self._server is None:
+            raise ProtocolError("the station does not listen: use it in `async with`")
+        host, port = self._server.sockets[0].getsockname()[:2]
+        return host, port
+
+    @property
+    def roles(self) -> tuple[Participant, ...]:
+        """The roles that are hosted."""
+        return tuple(self._roles.values())
+
+    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one connection."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._handlers.add(task)
+        certificate = writer.get_extra_info("peercert") or {}
+        try:
+            while True:
+                try:
+                    data = await read_frame(reader, self._largest)
+                except MalformedMessageError as error:
+                    # Where the next frame begins is unknown.
+                    writer.write(frame(refused(error)))
+                    break
+                if data is None:
+                    break
+                # Nothing is awaited in between: a message that was accepted is acknowledged.
+                writer.write(frame(self._take(data, certificate)))
+                await writer.drain()
+        except (OSError, asyncio.CancelledError):
+            pass
+        finally:
+            await close_writer(writer)
+            self._handlers.discard(task)
+
+    # Messages.
+
+    def _take(self, data: bytes, certificate: dict[str, Any]) -> bytes:
+        """Give a frame to its role, and make the acknowledgement."""
+        try:
+            message = Message.from_bytes(data)
+            if self._admits is not None and not self._admits(message.sender, certificate):
+                raise ProtocolError(
+                    f"the certificate of the connection does not speak for {message.sender}"
+                )
+            self._receive(message, data)
+        except TurnoutError as error:
+            return refused(error)
+        except Exception as error:
+            # A defect of a role, or of what the caller gave.
+            self._fail(error)
+            return refused(ProtocolError("the message could not be handled"))
+        return accepted()
+
+    def _receive(self, message: Message, data: bytes) -> None:
+        """Give a message to its role, then those that roles here give each other."""
+        self._post(self._hand_over(message, data))
+
+    def _hand_over(self, message: Message, data: bytes) -> list[Message]:
+        role = self._roles.get(message.recipient)
+        if role is None and len(self._roles) == 1:
+            (role,) = self._roles.values()  # it says what is wrong
+        if role is None:
+            raise ProtocolError(
+                f"a message of {message.sender} is for {message.recipient}, which is not here"
+            )
+        try:
+            given = role.receive(data)
+        except MissingPartyError as error:
+            self._fail(error)
+            raise
+        if message.kind in (Kind.SHARE, Kind.SET) and role.party in self._awaited:
+            self._awaited[role.party] -= 1
+        self._note(role)
+        return given
+
+    def _note(self, role: Participant) -> None:
+        if role.state is State.DONE:
+            self._unfinished.discard(role.party)
+        self._changed.set()
+
+    def _post(self, messages: Iterable[Message]) -> None:
+        """Deliver what roles gave: here at once, elsewhere in the background."""
+        waiting = deque(messages)
+        while waiting:
+            message = waiting.popleft()
+            if message.recipient not in self._roles:
+                task = asyncio.create_task(self._deliver(message))
+                self._deliveries[task] = message
+                task.add_done_callback(self._delivered)
+                continue
+            try:
+                waiting.extend(self._hand_over(message, message.to_bytes()))
+            except TurnoutError as error:
+                self._fail(error)
+                return
+
+    async def _deliver(self, message: Message) -> None:
+        await self._courier.send(message)
+
+    def _delivered(self, task: asyncio.Task[None]) -> None:
+        self._deliveries.pop(task, None)
+        if not task.cancelled() and isinstance(error := task.exception(), Exception):
+            self._fail(error)
+        self._changed.set()
+
+    def _fail(self, error: Exception) -> None:
+        if self._failure is None:
+            self._failure = error
+        self._changed.set()
+
+    async def send(self, messages: Iterable[Message]) -> list[Undelivered]:
+        """Send the reports of users that are hosted here.
+
+        Parameters
+        ----------
+        messages
+            The messages; taken from the iterable as they are sent.
+
+        Returns
+        -------
+        list of Undelivered
+            Those that did not arrive or were refused. Their senders have no part in the round: this
+            station drops them.
+        """
+        undelivered: list[Undelivered] = []
+
+        def remote() -> Iterable[Message]:
+            for message in messages:
+                if message.recipient not in self._roles:
+                    yield message
+                    continue
+                try:
+                    self._receive(message, message.to_bytes())
+                except TurnoutError as error:
+                    undelivered.append(Undelivered(message, error))
+
+        undelivered.extend(await self._courier.send_all(remote()))
+        for each in undelivered:
+            role = self._roles.pop(each.message.sender, None)
+            if role is not None:
+                _forget(role)
+        self._unfinished = {
+            party for party, role in self._roles.items() if role.state is not State.DONE
+        }
+        self._changed.set()
+        return undelivered
+
+    # The course of a round.
+
+    def stop_collecting(self) -> None:
+        """Let :meth:`collect` end now, as if its time were over."""
+        self._stopped = True
+        self._changed.set()
+
+    async def collect(self, within: float) -> None:
+        """Wait until the message of every user came, then close the collection.
+
+        Of every aggregator or reporting server here; what they give then is sent.
+
+        Parameters
+        ----------
+        within
+            After how many seconds the collection is closed in any case.
+
+        Raises
+        ------
+        MissingPartyError
+            If more users are missing than the mechanism allows, or another party is found missing.
+            Nothing of the round is kept.
+        TurnoutError
+            If the round is lost for another reason.
+        """
+        await self._until(
+            lambda: self._stopped or all(count <= 0 for count in self._awaited.values()), within
+        )
+        try:
+            for party in list(self._awaited):
+                role = self._roles[party]
+                assert isinstance(role, (Aggregator, ReportingServer))
+                given = role.close()
+                del self._awaited[party]
+                self._note(role)
+                self._post(given)
+        except TurnoutError as error:
+            self._fail(error)
+        self._raise_failure()
+
+    async def finish(self, within: float) -> None:
+        """Wait until every role here is done, and all that they gave has arrived.
+
+        Parameters
+        ----------
+        within
+            After how many seconds the round is given up.
+
+        Raises
+        ------
+        MissingPartyError
+            If a party is missing; the error names it. Nothing of the round is kept.
+        TurnoutError
+            If the round is lost for another reason.
+        """
+        if not await self._until(lambda: not self._unfinished and not self._deliveries, within):
+            self._give_up()
+
+    async def _until(self, condition: Callable[[], bool], within: float) -> bool:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds("within", within)
+        while not condition():
+            self._raise_failure()
+            self._changed.clear()
+            try:
+                await asyncio.wait_for(self._changed.wait(), deadline - loop.time())
+            except asyncio.TimeoutError:
+                break
+        self._raise_failure()
+        return condition()
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            self._forget_all()
+            raise self._failure
+
+    def _give_up(self) -> NoReturn:
+        """End the round, naming all that any role here waits for."""
+        missing: dict[Party, None] = {}
+        waiting = [role for role in self._roles.values() if role.party in self._unfinished]
+        for role in waiting:
+            missing.update(dict.fromkeys(role.missing))
+        missing.update(dict.fromkeys(message.recipient for message in self._deliveries.values()))
+        names = listed(tuple(role.party for role in waiting or self._roles.values()))
+        self._failure = MissingPartyError(
+            f"{names}: the round is lost without {listed(tuple(missing))}", missing
+        )
+        self._forget_all()
+        raise self._failure
+
+    def _forget_all(self) -> None:
+        for role in self._roles.values():
+            _forget(role)
+
+
+def _forget(role: Participant) -> None:
+    if role.state is not State.DONE:
+        with contextlib.suppress(MissingPartyError):
+            role.give_up()
+
+
+def _hosted(roles: Iterable[Participant]) -> dict[Party, Participant]:
+    found: dict[Party, Participant] = {}
+    for role in _arguments.items("roles", roles, "roles of one round"):
+        if not isinstance(role, Participant):
+            raise InvalidTypeError(f"roles must hold roles, got {_arguments.shown(role)}")
+        if role.party in found:
+            raise InvalidValueError(f"roles must be of different parties, got {role.party} twice")
+        found[role.party] = role
+    if len({role.round.identifier for role in found.values()}) != 1:
+        raise InvalidValueError(
+            f"roles must be at least one, and all of one round, got {len(found)} of "
+            f"{len({role.round.identifier for role in found.values()})} rounds"
+        )
+    return found
