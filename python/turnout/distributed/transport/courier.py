@@ -303,9 +303,16 @@ class Courier:
 
     def _missing(self, recipient: Party, error: Exception) -> MissingPartyError:
         host, port = self._addresses[recipient]
-        reason = str(error) or "it did not answer in time"
         missing = MissingPartyError(
-            f"{recipient} cannot be reached at {host}:{port}: {reason}", [recipient]
+            f"{recipient} cannot be reached at {host}:{port}: {_reason(error)}", [recipient]
         )
         missing.__cause__ = error
         return missing
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ConnectionRefusedError):
+        return "the connection was refused"
+    if isinstance(error, (TimeoutError, asyncio.TimeoutError)):
+        return "it did not answer in time"
+    return str(error) or type(error).__name__

@@ -135,7 +135,9 @@ class Station:
             addresses, tls=client_tls, connect_within=connect_within, answer_within=answer_within
         )
         self._server: asyncio.Server | None = None
+        #: One task for each connection, and those of them that are not closing it.
         self._handlers: set[asyncio.Task[None]] = set()
+        self._reading: set[asyncio.Task[None]] = set()
         self._deliveries: dict[asyncio.Task[None], Message] = {}
         #: The users that each collector still waits for, as a number.
         self._awaited = {
@@ -147,6 +149,7 @@ class Station:
             party for party, role in self._roles.items() if role.state is not State.DONE
         }
         self._stopped = False
+        self._given_up = False
         self._failure: Exception | None = None
         self._changed = asyncio.Event()
 
@@ -176,7 +179,7 @@ class Station:
         self._server.close()
         await asyncio.sleep(0)  # handlers of connections just made begin
         while tasks := [*self._handlers, *self._deliveries]:
-            for task in tasks:
+            for task in [*self._reading, *self._deliveries]:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
         await self._courier.close()
@@ -209,6 +212,7 @@ class Station:
         task = asyncio.current_task()
         assert task is not None
         self._handlers.add(task)
+        self._reading.add(task)
         certificate = writer.get_extra_info("peercert") or {}
         try:
             while True:
@@ -226,8 +230,11 @@ class Station:
         except (OSError, asyncio.CancelledError):
             pass
         finally:
-            await close_writer(writer)
-            self._handlers.discard(task)
+            self._reading.discard(task)
+            try:
+                await close_writer(writer)
+            finally:
+                self._handlers.discard(task)
 
     # Messages.
 
@@ -349,6 +356,11 @@ class Station:
         self._stopped = True
         self._changed.set()
 
+    def give_up(self) -> None:
+        """Let :meth:`finish` end now, as if its time were over."""
+        self._given_up = True
+        self._changed.set()
+
     async def collect(self, within: float) -> None:
         """Wait until the message of every user came, then close the collection.
 
@@ -397,10 +409,16 @@ class Station:
         TurnoutError
             If the round is lost for another reason.
         """
-        if not await self._until(lambda: not self._unfinished and not self._deliveries, within):
-            self._give_up()
+        await self._until(lambda: self._given_up or self._finished, within)
+        if not self._finished:
+            self._lose()
 
-    async def _until(self, condition: Callable[[], bool], within: float) -> bool:
+    @property
+    def _finished(self) -> bool:
+        return not self._unfinished and not self._deliveries
+
+    async def _until(self, condition: Callable[[], bool], within: float) -> None:
+        """Wait for a condition, but not longer than some time."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds("within", within)
         while not condition():
@@ -411,14 +429,13 @@ class Station:
             except asyncio.TimeoutError:
                 break
         self._raise_failure()
-        return condition()
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
             self._forget_all()
             raise self._failure
 
-    def _give_up(self) -> NoReturn:
+    def _lose(self) -> NoReturn:
         """End the round, naming all that any role here waits for."""
         missing: dict[Party, None] = {}
         waiting = [role for role in self._roles.values() if role.party in self._unfinished]

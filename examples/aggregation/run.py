@@ -1,0 +1,225 @@
+"""A round of distributed aggregation, every party in a process of its own, over sockets.
+
+    python examples/aggregation/run.py
+    python examples/aggregation/run.py --tls
+    python examples/aggregation/run.py --two-stage
+    python examples/aggregation/run.py --kill-aggregator
+    python examples/aggregation/run.py --csv people.csv --column state
+
+Needs turnout alone; --tls needs trustme, which makes the certificates.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from deployment import Deployment
+
+import turnout as tn
+from turnout.distributed import (
+    AggregationMechanism,
+    CostLedger,
+    Costs,
+    NoisyAggregation,
+    Party,
+    Role,
+    SamplingAggregation,
+    TwoStageSampling,
+    paper_costs,
+)
+from turnout.errors import TurnoutError
+
+TRANSPORT = (
+    "walk", "bicycle", "bus", "train", "car", "tram", "scooter", "ferry", "taxi", "horse", "skates",
+    "balloon",
+)  # fmt: skip
+BAR = 24
+
+
+def options() -> argparse.Namespace:
+    """Read the options."""
+    parser = argparse.ArgumentParser(description="a round, every party in a process of its own")
+    parser.add_argument("--users", type=int, help="3000, or 300 with --two-stage")
+    parser.add_argument("--aggregators", type=int, default=3)
+    parser.add_argument("--items", type=int, default=12, help="at least 2")
+    parser.add_argument("--epsilon", type=float, default=1.0)
+    parser.add_argument("--delta", type=float, default=1e-5)
+    parser.add_argument(
+        "--noise",
+        choices=("discrete_laplace", "discrete_gaussian", "skellam"),
+        help="add noise instead of sampling",
+    )
+    parser.add_argument("--dummies", type=int, default=100, help="on every item, for sampling")
+    parser.add_argument("--csv", type=Path, help="answers: a column of this file")
+    parser.add_argument("--column", help="which column of it")
+    parser.add_argument("--tls", action="store_true", help="TLS, with certificates on both sides")
+    parser.add_argument("--two-stage", action="store_true", help="two servers and elected users")
+    parser.add_argument(
+        "--kill-aggregator", action="store_true", help="kill one while users report"
+    )
+    given = parser.parse_args()
+    if (given.csv is None) != (given.column is None):
+        parser.error("--csv and --column belong together")
+    if given.two_stage and given.kill_aggregator:
+        parser.error("--two-stage has no aggregator to kill")
+    return given
+
+
+def read_answers(given: argparse.Namespace) -> tuple[tn.Domain, list[Any]]:
+    """Read or make an answer for each user."""
+    if given.csv is not None:
+        with given.csv.open(newline="", encoding="utf-8-sig") as file:
+            answers = [row[given.column] for row in csv.DictReader(file)][: given.users]
+        return tn.Domain(sorted(set(answers))), answers
+    users = given.users or (300 if given.two_stage else 3000)
+    labels = [*TRANSPORT, *(f"other {index}" for index in range(given.items))][: given.items]
+    weights = 1.0 / np.arange(1, given.items + 1)
+    drawn = np.random.default_rng().choice(labels, size=users, p=weights / weights.sum())
+    return tn.Domain(labels), drawn.tolist()
+
+
+def make_mechanism(
+    given: argparse.Namespace, domain: tn.Domain, users: int
+) -> AggregationMechanism:
+    """Calibrate what was asked for."""
+    target = {"epsilon": given.epsilon, "delta": given.delta}
+    if given.two_stage:
+        # Five users are elected for each item; three of them add dummies, so that two may collude.
+        return TwoStageSampling(
+            domain,
+            users,
+            reported=max(1, domain.size // 3),
+            reporting="adaptive",
+            gamma=3.0,
+            dummies=given.dummies,
+            elected=min(5, users),
+            max_colluding_users=2,
+            **target,
+        )
+    if given.noise is not None:
+        return NoisyAggregation(
+            domain, users, noise=given.noise, parties=given.aggregators, **target
+        )
+    return SamplingAggregation(
+        domain, users, dummies=given.dummies, parties=given.aggregators, **target
+    )
+
+
+def main() -> None:
+    """Run the round and show what came of it."""
+    given = options()
+    try:
+        domain, answers = read_answers(given)
+        mechanism = make_mechanism(given, domain, len(answers))
+    except TurnoutError as error:
+        sys.exit(f"error: {error}")
+    print(mechanism.guarantee)
+    with tempfile.TemporaryDirectory() as folder:
+        begun = time.perf_counter()
+        patience = ("--connect-within", 2 if given.kill_aggregator else 10)
+        deployment = Deployment(
+            mechanism.start_round(), answers, Path(folder), tls=given.tls, options=patience
+        )
+        with deployment:
+            started = time.perf_counter()
+            count = len(deployment.processes) + deployment.user_processes
+            print(f"\n{count} processes, {'TLS' if given.tls else 'no TLS'}:")
+            for entry in deployment.book:
+                host, port = entry["address"]
+                who = Party(Role(entry["role"]), entry["first"])
+                many = f" to {entry['first'] + entry['count'] - 1}" if entry["count"] > 1 else ""
+                print(f"  {f'{who}{many}':<24} {host}:{port}")
+            if given.kill_aggregator:
+                sys.exit(kill_one(deployment, given.aggregators - 1))
+            devices = deployment.report()
+            ends = deployment.ends()
+        finished = time.perf_counter()
+    failures = [end for end in ends.values() if end["event"] == "failed"]
+    if failures:
+        sys.exit("\n".join(f"{end['error']}: {end['text']}" for end in failures))
+    published = ends[Party(Role.SERVER)]
+    show_estimates(published, Counter(answers), len(answers))
+    show_costs(ledger(mechanism, ends, devices))
+    begin, last = started - begun, finished - started
+    print(f"\nThe processes took {begin:.1f} s to start, the round {last:.1f} s.")
+
+
+def kill_one(deployment: Deployment, index: int) -> int:
+    """Kill an aggregator when half of the users have reported, and show who notices."""
+    deployment.report([0])
+    victim = Party(Role.AGGREGATOR, index)
+    deployment.kill(victim)
+    print(f"\nHalf of the users have reported; {victim} was killed.")
+    (rest,) = deployment.report([1])
+    print(f"{len(rest['undelivered']):,} shares did not arrive: {rest['undelivered'][0]['text']}")
+    deployment.close_collection()
+    for party, end in deployment.ends().items():
+        print(f"{party} ends: {end['error']}: {end['text']}")
+    print("Nothing is published, and every share is forgotten.")
+    return 1
+
+
+def show_estimates(published: dict[str, Any], truth: Counter[Any], users: int) -> None:
+    """Print the estimates with bars, beside the truth that only this demonstration knows."""
+    records = sorted(published["estimates"], key=lambda record: -record["frequency"])
+    inside = 0
+    print(f"\n{published['received']:,} users; 95 % intervals for all items together, in %\n")
+    print(f"{'item':<14}{'truth':>8}{'estimate':>10}{'interval':>18}")
+    largest = max(record["frequency"] for record in records)
+    for record in records:
+        label, frequency = record["label"], record["frequency"]
+        low, high = record["low"], record["high"]
+        true = truth[label] / users
+        inside += low <= true <= high
+        bar = "#" * max(0, round(BAR * frequency / largest))
+        between = f"{100 * low:.2f} to {100 * high:.2f}"
+        mark = "  " if low <= true <= high else " !"
+        numbers = f"{100 * true:>8.2f}{100 * frequency:>10.2f}{between:>18}"
+        print(f"{str(label)[:13]:<14}{numbers}{mark}{bar}")
+    print(f"\n{inside} of the {len(records)} intervals hold the truth.")
+
+
+def show_costs(costs: CostLedger) -> None:
+    """Print what one party of each role did, beside the paper's Table 1."""
+    names = ("messages", "bytes", "additions", "draws", "coins", "noise")
+    print(f"\n{'each':<20}{'parties':>8}" + "".join(f"{name:>11}" for name in names))
+    for role in costs.totals:
+        lines = [(role, f"{costs.parties[role]:,}", costs.average(role))]
+        if role in costs.formulas:
+            lines.append(("  by the paper", "", costs.formulas[role]))
+        for title, parties, each in lines:
+            numbers = "".join(f"{getattr(each, name):>11,.0f}" for name in names)
+            print(f"{title:<20}{parties:>8}{numbers}")
+
+
+def ledger(
+    mechanism: AggregationMechanism,
+    ends: dict[Party, dict[str, Any]],
+    devices: list[dict[str, Any]],
+) -> CostLedger:
+    """Add up what the processes counted."""
+    names = {
+        Role.USER: "user",
+        Role.AGGREGATOR: "aggregator",
+        Role.REPORTING_SERVER: "reporting server",
+        Role.SERVER: "server",
+    }
+    totals: dict[str, Costs] = {}
+    for end in [*devices, *ends.values()]:
+        name = names[Role(end["role"])]
+        totals[name] = totals.get(name, Costs()) + Costs(**end["costs"])
+    parties = Counter(names[party.role] for party in ends)
+    parties["user"] = mechanism.users
+    return CostLedger(totals, {name: parties[name] for name in totals}, paper_costs(mechanism))
+
+
+if __name__ == "__main__":
+    main()
