@@ -13,6 +13,7 @@ import typer
 
 from turnout import __version__
 from turnout.cli.account import COMMANDS, account
+from turnout.cli.aggregate import aggregate
 from turnout.cli.demo import demo
 from turnout.cli.estimate import estimate
 from turnout.cli.randomize import randomize
@@ -38,6 +39,7 @@ app = typer.Typer(
         "Three steps: [bold]randomize[/] turns people's answers into reports that protect each of "
         "them, [bold]tally[/] counts the reports of many files, [bold]estimate[/] computes how "
         "often each answer is given, with intervals. [bold]demo[/] shows it on a real survey. "
+        "[bold]aggregate[/] counts answers under secret sharing instead. "
         "[bold]account[/] computes what random participation, shuffling and sampling protect."
     ),
     epilog="Exit codes: 0 fine, 1 refused (one line on standard error says why), 2 wrong usage.",
@@ -53,7 +55,7 @@ def _register(group: typer.Typer, *commands: Callable[..., None]) -> None:
         group.command(help=_reflowed(command))(command)
 
 
-_register(app, randomize, tally, estimate, demo)
+_register(app, randomize, tally, estimate, aggregate, demo)
 _register(account, *COMMANDS)
 app.add_typer(account)
 

@@ -16,8 +16,15 @@ from turnout.cli.tables import estimates_table, number, percent, properties
 from turnout.cli.tally import describe_participation
 from turnout.errors import CorruptDataError, EstimatorError
 
-__all__ = ["estimate"]
-
+__all__ = [
+    "Order",
+    "Projection",
+    "Simultaneous",
+    "describe_interval",
+    "estimate",
+    "interval_rows",
+    "ordered",
+]
 
 Method = Literal["hajek", "horvitz_thompson", "c_hat", "g", "T", "c"]
 Simultaneous = Literal["bonferroni", "sidak"]
@@ -82,8 +89,8 @@ def estimate(
     _check_plot(plot)
     tally = _read(source)
     result = tally.estimate(method).project(project)
-    records = _sorted(result.to_records(level, simultaneous=simultaneous), order)
-    interval = _describe_interval(result, level, simultaneous)
+    records = ordered(result.to_records(level, simultaneous=simultaneous), order)
+    interval = describe_interval(result, level, simultaneous)
     if plot is not None:
         refuse_overwriting_inputs(plot, [source])
         _save_plot(result, plot, level, simultaneous)
@@ -98,7 +105,7 @@ def estimate(
         console.print(f"\nThe picture: {plot}", markup=False, soft_wrap=True)
 
 
-def _describe_interval(
+def describe_interval(
     result: FrequencyEstimate, level: float, simultaneous: str | None
 ) -> dict[str, Any]:
     """Say how the intervals were made, or why there are none."""
@@ -111,7 +118,8 @@ def _describe_interval(
     return {**description, "method": interval.method}
 
 
-def _sorted(records: list[dict[str, Any]], order: Order) -> list[dict[str, Any]]:
+def ordered(records: list[dict[str, Any]], order: Order) -> list[dict[str, Any]]:
+    """Sort the records of an estimate."""
     if order == "frequency":
         return sorted(records, key=lambda record: -record["frequency"])
     if order == "label":
@@ -144,6 +152,12 @@ def _summary(result: FrequencyEstimate, interval: dict[str, Any]) -> list[tuple[
         ("epsilon", number(result.plan.oracle.epsilon)),
         ("method", result.method),
     ]
+    return rows + interval_rows(result, interval)
+
+
+def interval_rows(result: FrequencyEstimate, interval: dict[str, Any]) -> list[tuple[str, str]]:
+    """Say what the intervals are, and what was done to the frequencies."""
+    rows = []
     if interval["method"] is not None:
         together = f"all {result.domain.size} labels at once ({interval['simultaneous']})"
         scope = "each label by itself" if interval["simultaneous"] is None else together

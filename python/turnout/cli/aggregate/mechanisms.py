@@ -1,0 +1,182 @@
+"""Which mechanism the options of ``turnout aggregate`` ask for, and what there is to say of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import typer
+
+from turnout import Domain
+from turnout.cli.account.shared import down, up
+from turnout.cli.tables import number
+from turnout.distributed import (
+    AggregationMechanism,
+    NoisyAggregation,
+    Recommendation,
+    SamplingAggregation,
+    TwoStageSampling,
+    recommend,
+)
+
+__all__ = ["Name", "Wanted", "check_parties", "parameters", "rows"]
+
+Name = Literal[
+    "sampling", "two-stage", "discrete-laplace", "discrete-gaussian", "skellam", "recommend"
+]
+
+_NOISES = ("discrete-laplace", "discrete-gaussian", "skellam")
+_SAMPLED = ("sampling", "two-stage")
+_TWO_STAGE = ("two-stage",)
+
+#: Options that only some mechanisms have, and which.
+_BELONGS: dict[str, tuple[str, ...]] = {
+    "floor": (*_SAMPLED, "recommend"),
+    "dummies": _SAMPLED,
+    "parties": ("sampling", *_NOISES, "recommend"),
+    "source": _NOISES,
+    "reported": (*_TWO_STAGE, "recommend"),
+    "reporting": _TWO_STAGE,
+    "gamma": (*_TWO_STAGE, "recommend"),
+    "collusion_bound": _TWO_STAGE,
+    "elected": _TWO_STAGE,
+}
+
+
+def check_parties(value: str | None) -> str | None:
+    """Accept ``users`` or a number of at least two."""
+    if value is None or value == "users" or (value.isdecimal() and int(value) >= 2):
+        return value
+    raise typer.BadParameter(f"{value!r} is not users, and not a number of at least 2")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What was asked for.
+
+    Attributes
+    ----------
+    name
+        The mechanism.
+    common
+        Arguments that all mechanisms have.
+    own
+        Arguments that some have; None where an option was not given.
+    """
+
+    name: Name
+    common: dict[str, Any]
+    own: dict[str, Any]
+
+    def check(self) -> None:
+        """Refuse options that the mechanism does not have, and ask for those that it needs."""
+        for argument, names in _BELONGS.items():
+            if self.own[argument] is not None and self.name not in names:
+                raise typer.BadParameter(
+                    f"belongs to --mechanism {', '.join(names)}; not to {self.name}",
+                    param_hint=f"--{argument.replace('_', '-')}",
+                )
+        if self.name != "discrete-laplace" and self.common["delta"] is None:
+            raise typer.BadParameter(f"--mechanism {self.name} needs --delta")
+        if self.name == "two-stage" and self.own["reported"] is None:
+            raise typer.BadParameter("--mechanism two-stage needs --reported")
+        if self.name in _SAMPLED and self.own["floor"] is None and self.own["dummies"] is None:
+            raise typer.BadParameter(
+                f"--mechanism {self.name} needs --floor or --dummies: without noise, only hidden "
+                "coins of other holders of the same item protect a person"
+            )
+
+    @property
+    def _given(self) -> dict[str, Any]:
+        given = {name: value for name, value in self.own.items() if value is not None}
+        if "parties" in given and given["parties"] != "users":
+            given["parties"] = int(given["parties"])
+        return given
+
+    def mechanism(self, domain: Domain, users: int) -> AggregationMechanism:
+        """Make the mechanism; its rate or noise is calibrated."""
+        if self.name == "sampling":
+            return SamplingAggregation(domain, users, **self.common, **self._given)
+        if self.name == "two-stage":
+            return TwoStageSampling(domain, users, **self.common, **self._given)
+        noise = self.name.replace("-", "_")
+        return NoisyAggregation(domain, users, noise=noise, **self.common, **self._given)
+
+    def recommendation(self, domain: Domain, users: int) -> Recommendation:
+        """Compare all mechanisms."""
+        return recommend(users, domain, **self.common, **self._given)
+
+
+def parameters(mechanism: AggregationMechanism) -> dict[str, Any]:
+    """Give what was found for a mechanism, for programs."""
+    found: dict[str, Any] = {"field": mechanism.field.modulus}
+    if isinstance(mechanism, NoisyAggregation):
+        found["parameter"] = mechanism.parameter
+        found["noise_variance"] = mechanism.law().variance
+    elif isinstance(mechanism, (SamplingAggregation, TwoStageSampling)):
+        found["rate"] = mechanism.rate
+        found["dummies_an_item"] = mechanism.contributors * mechanism.dummies
+    if isinstance(mechanism, TwoStageSampling):
+        found["own_probability"] = mechanism.own_probability
+        found["sampling_probability"] = mechanism.sampling_probability
+        found["reporting_epsilon"] = mechanism.reporting_epsilon
+    return found
+
+
+def rows(mechanism: AggregationMechanism) -> list[tuple[str, str]]:
+    """Say what a mechanism is, what was found for it, and what it guarantees."""
+    found = [("mechanism", _title(mechanism))]
+    if isinstance(mechanism, NoisyAggregation):
+        deviation = math.sqrt(mechanism.law().variance)
+        found.append(("noise", f"standard deviation {deviation:.4g} on every count"))
+    elif isinstance(mechanism, (SamplingAggregation, TwoStageSampling)):
+        assert mechanism.rate is not None
+        found.append(("rate", f"{down(mechanism.rate)} of the people take part, unseen"))
+        if mechanism.contributors:
+            found.append(("dummies", _dummies(mechanism)))
+    if isinstance(mechanism, TwoStageSampling):
+        found.append(("first server", _first_server(mechanism)))
+    return [*found, ("guarantee", _guarantee(mechanism))]
+
+
+def _title(mechanism: AggregationMechanism) -> str:
+    if isinstance(mechanism, TwoStageSampling):
+        kind = mechanism.reporting
+        if mechanism.gamma is not None:
+            kind += f" (gamma {number(mechanism.gamma)})"
+        return f"two-stage sampling, {mechanism.reported} items reported, {kind}"
+    who = getattr(mechanism, "parties", 0)
+    adding = "all users add up" if who == "users" else f"{who} aggregators add up"
+    if isinstance(mechanism, NoisyAggregation):
+        source = "every user" if mechanism.source == "users" else "each that adds up"
+        return f"{mechanism.noise.replace('_', ' ')} noise, a piece from {source}; {adding}"
+    return f"sampling; {adding}"
+
+
+def _dummies(mechanism: SamplingAggregation | TwoStageSampling) -> str:
+    each = f"{mechanism.dummies:,} on every item"
+    count = mechanism.contributors
+    if isinstance(mechanism, TwoStageSampling):
+        who = "the first user" if count == 1 else f"each of the first {count} users"
+        return f"{each}, by {who} elected for it"
+    return f"{each}, by each of {count} {'users' if mechanism.users_are_parties else 'aggregators'}"
+
+
+def _first_server(mechanism: TwoStageSampling) -> str:
+    if mechanism.reporting == "uniform":
+        return "learns nothing about a person's item from the items reported (epsilon 0)"
+    return f"learns at most epsilon {up(mechanism.reporting_epsilon)} from the items reported"
+
+
+def _guarantee(mechanism: AggregationMechanism) -> str:
+    promise = mechanism.guarantee
+    changed = {
+        "replace": "one person's item is another",
+        "add_or_remove": "one person more or less",
+    }
+    target = f"epsilon {number(promise.epsilon or 0.0)}"
+    target += f", delta {number(promise.delta)}" if promise.delta else ", delta 0"
+    meaning = changed.get(promise.adjacency, promise.adjacency)
+    conditions = "".join(f"\n- {sentence}" for sentence in promise.assumptions)
+    return f"{target}: {meaning}, where{conditions}"

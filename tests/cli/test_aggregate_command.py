@@ -1,0 +1,326 @@
+"""``turnout aggregate``: every mechanism, its table, its JSON, its refusals."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import turnout as tn
+from turnout.distributed import (
+    NoisyAggregation,
+    SamplingAggregation,
+    TwoStageSampling,
+    mechanism_from_dict,
+    recommend,
+)
+
+Run = Callable[..., Any]
+LABELS = ("never", "once", "often")
+STATED = ("--labels", "never,once,often")
+TRUTH = {"never": 300, "once": 200, "often": 100}
+USERS = 600
+
+#: The options of each mechanism, and what they should make.
+MECHANISMS: dict[str, tuple[tuple[object, ...], Callable[[tn.Domain], Any]]] = {
+    "sampling": (
+        ("-d", 1e-5, "--dummies", 50, "--parties", 2),
+        lambda domain: SamplingAggregation(
+            domain, USERS, epsilon=1.0, delta=1e-5, dummies=50, parties=2
+        ),
+    ),
+    "two-stage": (
+        ("-d", 1e-3, "--floor", 90, "--reported", 2, "--reporting", "adaptive", "--gamma", 3,
+         "--elected", 4, "--max-colluding-users", 2),
+        lambda domain: TwoStageSampling(
+            domain, USERS, epsilon=1.0, delta=1e-3, floor=90, reported=2, reporting="adaptive",
+            gamma=3.0, elected=4, max_colluding_users=2,
+        ),
+    ),
+    "discrete-laplace": (
+        ("--parties", 4, "--max-missing-users", 7),
+        lambda domain: NoisyAggregation(
+            domain, USERS, epsilon=1.0, parties=4, max_missing_users=7
+        ),
+    ),
+    "discrete-gaussian": (
+        ("-d", 1e-5, "--source", "parties", "--honest-aggregators", 2),
+        lambda domain: NoisyAggregation(
+            domain, USERS, noise="discrete_gaussian", epsilon=1.0, delta=1e-5, source="parties",
+            honest_aggregators=2,
+        ),
+    ),
+    "skellam": (
+        ("-d", 1e-5, "--parties", "users", "--adjacency", "add_or_remove"),
+        lambda domain: NoisyAggregation(
+            domain, USERS, noise="skellam", epsilon=1.0, delta=1e-5, parties="users",
+            adjacency="add_or_remove",
+        ),
+    ),
+}  # fmt: skip
+
+
+def arguments(people: Path, name: str, *options: object) -> tuple[object, ...]:
+    return ("aggregate", people, "-c", "answer", "-m", name, "-e", 1, *STATED, *options)
+
+
+def as_json(turnout: Run, people: Path, name: str, *options: object) -> dict[str, Any]:
+    result = turnout(*arguments(people, name, "--json", *options))
+    assert result.exit_code == 0, result.stderr
+    answer: dict[str, Any] = json.loads(result.stdout)
+    return answer
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_the_options_make_the_mechanism_and_its_round_is_published(
+    people: Path, turnout: Run, name: str
+) -> None:
+    options, make = MECHANISMS[name]
+    expected = make(tn.Domain(LABELS))
+    answer = as_json(turnout, people, name, "--interval", 1 - 1e-6, *options)
+    assert mechanism_from_dict(answer["plan"]) == expected
+    assert (answer["nodes"], answer["received"], answer["dropped"]) == (USERS, USERS, 0)
+    assert answer["method"] == expected.name
+    assert "not a deployment" in answer["run"]
+    assert answer["expected_error"] == expected.expected_error()
+    for record in answer["estimates"]:
+        assert list(record) == ["label", "count", "frequency", "standard_error", "low", "high"]
+        assert record["low"] <= TRUTH[record["label"]] / USERS <= record["high"]
+    promise = expected.guarantee
+    assert answer["guarantee"] == {
+        "epsilon": promise.epsilon,
+        "delta": promise.delta,
+        "adjacency": promise.adjacency,
+        "accounting": repr(promise.mechanism),
+        "assumptions": list(promise.assumptions),
+    }
+
+
+def test_what_was_calibrated_is_told(people: Path, turnout: Run) -> None:
+    def found(name: str) -> dict[str, Any]:
+        answer: dict[str, Any] = as_json(turnout, people, name, *MECHANISMS[name][0])
+        return answer["parameters"]
+
+    domain = tn.Domain(LABELS)
+    sampling = MECHANISMS["sampling"][1](domain)
+    assert found("sampling") == {
+        "field": sampling.field.modulus, "rate": sampling.rate, "dummies_an_item": 100,
+    }  # fmt: skip
+    two_stage = MECHANISMS["two-stage"][1](domain)
+    assert found("two-stage") == {
+        "field": two_stage.field.modulus,
+        "rate": two_stage.rate,
+        "dummies_an_item": 0,
+        "own_probability": two_stage.own_probability,
+        "sampling_probability": two_stage.rate * two_stage.own_probability,
+        "reporting_epsilon": two_stage.reporting_epsilon,
+    }
+    noisy = MECHANISMS["discrete-laplace"][1](domain)
+    assert found("discrete-laplace") == {
+        "field": noisy.field.modulus,
+        "parameter": noisy.parameter,
+        "noise_variance": noisy.law().variance,
+    }
+
+
+def test_the_costs_are_those_of_the_library(people: Path, turnout: Run) -> None:
+    options, make = MECHANISMS["sampling"]
+    answer = as_json(turnout, people, "sampling", *options)
+    values = [label for label, count in TRUTH.items() for _ in range(count)]
+    costs = make(tn.Domain(LABELS)).run(values).costs
+    assert set(answer["costs"]) == {"user", "aggregator", "server"}
+    for role, found in answer["costs"].items():
+        assert found.pop("parties") == costs.parties[role]
+        wanted = dataclasses.asdict(costs.average(role))
+        assert set(found) == set(wanted)
+        for name in ("messages", "bytes", "additions", "coins"):
+            assert found[name] == pytest.approx(wanted[name])
+        # The last draws of a share may be rejected.
+        assert found["draws"] == pytest.approx(wanted["draws"], rel=0.2)
+
+
+def test_a_seed_repeats_a_round_and_says_what_it_is_for(people: Path, turnout: Run) -> None:
+    options = MECHANISMS["sampling"][0]
+
+    def estimates(*more: object) -> Any:
+        return as_json(turnout, people, "sampling", *options, *more)["estimates"]
+
+    assert estimates("--seed", 5) == estimates("--seed", 5)
+    assert estimates("--seed", 5) != estimates("--seed", 6)
+    assert estimates() != estimates()
+    result = turnout(*arguments(people, "sampling", *options, "--seed", 5))
+    assert "fit for tests only" in result.stderr
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_the_table_fits_80_columns_and_says_what_the_guarantee_rests_on(
+    people: Path, turnout: Run, name: str
+) -> None:
+    options, make = MECHANISMS[name]
+    result = turnout(*arguments(people, name, *options))
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr == ""
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    text = " ".join(result.stdout.split())
+    assert "all parties in this process, to study the mechanism; not a deployment" in text
+    for sentence in make(tn.Domain(LABELS)).guarantee.assumptions:
+        assert sentence in text
+    for word in (*LABELS, "95 % interval", "epsilon 1, delta", "What one party does"):
+        assert word in text
+    delta = {"discrete-laplace": "delta 0:", "two-stage": "delta 0.001:"}.get(name, "delta 1e-05:")
+    assert delta in text
+
+
+def test_intervals_and_projections_are_those_of_the_estimate(people: Path, turnout: Run) -> None:
+    def width(*options: object) -> float:
+        records = as_json(turnout, people, "discrete-laplace", *options)["estimates"]
+        return float(sum(record["high"] - record["low"] for record in records))
+
+    assert width("--level", 0.5) < width() < width("--interval", 0.999)
+    assert width() < width("--simultaneous", "sidak") <= width("--simultaneous", "bonferroni")
+    answer = as_json(turnout, people, "discrete-laplace", "--project", "simplex")
+    assert answer["postprocessing"] == "simplex"
+    assert sum(record["frequency"] for record in answer["estimates"]) == pytest.approx(1)
+    by_label = as_json(turnout, people, "discrete-laplace", "--sort", "label")["estimates"]
+    assert [record["label"] for record in by_label] == list(LABELS)
+
+
+def test_missing_answers_can_be_dropped(tmp_path: Path, turnout: Run) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text("answer,other\n" + "yes,1\nno,1\n?,1\n" * 50)
+    fixed = ("aggregate", path, "-c", "answer", "-m", "discrete-laplace", "-e", 1)
+    refused = turnout(*fixed, "--missing-value", "?")
+    assert refused.exit_code == 1
+    assert "50 of 150 answers are missing" in refused.stderr
+    result = turnout(*fixed, "--missing-value", "?", "--missing", "drop")
+    assert result.exit_code == 0, result.stderr
+    assert "50 without an answer" in result.stdout
+    assert "the 2 labels of the domain are taken from the data" in result.stderr
+
+
+def test_pictures_are_saved(people: Path, tmp_path: Path, turnout: Run) -> None:
+    for name, options in {
+        "discrete-laplace": (),
+        "recommend": ("-d", 1e-5),
+    }.items():
+        picture = tmp_path / f"{name}.png"
+        result = turnout(*arguments(people, name, "--plot", picture, *options))
+        assert result.exit_code == 0, result.stderr
+        assert picture.read_bytes().startswith(b"\x89PNG")
+        assert f"The picture: {picture}" in result.stdout
+
+
+def test_a_picture_never_overwrites_the_answers(people: Path, turnout: Run) -> None:
+    link = people.with_suffix(".png")
+    os.link(people, link)
+    before = people.read_bytes()
+    result = turnout(*arguments(people, "discrete-laplace", "--plot", link))
+    assert result.exit_code == 1
+    assert "is an input" in result.stderr
+    assert people.read_bytes() == before
+
+
+# Comparing.
+
+
+def test_recommend_compares_and_runs_nothing(people: Path, turnout: Run) -> None:
+    answer = as_json(turnout, people, "recommend", "-d", 1e-5, "--floor", 90)
+    expected = recommend(USERS, tn.Domain(LABELS), 1.0, 1e-5, floor=90)
+    assert "estimates" not in answer
+    assert [each["title"] for each in answer["recommendation"]] == [
+        record.title for record in expected.records
+    ]
+    errors = [each["rmse"] for each in answer["recommendation"]]
+    assert errors == sorted(errors)
+    assert np.allclose(errors, [record.rmse for record in expected.records])
+    assert any(each["conditional"] for each in answer["recommendation"])
+    result = turnout(*arguments(people, "recommend", "-d", 1e-5))
+    assert result.exit_code == 0
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    text = " ".join(result.stdout.split())
+    assert "Nothing was run" in text
+    assert "discrete laplace noise by users" in text
+    assert "std. error" not in text
+
+
+def test_what_recommend_finds_best_can_be_run(people: Path, turnout: Run) -> None:
+    answer = as_json(turnout, people, "recommend", "-d", 1e-5, "--run")
+    best = recommend(USERS, tn.Domain(LABELS), 1.0, 1e-5).best
+    assert mechanism_from_dict(answer["plan"]) == best
+    assert len(answer["estimates"]) == 3
+    assert answer["recommendation"][0]["plan"] == answer["plan"]
+    result = turnout(*arguments(people, "recommend", "-d", 1e-5, "--run"))
+    assert result.exit_code == 0
+    assert "rms error" in result.stdout
+    assert "std. error" in result.stdout
+
+
+# Refusals.
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "text"),
+    [
+        ("discrete-laplace", ("--floor", 3), "belongs to --mechanism sampling, two-stage"),
+        ("skellam", ("-d", 1e-5, "--elected", 3), "belongs to --mechanism two-stage"),
+        ("sampling", ("-d", 1e-5, "--source", "users", "--dummies", 9), "discrete-laplace"),
+        ("two-stage", ("-d", 1e-5, "--parties", 3, "--reported", 2), "not to two-stage"),
+        ("recommend", ("-d", 1e-5, "--dummies", 3), "not to recommend"),
+        ("skellam", (), "needs --delta"),
+        ("recommend", (), "needs --delta"),
+        ("sampling", ("-d", 1e-5), "needs --floor or --dummies"),
+        ("two-stage", ("-d", 1e-5, "--floor", 9), "needs --reported"),
+        ("discrete-laplace", ("--run",), "belongs to --mechanism recommend"),
+        ("discrete-laplace", ("--parties", "1"), "is not users"),
+        ("discrete-laplace", ("--parties", "nobody"), "is not users"),
+        ("discrete-laplace", ("--labels-file", "labels.txt"), "not both"),
+        ("discrete-laplace", ("--plot", "answers.gif"), "does not end in"),
+        ("discrete-laplace", ("--interval", "1"), "is not between 0 and 1"),
+        ("discrete-laplace", ("-d", "2"), "is not between 0 and 1"),
+        ("median", (), "median"),
+    ],
+)
+def test_wrong_usage_exits_with_2(
+    people: Path, turnout: Run, name: str, options: tuple[object, ...], text: str
+) -> None:
+    result = turnout(*arguments(people, name, *options))
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    shown = " ".join(result.stderr.replace("│", " ").split())
+    assert text in shown
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "text"),
+    [
+        ("two-stage", ("-d", 1e-5, "--floor", 9, "--reported", 4), "reported must be"),
+        ("two-stage", ("-d", 1e-5, "--floor", 9, "--reported", 2, "--gamma", 3), "gamma must be"),
+        ("sampling", ("-d", 1e-5, "--floor", 601), "floor must be"),
+        ("discrete-laplace", ("--honest-aggregators", 4), "honest_aggregators must be"),
+        ("discrete-laplace", ("--max-missing-users", 600), "must leave a user"),
+        ("discrete-laplace", ("-c", "question"), "no column 'question'"),
+        ("discrete-laplace", ("--labels", "never,once"), "not among the 2 labels"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_in_one_line(
+    people: Path, turnout: Run, name: str, options: tuple[object, ...], text: str
+) -> None:
+    result = turnout(*arguments(people, name, *options))
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert len(result.stderr.splitlines()) == 1
+    assert result.stderr.startswith("error: ")
+    assert text in result.stderr
+
+
+def test_the_command_explains_itself_with_an_example(turnout: Run) -> None:
+    result = turnout("aggregate", "--help")
+    assert result.exit_code == 0
+    assert "turnout aggregate adult.csv" in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
