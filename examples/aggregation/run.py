@@ -47,9 +47,9 @@ BAR = 24
 def options() -> argparse.Namespace:
     """Read the options."""
     parser = argparse.ArgumentParser(description="a round, every party in a process of its own")
-    parser.add_argument("--users", type=int, help="3000, or 300 with --two-stage")
+    parser.add_argument("--users", type=int, help="3000, or 600 with --two-stage")
     parser.add_argument("--aggregators", type=int, default=3)
-    parser.add_argument("--items", type=int, default=12, help="at least 2")
+    parser.add_argument("--items", type=int, help="12, or 6 with --two-stage")
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--delta", type=float, default=1e-5)
     parser.add_argument(
@@ -70,6 +70,7 @@ def options() -> argparse.Namespace:
         parser.error("--csv and --column belong together")
     if given.two_stage and given.kill_aggregator:
         parser.error("--two-stage has no aggregator to kill")
+    given.items = given.items or (6 if given.two_stage else 12)
     return given
 
 
@@ -79,7 +80,7 @@ def read_answers(given: argparse.Namespace) -> tuple[tn.Domain, list[Any]]:
         with given.csv.open(newline="", encoding="utf-8-sig") as file:
             answers = [row[given.column] for row in csv.DictReader(file)][: given.users]
         return tn.Domain(sorted(set(answers))), answers
-    users = given.users or (300 if given.two_stage else 3000)
+    users = given.users or (600 if given.two_stage else 3000)
     labels = [*TRANSPORT, *(f"other {index}" for index in range(given.items))][: given.items]
     weights = 1.0 / np.arange(1, given.items + 1)
     drawn = np.random.default_rng().choice(labels, size=users, p=weights / weights.sum())
@@ -92,16 +93,14 @@ def make_mechanism(
     """Calibrate what was asked for."""
     target = {"epsilon": given.epsilon, "delta": given.delta}
     if given.two_stage:
-        # Five users are elected for each item; three of them add dummies, so that two may collude.
+        # Five users are elected for each item, and two of them add dummies: any one may collude.
         return TwoStageSampling(
             domain,
             users,
-            reported=max(1, domain.size // 3),
-            reporting="adaptive",
-            gamma=3.0,
+            reported=max(1, 2 * domain.size // 3),
             dummies=given.dummies,
             elected=min(5, users),
-            max_colluding_users=2,
+            max_colluding_users=1,
             **target,
         )
     if given.noise is not None:
