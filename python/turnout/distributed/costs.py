@@ -6,8 +6,12 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
+
 from turnout import _arguments
 from turnout.distributed.deployment import Deployed
+from turnout.distributed.messages import MESSAGE_OVERHEAD
 from turnout.distributed.noisy import NoisyAggregation
 from turnout.distributed.sampling import SamplingAggregation
 from turnout.distributed.two_stage import TwoStageSampling
@@ -65,6 +69,12 @@ class Costs:
             self.noise += items
         elif isinstance(mechanism, (SamplingAggregation, TwoStageSampling)):
             self.coins += mechanism.dummies * items
+
+    def count_bundles(self, items: npt.NDArray[np.int64], bits: int) -> None:
+        """Count messages that each hold elements of some items, with the items' numbers."""
+        self.messages += len(items)
+        sizes = MESSAGE_OVERHEAD + 4 + 4 * items + (items * bits + 7) // 8
+        self.bytes += int(sizes.sum())
 
     def over(self, parties: int) -> Costs:
         """Divide by a number of parties."""

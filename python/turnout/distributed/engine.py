@@ -258,26 +258,22 @@ def _count_two_stage_messages(
     users.messages += n
     users.bytes += n * (MESSAGE_OVERHEAD + (size + 7) // 8)
     # Who is elected for which items: bundles go from every user to those elected for its items.
-    member = np.zeros((size, n), np.bool_)
+    elected = np.unique(np.concatenate(chosen))
+    member = np.zeros((size, len(elected)), np.float32)
     for item, who in enumerate(chosen):
-        member[item, who] = True
-    step = max(1, 50_000_000 // max(n, 1))
+        member[item, np.searchsorted(elected, who)] = 1.0
+    place = np.full(n, -1)
+    place[elected] = np.arange(len(elected))
+    step = max(1, 50_000_000 // max(len(elected), size))
     for start in range(0, n, step):
-        block = sets[start : start + step]
-        chosen_here = np.zeros((len(block), size), np.float32)
-        np.put_along_axis(chosen_here, block.astype(np.int64), 1.0, axis=1)
-        counts = (chosen_here @ member.astype(np.float32)).astype(np.int64)
-        rows = np.arange(len(block))
-        counts[rows, start + rows] = 0  # what a user keeps for itself
-        sent = counts[counts > 0]
-        users.messages += len(sent)
-        packed = (sent * field.bits + 7) // 8
-        users.bytes += int((MESSAGE_OVERHEAD + 4 + 4 * sent + packed).sum())
-    duties = member.sum(axis=0)
-    duties = duties[duties > 0]
-    users.messages += len(duties)
-    packed = (duties * field.bits + 7) // 8
-    users.bytes += int((MESSAGE_OVERHEAD + 4 + 4 * duties + packed).sum())
+        block = sets[start : start + step].astype(np.int64)
+        reported = np.zeros((len(block), size), np.float32)
+        np.put_along_axis(reported, block, 1.0, axis=1)
+        counts = (reported @ member).astype(np.int64)
+        own = place[start : start + step]
+        counts[np.flatnonzero(own >= 0), own[own >= 0]] = 0  # what a user keeps for itself
+        users.count_bundles(counts[counts > 0], field.bits)
+    users.count_bundles(member.sum(axis=0).astype(np.int64), field.bits)
 
 
 def exchange(round_: Round, values: Any) -> RoundResult:

@@ -395,6 +395,10 @@ class AggregationMechanism(abc.ABC):
 
     # What travels.
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Copy and pickle the parameters; what follows from them is computed again."""
+        return {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
+
     def to_dict(self) -> dict[str, Any]:
         """Describe the mechanism in terms of JSON.
 

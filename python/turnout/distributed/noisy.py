@@ -31,6 +31,7 @@ from turnout.frequency.models import StatisticModel
 
 __all__ = ["NOISES", "NoisyAggregation"]
 
+Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 #: The noises, and the name of the one parameter of each in the accounting.
@@ -292,13 +293,16 @@ class NoisyAggregation(Deployed):
             model.variance(frequencies),
             model,
             statistic,
-            half_width=functools.partial(_half_width, law, received),
+            limits=functools.partial(_limits, law, frequencies, received),
         )
 
 
-def _half_width(law: NoiseLaw, received: int, level: float) -> float:
-    """How far an estimated frequency is from the true one, with the probability ``level``."""
-    return law.half_width(level) / received
+def _limits(
+    law: NoiseLaw, frequencies: Floats, received: int, level: float
+) -> tuple[Floats, Floats]:
+    """Give limits as far from the estimates as the noise reaches with the probability ``level``."""
+    half = law.half_width(level) / received
+    return frequencies - half, frequencies + half
 
 
 def _core_check(noise: str, parameter: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,6 +19,7 @@ from turnout.distributed.deployment import (
     floor_sentence,
     missing_sentence,
 )
+from turnout.distributed.limits import exact_sampling_limits, summable
 from turnout.distributed.mechanism import Guarantee
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimators import Estimation
@@ -244,7 +246,11 @@ def sampled_estimation(
     statistic = sums.astype(np.float64)
     frequencies = model.frequency(statistic)
     variances = model.variance(np.clip(frequencies, 0.0, 1.0))
-    return Estimation(frequencies, variances, model, statistic)
+    limits = None
+    if rate == dummy_rate or summable(dummies, dummy_rate):
+        rates = (rate, dummy_rate)
+        limits = functools.partial(exact_sampling_limits, sums, received, rates, dummies)
+    return Estimation(frequencies, variances, model, statistic, limits=limits)
 
 
 def check_counts(sums: Integers, most: int) -> None:

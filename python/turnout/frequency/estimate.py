@@ -154,9 +154,10 @@ class FrequencyEstimate:
             test of each frequency with the variance at that frequency; covers better for rare
             answers and few reports. ``"exact"``: Clopper-Pearson limits of the number of supporting
             reports, which cover whatever the counts, and are wide where the
-            perturbation is small; the quantiles of the noise for counts with added noise.
-            ``"auto"`` (default): score, and exact for added noise and for answers with few
-            supporting reports, where the normal law is no guide; normal for estimators weighted
+            perturbation is small; of :mod:`turnout.distributed`, limits by the exact law of the
+            noise or of the sampled counts.
+            ``"auto"`` (default): score, and exact for distributed aggregation and for answers with
+            few supporting reports, where the normal law is no guide; normal for estimators weighted
             by personal probabilities, which have neither (``"hajek"`` with Student's quantile for
             the number of reports that the weights are worth; both with a floor of the variance for
             answers that hardly any report supports).
@@ -190,10 +191,9 @@ class FrequencyEstimate:
         estimation = self._estimation
         if estimation.bias is not None:
             raise EstimatorError(f"no interval around {self.method!r} covers: {estimation.bias}")
-        if estimation.half_width is not None and method in ("auto", "exact"):
+        if estimation.limits is not None and method in ("auto", "exact"):
             tail = tail_probability(level, self.domain.size, simultaneous)
-            half = np.full(self.domain.size, estimation.half_width(1 - tail))
-            low, high = normal_interval(estimation.frequencies, half, 1.0)
+            low, high = estimation.limits(1 - tail)
             return Interval(low, high, level, "exact", simultaneous)
         z = critical_value(level, self.domain.size, simultaneous, estimation.degrees)
         model, statistic = estimation.model, estimation.statistic

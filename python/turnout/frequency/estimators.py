@@ -38,8 +38,8 @@ class Estimation:
 
     ``model`` and ``statistic`` are there where a score interval exists; ``degrees`` of freedom
     where the variances come from residuals; ``interval_variances`` where intervals need larger
-    ones; ``half_width`` where the error is additive noise of a known law: it gives, for a level,
-    the distance from the estimate within which the frequency lies.
+    ones; ``limits`` where the law is known exactly: it gives, for a level, limits of the
+    frequencies, each of which covers with at least that level.
     """
 
     frequencies: Floats
@@ -49,7 +49,7 @@ class Estimation:
     bias: str | None = None
     degrees: float | None = None
     interval_variances: Floats | None = None
-    half_width: Callable[[float], float] | None = None
+    limits: Callable[[float], tuple[Floats, Floats]] | None = None
 
 
 class Estimator(ABC):
