@@ -37,6 +37,9 @@ Integers = npt.NDArray[np.int64]
 #: The noises, and the name of the one parameter of each in the accounting.
 NOISES = {"discrete_laplace": "scale", "discrete_gaussian": "variance", "skellam": "mean"}
 
+#: The least parameter of a piece that can be drawn.
+_LEAST = {"discrete_laplace": 0.02, "discrete_gaussian": 1e-3, "skellam": 1e-12}
+
 #: How likely the noise of a round may be too large for the field; it would only spoil the estimate.
 _WRAPS = 2.0**-64
 
@@ -120,7 +123,15 @@ class NoisyAggregation(Deployed):
         if self.noise == "discrete_laplace" and self.epsilon is not None and self.delta is None:
             self._set("delta", 0.0)
         super().__post_init__()
+        given = self.parameter
         parameter = self._calibrated("parameter", self._accounting(1.0), NOISES[self.noise])
+        if given is None:
+            # A target so lax that less noise would do than can be drawn.
+            pieces = self.required_pieces if self.noise == "skellam" else 1
+            least = pieces * _LEAST[self.noise]
+            if parameter < least:
+                self._set("parameter", least)
+                parameter = self._calibrated("parameter", self._accounting(1.0), NOISES[self.noise])
         self._set("parameter", parameter)
         _core_check(self.noise, parameter)
 

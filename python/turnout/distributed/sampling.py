@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,11 +26,20 @@ from turnout.errors import InvalidValueError
 from turnout.frequency.estimators import Estimation
 from turnout.frequency.models import StatisticModel
 
-__all__ = ["SamplingAggregation", "check_counts", "check_protected", "sampled_estimation"]
+__all__ = [
+    "SamplingAggregation",
+    "check_counts",
+    "check_protected",
+    "sampled_estimation",
+    "sampling_rate",
+]
 
 Integers = npt.NDArray[np.int64]
 
 _MOST_DUMMIES = 10_000_000
+
+#: Variances stay within floating-point range.
+_LEAST_RATE = 1e-100
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -123,10 +133,9 @@ class SamplingAggregation(Deployed):
             )
         hidden = self.hidden_floor
         check_protected(hidden, self.floor, self.dummies)
+        given = self.rate is not None
         rate = self._calibrated("rate", CountSampling(0.5, hidden), "rate")
-        if not 0.0 < rate < 1.0:
-            raise InvalidValueError(f"rate must be a probability in (0, 1), got {rate}")
-        self._set("rate", rate)
+        self._set("rate", sampling_rate(rate, given))
 
     @property
     def hidden_floor(self) -> int:
@@ -251,6 +260,19 @@ def sampled_estimation(
         rates = (rate, dummy_rate)
         limits = functools.partial(exact_sampling_limits, sums, received, rates, dummies)
     return Estimation(frequencies, variances, model, statistic, limits=limits)
+
+
+def sampling_rate(rate: float, given: bool) -> float:
+    """Check a rate; one that was found is made less than one, or refused."""
+    if not given and rate >= 1.0:
+        return math.nextafter(1.0, 0.0)
+    if not given and rate <= 0.0:
+        raise InvalidValueError("epsilon and delta must be larger: no rate above 0 reaches them")
+    if not _LEAST_RATE <= rate < 1.0:
+        raise InvalidValueError(
+            f"rate must be a probability from {_LEAST_RATE:g} and below 1, got {rate}"
+        )
+    return rate
 
 
 def check_counts(sums: Integers, most: int) -> None:

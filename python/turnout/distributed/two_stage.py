@@ -20,7 +20,12 @@ from turnout.distributed.deployment import (
     missing_sentence,
 )
 from turnout.distributed.mechanism import AggregationMechanism, Guarantee
-from turnout.distributed.sampling import check_counts, check_protected, sampled_estimation
+from turnout.distributed.sampling import (
+    check_counts,
+    check_protected,
+    sampled_estimation,
+    sampling_rate,
+)
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimators import Estimation
 
@@ -146,10 +151,9 @@ class TwoStageSampling(AggregationMechanism):
                 self._set(name, value)
         self._check_committees()
         check_protected(self._honest_floor + self._hidden_dummies, self.floor, self.dummies)
+        given = self.rate is not None
         rate = self._calibrated("rate", self._accounting(0.5), "rate")
-        if not 0.0 < rate < 1.0:
-            raise InvalidValueError(f"rate must be a probability in (0, 1), got {rate}")
-        self._set("rate", rate)
+        self._set("rate", sampling_rate(rate, given))
 
     def _check_committees(self) -> None:
         colluding, least = self.max_colluding_users, self.least_elected
