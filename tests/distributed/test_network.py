@@ -143,7 +143,7 @@ def test_three_aggregators_and_thousands_of_users(deployment: ModuleType, tmp_pa
 def test_two_stage_with_two_servers_and_elected_users(
     deployment: ModuleType, tmp_path: Path
 ) -> None:
-    answers = answers_of(600)
+    answers = answers_of(400)
     mechanism = TwoStageSampling(
         Domain(LABELS), len(answers), reported=4, reporting="adaptive", gamma=4.0, rate=0.9,
         dummies=20, elected=5, max_colluding_users=2,

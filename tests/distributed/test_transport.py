@@ -25,6 +25,7 @@ from turnout.distributed import (
     TwoStageSampling,
 )
 from turnout.distributed.transport import Courier, Station
+from turnout.distributed.transport import station as station_module
 from turnout.distributed.transport.frames import (
     accepted,
     frame,
@@ -717,6 +718,28 @@ def test_times_must_be_above_zero() -> None:
             for wait in (station.collect, station.finish):
                 with pytest.raises(InvalidValueError, match="within must be a number of seconds"):
                     await wait(0)
+
+    run(main())
+
+
+def test_a_station_ends_while_a_connection_is_being_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    closing, close_writer = asyncio.Event(), station_module.close_writer
+
+    async def slowly(writer: asyncio.StreamWriter) -> None:
+        closing.set()
+        await asyncio.sleep(0.05)
+        await close_writer(writer)
+
+    monkeypatch.setattr(station_module, "close_writer", slowly)
+    round_ = silent(4)
+
+    async def main() -> None:
+        async with stations(round_, aggregators(1)) as (_, addresses):
+            (address,) = addresses.values()
+            await answer(address, next(shares(round_, range(1))).to_bytes())
+            await closing.wait()
 
     run(main())
 

@@ -141,7 +141,7 @@ class Station:
         self._deliveries: dict[asyncio.Task[None], Message] = {}
         #: The users that each collector still waits for, as a number.
         self._awaited = {
-            party: role.round.mechanism.users
+            party: len(role.missing)
             for party, role in self._roles.items()
             if isinstance(role, (Aggregator, ReportingServer)) and role.state is State.COLLECTING
         }
