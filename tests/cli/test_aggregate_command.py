@@ -187,8 +187,9 @@ def test_intervals_and_projections_are_those_of_the_estimate(people: Path, turno
     answer = as_json(turnout, people, "discrete-laplace", "--project", "simplex")
     assert answer["postprocessing"] == "simplex"
     assert sum(record["frequency"] for record in answer["estimates"]) == pytest.approx(1)
-    by_label = as_json(turnout, people, "discrete-laplace", "--sort", "label")["estimates"]
-    assert [record["label"] for record in by_label] == list(LABELS)
+    for order, labels in {"label": sorted(LABELS), "domain": list(LABELS)}.items():
+        records = as_json(turnout, people, "discrete-laplace", "--sort", order)["estimates"]
+        assert [record["label"] for record in records] == labels
 
 
 def test_missing_answers_can_be_dropped(tmp_path: Path, turnout: Run) -> None:

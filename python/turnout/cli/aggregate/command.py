@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
-from rich.table import Table
 
 from turnout.cli.account.shared import (
     AsJson,
@@ -16,12 +13,17 @@ from turnout.cli.account.shared import (
     check_picture,
     print_json,
     save_picture,
-    table,
-    up,
 )
-from turnout.cli.aggregate.mechanisms import Name, Wanted, check_parties, parameters, rows
+from turnout.cli.aggregate.mechanisms import Name, Wanted, check_parties
+from turnout.cli.aggregate.results import (
+    comparison_records,
+    comparison_table,
+    costs_table,
+    json_object,
+    show_comparison,
+    summary,
+)
 from turnout.cli.answers import (
-    Answers,
     ColumnName,
     Labels,
     LabelsFile,
@@ -36,7 +38,6 @@ from turnout.cli.estimate import (
     Projection,
     Simultaneous,
     describe_interval,
-    interval_rows,
     ordered,
 )
 from turnout.cli.running import (
@@ -48,18 +49,17 @@ from turnout.cli.running import (
     refuse_overwriting_inputs,
     refusing,
 )
-from turnout.cli.tables import estimates_table, number, properties
-from turnout.distributed import (
-    AggregationMechanism,
-    CostLedger,
-    Recommendation,
-    RoundResult,
-)
-from turnout.frequency import FrequencyEstimate
+from turnout.cli.tables import estimates_table, properties
+from turnout.distributed import Recommendation
 
 __all__ = ["aggregate"]
 
-_STUDY = "all parties in this process, to study the mechanism; not a deployment"
+# The groups of options in the help.
+_TRUST = "Who takes part"
+_SAMPLING = "Sampling, in one stage or two"
+_TWO_STAGE = "Two-stage sampling"
+_NOISE = "Noise"
+_ESTIMATES = "Estimates"
 
 
 @refusing
@@ -79,7 +79,10 @@ def aggregate(
     mechanism: Annotated[
         Name,
         typer.Option(
-            "--mechanism", "-m", help="How the counts are protected; recommend compares all."
+            "--mechanism",
+            "-m",
+            metavar="NAME",
+            help="How the counts are protected; recommend compares all.",
         ),
     ],
     delta: Annotated[
@@ -91,7 +94,10 @@ def aggregate(
     floor: Annotated[
         int | None,
         typer.Option(
-            "--floor", min=1, help="Sampling: every item has so many people, whatever happens."
+            "--floor",
+            min=1,
+            rich_help_panel=_SAMPLING,
+            help="Every item has so many people, whatever happens.",
         ),
     ] = None,
     dummies: Annotated[
@@ -99,7 +105,8 @@ def aggregate(
         typer.Option(
             "--dummies",
             min=1,
-            help="Sampling: people that do not exist, on every item; holds for any data.",
+            rich_help_panel=_SAMPLING,
+            help="People that do not exist, on every item; holds for any data.",
         ),
     ] = None,
     parties: Annotated[
@@ -108,46 +115,90 @@ def aggregate(
             "--parties",
             metavar="M|users",
             callback=check_parties,
+            rich_help_panel=_TRUST,
             help="Who adds up: so many aggregators, or the users. 3 if left out.",
         ),
     ] = None,
     noise_source: Annotated[
         Literal["users", "parties"] | None,
-        typer.Option("--source", help="Noise: who adds it. The users if left out."),
+        typer.Option(
+            "--source", rich_help_panel=_NOISE, help="Who adds it. The users if left out."
+        ),
     ] = None,
     honest_aggregators: Annotated[
-        int, typer.Option("--honest-aggregators", min=1, help="How many do not collude, at least.")
+        int,
+        typer.Option(
+            "--honest-aggregators",
+            min=1,
+            rich_help_panel=_TRUST,
+            help="How many do not collude, at least.",
+        ),
     ] = 1,
     max_colluding_users: Annotated[
-        int, typer.Option("--max-colluding-users", min=0, help="How many users may collude.")
+        int,
+        typer.Option(
+            "--max-colluding-users",
+            min=0,
+            rich_help_panel=_TRUST,
+            help="How many users may collude.",
+        ),
     ] = 0,
     max_missing_users: Annotated[
-        int, typer.Option("--max-missing-users", min=0, help="How many users may be missing.")
+        int,
+        typer.Option(
+            "--max-missing-users",
+            min=0,
+            rich_help_panel=_TRUST,
+            help="How many users may be missing.",
+        ),
     ] = 0,
     adjacency: Annotated[
         Literal["replace", "add_or_remove"],
-        typer.Option("--adjacency", help="What is hidden: a person's item, or the person."),
+        typer.Option(
+            "--adjacency",
+            rich_help_panel=_TRUST,
+            help="What is hidden: a person's item, or the person.",
+        ),
     ] = "replace",
     reported: Annotated[
-        int | None, typer.Option("--reported", min=1, help="Two-stage: items that a user reports.")
+        int | None,
+        typer.Option(
+            "--reported", min=1, rich_help_panel=_TWO_STAGE, help="Items that a user reports."
+        ),
     ] = None,
     reporting: Annotated[
         Literal["uniform", "adaptive"] | None,
-        typer.Option("--reporting", help="Two-stage: how they are drawn. uniform if left out."),
+        typer.Option(
+            "--reporting",
+            rich_help_panel=_TWO_STAGE,
+            help="How they are drawn. uniform if left out.",
+        ),
     ] = None,
     gamma: Annotated[
         float | None,
-        typer.Option("--gamma", help="Two-stage, adaptive: how much likelier the own item is."),
+        typer.Option(
+            "--gamma",
+            rich_help_panel=_TWO_STAGE,
+            help="Adaptive: how much likelier the own item is.",
+        ),
     ] = None,
     collusion_bound: Annotated[
         int | None,
         typer.Option(
-            "--collusion-bound", min=0, help="Two-stage: elect more users than this for an item."
+            "--collusion-bound",
+            min=0,
+            rich_help_panel=_TWO_STAGE,
+            help="Elect more users than this for an item.",
         ),
     ] = None,
     elected: Annotated[
         int | None,
-        typer.Option("--elected", min=1, help="Two-stage: elect exactly so many for an item."),
+        typer.Option(
+            "--elected",
+            min=1,
+            rich_help_panel=_TWO_STAGE,
+            help="Elect exactly so many for an item.",
+        ),
     ] = None,
     labels: Labels = None,
     labels_file: LabelsFile = None,
@@ -162,25 +213,31 @@ def aggregate(
             "--interval",
             "--level",
             callback=check_level,
+            rich_help_panel=_ESTIMATES,
             help="Confidence level of the intervals.",
         ),
     ] = 0.95,
     simultaneous: Annotated[
         Simultaneous | None,
         typer.Option(
-            "--simultaneous", help="Make the level hold for all labels at once, not for each."
+            "--simultaneous",
+            rich_help_panel=_ESTIMATES,
+            help="Make the level hold for all labels at once, not for each.",
         ),
     ] = None,
     project: Annotated[
         Projection,
         typer.Option(
             "--project",
+            rich_help_panel=_ESTIMATES,
             help="Make the frequencies a distribution: no negative ones, a sum of 1.",
         ),
     ] = "none",
     plot: PictureFile = None,
     as_json: AsJson = False,
-    order: Annotated[Order, typer.Option("--sort", help="Order of the labels.")] = "frequency",
+    order: Annotated[
+        Order, typer.Option("--sort", rich_help_panel=_ESTIMATES, help="Order of the labels.")
+    ] = "frequency",
     seed: Annotated[
         int | None,
         typer.Option("--seed", min=0, help="For tests only: whoever knows it can undo the noise."),
@@ -256,7 +313,7 @@ def aggregate(
         with messages().status("comparing mechanisms"):
             comparison = wanted.recommendation(answers.domain, users)
         if not run:
-            _show_comparison(comparison, plot=plot, as_json=as_json)
+            show_comparison(comparison, plot=plot, as_json=as_json)
             return
         chosen = comparison.best
     else:
@@ -272,169 +329,20 @@ def aggregate(
     if plot is not None:
         save_picture(plot, lambda: estimate.plot(level=level, simultaneous=simultaneous))
     if as_json:
-        found = _json_object(result, estimate, records, interval)
+        found = json_object(result, estimate, records, interval)
         if comparison is not None:
-            found["recommendation"] = _comparison_records(comparison)
+            found["recommendation"] = comparison_records(comparison)
         print_json({**found, "dropped": answers.dropped})
         return
     console = output()
     if comparison is not None:
-        console.print(_comparison_table(comparison))
+        console.print(comparison_table(comparison))
         console.print()
     title = f"Aggregate of {source}, column {column!r}"
-    console.print(properties(title, _summary(chosen, answers, estimate, interval)))
+    console.print(properties(title, summary(chosen, answers, estimate, interval)))
     console.print()
     console.print(estimates_table(records, level=level, width=console.width))
     console.print()
-    console.print(_costs_table(result.costs))
+    console.print(costs_table(result.costs))
     if plot is not None:
         console.print(f"\nThe picture: {plot}", markup=False, soft_wrap=True)
-
-
-def _summary(
-    mechanism: AggregationMechanism,
-    answers: Answers,
-    estimate: FrequencyEstimate,
-    interval: dict[str, Any],
-) -> list[tuple[str, str]]:
-    found = [("run", _STUDY), ("users", f"{mechanism.users:,}")]
-    if answers.dropped:
-        found.append(("dropped", f"{answers.dropped:,} without an answer"))
-    return [
-        *found,
-        *rows(mechanism),
-        ("error", f"{mechanism.expected_error():.3g} expected (root mean square of a frequency)"),
-        *interval_rows(estimate, interval),
-    ]
-
-
-def _json_object(
-    result: RoundResult,
-    estimate: FrequencyEstimate,
-    records: list[dict[str, Any]],
-    interval: dict[str, Any],
-) -> dict[str, Any]:
-    mechanism: AggregationMechanism = estimate.plan
-    promise = mechanism.guarantee
-    return {
-        "run": _STUDY,
-        "nodes": estimate.nodes,
-        "received": estimate.received,
-        "method": estimate.method,
-        "postprocessing": estimate.postprocessing,
-        "interval": interval,
-        "plan": mechanism.to_dict(),
-        "guarantee": {
-            "epsilon": promise.epsilon,
-            "delta": promise.delta,
-            "adjacency": promise.adjacency,
-            "accounting": repr(promise.mechanism),
-            "assumptions": list(promise.assumptions),
-        },
-        "parameters": parameters(mechanism),
-        "expected_error": mechanism.expected_error(),
-        "costs": {
-            role: {
-                "parties": result.costs.parties[role],
-                **dataclasses.asdict(result.costs.average(role)),
-            }
-            for role in result.costs.totals
-        },
-        "estimates": records,
-    }
-
-
-def _costs_table(costs: CostLedger) -> Table:
-    """Draw what one party of each role does."""
-    columns = {
-        "sent": "messages",
-        "bytes": "bytes",
-        "added": "additions",
-        "drawn": "draws",
-        "coins": "coins",
-        "noise": "noise",
-    }
-    header = ["role", "parties", *columns]
-    cells = []
-    for role in costs.totals:
-        mean = dataclasses.asdict(costs.average(role))
-        shown = "first server" if role == "reporting server" else role
-        amounts = (_amount(mean[name]) for name in columns.values())
-        cells.append([shown, f"{costs.parties[role]:,}", *amounts])
-    drawn = table(header, cells, right=range(1, len(header)))
-    drawn.title = "What one party does: messages sent, field elements added and drawn"
-    drawn.title_justify, drawn.title_style = "left", "bold"
-    return drawn
-
-
-def _amount(value: float) -> str:
-    """Write a mean with few digits, and large ones with a unit."""
-    for unit, size in (("G", 1e9), ("M", 1e6)):
-        if value >= size:
-            return f"{value / size:.3g} {unit}"
-    return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:.3g}"
-
-
-def _comparison_table(comparison: Recommendation) -> Table:
-    header = ["mechanism", "rms error", "delta", "bytes", "holds for"]
-    cells = [
-        [
-            record.title,
-            f"{record.rmse:.3g}",
-            up(record.delta, 3),
-            "varies" if record.share_bytes is None else f"{record.share_bytes:,}",
-            "the floor" if record.conditional else "any data",
-        ]
-        for record in comparison.records
-    ]
-    drawn = table(header, cells, right=(1, 2, 3))
-    drawn.title = (
-        f"{comparison.users:,} users, {comparison.items} items, epsilon "
-        f"{number(comparison.epsilon)}, delta {number(comparison.delta)}"
-    )
-    drawn.title_justify, drawn.title_style = "left", "bold"
-    return drawn
-
-
-def _show_comparison(comparison: Recommendation, *, plot: Path | None, as_json: bool) -> None:
-    if plot is not None:
-        save_picture(plot, comparison.plot)
-    if as_json:
-        print_json(
-            {
-                "users": comparison.users,
-                "items": comparison.items,
-                "epsilon": comparison.epsilon,
-                "delta": comparison.delta,
-                "recommendation": _comparison_records(comparison),
-                "refused": [
-                    {"title": title, "reason": reason} for title, reason in comparison.refused
-                ],
-            }
-        )
-        return
-    console = output()
-    console.print(_comparison_table(comparison))
-    for title, reason in comparison.refused:
-        console.print(f"refused: {title}: {reason}", markup=False, style="dim", soft_wrap=True)
-    console.print(
-        "\nThe error is that of one frequency; bytes are what a user sends. Nothing was run: "
-        "--run runs the first that holds for any data.",
-        markup=False,
-    )
-    if plot is not None:
-        console.print(f"\nThe picture: {plot}", markup=False, soft_wrap=True)
-
-
-def _comparison_records(comparison: Recommendation) -> list[dict[str, Any]]:
-    return [
-        {
-            "title": record.title,
-            "rmse": record.rmse,
-            "delta": record.delta,
-            "share_bytes": record.share_bytes,
-            "conditional": record.conditional,
-            "plan": None if record.mechanism is None else record.mechanism.to_dict(),
-        }
-        for record in comparison.records
-    ]

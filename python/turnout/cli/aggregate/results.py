@@ -1,0 +1,183 @@
+"""What ``turnout aggregate`` prints."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from turnout.cli.account.shared import print_json, save_picture, table, up
+from turnout.cli.aggregate.mechanisms import parameters, rows
+from turnout.cli.answers import Answers
+from turnout.cli.estimate import interval_rows
+from turnout.cli.running import output
+from turnout.cli.tables import number
+from turnout.distributed import AggregationMechanism, CostLedger, Recommendation, RoundResult
+from turnout.frequency import FrequencyEstimate
+
+__all__ = [
+    "comparison_records",
+    "comparison_table",
+    "costs_table",
+    "json_object",
+    "show_comparison",
+    "summary",
+]
+
+STUDY = "all parties in this process, to study the mechanism; not a deployment"
+
+
+def summary(
+    mechanism: AggregationMechanism,
+    answers: Answers,
+    estimate: FrequencyEstimate,
+    interval: dict[str, Any],
+) -> list[tuple[str, str]]:
+    """Describe the round and its guarantee."""
+    found = [("run", STUDY), ("users", f"{mechanism.users:,}")]
+    if answers.dropped:
+        found.append(("dropped", f"{answers.dropped:,} without an answer"))
+    return [
+        *found,
+        *rows(mechanism),
+        ("error", f"{mechanism.expected_error():.3g} expected (root mean square of a frequency)"),
+        *interval_rows(estimate, interval),
+    ]
+
+
+def json_object(
+    result: RoundResult,
+    estimate: FrequencyEstimate,
+    records: list[dict[str, Any]],
+    interval: dict[str, Any],
+) -> dict[str, Any]:
+    """Give everything for programs."""
+    mechanism: AggregationMechanism = estimate.plan
+    promise = mechanism.guarantee
+    return {
+        "run": STUDY,
+        "nodes": estimate.nodes,
+        "received": estimate.received,
+        "method": estimate.method,
+        "postprocessing": estimate.postprocessing,
+        "interval": interval,
+        "plan": mechanism.to_dict(),
+        "guarantee": {
+            "epsilon": promise.epsilon,
+            "delta": promise.delta,
+            "adjacency": promise.adjacency,
+            "accounting": repr(promise.mechanism),
+            "assumptions": list(promise.assumptions),
+        },
+        "parameters": parameters(mechanism),
+        "expected_error": mechanism.expected_error(),
+        "costs": {
+            role: {
+                "parties": result.costs.parties[role],
+                **dataclasses.asdict(result.costs.average(role)),
+            }
+            for role in result.costs.totals
+        },
+        "estimates": records,
+    }
+
+
+def costs_table(costs: CostLedger) -> Table:
+    """Draw what one party of each role does."""
+    columns = {
+        "sent": "messages",
+        "bytes": "bytes",
+        "added": "additions",
+        "drawn": "draws",
+        "coins": "coins",
+        "noise": "noise",
+    }
+    header = ["role", "parties", *columns]
+    cells = []
+    for role in costs.totals:
+        mean = dataclasses.asdict(costs.average(role))
+        shown = "first server" if role == "reporting server" else role
+        amounts = (_amount(mean[name]) for name in columns.values())
+        cells.append([shown, f"{costs.parties[role]:,}", *amounts])
+    drawn = table(header, cells, right=range(1, len(header)))
+    drawn.title = "What one party does: messages sent, field elements added and drawn"
+    drawn.title_justify, drawn.title_style = "left", "bold"
+    return drawn
+
+
+def _amount(value: float) -> str:
+    """Write a mean with few digits, and large ones with a unit."""
+    for unit, size in (("G", 1e9), ("M", 1e6)):
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:.3g}"
+
+
+def comparison_table(comparison: Recommendation) -> Table:
+    """Draw the mechanisms, those of smallest error first."""
+    header = ["mechanism", "rms error", "delta", "bytes", "holds for"]
+    cells = [
+        [
+            record.title,
+            f"{record.rmse:.3g}",
+            up(record.delta, 3),
+            "varies" if record.share_bytes is None else f"{record.share_bytes:,}",
+            "the floor" if record.conditional else "any data",
+        ]
+        for record in comparison.records
+    ]
+    drawn = table(header, cells, right=(1, 2, 3))
+    drawn.title = (
+        f"{comparison.users:,} users, {comparison.items} items, epsilon "
+        f"{number(comparison.epsilon)}, delta {number(comparison.delta)}"
+    )
+    drawn.title_justify, drawn.title_style = "left", "bold"
+    return drawn
+
+
+def show_comparison(comparison: Recommendation, *, plot: Path | None, as_json: bool) -> None:
+    """Print the comparison alone."""
+    if plot is not None:
+        save_picture(plot, comparison.plot)
+    if as_json:
+        print_json(
+            {
+                "users": comparison.users,
+                "items": comparison.items,
+                "epsilon": comparison.epsilon,
+                "delta": comparison.delta,
+                "recommendation": comparison_records(comparison),
+                "refused": [
+                    {"title": title, "reason": reason} for title, reason in comparison.refused
+                ],
+            }
+        )
+        return
+    console = output()
+    console.print(comparison_table(comparison))
+    for title, reason in comparison.refused:
+        console.print(f"refused: {title}: {reason}", markup=False, style="dim", soft_wrap=True)
+    console.print(
+        "\nThe error is that of one frequency; bytes are what a user sends. Nothing was run: "
+        "--run runs the first that holds for any data.",
+        markup=False,
+    )
+    if plot is not None:
+        console.print(f"\nThe picture: {plot}", markup=False, soft_wrap=True)
+
+
+def comparison_records(comparison: Recommendation) -> list[dict[str, Any]]:
+    """Give the comparison for programs."""
+    return [
+        {
+            "title": record.title,
+            "rmse": record.rmse,
+            "delta": record.delta,
+            "share_bytes": record.share_bytes,
+            "conditional": record.conditional,
+            "plan": None if record.mechanism is None else record.mechanism.to_dict(),
+        }
+        for record in comparison.records
+    ]
