@@ -1,6 +1,6 @@
 """Compare turnout's speed and memory with NumPy and the published packages.
 
-One run measures everything and prints a table of direct encoding and one of accounting::
+One run measures everything and prints tables of direct encoding, of accounting and of sharing::
 
     pip install -r benches/requirements.txt
     python benches/compare.py --markdown comparison.md --json comparison.json
@@ -32,12 +32,21 @@ import accounting_jobs
 import jobs
 import memory
 import report
+import sharing_jobs
 from jobs import Job, Layout
 from measurement import measure
 from peers import PEERS, Peer
 from report import Row
 
-DISTRIBUTIONS = ("turnout", "numpy", "scipy", *PEERS, "numba", accounting_jobs.PEER)
+DISTRIBUTIONS = (
+    "turnout",
+    "numpy",
+    "scipy",
+    *PEERS,
+    "numba",
+    accounting_jobs.PEER,
+    sharing_jobs.PEER,
+)
 MEMORY_NODES = (10**6, 10**7, 10**8)
 #: The width of the table where there is no terminal to fit.
 WIDTH = 170
@@ -71,17 +80,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     accountant, missing_accountant = accounting_jobs.load_peer()
     work = jobs.build(turnout, peers, jobs.Inputs(options.nodes, options.peer_nodes))
     accounting = accounting_jobs.build(turnout, accountant)
+    flower, missing_flower = sharing_jobs.load_peer()
+    sharing = sharing_jobs.build(turnout, flower)
     if options.quick:
         work, accounting = without_slow(work), without_slow(accounting)
     columns = [name for name in memory.CONTENDERS if name != "turnout" or turnout is not None]
     sizes = () if options.no_memory else MEMORY_NODES
 
-    total = len(work) + len(accounting) + len(sizes) * len(columns)
+    total = len(work) + len(accounting) + len(sharing) + len(sizes) * len(columns)
     with _progress(err, total) as progress:
         rows = measure_jobs(jobs.LAYOUT, work, missing, options.seconds, progress)
         rows += measure_memory(columns, sizes, progress)
         accounting_rows = measure_jobs(
             accounting_jobs.LAYOUT, accounting, missing_accountant, options.seconds, progress
+        )
+        sharing_rows = measure_jobs(
+            sharing_jobs.LAYOUT, sharing, missing_flower, options.seconds, progress
         )
 
     found = environment(turnout)
@@ -104,9 +118,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         *(f"{name}: {problem}" for name, problem in missing_accountant.items()),
         *(row.note for row in accounting_rows if row.note),
     ]
+    sharing_notes = [
+        *sharing_jobs.NOTES,
+        *(f"{name}: {problem}" for name, problem in missing_flower.items()),
+        *(row.note for row in sharing_rows if row.note),
+    ]
     parts = [
         Part(title, jobs.LAYOUT, rows, notes),
         Part(accounting_jobs.TITLE, accounting_jobs.LAYOUT, accounting_rows, accounting_notes),
+        Part(sharing_jobs.TITLE, sharing_jobs.LAYOUT, sharing_rows, sharing_notes),
     ]
     for part in parts:
         out.print(report.table(part.title, part.layout, part.rows))
@@ -118,7 +138,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.json is not None:
         raw = {
             "environment": found,
-            "notes": notes + accounting_notes,
+            "notes": notes + accounting_notes + sharing_notes,
             "rows": [row.raw for part in parts for row in part.rows],
         }
         options.json.write_text(json.dumps(raw, indent=2) + "\n", encoding="utf-8")
