@@ -83,8 +83,10 @@ def speaks_for(sender: Party, certificate: dict[str, Any]) -> bool:
     subject = dict(pair for group in certificate.get("subject", ()) for pair in group)
     name = subject.get("commonName", "")
     if sender.role is Role.USER:
-        word, *limits = name.split(" ")
-        return word == "users" and int(limits[0]) <= sender.index < int(limits[1])
+        match name.split(" "):
+            case ["users", first, last] if first.isdecimal() and last.isdecimal():
+                return int(first) <= sender.index < int(last)
+        return False
     return name == own_name(sender)
 
 

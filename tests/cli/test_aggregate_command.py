@@ -202,6 +202,10 @@ def test_missing_answers_can_be_dropped(tmp_path: Path, turnout: Run) -> None:
     result = turnout(*fixed, "--missing-value", "?", "--missing", "drop")
     assert result.exit_code == 0, result.stderr
     assert "50 without an answer" in result.stdout
+    answer = json.loads(
+        turnout(*fixed, "--missing-value", "?", "--missing", "drop", "--json").stdout
+    )
+    assert (answer["dropped"], answer["nodes"]) == (50, 100)
     assert "the 2 labels of the domain are taken from the data" in result.stderr
 
 
