@@ -78,7 +78,10 @@ def read_answers(given: argparse.Namespace) -> tuple[tn.Domain, list[Any]]:
     """Read or make an answer for each user."""
     if given.csv is not None:
         with given.csv.open(newline="", encoding="utf-8-sig") as file:
-            answers = [row[given.column] for row in csv.DictReader(file)][: given.users]
+            rows = csv.DictReader(file)
+            if given.column not in (rows.fieldnames or ()):
+                sys.exit(f"error: {given.csv} has no column {given.column!r}")
+            answers = [row[given.column] for row in rows][: given.users]
         return tn.Domain(sorted(set(answers))), answers
     users = given.users or (600 if given.two_stage else 3000)
     labels = [*TRANSPORT, *(f"other {index}" for index in range(given.items))][: given.items]
