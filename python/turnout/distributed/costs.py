@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -84,11 +85,11 @@ class Costs:
 _COLUMNS = {
     "messages": "messages",
     "bytes": "bytes",
-    "additions": "field additions",
-    "draws": "field draws",
+    "additions": "additions",
+    "draws": "draws",
     "coins": "coins",
     "sets": "sets",
-    "noise": "noise draws",
+    "noise": "noise",
 }
 
 
@@ -123,18 +124,25 @@ class CostLedger:
     def table(self) -> str:
         """Format the mean costs of a party, with the formulas of the paper below.
 
+        Columns without costs are left out.
+
         Returns
         -------
         str
             One line for each role, and one for each formula.
         """
-        header = f"{'per party':<26}{'parties':>9}"
-        header += "".join(f"{title:>16}" for title in _COLUMNS.values())
-        lines = [header]
+        known = [*self.totals.values(), *self.formulas.values()]
+        columns = {
+            name: title
+            for name, title in _COLUMNS.items()
+            if any(getattr(costs, name) for costs in known)
+        }
+        header = f"{'one party':<25}{'parties':>9}"
+        lines = [header + "".join(f"{title:>11}" for title in columns.values())]
         for role in self.totals:
-            lines.append(_line(role, f"{self.parties[role]:,}", self.average(role)))
+            lines.append(_line(role, f"{self.parties[role]:,}", self.average(role), columns))
             if role in self.formulas:
-                lines.append(_line("  by the paper's Table 1", "", self.formulas[role]))
+                lines.append(_line("  by the paper's Table 1", "", self.formulas[role], columns))
         return "\n".join(lines)
 
     def __str__(self) -> str:
@@ -142,9 +150,16 @@ class CostLedger:
         return self.table()
 
 
-def _line(title: str, parties: str, costs: Costs) -> str:
-    values = (getattr(costs, name) for name in _COLUMNS)
-    return f"{title:<26}{parties:>9}" + "".join(f"{value:>16,.6g}" for value in values)
+def _line(title: str, parties: str, costs: Costs, columns: Iterable[str]) -> str:
+    values = (_short(getattr(costs, name)) for name in columns)
+    return f"{title:<25}{parties:>9}" + "".join(f"{value:>11}" for value in values)
+
+
+def _short(value: float) -> str:
+    """Write a number in at most ten characters."""
+    if 0 < value < 100 and value != round(value):
+        return f"{value:.1f}"
+    return f"{value:,.0f}" if value < 1e8 else f"{value:.2e}"
 
 
 def paper_costs(mechanism: AggregationMechanism) -> dict[str, Costs]:

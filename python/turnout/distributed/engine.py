@@ -19,6 +19,7 @@ from turnout.distributed.field import SEED_BYTES
 from turnout.distributed.mechanism import AggregationMechanism
 from turnout.distributed.messages import MESSAGE_OVERHEAD, Message, Party, Role
 from turnout.distributed.noisy import NoisyAggregation
+from turnout.distributed.payloads import SHARE_OVERHEAD
 from turnout.distributed.roles import AggregatingServer, Aggregator, ReportingServer, User
 from turnout.distributed.rounds import Round
 from turnout.distributed.sampling import SamplingAggregation
@@ -146,11 +147,11 @@ def _deployed_ledger(mechanism: Deployed, users: Costs, adding: Costs) -> CostLe
     seeds = parties - 1 if mechanism.compressed else 0
     share_bytes = seeds * SEED_BYTES + (parties - seeds) * packed
     users.messages = n * parties
-    users.bytes = n * (share_bytes + parties * (MESSAGE_OVERHEAD + 1))
+    users.bytes = n * (share_bytes + parties * (MESSAGE_OVERHEAD + SHARE_OVERHEAD))
     # What an aggregator expands, user by user.
     adding.draws += n * seeds * size
     # To each other a roster, to the server a sum with the number of users and the roster's digest.
-    roster, total = (n + 7) // 8, 4 + 16 + packed
+    roster, total = (n + 7) // 8 + 8 * n, 4 + 16 + packed
     adding.messages = parties * parties
     adding.bytes = parties * ((parties - 1) * roster + total + parties * MESSAGE_OVERHEAD)
     server = Costs(additions=(parties - 1) * size)

@@ -437,6 +437,13 @@ class PrimeField:
         return (_length(length) * self.bits + 7) // 8
 
     def _vector(self, argument: str, values: npt.ArrayLike) -> Elements:
+        if (
+            isinstance(values, np.ndarray)
+            and values.ndim == 1
+            and values.dtype == self.dtype
+            and values.flags.c_contiguous
+        ):
+            return values  # the core checks the entries
         array = self.elements(values, argument)
         if array.ndim != 1:
             raise InvalidTypeError(f"{argument} must be one-dimensional, got shape {array.shape}")

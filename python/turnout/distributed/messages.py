@@ -22,10 +22,12 @@ Payloads, with n users, N items, and a field of q elements of b bits (field elem
 after another, lowest bit first, and padded with zero bits to whole bytes):
 
 share
-    One byte: 0 and a seed of 32 bytes, which the recipient expands (AES-256 in counter mode, see
+    The report (8 bytes, random, not all zero, the same in all shares of one report), and one byte:
+    0 and a seed of 32 bytes, which the recipient expands (AES-256 in counter mode, see
     ``PrimeField.expand``), or 1 and N packed elements.
 roster
-    One bit for each user, set if all is there; padded to whole bytes.
+    One bit for each user, set if its share is there, padded to whole bytes; then the reports (8
+    each) of those users, in order.
 sum
     From an aggregator: the number of users (4 bytes), BLAKE2b-128 of the roster agreed on, N packed
     elements. From an elected user: the number of items (4), the items (4 each), packed elements.

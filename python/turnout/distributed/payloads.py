@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import secrets
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,51 +19,69 @@ if TYPE_CHECKING:
     from turnout.distributed.two_stage import TwoStageSampling
 
 __all__ = [
+    "SHARE_OVERHEAD",
     "Election",
+    "new_report",
     "pack_bits",
     "pack_item_shares",
     "pack_packed_share",
     "pack_party_sum",
+    "pack_roster",
     "pack_seed_share",
     "roster_digest",
     "unpack_bits",
     "unpack_item_shares",
     "unpack_party_sum",
+    "unpack_roster",
     "unpack_share",
 ]
 
 Elements = npt.NDArray[Any]
 Bits = npt.NDArray[np.bool_]
 Items = npt.NDArray[np.int64]
+Reports = npt.NDArray[np.uint64]
 
 _SEED, _PACKED = b"\x00", b"\x01"
 _DIGEST = 16
 _NUMBER = struct.Struct("<I")
+_REPORT = struct.Struct("<Q")
+
+#: The bytes of a share's payload beside the share.
+SHARE_OVERHEAD = _REPORT.size + 1
 
 
 # Shares of whole vectors.
 
 
-def pack_seed_share(seed: bytes) -> bytes:
+def new_report() -> int:
+    """Draw the number that all shares of one report carry; never 0."""
+    return secrets.randbelow(2**64 - 1) + 1
+
+
+def pack_seed_share(report: int, seed: bytes) -> bytes:
     """Write a share as a seed."""
-    return _SEED + seed
+    return _REPORT.pack(report) + _SEED + seed
 
 
-def pack_packed_share(packed: bytes) -> bytes:
+def pack_packed_share(report: int, packed: bytes) -> bytes:
     """Write a share as packed elements."""
-    return _PACKED + packed
+    return _REPORT.pack(report) + _PACKED + packed
 
 
-def unpack_share(payload: bytes, field: PrimeField, length: int) -> Elements | bytes:
-    """Read a share: elements, or the seed of them."""
-    form, content = payload[:1], payload[1:]
-    if form == _SEED and len(content) == SEED_BYTES:
-        return content
-    if form == _PACKED:
-        return _elements(field, content, length)
+def unpack_share(payload: bytes, field: PrimeField, length: int) -> tuple[int, Elements | bytes]:
+    """Read the report that a share is of, and the share: elements, or the seed of them."""
+    if len(payload) > _REPORT.size:
+        (report,) = _REPORT.unpack_from(payload)
+        form, content = payload[_REPORT.size : SHARE_OVERHEAD], payload[SHARE_OVERHEAD:]
+        if report == 0:
+            raise MalformedMessageError("the number of a report must not be 0")
+        if form == _SEED and len(content) == SEED_BYTES:
+            return report, content
+        if form == _PACKED:
+            return report, _elements(field, content, length)
     raise MalformedMessageError(
-        f"a share must be a seed of {SEED_BYTES} bytes or {length} packed elements, got "
-        f"{len(payload)} bytes of form {form.hex() or 'none'}"
+        f"a share must be {_REPORT.size} bytes, a form, and a seed of {SEED_BYTES} bytes or "
+        f"{length} packed elements, got {len(payload)} bytes: {payload[:SHARE_OVERHEAD].hex()}..."
     )
 
 
@@ -93,17 +112,40 @@ def unpack_bits(payload: bytes, length: int, what: str) -> Bits:
     return bits[:length].astype(np.bool_)
 
 
-def roster_digest(roster: Bits) -> bytes:
+def pack_roster(reports: Reports) -> bytes:
+    """Write which users' shares are there, and of which report each is; 0 is a missing one."""
+    present = np.ascontiguousarray(reports[reports != 0], "<u8")
+    return pack_bits(reports != 0) + bytes(present.tobytes())
+
+
+def unpack_roster(payload: bytes, users: int) -> Reports:
+    """Read a roster."""
+    start = (users + 7) // 8
+    present = unpack_bits(payload[:start], users, "a roster")
+    if len(payload) != start + _REPORT.size * int(present.sum()):
+        raise MalformedMessageError(
+            f"a roster of {present.sum()} users must have "
+            f"{start + _REPORT.size * int(present.sum())} bytes, got {len(payload)}"
+        )
+    reports = np.zeros(users, np.uint64)
+    reports[present] = np.frombuffer(payload, "<u8", offset=start)
+    if (reports[present] == 0).any():
+        raise MalformedMessageError("the number of a report must not be 0")
+    return reports
+
+
+def roster_digest(reports: Reports) -> bytes:
     """Name a roster, to tell whether two are the same."""
-    return hashlib.blake2b(pack_bits(roster), digest_size=_DIGEST).digest()
+    return hashlib.blake2b(pack_roster(reports), digest_size=_DIGEST).digest()
 
 
 # Sums.
 
 
-def pack_party_sum(roster: Bits, field: PrimeField, sums: Elements) -> bytes:
+def pack_party_sum(reports: Reports, field: PrimeField, sums: Elements) -> bytes:
     """Write the sum of an aggregator's shares."""
-    return _NUMBER.pack(int(roster.sum())) + roster_digest(roster) + field.pack(sums)
+    received = int((reports != 0).sum())
+    return _NUMBER.pack(received) + roster_digest(reports) + field.pack(sums)
 
 
 def unpack_party_sum(payload: bytes, field: PrimeField, length: int) -> tuple[int, bytes, Elements]:
@@ -207,6 +249,14 @@ class Election:
         if reader.rest():
             raise MalformedMessageError("an election must end after its last item")
         return cls(received, reporters, elected, duties)
+
+    def duties_of_all(self) -> dict[int, list[int]]:
+        """Give the items that each elected user is elected for, in order."""
+        duties: dict[int, list[int]] = {}
+        for item, users in enumerate(self.elected):
+            for user in users.tolist():
+                duties.setdefault(user, []).append(item)
+        return duties
 
     def check(self, mechanism: TwoStageSampling) -> None:
         """Refuse an election that does not keep to the plan: everyone can see that."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Aggregator"]
 
-Roster = npt.NDArray[np.bool_]
+Reports = npt.NDArray[np.uint64]
 
 
 class Aggregator(Participant):
@@ -27,8 +27,9 @@ class Aggregator(Participant):
 
     1. ``receive`` shares until the deadline, then ``close``: a roster of the users whose share
        came goes to every other aggregator.
-    2. ``receive`` their rosters. The users in all of them are in the round; a user whose shares did
-       not all arrive is in none of the sums.
+    2. ``receive`` their rosters. The users whose shares of one report are in all of them are in the
+       round; a user whose shares did not all arrive, or are of different reports, is in none of the
+       sums.
     3. When the last roster came, the sum of the shares, with this party's own dummies or noise,
        goes to the server, and the shares are forgotten.
 
@@ -57,7 +58,8 @@ class Aggregator(Participant):
         super().__init__(round_, Party(Role.AGGREGATOR, index))
         self._mechanism = mechanism
         self._shares: dict[int, bytes] = {}
-        self._rosters: dict[int, Roster] = {}
+        self._reports = np.zeros(mechanism.users, np.uint64)
+        self._rosters: dict[int, Reports] = {}
 
     @property
     def missing(self) -> tuple[Party, ...]:
@@ -74,6 +76,7 @@ class Aggregator(Participant):
 
     def _forget(self) -> None:
         self._shares.clear()
+        self._reports[:] = 0
         self._rosters.clear()
 
     def _accept(self, message: Message) -> list[Message]:
@@ -87,8 +90,9 @@ class Aggregator(Participant):
         user = self._known(message, Role.USER, mechanism.users)
         self._in_state(message, (State.COLLECTING,))
         self._once(message, self._shares)
-        payloads.unpack_share(message.payload, mechanism.field, mechanism.domain.size)
-        self._shares[user] = message.payload
+        report, _ = payloads.unpack_share(message.payload, mechanism.field, mechanism.domain.size)
+        self._shares[user] = message.payload[payloads.SHARE_OVERHEAD - 1 :]
+        self._reports[user] = report
         return []
 
     def _take_roster(self, message: Message) -> list[Message]:
@@ -98,8 +102,7 @@ class Aggregator(Participant):
         if other == self._party.index:
             raise ProtocolError(f"{self._party} got a roster that claims to be its own")
         self._once(message, self._rosters)
-        roster = payloads.unpack_bits(message.payload, mechanism.users, "a roster")
-        self._rosters[other] = roster
+        self._rosters[other] = payloads.unpack_roster(message.payload, mechanism.users)
         return self._finish()
 
     def close(self) -> list[Message]:
@@ -120,12 +123,10 @@ class Aggregator(Participant):
         if self._state is not State.COLLECTING:
             raise ProtocolError(f"{self._party} is {self._state.value}: it is closed already")
         mechanism = self._mechanism
-        roster = np.zeros(mechanism.users, np.bool_)
-        roster[list(self._shares)] = True
-        self._check(roster)
+        self._check(self._reports)
         self._state = State.WAITING
-        self._rosters[self._party.index] = roster
-        payload = payloads.pack_bits(roster)
+        self._rosters[self._party.index] = self._reports.copy()
+        payload = payloads.pack_roster(self._reports)
         sent = [
             self._send(Kind.ROSTER, Party(Role.AGGREGATOR, other), payload)
             for other in range(mechanism.number_of_parties)
@@ -133,9 +134,9 @@ class Aggregator(Participant):
         ]
         return sent + self._finish()
 
-    def _check(self, roster: Roster) -> None:
+    def _check(self, reports: Reports) -> None:
         allowed = self._mechanism.max_missing_users
-        missing = tuple(Party(Role.USER, int(user)) for user in np.flatnonzero(~roster))
+        missing = tuple(Party(Role.USER, int(user)) for user in np.flatnonzero(reports == 0))
         if len(missing) > allowed:
             self._fail(
                 f"the round is lost: {len(missing)} of {self._mechanism.users} users are missing "
@@ -147,19 +148,21 @@ class Aggregator(Participant):
         mechanism = self._mechanism
         if self._state is State.COLLECTING or len(self._rosters) < mechanism.number_of_parties:
             return []
-        roster = np.logical_and.reduce(list(self._rosters.values()))
-        self._check(roster)
+        agreed = np.all([roster == self._reports for roster in self._rosters.values()], axis=0)
+        reports = np.where(agreed, self._reports, np.uint64(0))
+        self._check(reports)
+        present = np.flatnonzero(reports)
         size, field = mechanism.domain.size, mechanism.field
         total = _core.ShareSum(field.core, size)
-        for user in np.flatnonzero(roster):
-            share = self._shares[int(user)]
+        for user in present.tolist():
+            share = self._shares[user]
             content = share[1:]
             if share[0] == 0:
                 total.add_seed(content)
                 self._costs.draws += size
             else:
                 total.add_packed(content)
-        self._costs.additions += size * max(int(roster.sum()) - 1, 0)
+        self._costs.additions += size * max(len(present) - 1, 0)
         sums = total.finish()
         if self._party.index < mechanism.contributors:
             own = mechanism.contribution()
@@ -169,5 +172,5 @@ class Aggregator(Participant):
                 self._costs.count_contribution(mechanism, size)
         self._forget()
         self._state = State.DONE
-        payload = payloads.pack_party_sum(roster, field, sums)
+        payload = payloads.pack_party_sum(reports, field, sums)
         return [self._send(Kind.SUM, Party(Role.SERVER), payload)]

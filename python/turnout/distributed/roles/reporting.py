@@ -108,10 +108,7 @@ class ReportingServer(Participant):
         )
         election = payloads.Election(len(present), reporters, elected, {})
         public = election.public_part()
-        duties: dict[int, list[int]] = {}
-        for item, users in enumerate(elected):
-            for user in users.tolist():
-                duties.setdefault(user, []).append(item)
+        duties = election.duties_of_all()
         messages = []
         for user in present.tolist():
             own = ((item, present[table[:, item]]) for item in duties.get(user, ()))

@@ -45,6 +45,7 @@ class AggregatingServer(Participant):
         super().__init__(round_, Party(Role.SERVER))
         self._mechanism = round_.mechanism
         self._election: payloads.Election | None = None
+        self._duties: dict[int, list[int]] = {}
         self._sums: dict[int, Any] = {}
         self._published: tuple[npt.NDArray[np.int64], int] | None = None
 
@@ -60,19 +61,12 @@ class AggregatingServer(Participant):
             )
         if self._election is None:
             return (Party(Role.REPORTING_SERVER),)
-        waited = sorted(self._duties())
-        return tuple(Party(Role.USER, user) for user in waited if user not in self._sums)
-
-    def _duties(self) -> dict[int, list[int]]:
-        assert self._election is not None
-        duties: dict[int, list[int]] = {}
-        for item, users in enumerate(self._election.elected):
-            for user in users.tolist():
-                duties.setdefault(user, []).append(item)
-        return duties
+        waited = sorted(self._duties.keys() - self._sums.keys())
+        return tuple(Party(Role.USER, user) for user in waited)
 
     def _forget(self) -> None:
         self._sums.clear()
+        self._duties.clear()
         self._election = None
 
     def _accept(self, message: Message) -> list[Message]:
@@ -85,7 +79,12 @@ class AggregatingServer(Participant):
         else:
             self._expect(message, (Kind.SUM, Kind.ELECTION))
             self._take_elected_sum(message)
-        if not self.missing:
+        expected = len(self._duties)
+        if isinstance(self._mechanism, Deployed):
+            expected = self._mechanism.number_of_parties
+        elif self._election is None:
+            return []
+        if len(self._sums) == expected:
             self._publish()
         return []
 
@@ -118,11 +117,11 @@ class AggregatingServer(Participant):
         election.check(mechanism)
         self._election = election
         # What came before the election and does not fit is as if it had never come.
-        duties = self._duties()
+        self._duties = election.duties_of_all()
         self._sums = {
             user: found
             for user, found in self._sums.items()
-            if found[0].tolist() == duties.get(user)
+            if found[0].tolist() == self._duties.get(user)
         }
 
     def _take_elected_sum(self, message: Message) -> None:
@@ -130,7 +129,7 @@ class AggregatingServer(Participant):
         user = self._known(message, Role.USER, mechanism.users)
         self._once(message, self._sums)
         found = payloads.unpack_item_shares(message.payload, mechanism.field, mechanism.domain.size)
-        if self._election is not None and found[0].tolist() != self._duties().get(user):
+        if self._election is not None and found[0].tolist() != self._duties.get(user):
             raise ProtocolError(
                 f"{self._party} got a sum of {message.sender} for items that it was not elected for"
             )

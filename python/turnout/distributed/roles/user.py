@@ -55,6 +55,8 @@ class User(Participant):
         self._duties: dict[int, Items] | None = None
         self._elected: tuple[Items, ...] = ()
         self._shares: dict[int, tuple[Items, Any]] = {}
+        self._expected: dict[int, list[int]] = {}
+        self._waited: set[int] = set()
 
     @property
     def missing(self) -> tuple[Party, ...]:
@@ -63,11 +65,12 @@ class User(Participant):
             return ()
         if self._duties is None:
             return (Party(Role.REPORTING_SERVER),)
-        waited = {user for users in self._duties.values() for user in users.tolist()}
-        return tuple(Party(Role.USER, user) for user in sorted(waited - set(self._shares)))
+        return tuple(Party(Role.USER, user) for user in sorted(self._waited))
 
     def _forget(self) -> None:
         self._shares.clear()
+        self._waited.clear()
+        self._expected.clear()
         self._duties = None
         self._elected = ()
         self._set = self._bits = np.empty(0, np.int64)
@@ -106,14 +109,14 @@ class User(Participant):
         field, parties = mechanism.field, mechanism.number_of_parties
         vector = mechanism.user_vector(code)
         self._costs.count_vector(mechanism)
-        elements = field.reduce(vector)
+        elements, report = field.reduce(vector), payloads.new_report()
         if mechanism.compressed:
             seeds, packed = field.share_compressed(elements, parties)
-            forms = [payloads.pack_seed_share(seed) for seed in seeds]
-            forms.append(payloads.pack_packed_share(packed))
+            forms = [payloads.pack_seed_share(report, seed) for seed in seeds]
+            forms.append(payloads.pack_packed_share(report, packed))
         else:
             shares = field.share(elements, parties)
-            forms = [payloads.pack_packed_share(field.pack(share)) for share in shares]
+            forms = [payloads.pack_packed_share(report, field.pack(share)) for share in shares]
         self._costs.draws += (parties - 1) * len(vector)
         self._costs.additions += (parties - 1) * len(vector)
         self._state = State.DONE
@@ -163,9 +166,15 @@ class User(Participant):
                     f"{self._party} is wrongly listed among the reporters of item {item}"
                 )
         self._duties = election.duties
+        for item in sorted(self._duties):
+            for user in self._duties[item].tolist():
+                self._expected.setdefault(user, []).append(item)
+        self._waited = set(self._expected)
         self._elected = election.elected
         self._drop_unexpected()
-        return self._share_items(election) + self._finish()
+        messages = self._share_items(election)
+        self._waited -= self._shares.keys()
+        return messages + self._finish()
 
     def _share_items(self, election: payloads.Election) -> list[Message]:
         field = self._mechanism.field
@@ -201,25 +210,22 @@ class User(Participant):
         items, elements = payloads.unpack_item_shares(
             message.payload, mechanism.field, mechanism.domain.size
         )
-        if self._duties is not None and items.tolist() != self._expected(sender):
+        if self._duties is not None and items.tolist() != self._expected.get(sender):
             raise ProtocolError(
                 f"{self._party} got shares of {message.sender} for other items than it reports and "
                 "this user is elected for"
             )
         self._shares[sender] = (items, elements)
-
-    def _expected(self, sender: int) -> list[int]:
-        assert self._duties is not None
-        return [item for item, users in self._duties.items() if sender in users]
+        self._waited.discard(sender)
 
     def _drop_unexpected(self) -> None:
         """Check what came before the election: what does not fit is as if it had never come."""
         for sender in list(self._shares):
-            if self._shares[sender][0].tolist() != self._expected(sender):
+            if self._shares[sender][0].tolist() != self._expected.get(sender):
                 del self._shares[sender]
 
     def _finish(self) -> list[Message]:
-        if self._duties is None or self.missing:
+        if self._duties is None or self._waited:
             return []
         self._state = State.DONE
         if not self._duties:
