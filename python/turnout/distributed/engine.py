@@ -19,7 +19,7 @@ from turnout.distributed.field import SEED_BYTES
 from turnout.distributed.mechanism import AggregationMechanism
 from turnout.distributed.messages import MESSAGE_OVERHEAD, Message, Party, Role
 from turnout.distributed.noisy import NoisyAggregation
-from turnout.distributed.payloads import SHARE_OVERHEAD
+from turnout.distributed.payloads import ROSTER_DIGEST, SHARE_OVERHEAD
 from turnout.distributed.roles import AggregatingServer, Aggregator, ReportingServer, User
 from turnout.distributed.rounds import Round
 from turnout.distributed.sampling import SamplingAggregation
@@ -151,7 +151,8 @@ def _deployed_ledger(mechanism: Deployed, users: Costs, adding: Costs) -> CostLe
     # What an aggregator expands, user by user.
     adding.draws += n * seeds * size
     # To each other a roster, to the server a sum with the number of users and the roster's digest.
-    roster, total = (n + 7) // 8 + 8 * n, 4 + 16 + packed
+    roster = ROSTER_DIGEST if mechanism.users_are_parties else (n + 7) // 8 + 8 * n
+    total = 4 + ROSTER_DIGEST + packed
     adding.messages = parties * parties
     adding.bytes = parties * ((parties - 1) * roster + total + parties * MESSAGE_OVERHEAD)
     server = Costs(additions=(parties - 1) * size)

@@ -27,7 +27,7 @@ share
     ``PrimeField.expand``), or 1 and N packed elements.
 roster
     One bit for each user, set if its share is there, padded to whole bytes; then the reports (8
-    each) of those users, in order.
+    each) of those users, in order. Where users are the parties: BLAKE2b-128 of that.
 sum
     From an aggregator: the number of users (4 bytes), BLAKE2b-128 of the roster agreed on, N packed
     elements. From an elected user: the number of items (4), the items (4 each), packed elements.

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from turnout.distributed.two_stage import TwoStageSampling
 
 __all__ = [
+    "ROSTER_DIGEST",
     "SHARE_OVERHEAD",
     "Election",
+    "check_roster",
     "new_report",
     "pack_bits",
     "pack_item_shares",
@@ -42,7 +44,8 @@ Items = npt.NDArray[np.int64]
 Reports = npt.NDArray[np.uint64]
 
 _SEED, _PACKED = b"\x00", b"\x01"
-_DIGEST = 16
+#: The bytes of the digest of a roster.
+ROSTER_DIGEST = 16
 _NUMBER = struct.Struct("<I")
 _REPORT = struct.Struct("<Q")
 
@@ -134,9 +137,19 @@ def unpack_roster(payload: bytes, users: int) -> Reports:
     return reports
 
 
+def check_roster(payload: bytes, users: int, digest: bool) -> None:
+    """Refuse what is no roster, or no digest of one."""
+    if not digest:
+        unpack_roster(payload, users)
+    elif len(payload) != ROSTER_DIGEST:
+        raise MalformedMessageError(
+            f"the digest of a roster must have {ROSTER_DIGEST} bytes, got {len(payload)}"
+        )
+
+
 def roster_digest(reports: Reports) -> bytes:
     """Name a roster, to tell whether two are the same."""
-    return hashlib.blake2b(pack_roster(reports), digest_size=_DIGEST).digest()
+    return hashlib.blake2b(pack_roster(reports), digest_size=ROSTER_DIGEST).digest()
 
 
 # Sums.
@@ -150,7 +163,7 @@ def pack_party_sum(reports: Reports, field: PrimeField, sums: Elements) -> bytes
 
 def unpack_party_sum(payload: bytes, field: PrimeField, length: int) -> tuple[int, bytes, Elements]:
     """Read the number of users, the digest of the roster, and the sum."""
-    start = _NUMBER.size + _DIGEST
+    start = _NUMBER.size + ROSTER_DIGEST
     if len(payload) < start:
         raise MalformedMessageError(f"a sum must have more than {start} bytes, got {len(payload)}")
     (received,) = _NUMBER.unpack_from(payload)

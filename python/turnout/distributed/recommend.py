@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from turnout import _arguments
-from turnout.accounting import CountSampling, calibrate
 from turnout.accounting.mechanism import nonnegative, unit_interval
 from turnout.distributed.mechanism import AggregationMechanism
 from turnout.distributed.noisy import NOISES, NoisyAggregation
@@ -315,32 +314,28 @@ class _Setting:
 
     def sampling_with_dummies(self) -> AggregationMechanism:
         """Find the number of dummies with the smallest error, among a few."""
-
-        def error(dummies: int) -> float:
-            hidden = self.common["honest_aggregators"] * dummies
-            rate = calibrate(
-                CountSampling(0.5, hidden),
-                "rate",
-                self.common["epsilon"],
-                self.common["delta"],
-                adjacency=self.common["adjacency"],
-            )
-            made = self.sampling(dummies=dummies, rate=rate)
-            return made.expected_error()
-
-        return self.sampling(dummies=min(_DUMMIES, key=error))
+        return _best(lambda dummies: self.sampling(dummies=dummies), _DUMMIES)
 
     def two_stage_with_dummies(self, reported: int, **arguments: Any) -> AggregationMechanism:
         """Find the number of dummies with the smallest error, among fewer."""
-        best: AggregationMechanism | None = None
-        for dummies in _DUMMIES[3::3]:
-            try:
-                made = self.two_stage(reported, dummies=dummies, **arguments)
-            except InvalidValueError:
-                continue
-            if best is None or made.expected_error() < best.expected_error():
-                best = made
-        return best if best is not None else self.two_stage(reported, dummies=1000, **arguments)
+        return _best(
+            lambda dummies: self.two_stage(reported, dummies=dummies, **arguments), _DUMMIES[3::3]
+        )
+
+
+def _best(
+    make: Callable[[int], AggregationMechanism], numbers: Sequence[int]
+) -> AggregationMechanism:
+    """Make a mechanism with each number of dummies; return the one of the smallest error."""
+    found, refusal = [], None
+    for number in numbers:
+        try:
+            found.append(make(number))
+        except InvalidValueError as error:
+            refusal = error
+    if refusal is not None and not found:
+        raise refusal
+    return min(found, key=lambda mechanism: mechanism.expected_error())
 
 
 def _share_bytes(mechanism: AggregationMechanism) -> int | None:

@@ -59,7 +59,7 @@ class Aggregator(Participant):
         self._mechanism = mechanism
         self._shares: dict[int, bytes] = {}
         self._reports = np.zeros(mechanism.users, np.uint64)
-        self._rosters: dict[int, Reports] = {}
+        self._rosters: dict[int, bytes] = {}
 
     @property
     def missing(self) -> tuple[Party, ...]:
@@ -102,7 +102,8 @@ class Aggregator(Participant):
         if other == self._party.index:
             raise ProtocolError(f"{self._party} got a roster that claims to be its own")
         self._once(message, self._rosters)
-        self._rosters[other] = payloads.unpack_roster(message.payload, mechanism.users)
+        payloads.check_roster(message.payload, mechanism.users, mechanism.users_are_parties)
+        self._rosters[other] = message.payload
         return self._finish()
 
     def close(self) -> list[Message]:
@@ -125,8 +126,11 @@ class Aggregator(Participant):
         mechanism = self._mechanism
         self._check(self._reports)
         self._state = State.WAITING
-        self._rosters[self._party.index] = self._reports.copy()
         payload = payloads.pack_roster(self._reports)
+        if mechanism.users_are_parties:
+            # All users must be there: whether the rosters are the same is all that is asked.
+            payload = payloads.roster_digest(self._reports)
+        self._rosters[self._party.index] = payload
         sent = [
             self._send(Kind.ROSTER, Party(Role.AGGREGATOR, other), payload)
             for other in range(mechanism.number_of_parties)
@@ -144,13 +148,28 @@ class Aggregator(Participant):
                 missing,
             )
 
+    def _agreed_reports(self) -> Reports:
+        """Leave out the users that are not in all rosters with the same report."""
+        own, reports = self._rosters[self._party.index], self._reports.copy()
+        others = [index for index, roster in self._rosters.items() if roster != own]
+        if not others:
+            return reports
+        if self._mechanism.users_are_parties:
+            parties = tuple(Party(Role.AGGREGATOR, index) for index in sorted(others))
+            self._fail(
+                f"the round is lost: {listed(parties)} hold shares of other reports", parties
+            )
+        users = self._mechanism.users
+        for index in others:
+            reports[payloads.unpack_roster(self._rosters[index], users) != reports] = 0
+        self._check(reports)
+        return reports
+
     def _finish(self) -> list[Message]:
         mechanism = self._mechanism
         if self._state is State.COLLECTING or len(self._rosters) < mechanism.number_of_parties:
             return []
-        agreed = np.all([roster == self._reports for roster in self._rosters.values()], axis=0)
-        reports = np.where(agreed, self._reports, np.uint64(0))
-        self._check(reports)
+        reports = self._agreed_reports()
         present = np.flatnonzero(reports)
         size, field = mechanism.domain.size, mechanism.field
         total = _core.ShareSum(field.core, size)

@@ -1,0 +1,473 @@
+"""The state machines of the roles: what they refuse, what they forget, and what the sums are."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import turnout as tn
+import turnout.distributed as td
+from turnout.distributed import Kind, Message, Party, Role, payloads
+from turnout.distributed.roles.base import State
+from turnout.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    MalformedMessageError,
+    MissingPartyError,
+    ProtocolError,
+    TurnoutError,
+)
+
+USER, AGGREGATOR = Role.USER, Role.AGGREGATOR
+SERVER, FIRST_SERVER = Party(Role.SERVER), Party(Role.REPORTING_SERVER)
+VALUES = [0, 1, 1, 2, 2, 2]
+
+#: The number of a report, as shares and rosters carry it.
+REPORT = b"\x01" + bytes(7)
+
+
+def check_refused(
+    harness: ModuleType,
+    role: Any,
+    data: bytes,
+    match: str,
+    error: type[TurnoutError] = ProtocolError,
+) -> None:
+    before = harness.state_of(role)
+    with pytest.raises(error, match=match) as caught:
+        role.receive(data)
+    assert not isinstance(caught.value, MissingPartyError)
+    assert harness.state_of(role) == before
+
+
+def shares(harness: ModuleType, **arguments: Any) -> tuple[Any, list[Message]]:
+    """Start a round of 6 users and give its network and one user's messages."""
+    network = harness.Network(harness.silent(3, 6, **arguments).start_round())
+    return network, network.user(0).report(0)
+
+
+# Messages that every role refuses.
+
+
+def all_roles(harness: ModuleType) -> list[Any]:
+    one = harness.Network(harness.silent(3, 6).start_round())
+    two = td.TwoStageSampling(3, 6, reported=2, rate=harness.ALWAYS, floor=1)
+    network = harness.Network(two.start_round())
+    network.user(0).report(0)
+    chosen = [network.roles[party] for party in (SERVER, FIRST_SERVER, Party(USER, 0))]
+    return [one.server, one.aggregator(0), one.user(0), *chosen, network.user(1)]
+
+
+def test_every_role_refuses_other_rounds_other_recipients_and_damage(harness: ModuleType) -> None:
+    for role in all_roles(harness):
+        payload, sender = b"\x00" * 33, Party(USER, 1)
+        for kind in Kind:
+            good = Message(kind, role.round.identifier, sender, role.party, payload)
+            other = Message(kind, bytes(16), sender, role.party, payload)
+            check_refused(harness, role, other.to_bytes(), "messages of round")
+            for party in (Party(USER, 5), Party(AGGREGATOR, 1), Party(role.party.role, 9)):
+                wrong = Message(kind, role.round.identifier, sender, party, payload)
+                check_refused(harness, role, wrong.to_bytes(), f"for {party}")
+            data = good.to_bytes()
+            check_refused(harness, role, data[:-1], "cut", MalformedMessageError)
+            check_refused(harness, role, data + b"\x00", "follows", MalformedMessageError)
+            altered = data[:40] + bytes([data[40] ^ 1]) + data[41:]
+            check_refused(harness, role, altered, "altered", MalformedMessageError)
+        check_refused(harness, role, "text", "bytes", InvalidTypeError)
+
+
+def test_every_role_refuses_kinds_that_are_not_for_it(harness: ModuleType) -> None:
+    takes = {
+        "User": {Kind.ELECTION, Kind.ITEM_SHARES},
+        "Aggregator": {Kind.SHARE, Kind.ROSTER},
+        "ReportingServer": {Kind.SET},
+        "AggregatingServer": {Kind.SUM, Kind.ELECTION},
+    }
+    for role in all_roles(harness):
+        two_stage = isinstance(role.round.mechanism, td.TwoStageSampling)
+        allowed = takes[type(role).__name__]
+        if not two_stage:
+            allowed = allowed & {Kind.SHARE, Kind.ROSTER, Kind.SUM}
+        for kind in set(Kind) - allowed:
+            data = harness.forged(role.round, kind, Party(USER, 1), role.party, b"")
+            check_refused(harness, role, data, "of kind", MalformedMessageError)
+
+
+def test_rounds_of_another_plan_or_use_never_mix(harness: ModuleType) -> None:
+    nonce = bytes(16)
+    plans = [
+        harness.silent(3, 6),
+        harness.silent(3, 6, parties=2),
+        harness.silent(4, 6),
+        harness.silent(3, 7),
+        harness.silent(tn.Domain(["a", "b", "c"]), 6),
+        td.NoisyAggregation(3, 6, parameter=0.03),
+        td.SamplingAggregation(3, 6, rate=0.5, floor=1),
+    ]
+    rounds = [td.Round(plan, nonce) for plan in plans] + [plans[0].start_round()]
+    assert len({round_.identifier for round_ in rounds}) == len(rounds)
+    aggregator = rounds[0].aggregator(0)
+    for round_ in rounds[1:]:
+        label = round_.mechanism.domain.labels[0]
+        message = round_.user(0).report(label)[0]
+        check_refused(harness, aggregator, message.to_bytes(), "messages of round")
+    assert aggregator.receive(td.Round(plans[0], nonce).user(0).report(0)[0].to_bytes()) == []
+
+
+def test_two_rounds_at_once_have_their_own_sums(harness: ModuleType) -> None:
+    mechanism = harness.silent(3, 6)
+    one, two = (harness.Network(mechanism.start_round()) for _ in range(2))
+    for index, (first, second) in enumerate(zip(VALUES, [2] * 6, strict=True)):
+        one.waiting += one.user(index).report(first)
+        two.waiting += two.user(index).report(second)
+    for message in list(one.waiting):
+        check_refused(harness, two.roles[message.recipient], message.to_bytes(), "of round")
+    one.deliver()
+    two.deliver()
+    one.close()
+    two.close()
+    assert one.server.sums.tolist() == [1, 2, 3]
+    assert two.server.sums.tolist() == [0, 0, 6]
+
+
+# Users and aggregators.
+
+
+def test_unknown_users_are_refused_by_aggregators(harness: ModuleType) -> None:
+    network, (message, *_) = shares(harness)
+    aggregator = network.aggregator(0)
+    for sender in (Party(USER, 6), Party(USER, 2**32 - 1), Party(AGGREGATOR, 1), SERVER):
+        data = harness.forged(network.round_, Kind.SHARE, sender, aggregator.party, message.payload)
+        check_refused(harness, aggregator, data, "no part")
+    for sender in (Party(USER, 1), Party(AGGREGATOR, 3), SERVER):
+        data = harness.forged(network.round_, Kind.ROSTER, sender, aggregator.party, b"\x3f")
+        check_refused(harness, aggregator, data, "no part")
+    own = harness.forged(network.round_, Kind.ROSTER, aggregator.party, aggregator.party, b"\x3f")
+    check_refused(harness, aggregator, own, "its own")
+
+
+def test_repeated_shares_rosters_and_sums_are_refused(harness: ModuleType) -> None:
+    network, _ = shares(harness)
+    network = harness.Network(network.round_)
+    network.report(VALUES)
+    for message in network.waiting:
+        role = network.roles[message.recipient]
+        role.receive(message.to_bytes())
+        check_refused(harness, role, message.to_bytes(), "already has")
+    # Another share of the same user is a repetition too.
+    again = network.round_.user(0).report(2)[0]
+    check_refused(harness, network.aggregator(0), again.to_bytes(), "already has")
+    rosters = network.aggregator(1).close()
+    first = network.aggregator(0)
+    first.receive(rosters[0].to_bytes())
+    check_refused(harness, first, rosters[0].to_bytes(), "already has")
+    sums = [message for index in (0, 2) for message in network.aggregator(index).close()]
+    pending = [message for message in [*rosters[1:], *sums] if message.kind is Kind.ROSTER]
+    totals = [message for message in sums if message.kind is Kind.SUM]
+    for message in pending:
+        totals += network.roles[message.recipient].receive(message.to_bytes())
+    assert len(totals) == 3
+    network.server.receive(totals[0].to_bytes())
+    check_refused(harness, network.server, totals[0].to_bytes(), "already has")
+    network.server.receive(totals[1].to_bytes())
+    network.server.receive(totals[2].to_bytes())
+    check_refused(harness, network.server, totals[2].to_bytes(), "too late")
+    assert network.server.sums.tolist() == [1, 2, 3]
+
+
+def test_malformed_shares_rosters_and_sums_are_refused(harness: ModuleType) -> None:
+    network, _ = shares(harness)
+    field = network.round_.mechanism.field
+    largest = 2**field.bits - 1
+    assert largest >= field.modulus
+    packed = field.pack([1, 2, 3])
+    bad = largest | 1 << field.bits  # an element that is none
+    padded = bytes([*packed[:-1], packed[-1] | 0x80])
+    assert 3 * field.bits % 8
+    aggregator = network.aggregator(0)
+    start = REPORT + b"\x01"
+    for payload in (
+        b"",
+        REPORT,
+        REPORT + bytes(32),
+        REPORT + bytes(34),
+        bytes(8 + 33),
+        REPORT + b"\x02" + packed,
+        start + packed[:-1],
+        start + packed + b"\x00",
+        start + padded,
+        start + bad.to_bytes(len(packed), "little"),
+    ):
+        data = harness.forged(network.round_, Kind.SHARE, Party(USER, 2), aggregator.party, payload)
+        check_refused(harness, aggregator, data, "share|elements|report", MalformedMessageError)
+    all_six = b"\x3f" + 6 * REPORT
+    for payload in (b"", b"\x3f", all_six[:-1], all_six + b"\x00", b"\x7f" + 7 * REPORT, bytes(49)):
+        data = harness.forged(
+            network.round_, Kind.ROSTER, Party(AGGREGATOR, 1), aggregator.party, payload
+        )
+        check_refused(harness, aggregator, data, "roster", MalformedMessageError)
+    head = (6).to_bytes(4, "little") + bytes(16)
+    sums = [
+        b"",
+        head,
+        head + padded,
+        head + packed[:-1],
+        head + bad.to_bytes(len(packed), "little"),
+    ]
+    sums += [users.to_bytes(4, "little") + bytes(16) + packed for users in (0, 5, 7, 2**32 - 1)]
+    for payload in sums:
+        data = harness.forged(network.round_, Kind.SUM, Party(AGGREGATOR, 1), SERVER, payload)
+        check_refused(harness, network.server, data, "sum|elements|added", MalformedMessageError)
+
+
+def test_late_shares_and_rosters_are_refused(harness: ModuleType) -> None:
+    network, late = shares(harness, max_missing_users=1)
+    for index in range(1, 6):
+        network.deliver(network.user(index).report(VALUES[index]))
+    rosters = [message for index in range(3) for message in network.aggregator(index).close()]
+    check_refused(harness, network.aggregator(0), late[0].to_bytes(), "too late")
+    network.deliver(rosters)
+    assert {network.aggregator(index).state for index in range(3)} == {State.DONE}
+    for message in (late[0], rosters[2]):
+        role = network.roles[message.recipient]
+        check_refused(harness, role, message.to_bytes(), "too late")
+    assert network.server.received == 5
+    assert network.server.sums.tolist() == [0, 2, 3]
+
+
+def test_closing_twice_and_reporting_twice_are_refused(harness: ModuleType) -> None:
+    network, _ = shares(harness)
+    before = harness.state_of(network.user(0))
+    with pytest.raises(ProtocolError, match="reported in this round already"):
+        network.user(0).report(1)
+    assert harness.state_of(network.user(0)) == before
+    two = td.TwoStageSampling(3, 2, reported=1, rate=0.5, floor=1).start_round()
+    user, server = two.user(0), two.reporting_server()
+    server.receive(user.report(0)[0].to_bytes())
+    server.receive(two.user(1).report(1)[0].to_bytes())
+    with pytest.raises(ProtocolError, match="reported in this round already"):
+        user.report(0)
+    aggregator = harness.silent(3, 6, max_missing_users=5).start_round().aggregator(0)
+    aggregator.receive(
+        Message(Kind.SHARE, aggregator.round.identifier, Party(USER, 0), aggregator.party,
+                REPORT + bytes(33)).to_bytes()
+    )  # fmt: skip
+    for role in (aggregator, server):
+        assert role.close()
+        before = harness.state_of(role)
+        with pytest.raises(ProtocolError, match="closed already"):
+            role.close()
+        assert harness.state_of(role) == before
+
+
+@pytest.mark.parametrize("value", [3, -1, "x", None, [0], 0.5, np.array([0, 1])])
+def test_values_outside_the_domain_are_refused_and_can_be_mended(
+    value: Any, harness: ModuleType
+) -> None:
+    two_stage = td.TwoStageSampling(3, 6, reported=2, rate=0.5, floor=1)
+    for mechanism in (harness.silent(3, 6), two_stage):
+        user = mechanism.start_round().user(0)
+        before = harness.state_of(user)
+        with pytest.raises((InvalidValueError, InvalidTypeError)):
+            user.report(value)
+        assert harness.state_of(user) == before
+        assert user.report(2)
+
+
+# Missing parties.
+
+
+@pytest.mark.parametrize("allowed", [1, 2])
+def test_missing_users_within_the_margin_are_left_out(allowed: int, harness: ModuleType) -> None:
+    network = harness.Network(harness.silent(3, 6, max_missing_users=allowed).start_round())
+    network.report(VALUES[: 6 - allowed])
+    network.deliver()
+    network.close()
+    assert network.server.received == 6 - allowed
+    counts = np.bincount(VALUES[: 6 - allowed], minlength=3)
+    assert network.server.sums.tolist() == counts.tolist()
+    frequencies = counts / (6 - allowed)
+    assert network.server.estimate().frequencies.tolist() == pytest.approx(frequencies.tolist())
+
+
+def test_more_missing_users_lose_the_round_and_are_named(harness: ModuleType) -> None:
+    network = harness.Network(harness.silent(3, 6, max_missing_users=1).start_round())
+    network.report(VALUES[:4])
+    network.deliver()
+    aggregator = network.aggregator(0)
+    with pytest.raises(MissingPartyError, match=r"2 of 6 users.*user 4, user 5") as caught:
+        aggregator.close()
+    assert caught.value.parties == (Party(USER, 4), Party(USER, 5))
+    check_forgotten(harness, aggregator)
+    check_refused(harness, aggregator, network.user(4).report(0)[0].to_bytes(), "takes no more")
+    with pytest.raises(ProtocolError):
+        aggregator.close()
+    two = td.TwoStageSampling(3, 6, reported=2, rate=0.5, floor=2, max_missing_users=1)
+    network = harness.Network(two.start_round())
+    network.report(VALUES[:4])
+    network.deliver()
+    first = network.roles[FIRST_SERVER]
+    with pytest.raises(MissingPartyError, match=r"user 4, user 5") as caught:
+        first.close()
+    assert caught.value.parties == (Party(USER, 4), Party(USER, 5))
+    check_forgotten(harness, first)
+
+
+def check_forgotten(harness: ModuleType, role: Any) -> None:
+    """Nothing that came from others is left: no bytes, and no array with entries."""
+    assert role.state is State.FAILED
+    assert role.missing == ()
+    assert not harness.holds_data(role)
+
+
+@pytest.mark.parametrize("compressed", [True, False])
+def test_users_that_reached_some_aggregators_only_are_in_no_sum(
+    compressed: bool, harness: ModuleType
+) -> None:
+    mechanism = harness.silent(3, 6, max_missing_users=3, compressed=compressed)
+    network = harness.Network(mechanism.start_round())
+    network.report(VALUES)
+    # User 1 reaches the first aggregator only, user 3 all but the last, user 5 the last only.
+    reached = {1: {0}, 3: {0, 1}, 5: {2}}
+    network.deliver(
+        message
+        for message in network.waiting
+        if message.recipient.index in reached.get(message.sender.index, {0, 1, 2})
+    )
+    network.close()
+    assert network.server.received == 3
+    assert network.server.sums.tolist() == [1, 1, 1]  # users 0, 2 and 4
+
+
+def test_a_device_that_started_anew_is_in_no_sum(harness: ModuleType) -> None:
+    """Its shares are of two reports with different randomness, and would not add up."""
+    network = harness.Network(harness.silent(3, 6, max_missing_users=1).start_round())
+    network.report(VALUES)
+    again = network.round_.user(4).report(0)
+    network.waiting = [
+        again[message.recipient.index]
+        if message.sender.index == 4 and message.recipient.index != 1
+        else message
+        for message in network.waiting
+    ]
+    network.deliver()
+    network.close()
+    assert network.server.received == 5
+    assert network.server.sums.tolist() == [1, 2, 2]
+
+
+def test_rosters_that_disagree_beyond_the_margin_lose_the_round(harness: ModuleType) -> None:
+    network = harness.Network(harness.silent(3, 6, max_missing_users=1).start_round())
+    network.report(VALUES)
+    skipped = {(0, 0), (1, 1)}  # user 0 is not at aggregator 0, user 1 not at aggregator 1
+    network.deliver(
+        message
+        for message in network.waiting
+        if (message.sender.index, message.recipient.index) not in skipped
+    )
+    rosters = [message for index in range(3) for message in network.aggregator(index).close()]
+    lost = []
+    for message in rosters:
+        try:
+            assert network.roles[message.recipient].receive(message.to_bytes()) == []
+        except MissingPartyError as error:
+            lost.append((message.recipient.index, error.parties))
+    assert sorted(lost) == [(index, (Party(USER, 0), Party(USER, 1))) for index in range(3)]
+    for index in range(3):
+        check_forgotten(harness, network.aggregator(index))
+    with pytest.raises(MissingPartyError, match="aggregator 0"):
+        network.server.estimate()
+
+
+def test_sums_over_different_users_are_not_added(harness: ModuleType) -> None:
+    mechanism = harness.silent(3, 6, parties=2, max_missing_users=2)
+    network = harness.Network(mechanism.start_round())
+    server, field = network.server, mechanism.field
+    rosters = [np.array(reports, np.uint64) for reports in ([7, 7, 7, 7, 7, 0], [7, 7, 7, 7, 8, 0])]
+    sums = [payloads.pack_party_sum(roster, field, field.elements([1, 2, 3])) for roster in rosters]
+    one, two = Party(AGGREGATOR, 0), Party(AGGREGATOR, 1)
+    server.receive(harness.forged(network.round_, Kind.SUM, one, SERVER, sums[0]))
+    wrong = harness.forged(network.round_, Kind.SUM, two, SERVER, sums[1])
+    check_refused(harness, server, wrong, "added up other users")
+    with pytest.raises(MissingPartyError, match="waits for aggregator 1"):
+        _ = server.sums
+    server.receive(harness.forged(network.round_, Kind.SUM, two, SERVER, sums[0]))
+    assert server.sums.tolist() == [2, 4, 6]
+
+
+def test_giving_up_names_the_missing_and_forgets_everything(harness: ModuleType) -> None:
+    network = harness.Network(harness.silent(3, 6).start_round())
+    network.report(VALUES[:5])
+    sent = list(network.waiting)
+    network.deliver()
+    aggregator = network.aggregator(0)
+    held = harness.bytes_in(harness.state_of(aggregator))
+    assert all(message.payload[8:] in held for message in sent if message.recipient.index == 0)
+    with pytest.raises(MissingPartyError, match="without user 5") as caught:
+        aggregator.give_up()
+    assert caught.value.parties == (Party(USER, 5),)
+    check_forgotten(harness, aggregator)
+    # Waiting for rosters.
+    network = harness.Network(harness.silent(3, 6).start_round())
+    network.report(VALUES)
+    network.deliver()
+    messages = network.aggregator(0).close()
+    network.aggregator(1).receive(messages[0].to_bytes())
+    network.aggregator(1).close()
+    with pytest.raises(MissingPartyError, match="without aggregator 2") as caught:
+        network.aggregator(1).give_up()
+    assert caught.value.parties == (Party(AGGREGATOR, 2),)
+    check_forgotten(harness, network.aggregator(1))
+    # The server, with some sums.
+    network = harness.Network(harness.silent(3, 6).start_round())
+    network.report(VALUES)
+    network.deliver()
+    network.deliver([m for i in range(3) for m in network.aggregator(i).close()][:-1])
+    with pytest.raises(MissingPartyError) as caught:
+        network.server.give_up()
+    missing = {f"aggregator {party.index}" for party in caught.value.parties}
+    assert missing
+    assert all(name in str(caught.value) for name in missing)
+    check_forgotten(harness, network.server)
+    for ask in (network.server.estimate, lambda: network.server.sums):
+        with pytest.raises(MissingPartyError, match="round is lost"):
+            ask()
+
+
+def test_roles_that_are_done_have_nothing_to_give_up(harness: ModuleType) -> None:
+    network = harness.Network(harness.silent(3, 6).start_round())
+    network.report(VALUES)
+    network.deliver()
+    network.close()
+    for role in network.roles.values():
+        assert role.state is State.DONE
+        assert role.missing == ()
+        with pytest.raises(ProtocolError, match="nothing is missing"):
+            role.give_up()
+    assert network.server.sums.tolist() == [1, 2, 3]
+    for index in range(3):
+        assert not harness.holds_data(network.aggregator(index))
+
+
+def test_users_as_parties_compare_digests_of_rosters() -> None:
+    mechanism = td.NoisyAggregation(3, users=3, parameter=1.0, parties="users")
+    round_ = mechanism.start_round()
+    parties = [round_.aggregator(index) for index in range(3)]
+    sent = [round_.user(index).report(index) for index in range(3)]
+    # User 0's device started anew: party 2 has a share of its second report.
+    again = round_.user(0).report(0)
+    sent[0][2] = again[2]
+    for messages in sent:
+        for message in messages:
+            parties[message.recipient.index].receive(message.to_bytes())
+    rosters = [message for party in parties for message in party.close()]
+    assert {len(message.payload) for message in rosters} == {16}
+    parties[0].receive(next(m for m in rosters if m.recipient.index == 0).to_bytes())
+    with pytest.raises(MissingPartyError, match="aggregator 2 hold shares of other reports"):
+        parties[0].receive([m for m in rosters if m.recipient.index == 0][1].to_bytes())
+    short = Message(Kind.ROSTER, round_.identifier, parties[0].party, parties[1].party, bytes(15))
+    with pytest.raises(MalformedMessageError, match="16 bytes"):
+        parties[1].receive(short.to_bytes())
