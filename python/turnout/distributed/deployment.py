@@ -55,7 +55,7 @@ class Deployed(AggregationMechanism):
             )
         if self.users_are_parties and self.users < 2:
             raise InvalidValueError('users must be at least 2 with parties="users", got 1')
-        most = self.number_of_parties - (self.max_colluding_users if self.users_are_parties else 0)
+        most = self.number_of_parties - (self._knowing_users if self.users_are_parties else 0)
         if self.honest_aggregators > most:
             raise InvalidValueError(
                 f"honest_aggregators must be at most {most}, the parties that do not collude, got "
@@ -81,14 +81,24 @@ class Deployed(AggregationMechanism):
     def _contributing_parties(self) -> int:
         """How many parties add dummies or noise so that enough of them are honest."""
         if self.users_are_parties:
-            return self.max_colluding_users + self.honest_aggregators
+            return self._knowing_users + self.honest_aggregators
         return self.number_of_parties
+
+    @property
+    def _knowing_users(self) -> int:
+        """How many know dummies or noise that users add: each knows its own at least."""
+        return max(self.max_colluding_users, 1)
 
     def _trust(self) -> str:
         honest = self.honest_aggregators
         who = "one" if honest == 1 else str(honest)
+        if self.users_are_parties and not self.contributors:
+            return "at least one other user does not share what it sees with anybody"
         if self.users_are_parties:
-            return f"at least {who} of the {self._contributing_parties} users that add is honest"
+            return (
+                f"at least {who} of the first {self.contributors} users, who add dummies or noise, "
+                f"{'keeps' if honest == 1 else 'keep'} them to themselves"
+            )
         return (
             f"at least {who} of the {self.number_of_parties} aggregators "
             f"{'does' if honest == 1 else 'do'} not share what it sees with the others"
@@ -96,7 +106,7 @@ class Deployed(AggregationMechanism):
 
     def _users_trust(self) -> str:
         if self.max_colluding_users == 0:
-            return "no other user gives what it knows to the adversary"
+            return "no other user uses or gives away what it knows of its own coins and noise"
         return (
             f"at most {self.max_colluding_users} other users give what they know to the adversary"
         )

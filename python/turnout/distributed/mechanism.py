@@ -36,7 +36,10 @@ _MOST_ITEMS = 2**24
 
 @dataclasses.dataclass(frozen=True)
 class Guarantee:
-    """What a mechanism protects, against whom, and what that rests on.
+    """What one round protects, against whom, and what that rests on.
+
+    Every round that was started counts, also one that was lost: some of it may have been seen. For
+    more rounds compose: ``guarantee.mechanism.compose(rounds)``.
 
     Attributes
     ----------
@@ -63,7 +66,7 @@ class Guarantee:
             target = f"epsilon = {self.epsilon:g}, delta = {self.delta:g} by {target}"
         change = "one user's item is changed"
         if self.adjacency != "replace":
-            change = "one user holds an item or none"
+            change = "one user that takes part holds an item or none"
         lines = [f"{target}, where {change} ({self.adjacency!r}), if"]
         return "\n".join([*lines, *(f"  - {sentence};" for sentence in self.assumptions)])
 

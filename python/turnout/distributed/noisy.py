@@ -78,13 +78,14 @@ class NoisyAggregation(Deployed):
     honest_aggregators
         How many of the parties that add noise keep it to themselves.
     max_colluding_users
-        How many users may tell the adversary their noise.
+        How many users may tell the adversary their noise. With 0 users are protected from
+        aggregators and from the public; with 1, from each other too.
     max_missing_users
         How many users may be missing from a round, with their noise. The pieces are so large that
         those of the other users suffice.
     adjacency
         What neighbouring data sets are: ``"replace"`` (one user's item changes: two counts change),
-        or ``"add_or_remove"`` (one user has an item or none).
+        or ``"add_or_remove"`` (one user that takes part holds an item or none).
 
     Raises
     ------

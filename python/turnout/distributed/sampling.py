@@ -30,6 +30,7 @@ __all__ = [
     "SamplingAggregation",
     "check_counts",
     "check_protected",
+    "checked_floor",
     "sampled_estimation",
     "sampling_rate",
 ]
@@ -78,12 +79,13 @@ class SamplingAggregation(Deployed):
     honest_aggregators
         How many of those who add dummies keep their coins to themselves and do not collude.
     max_colluding_users
-        How many users may tell the adversary their coins. The floor counts honest users only.
+        How many users may tell the adversary their coins. The floor counts honest users only. With
+        0 users are protected from aggregators and from the public; with 1, from each other too.
     max_missing_users
         How many users' shares may be missing from a round. They are not counted in the floor.
     adjacency
         What neighbouring data sets are: ``"replace"`` (one user's item changes), or
-        ``"add_or_remove"`` (one user has an item or none).
+        ``"add_or_remove"`` (one user that takes part holds an item or none).
 
     Raises
     ------
@@ -100,7 +102,8 @@ class SamplingAggregation(Deployed):
 
     Whoever knows a coin gets no protection from it: colluding users know theirs, an aggregator
     knows those of its own dummies. So each aggregator adds a full set, and one honest one suffices;
-    with ``parties="users"`` the first ``max_colluding_users + honest_aggregators`` users do.
+    with ``parties="users"`` the first ``max(max_colluding_users, 1) + honest_aggregators`` users
+    do, so that nobody knows all of them.
 
     Examples
     --------
@@ -123,7 +126,7 @@ class SamplingAggregation(Deployed):
     def __post_init__(self) -> None:
         """Check the arguments and find the rate."""
         super().__post_init__()
-        self._set("floor", _arguments.integer("floor", self.floor, least=0, most=self.users))
+        self._set("floor", checked_floor(self.floor, self.users, self.domain.size))
         dummies = _arguments.integer("dummies", self.dummies, least=0, most=_MOST_DUMMIES)
         self._set("dummies", dummies)
         _arguments.instance("central", self.central, bool, "True or False")
@@ -273,6 +276,17 @@ def sampling_rate(rate: float, given: bool) -> float:
             f"rate must be a probability from {_LEAST_RATE:g} and below 1, got {rate}"
         )
     return rate
+
+
+def checked_floor(floor: int, users: int, items: int) -> int:
+    """Check a promise about the data that some data can keep."""
+    checked = _arguments.integer("floor", floor, least=0, most=users)
+    if checked * items > users:
+        raise InvalidValueError(
+            f"floor must be at most {users // items}, got {checked}: {users} users with one item "
+            f"each cannot hold each of {items} items so often"
+        )
+    return checked
 
 
 def check_counts(sums: Integers, most: int) -> None:

@@ -23,6 +23,7 @@ from turnout.distributed.mechanism import AggregationMechanism, Guarantee
 from turnout.distributed.sampling import (
     check_counts,
     check_protected,
+    checked_floor,
     sampled_estimation,
     sampling_rate,
 )
@@ -34,6 +35,9 @@ __all__ = ["TwoStageSampling"]
 Integers = npt.NDArray[np.int64]
 
 _MOST_DUMMIES = 10_000_000
+
+#: One elected user would see what is reported to it.
+_FEWEST_ELECTED = 2
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -74,11 +78,10 @@ class TwoStageSampling(AggregationMechanism):
         How many dummy users each contributor adds to each item.
     collusion_bound
         The number phi of TSS': at least ``phi + 1`` users are elected for each item, so that phi
-        colluding users never see all shares. None is TSS, as many as report the item: then all of
-        them may collude, with :meth:`collusion_probability`.
+        colluding users never see all shares. None is TSS, as many as report the item, but at least
+        two: then all of them may collude, with :meth:`collusion_probability`.
     elected
-        Elect exactly so many users for each item instead, which costs less and hides how many
-        report it.
+        Elect exactly so many users for each item instead, at least two, which costs less.
     honest_aggregators
         How many of the elected users that add dummies keep their coins to themselves.
     max_colluding_users
@@ -86,7 +89,8 @@ class TwoStageSampling(AggregationMechanism):
     max_missing_users
         How many users may fail to report a set. They are not counted in the floor.
     adjacency
-        ``"replace"``: one user's item changes.
+        ``"replace"``: one user's item changes; or ``"add_or_remove"``: one user that takes part
+        holds an item or none.
 
     Raises
     ------
@@ -104,7 +108,8 @@ class TwoStageSampling(AggregationMechanism):
     is the exact delta against an adversary that knows all sets and the published counts
     (:class:`turnout.accounting.TwoStageCountSampling`).
 
-    The first ``max_colluding_users + honest_aggregators`` elected users of each item add dummies.
+    The first ``max(max_colluding_users, 1) + honest_aggregators`` elected users of each item add
+    dummies.
 
     Examples
     --------
@@ -143,11 +148,12 @@ class TwoStageSampling(AggregationMechanism):
             if not 1.0 < gamma < math.inf:
                 raise InvalidValueError(f"gamma must be a finite number above 1, got {gamma}")
             self._set("gamma", gamma)
-        self._set("floor", integer("floor", self.floor, least=0, most=self.users))
+        self._set("floor", checked_floor(self.floor, self.users, size))
         self._set("dummies", integer("dummies", self.dummies, least=0, most=_MOST_DUMMIES))
-        for name, least in (("collusion_bound", 0), ("elected", 1)):
+        bounds = {"collusion_bound": (0, self.users - 1), "elected": (_FEWEST_ELECTED, self.users)}
+        for name, (least, most) in bounds.items():
             if getattr(self, name) is not None:
-                value = integer(name, getattr(self, name), least=least, most=self.users - 1 + least)
+                value = integer(name, getattr(self, name), least=least, most=most)
                 self._set(name, value)
         self._check_committees()
         check_protected(self._honest_floor + self._hidden_dummies, self.floor, self.dummies)
@@ -165,7 +171,7 @@ class TwoStageSampling(AggregationMechanism):
         if colluding and least <= colluding:
             raise InvalidValueError(
                 f"collusion_bound must be at least max_colluding_users = {colluding}, or elected "
-                f"above it: all {max(least, 1)} elected for an item might collude and see its "
+                f"above it: all {least} elected for an item might collude and see its "
                 "reports"
             )
         if least < self.contributors:
@@ -185,7 +191,7 @@ class TwoStageSampling(AggregationMechanism):
         if self.elected is not None:
             return self.elected
         bound = 0 if self.collusion_bound is None else self.collusion_bound + 1
-        return max(bound, self.contributors)
+        return max(bound, self.contributors, _FEWEST_ELECTED)
 
     @property
     def _honest_floor(self) -> int:
@@ -221,7 +227,7 @@ class TwoStageSampling(AggregationMechanism):
         colluding = self.max_colluding_users
         sentences = [
             "the two servers do not collude with each other or with users",
-            "no elected user gives what it sees to the adversary"
+            "no other user uses or gives away what it knows of its own coins and shares"
             if colluding == 0
             else f"at most {colluding} users give what they know to the adversary",
             floor_sentence(self.floor) if self._honest_floor else ANY_DATA,
@@ -301,7 +307,10 @@ class TwoStageSampling(AggregationMechanism):
     @property
     def contributors(self) -> int:
         """How many elected users of each item add a full set of dummies."""
-        return self.max_colluding_users + self.honest_aggregators if self.dummies else 0
+        if not self.dummies:
+            return 0
+        # Even a user that colludes with nobody knows its own.
+        return max(self.max_colluding_users, 1) + self.honest_aggregators
 
     @property
     def _largest_sum(self) -> int:
