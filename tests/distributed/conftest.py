@@ -10,11 +10,10 @@ from types import ModuleType
 import pytest
 
 
-@pytest.fixture(scope="session")
-def harness() -> ModuleType:
-    """Rounds carried by hand, and a look into roles."""
-    known = "distributed_harness"
-    spec = importlib.util.spec_from_file_location(known, Path(__file__).with_name("harness.py"))
+def load(name: str) -> ModuleType:
+    """Load a module beside this one."""
+    known = f"distributed_{name}"
+    spec = importlib.util.spec_from_file_location(known, Path(__file__).with_name(f"{name}.py"))
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -22,3 +21,15 @@ def harness() -> ModuleType:
     sys.modules[known] = module
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="session")
+def harness() -> ModuleType:
+    """Rounds carried by hand, and a look into roles."""
+    return load("harness")
+
+
+@pytest.fixture(scope="session")
+def views() -> ModuleType:
+    """What an adversary sees: exact laws, and recorded messages."""
+    return load("views")

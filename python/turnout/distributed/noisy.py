@@ -134,7 +134,7 @@ class NoisyAggregation(Deployed):
                 self._set("parameter", least)
                 parameter = self._calibrated("parameter", self._accounting(1.0), NOISES[self.noise])
         self._set("parameter", parameter)
-        _core_check(self.noise, parameter)
+        _core_check(self.noise, self.piece_mean if self.noise == "skellam" else parameter)
 
     @property
     def _pure(self) -> bool:
@@ -317,14 +317,16 @@ def _limits(
     return frequencies - half, frequencies + half
 
 
-def _core_check(noise: str, parameter: float) -> None:
-    """Let the sampler refuse what it cannot draw, before anything is promised."""
+def _core_check(noise: str, piece: float) -> None:
+    """Let the sampler refuse a piece that it cannot draw, before anything is promised."""
     try:
         if noise == "discrete_laplace":
-            _core.discrete_laplace(parameter, 0)
+            _core.discrete_laplace(piece, 0)
         elif noise == "skellam":
-            _core.skellam(parameter, 0)
+            _core.skellam(piece, 0)
         else:
-            _core.discrete_gaussian(parameter, 0)
+            _core.discrete_gaussian(piece, 0)
     except InvalidValueError as error:
-        raise InvalidValueError(f"parameter = {parameter} cannot be drawn: {error}") from error
+        raise InvalidValueError(
+            f"parameter must be one whose pieces can be drawn, got pieces with {piece}: {error}"
+        ) from error

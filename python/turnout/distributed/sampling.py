@@ -143,9 +143,12 @@ class SamplingAggregation(Deployed):
     @property
     def hidden_floor(self) -> int:
         """How many coins the adversary does not know, for each item, at least."""
-        honest = self.floor - self.max_colluding_users - self.max_missing_users
         dummies = self.dummies if self.central else self.honest_aggregators * self.dummies
-        return max(honest, 0) + dummies
+        return self._honest_floor + dummies
+
+    @property
+    def _honest_floor(self) -> int:
+        return max(self.floor - self.max_colluding_users - self.max_missing_users, 0)
 
     @property
     def accounting(self) -> Mechanism:
@@ -168,10 +171,10 @@ class SamplingAggregation(Deployed):
         sentences = [
             "the server that samples is trusted" if self.central else self._trust(),
             self._users_trust(),
-            floor_sentence(self.floor) if self.floor else ANY_DATA,
+            floor_sentence(self.floor) if self._honest_floor else ANY_DATA,
             HONEST_BUT_CURIOUS,
         ]
-        if self.max_missing_users and self.floor:
+        if self.max_missing_users and self._honest_floor:
             sentences.append(missing_sentence(self.max_missing_users))
         return Guarantee(
             self.accounting, self.adjacency, self.epsilon, self.delta, tuple(sentences)

@@ -226,7 +226,6 @@ class TwoStageSampling(AggregationMechanism):
         """What is protected, against whom, and what that rests on."""
         colluding = self.max_colluding_users
         sentences = [
-            "the two servers do not collude with each other or with users",
             "no other user uses or gives away what it knows of its own coins and shares"
             if colluding == 0
             else f"at most {colluding} users give what they know to the adversary",

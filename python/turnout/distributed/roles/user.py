@@ -78,6 +78,10 @@ class User(Participant):
     def report(self, value: Any) -> list[Message]:
         """Report an item: toss the coin, and make shares, or choose a set.
 
+        A device reports once in a round. One that has lost its state and reports again is refused
+        or left out, but what it sent has been seen: a second set of two-stage sampling spends its
+        local guarantee again.
+
         Parameters
         ----------
         value
