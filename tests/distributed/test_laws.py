@@ -7,6 +7,7 @@ import itertools
 import math
 import pickle
 from fractions import Fraction
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -31,6 +32,7 @@ SAMPLING: dict[str, dict[str, Any]] = {
     "floor": {"rate": 0.6, "floor": 1},
     "dummies": {"rate": 0.3, "dummies": 8},
     "users": {"rate": 0.6, "dummies": 4, "parties": "users", "max_colluding_users": 2},
+    "users, nobody colludes": {"rate": 0.6, "dummies": 4, "parties": "users"},
     "central": {"rate": 0.6, "dummies": 4, "central": True},
 }
 NOISY: dict[str, dict[str, Any]] = {
@@ -50,6 +52,9 @@ NOISY: dict[str, dict[str, Any]] = {
     )
     for margin in (0, 7)
 }
+NOISY["discrete_laplace by elected users"] = {
+    "parameter": 1.7, "source": "parties", "parties": "users", "honest_aggregators": 2,
+}  # fmt: skip
 TWO_STAGE: dict[str, dict[str, Any]] = {
     "uniform": {"reported": 2, "rate": 0.8, "floor": 1},
     "uniform, dummies": {"reported": 3, "rate": 0.5, "dummies": 6},
@@ -285,13 +290,54 @@ def fixed_sets(harness: ModuleType, round_: td.Round, reporters: int) -> Any:
     return payloads.Election.unpack(payload, round_.mechanism.users, 2, None).elected
 
 
-@pytest.mark.parametrize(("colluding", "reporters"), [(3, 2), (4, 1), (2, 3), (8, 5)])
+def test_committees_that_could_collude_or_that_cannot_be_are_refused() -> None:
+    target = {"rate": 0.5, "epsilon": 1.0, "delta": 0.9}
+    make = partial(td.TwoStageSampling, domain=4, users=100, reported=2, floor=20, **target)
+    make()
+    for arguments, match in (
+        ({"max_colluding_users": 3, "collusion_bound": 2}, "collusion_bound must be at least"),
+        ({"max_colluding_users": 3, "elected": 3}, "elected above it"),
+        ({"collusion_bound": 2, "elected": 4}, "must not both"),
+        ({"max_colluding_users": 2}, "all 2 elected for an item might collude"),
+        ({"dummies": 5, "elected": 2, "honest_aggregators": 2}, "elected must be at least 3"),
+        (
+            {"dummies": 5, "elected": 3, "max_colluding_users": 2, "honest_aggregators": 2},
+            "elected must be at least 4",
+        ),
+        ({"dummies": 5, "users": 80, "honest_aggregators": 80}, "users must be at least 81"),
+        ({"elected": 100, "max_missing_users": 1}, "users must be at least 101"),
+        ({"reporting": "adaptive"}, "gamma must be given with"),
+        ({"reporting": "adaptive", "gamma": 1.0}, "gamma must be a finite number above 1"),
+        ({"reporting": "adaptive", "gamma": math.inf}, "gamma must be a finite number above 1"),
+    ):
+        with pytest.raises(InvalidValueError, match=match):
+            make(**arguments)
+    for arguments, least in (
+        ({}, 2),
+        ({"collusion_bound": 0}, 2),
+        ({"collusion_bound": 99}, 100),
+        ({"elected": 2}, 2),
+        ({"elected": 100}, 100),
+        ({"max_colluding_users": 1}, 2),
+        ({"dummies": 5}, 2),
+        ({"max_colluding_users": 3, "collusion_bound": 3}, 4),
+        ({"max_colluding_users": 3, "elected": 4}, 4),
+        ({"dummies": 5, "honest_aggregators": 2}, 3),
+        ({"dummies": 5, "honest_aggregators": 2, "elected": 3}, 3),
+        ({"dummies": 5, "max_colluding_users": 3, "collusion_bound": 7}, 8),
+    ):
+        assert make(**arguments).least_elected == least
+
+
+@pytest.mark.parametrize(
+    ("colluding", "reporters"), [(3, 2), (4, 1), (1, 1), (4, 0), (2, 3), (8, 5)]
+)
 def test_collusion_is_as_likely_as_computed(
     colluding: int, reporters: int, harness: ModuleType, statistical: ModuleType
 ) -> None:
     mechanism = td.TwoStageSampling(2, 8, reported=1, rate=0.5, floor=2)
     found = mechanism.collusion_probability(colluding, reporters)
-    committees = list(itertools.combinations(range(8), reporters))
+    committees = list(itertools.combinations(range(8), max(reporters, 2)))
     exact = sum(max(who) < colluding for who in committees) / len(committees)
     assert found == pytest.approx(exact, rel=1e-12)
     seen = sum(
@@ -301,26 +347,114 @@ def test_collusion_is_as_likely_as_computed(
     statistical.check_share(seen, 500, exact, exact)
 
 
-@pytest.mark.parametrize("phi", [1, 3])
+@pytest.mark.parametrize("phi", [0, 1, 3])
 def test_a_collusion_bound_makes_collusion_impossible(phi: int, harness: ModuleType) -> None:
     mechanism = td.TwoStageSampling(2, 8, reported=1, rate=0.5, floor=2, collusion_bound=phi)
     for reporters in range(9):
         assert mechanism.collusion_probability(phi, reporters) == 0.0
-        assert mechanism.committee_size(reporters) == max(reporters, phi + 1)
-    assert mechanism.collusion_probability(phi + 1, 1) == pytest.approx(1 / math.comb(8, phi + 1))
-    for _ in range(200):
-        elected = fixed_sets(harness, mechanism.start_round(), 1)[0]
-        assert len(set(elected.tolist())) == phi + 1
-        assert (elected >= phi).any()
+        assert mechanism.committee_size(reporters) == max(reporters, phi + 1, 2)
+    fewest = max(phi + 1, 2)
+    for reporters in (0, 1):
+        found = mechanism.collusion_probability(fewest, reporters)
+        assert found == pytest.approx(1 / math.comb(8, fewest))
+        for _ in range(100):
+            elected = fixed_sets(harness, mechanism.start_round(), reporters)[0]
+            assert len(set(elected.tolist())) == fewest
+            assert (elected >= phi).any()
 
 
-def test_nobody_is_elected_for_what_nobody_reports() -> None:
+def test_two_are_elected_also_for_what_one_or_nobody_reports() -> None:
     mechanism = td.TwoStageSampling(2, 8, reported=1, rate=0.5, floor=2)
-    assert mechanism.committee_size(0) == 0
-    assert mechanism.collusion_probability(8, 0) == 0.0
+    assert [mechanism.committee_size(count) for count in range(9)] == [2, 2, 2, 3, 4, 5, 6, 7, 8]
+    for reporters in (0, 1):
+        assert mechanism.collusion_probability(8, reporters) == 1.0
+        # Nobody alone is all that are elected.
+        assert mechanism.collusion_probability(1, reporters) == 0.0
     assert mechanism.collusion_probability(0, 3) == 0.0
     fixed = td.TwoStageSampling(2, 8, reported=1, rate=0.5, floor=2, elected=3)
     assert fixed.committee_size(0) == fixed.committee_size(8) == 3
     for wrong in ((9, 1), (-1, 1), (1, 9), (1, -1)):
         with pytest.raises(ValueError, match="must be an integer from 0 to 8"):
             mechanism.collusion_probability(*wrong)
+
+
+# Whose dummies and noise stay hidden.
+
+# How many users collude, how many that add are honest, and how many have to add.
+TRUST = [(0, 1, 2), (1, 1, 2), (3, 1, 4), (0, 2, 3), (1, 2, 3), (3, 2, 5)]
+ALWAYS = 1 - 1e-12
+WHOLE_SETS: dict[str, tuple[Any, dict[str, Any], Any]] = {
+    "sampling": (
+        td.SamplingAggregation,
+        {"rate": ALWAYS, "dummies": 5, "parties": "users"},
+        lambda honest: tn.accounting.CountSampling(ALWAYS, 5 * honest),
+    ),
+    "noise": (
+        td.NoisyAggregation,
+        {"noise": "discrete_gaussian", "parameter": 2.0, "source": "parties", "parties": "users"},
+        lambda honest: tn.accounting.SummedDiscreteGaussianNoise(2.0, honest),
+    ),
+    "two-stage": (
+        td.TwoStageSampling,
+        {"rate": ALWAYS, "dummies": 5, "reported": 1, "collusion_bound": 3},
+        lambda honest: tn.accounting.TwoStageCountSampling(ALWAYS, 3, 1, 1.0, 0, 5 * honest),
+    ),
+}
+
+
+@pytest.mark.parametrize("trust", TRUST)
+@pytest.mark.parametrize("name", WHOLE_SETS)
+def test_enough_of_what_users_add_is_hidden_from_those_that_know_their_own(
+    name: str, trust: tuple[int, int, int], harness: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    colluding, honest, adding = trust
+    make, arguments, accounting = WHOLE_SETS[name]
+    mechanism = make(3, 7, max_colluding_users=colluding, honest_aggregators=honest, **arguments)
+    assert mechanism.contributors == adding
+    network = harness.Network(mechanism.start_round())
+    acting: list[int] = []
+    for party, role in network.roles.items():
+        for step in {"receive", "close"} & set(dir(role)):
+            act = getattr(role, step)
+            monkeypatch.setattr(
+                role, step, lambda *a, i=party.index, act=act: (acting.append(i), act(*a))[1]
+            )
+    drawn: dict[int, Any] = {}
+    contribute = make.contribution
+
+    def contribution(self: Any, items: Any = None, seed: Any = None) -> Any:
+        found = contribute(self, items, seed)
+        if len(found):
+            assert acting[-1] not in drawn
+            drawn[acting[-1]] = found
+        return found
+
+    monkeypatch.setattr(make, "contribution", contribution)
+    values = np.array([0, 1, 1, 2, 2, 2, 2])
+    network.report(values.tolist())
+    network.deliver()
+    elected = [np.arange(7)] * 3
+    if name == "two-stage":
+        values = values[[value in network.user(i)._set for i, value in enumerate(values)]]
+        elections = network.roles[Party(Role.REPORTING_SERVER)].close()
+        elected = payloads.Election.unpack(elections[-1].payload, 7, 3, None).elected
+        network.deliver(elections)
+    else:
+        network.close()
+    monkeypatch.undo()
+    # What each user added, and so knows, of each item; and whether it did.
+    known, adds = np.zeros((7, 3), np.int64), np.zeros((7, 3), np.int64)
+    for user, vector in drawn.items():
+        items = [item for item in range(3) if user in elected[item][:adding]]
+        known[user, items], adds[user, items] = vector, 1
+    added = network.server.sums - np.bincount(values, minlength=3)
+    assert added.tolist() == known.sum(axis=0).tolist()
+    # Whoever knows its own dummies or noise, alone or colluding, misses those of so many.
+    groups = itertools.combinations(range(7), max(colluding, 1))
+    hidden = np.array([adds.sum(axis=0) - adds[list(group)].sum(axis=0) for group in groups])
+    assert hidden.min(axis=0).tolist() == [honest] * 3
+    assert mechanism.accounting == accounting(honest)
+    costs = mechanism.run([0, 1, 1, 2, 2, 2, 2], seed=1).costs.totals["user"]
+    assert (costs.coins, costs.noise) == (
+        (0, 3 * adding) if name == "noise" else (7 + 15 * adding, 0)
+    )

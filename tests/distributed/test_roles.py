@@ -244,7 +244,7 @@ def test_closing_twice_and_reporting_twice_are_refused(harness: ModuleType) -> N
     with pytest.raises(ProtocolError, match="reported in this round already"):
         network.user(0).report(1)
     assert harness.state_of(network.user(0)) == before
-    two = td.TwoStageSampling(3, 2, reported=1, rate=0.5, floor=1).start_round()
+    two = td.TwoStageSampling(3, 2, reported=1, rate=0.5, dummies=1).start_round()
     user, server = two.user(0), two.reporting_server()
     server.receive(user.report(0)[0].to_bytes())
     server.receive(two.user(1).report(1)[0].to_bytes())

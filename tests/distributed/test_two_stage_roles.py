@@ -84,7 +84,7 @@ PLANS: list[dict[str, Any]] = [
     {},
     {"reporting": "adaptive", "gamma": 5.0},
     {"collusion_bound": 3},
-    {"elected": 1},
+    {"elected": 2},
     {"elected": 6},
     {"reported": 3},
     {"reported": 1},
@@ -112,13 +112,23 @@ def test_any_order_of_messages_gives_the_same_sums(
     check()
 
 
-@pytest.mark.parametrize("committee", [{}, {"collusion_bound": 4}, {"elected": 3}])
+@pytest.mark.parametrize("always", [False, True])
+@pytest.mark.parametrize(
+    ("arguments", "sets"),
+    [
+        ({}, 2),
+        ({"reported": 1, "honest_aggregators": 2}, 3),
+        ({"max_colluding_users": 1}, 2),
+        ({"max_colluding_users": 2, "collusion_bound": 4}, 3),
+        ({"max_colluding_users": 2, "elected": 3}, 3),
+    ],
+)
 def test_dummies_are_added_once_by_each_contributor(
-    committee: dict[str, Any], harness: ModuleType
+    arguments: dict[str, Any], sets: int, always: bool, harness: ModuleType
 ) -> None:
-    colluding = {"max_colluding_users": 2} if committee else {}
-    mechanism = plan(dummies=50, floor=0, **committee, **colluding)
-    assert mechanism.contributors == (3 if committee else 1)
+    rate = {"rate": harness.ALWAYS} if always else {}
+    mechanism = plan(dummies=80, floor=0, **arguments, **rate)
+    assert mechanism.contributors == sets
     with pytest.MonkeyPatch.context() as patch:
         recorded = Recorded(patch)
         network = harness.Network(mechanism.start_round())
@@ -126,10 +136,13 @@ def test_dummies_are_added_once_by_each_contributor(
         network.finish_in_any_order(random.Random(5))
         extra = network.server.sums - recorded.counts
         assert int(extra.sum()) == recorded.dummies
-        # 150 coins an item at rate .7 are 60 to 150; 50 are below 51.
-        assert (extra > 59).all() if committee else (extra <= 50).all()
+        if always:
+            assert extra.tolist() == [80 * sets] * 3
+        else:
+            # 160 coins an item at rate .7 are above 80: less than that has probability 10^-7.
+            assert ((extra > 80) & (extra <= 80 * sets)).all()
     coins = sum(role.costs.coins for role in network.roles.values())
-    assert coins == 6 + 3 * 50 * mechanism.contributors
+    assert coins == 6 + 3 * 80 * sets
 
 
 # Sets.
@@ -188,7 +201,7 @@ def test_committees_are_distinct_present_and_of_the_size_of_the_plan(harness: Mo
 def test_committees_are_drawn_uniformly_among_those_present(
     present: int, harness: ModuleType, statistical: ModuleType
 ) -> None:
-    mechanism = plan(elected=2, floor=3, max_missing_users=2)
+    mechanism = plan(elected=2, floor=0, dummies=1, max_missing_users=2)
     seen: Counter[tuple[int, ...]] = Counter()
     for _ in range(600):
         round_ = mechanism.start_round()
@@ -238,7 +251,7 @@ def everybody(count: int) -> Items:
 
 def test_users_wrongly_listed_as_reporters_refuse_the_election(harness: ModuleType) -> None:
     """The user is elected for all items; the reporters of one of them cannot be right."""
-    network = harness.Network(plan(elected=1).start_round())
+    network = harness.Network(plan(elected=2).start_round())
     (message,) = network.user(0).report(0)
     chosen = payloads.unpack_bits(message.payload, 3, "a set")
     own = [0, 1, 2, 3]
@@ -246,7 +259,7 @@ def test_users_wrongly_listed_as_reporters_refuse_the_election(harness: ModuleTy
         listed = {item: own if chosen[item] else [1, 2, 3, 4] for item in range(3)}
         listed[wrong] = [2, 3, 4, 5] if chosen[wrong] else own
         duties = {item: np.array(users) for item, users in listed.items()}
-        election = payloads.Election(6, np.array([4, 4, 4]), (np.array([0]),) * 3, duties)
+        election = payloads.Election(6, np.array([4, 4, 4]), (np.array([0, 5]),) * 3, duties)
         data = election_for(harness, network, Party(USER, 0), election)
         refused(harness, network.user(0), data, "wrongly listed")
 
@@ -257,44 +270,59 @@ def test_elections_without_a_committee_for_a_reported_item_are_refused(
     network = harness.Network(plan(reported=1).start_round())
     (message,) = network.user(0).report(0)
     chosen = int(np.flatnonzero(payloads.unpack_bits(message.payload, 3, "a set"))[0])
-    nobody = np.empty(0, np.int64)
+    nobody, pair = np.empty(0, np.int64), np.array([1, 2])
     for other in {0, 1, 2} - {chosen}:
-        # All six are said to report another item, so nobody is elected for the own one.
-        elected = tuple(everybody(6) if item == other else nobody for item in range(3))
+        # All six are said to report another item, and nobody the own one.
         reporters = np.array([6 if item == other else 0 for item in range(3)])
-        for duties in ({other: everybody(6)}, {other: 1 + everybody(6)}):
-            election = payloads.Election(6, reporters, elected, duties)
-            data = election_for(harness, network, Party(USER, 0), election)
-            refused(harness, network.user(0), data, ANY)
+        for few, match in ((nobody, "2 users must be elected"), (pair, "not counted among")):
+            elected = tuple(everybody(6) if item == other else few for item in range(3))
+            for duties, reason in (
+                ({other: everybody(6)}, match),
+                ({other: 1 + everybody(6)}, ANY),  # there is no user 6
+            ):
+                election = payloads.Election(6, reporters, elected, duties)
+                data = election_for(harness, network, Party(USER, 0), election)
+                refused(harness, network.user(0), data, reason)
     # And not even elected itself.
     network = harness.Network(plan(reported=1, max_missing_users=1, floor=2).start_round())
     (message,) = network.user(0).report(0)
     chosen = int(np.flatnonzero(payloads.unpack_bits(message.payload, 3, "a set"))[0])
     other = (chosen + 1) % 3
-    elected = tuple(1 + everybody(5) if item == other else nobody for item in range(3))
     reporters = np.array([5 if item == other else 0 for item in range(3)])
-    election = payloads.Election(5, reporters, elected, {})
-    data = election_for(harness, network, Party(USER, 0), election)
-    refused(harness, network.user(0), data, ANY)
+    for few, match in ((nobody, "2 users must be elected"), (pair, "not counted among")):
+        elected = tuple(1 + everybody(5) if item == other else few for item in range(3))
+        election = payloads.Election(5, reporters, elected, {})
+        data = election_for(harness, network, Party(USER, 0), election)
+        refused(harness, network.user(0), data, match)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "size"), [({"collusion_bound": 2}, 1), ({"elected": 3}, 2), ({"elected": 3}, 4)]
-)
+    ("arguments", "size"),
+    [
+        ({}, 0), ({}, 1), ({}, 3), ({"elected": 2}, 1), ({"collusion_bound": 0}, 1),
+        ({"collusion_bound": 2}, 1), ({"elected": 3}, 2), ({"elected": 3}, 4),
+    ],
+)  # fmt: skip
 def test_committees_of_another_size_than_the_plan_says_are_refused(
     arguments: dict[str, Any], size: int, harness: ModuleType
 ) -> None:
     network = harness.Network(plan(reported=1, **arguments).start_round())
     (message,) = network.user(0).report(0)
     item = int(np.flatnonzero(payloads.unpack_bits(message.payload, 3, "a set"))[0])
-    reporters = np.full(3, 2)
-    elected = tuple(1 + everybody(size) for _ in range(3))
-    election = payloads.Election(6, reporters, elected, {})
-    data = election_for(harness, network, Party(USER, 0), election)
-    assert item in range(3)
-    refused(harness, network.user(0), data, ANY)
-    data = election_for(harness, network, SERVER, election)
-    refused(harness, network.server, data, ANY)
+    other, fixed = (item + 1) % 3, arguments.get("elected")
+    # One size is wrong: of the own item, or of another one that as many report.
+    for wrong, count in ((item, 2), (other, 2), (other, 1), (other, 0)):
+        reporters = np.full(3, 2)
+        reporters[[other, item]] = count, 4 - count
+        least = max(arguments.get("collusion_bound", 0) + 1, 2)
+        right = [fixed or max(int(number), least) for number in reporters]
+        sizes = [size if i == wrong else right[i] for i in range(3)]
+        elected = tuple(1 + everybody(number) for number in sizes)
+        election = payloads.Election(6, reporters, elected, {})
+        match = f"{right[wrong]} users must be elected for item {wrong}, got {size}"
+        for role in (network.user(0), network.server):
+            data = election_for(harness, network, role.party, election)
+            refused(harness, role, data, match, MalformedMessageError)
 
 
 def test_an_election_without_users_is_refused_by_the_server(harness: ModuleType) -> None:
@@ -407,12 +435,17 @@ def test_sums_for_other_items_than_elected_for_are_refused(harness: ModuleType) 
 
 
 def test_a_stray_sum_before_the_election_does_not_lose_the_round(harness: ModuleType) -> None:
-    network, elections = network_after_sets(harness, reported=3, elected=1, rate=harness.ALWAYS)
-    read = payloads.Election.unpack(elections[-1].payload, 6, 3, None)
-    idle = next(user for user in range(6) if all(user not in users for users in read.elected))
+    # Of seven users at most six are elected.
+    arguments = {"reported": 3, "elected": 2, "rate": harness.ALWAYS, "floor": 1}
+    network = harness.Network(td.TwoStageSampling(3, 7, **arguments).start_round())
+    network.report([*VALUES, 0])
+    network.deliver()
+    elections = network.roles[FIRST_SERVER].close()
+    read = payloads.Election.unpack(elections[-1].payload, 7, 3, None)
+    idle = next(user for user in range(7) if all(user not in users for users in read.elected))
     field = network.round_.mechanism.field
     payload = payloads.pack_item_shares(np.array([0]), field, field.elements([1]))
     stray = harness.forged(network.round_, Kind.SUM, Party(USER, idle), SERVER, payload)
     network.server.receive(stray)
     network.deliver(elections)
-    assert network.server.sums.tolist() == [1, 2, 3]
+    assert network.server.sums.tolist() == [2, 2, 3]
