@@ -14,7 +14,7 @@ import pytest
 
 import turnout as tn
 import turnout.distributed as td
-from turnout.distributed import payloads
+from turnout.distributed import engine, payloads
 from turnout.distributed.engine import ledger
 from turnout.errors import InvalidTypeError, InvalidValueError, UnknownLabelError
 
@@ -42,14 +42,17 @@ TWO_STAGE: list[Kwargs] = [
     {"reported": 2, "floor": 1},
     {"reported": 3, "dummies": 3},
     {"reported": 2, "floor": 1, "reporting": "adaptive", "gamma": 3.0},
-    {"reported": 2, "floor": 4, "elected": 3, "max_colluding_users": 1},
+    {"reported": 2, "floor": 3, "elected": 3, "max_colluding_users": 1},
+    {"reported": 2, "floor": 1, "elected": 2},
     {"reported": 1, "dummies": 3, "collusion_bound": 5, "max_colluding_users": 1},
     {"reported": 4, "floor": 1},
+    # Here nobody reports some items.
+    {"reported": 1, "dummies": 3, "users": 3},
 ]
 
 
 def two_stage(arguments: Kwargs) -> td.TwoStageSampling:
-    return td.TwoStageSampling(4, 12, rate=0.6, **arguments)
+    return td.TwoStageSampling(4, **({"users": 12, "rate": 0.6} | arguments))
 
 
 # Seeds.
@@ -128,24 +131,53 @@ def test_the_costs_of_two_stages_are_those_measured_with_messages(
 ) -> None:
     """The study is given the sets and elections of a round with messages."""
     mechanism = two_stage(arguments)
+    users = mechanism.users
     for attempt in range(5):
         network = harness.Network(mechanism.start_round())
-        network.report(VALUES)
-        sets = np.array([network.user(index)._set for index in range(12)], np.uint32)
+        network.report(VALUES[:users])
+        sets = np.array([network.user(index)._set for index in range(users)], np.uint32)
         first = network.roles[td.Party(td.Role.REPORTING_SERVER)]
         network.deliver()
         elections = first.close()
         public = elections[-1].payload
-        elected = list(payloads.Election.unpack(public, 12, 4, None).elected)
+        elected = list(payloads.Election.unpack(public, users, 4, None).elected)
         network.deliver(elections)
-        drawn = (np.ones(12, np.uint8), sets)
+        drawn = (np.ones(users, np.uint8), sets)
         with monkeypatch.context() as patch:
             patch.setattr(td.TwoStageSampling, "draw_sets", lambda *_, drawn=drawn: drawn)
             patch.setattr("turnout.distributed.engine._choose", lambda *_, elected=elected: elected)
-            studied = mechanism.run(VALUES, seed=attempt).costs
+            studied = mechanism.run(VALUES[:users], seed=attempt).costs
         measured = ledger(network.roles.values(), mechanism)
         assert as_dictionary(studied) == as_dictionary(measured)
         assert studied.parties == measured.parties
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sizes", "sets"),
+    [
+        ({"floor": 1}, [3, 2, 2, 2], 0),
+        ({"floor": 1, "collusion_bound": 0}, [3, 2, 2, 2], 0),
+        ({"floor": 1, "collusion_bound": 3}, [4, 4, 4, 4], 0),
+        ({"floor": 1, "elected": 2}, [2, 2, 2, 2], 0),
+        ({"dummies": 9}, [3, 2, 2, 2], 2),
+        ({"dummies": 9, "honest_aggregators": 2}, [3, 3, 3, 3], 3),
+        ({"dummies": 9, "max_colluding_users": 3, "elected": 5}, [5, 5, 5, 5], 4),
+    ],
+)
+def test_a_study_elects_two_users_at_least_for_every_item(
+    arguments: Kwargs, sizes: list[int], sets: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three and two report two items, nobody the others; all coins show heads."""
+    mechanism = td.TwoStageSampling(4, 5, reported=1, rate=1 - 1e-12, **arguments)
+    drawn = (np.ones(5, np.uint8), np.array([[0], [0], [0], [1], [1]], np.uint32))
+    chosen: list[Any] = []
+    choose = engine._choose
+    monkeypatch.setattr(td.TwoStageSampling, "draw_sets", lambda *_: drawn)
+    monkeypatch.setattr(engine, "_choose", lambda *a: chosen.extend(choose(*a)) or chosen)
+    result = mechanism.run([0, 0, 3, 1, 2], seed=3)
+    assert [len(set(users.tolist())) for users in chosen] == sizes
+    assert result.costs.totals["server"].additions == sum(sizes)
+    assert result.sums.tolist() == [2 + 9 * sets, 1 + 9 * sets, 9 * sets, 9 * sets]
 
 
 def test_bytes_are_those_on_the_wire(harness: ModuleType) -> None:

@@ -357,7 +357,7 @@ def test_a_collusion_bound_makes_collusion_impossible(phi: int, harness: ModuleT
     for reporters in (0, 1):
         found = mechanism.collusion_probability(fewest, reporters)
         assert found == pytest.approx(1 / math.comb(8, fewest))
-        for _ in range(100):
+        for _ in range(200):
             elected = fixed_sets(harness, mechanism.start_round(), reporters)[0]
             assert len(set(elected.tolist())) == fewest
             assert (elected >= phi).any()

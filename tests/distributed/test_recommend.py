@@ -141,6 +141,29 @@ def test_the_margins_of_trust_cost_accuracy() -> None:
             assert record.rmse >= plain[record.title]
 
 
+def test_where_users_add_whole_noise_two_of_them_do() -> None:
+    """Twice the noise of science.md B3: of two, each knows its own."""
+    rows = {row.title: row for row in td.recommend(1000, 30, *TARGET, parties="users").records}
+    for noise, single in (("discrete laplace", 7.84), ("skellam", 26.3)):
+        row = rows[f"{noise} noise by elected users"]
+        assert 30 * 1000**2 * row.rmse**2 == pytest.approx(30 * 2 * single, rel=0.01)
+    for row in rows.values():
+        if isinstance(row.mechanism, td.NoisyAggregation) and row.mechanism.source == "users":
+            assert row.mechanism.contributors == 0
+        elif row.mechanism is not None:
+            assert row.mechanism.contributors == 2
+
+
+def test_a_floor_that_no_data_can_keep_is_in_no_row() -> None:
+    kept = td.recommend(300, 5, *TARGET, floor=60)
+    assert sum(record.conditional for record in kept.records) == 3
+    impossible = td.recommend(300, 5, *TARGET, floor=61)
+    assert not any(record.conditional for record in impossible.records)
+    reasons = [reason for _, reason in impossible.refused]
+    assert len(reasons) == 3
+    assert all("floor must be at most 60, got 61" in reason for reason in reasons)
+
+
 def test_the_number_of_dummies_is_the_best_of_those_tried(found: td.Recommendation) -> None:
     record = next(row for row in found.records if row.title == "sampling with dummies")
     for dummies in (5, 10, 20, 33, 50, 100, 200, 333, 500, 1000, 2000):

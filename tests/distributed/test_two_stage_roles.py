@@ -190,11 +190,47 @@ def test_committees_are_distinct_present_and_of_the_size_of_the_plan(harness: Mo
         assert read.received == 6
         assert read.reporters.tolist() == reporters.tolist()
         for count, users in zip(reporters.tolist(), read.elected, strict=True):
-            assert len(users) == len(set(users.tolist())) == mechanism.committee_size(count)
+            assert len(users) == len(set(users.tolist())) == mechanism.committee_size(count) > 1
         for message in elections[:-1]:
             own = payloads.Election.unpack(message.payload, 6, 3, message.recipient.index)
             for item, users in own.duties.items():
                 assert users.tolist() == [i for i in range(6) if item in sets[i]]
+
+
+@pytest.mark.parametrize("reporters", [(6, 0, 0), (0, 5, 1), (1, 2, 3), (4, 0, 2)])
+@pytest.mark.parametrize(
+    ("arguments", "least"),
+    [
+        ({}, 2),
+        ({"collusion_bound": 0}, 2),
+        ({"collusion_bound": 1}, 2),
+        ({"collusion_bound": 2}, 3),
+        ({"dummies": 3}, 2),
+        ({"dummies": 3, "honest_aggregators": 2}, 3),
+        ({"dummies": 3, "max_missing_users": 3}, 2),
+        ({"elected": 2}, None),
+        ({"elected": 6}, None),
+    ],
+)
+def test_two_users_at_least_are_elected_for_every_item(
+    arguments: dict[str, Any], least: int | None, reporters: tuple[int, ...], harness: ModuleType
+) -> None:
+    """Also for what one or nobody reports, and only among those whose sets came."""
+    mechanism = plan(reported=1, **arguments)
+    round_ = mechanism.start_round()
+    first = round_.reporting_server()
+    present = 6 - mechanism.max_missing_users
+    chosen = np.repeat(np.arange(3), reporters)[:present]
+    for user, item in enumerate(chosen.tolist()):
+        payload = bytes([1 << item])
+        first.receive(harness.forged(round_, Kind.SET, Party(USER, user), FIRST_SERVER, payload))
+    read = payloads.Election.unpack(first.close()[-1].payload, 6, 3, None)
+    expected = [arguments.get("elected")] * 3
+    if least is not None:
+        expected = [max(int((chosen == item).sum()), least) for item in range(3)]
+    assert [len(set(users.tolist())) for users in read.elected] == expected
+    assert min(len(users) for users in read.elected) >= 2
+    assert max(max(users.tolist()) for users in read.elected) < present
 
 
 @pytest.mark.parametrize("present", [6, 4])
