@@ -487,3 +487,9 @@ def test_a_nonce_is_sixteen_bytes_and_a_round_has_its_parties_only() -> None:
         two.aggregator(0)
     with pytest.raises(InvalidTypeError, match="only two-stage"):
         one.reporting_server()
+
+
+def test_noise_whose_pieces_cannot_be_drawn_is_refused() -> None:
+    with pytest.raises(InvalidValueError, match="parameter must be one whose pieces can be drawn"):
+        td.NoisyAggregation(3, 1000, noise="skellam", parameter=1e-10)
+    td.NoisyAggregation(3, 10, noise="skellam", parameter=1e-10).user_vector(0)

@@ -154,14 +154,11 @@ def test_where_users_add_whole_noise_two_of_them_do() -> None:
             assert row.mechanism.contributors == 2
 
 
-def test_a_floor_that_no_data_can_keep_is_in_no_row() -> None:
+def test_a_floor_that_no_data_can_keep_is_refused() -> None:
     kept = td.recommend(300, 5, *TARGET, floor=60)
     assert sum(record.conditional for record in kept.records) == 3
-    impossible = td.recommend(300, 5, *TARGET, floor=61)
-    assert not any(record.conditional for record in impossible.records)
-    reasons = [reason for _, reason in impossible.refused]
-    assert len(reasons) == 3
-    assert all("floor must be at most 60, got 61" in reason for reason in reasons)
+    with pytest.raises(InvalidValueError, match="floor must be at most 60, got 61"):
+        td.recommend(300, 5, *TARGET, floor=61)
 
 
 def test_the_number_of_dummies_is_the_best_of_those_tried(found: td.Recommendation) -> None:

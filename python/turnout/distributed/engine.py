@@ -224,8 +224,7 @@ def _run_two_stage(
     starts = offsets.astype(np.int64)
     for item in range(size):
         part = elected_sums[starts[item] : starts[item + 1]]
-        if len(part):
-            total[item] = field.sum(part[:, None])[0]
+        total[item] = field.sum(part[:, None])[0]
     users = Costs(coins=n, sets=n, draws=draws, additions=additions) + adding
     _count_two_stage_messages(mechanism, users, sets, chosen, reporters)
     election = 4 + 4 * (2 * size + sum(sizes))

@@ -13,7 +13,7 @@ from turnout import _arguments
 from turnout.accounting.mechanism import nonnegative, unit_interval
 from turnout.distributed.mechanism import AggregationMechanism
 from turnout.distributed.noisy import NOISES, NoisyAggregation
-from turnout.distributed.sampling import SamplingAggregation
+from turnout.distributed.sampling import SamplingAggregation, checked_floor
 from turnout.distributed.two_stage import TwoStageSampling
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError, TurnoutError
@@ -210,7 +210,7 @@ def recommend(
             "adjacency": adjacency,
         },
         probe.parties,
-        _arguments.integer("floor", floor, least=0, most=probe.users),
+        checked_floor(floor, probe.users, probe.domain.size),
     )
     size = probe.domain.size
     chosen = max(1, round(0.4 * size))

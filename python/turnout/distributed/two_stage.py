@@ -181,8 +181,9 @@ class TwoStageSampling(AggregationMechanism):
             )
         if least > self.users - self.max_missing_users:
             raise InvalidValueError(
-                f"users must be at least {least + self.max_missing_users}, those elected for an "
-                f"item and those that may be missing, got {self.users}"
+                f"users must be at least {least + self.max_missing_users}, got {self.users}: "
+                f"{least} are elected for an item (collusion_bound, elected, or with dummies "
+                "max_colluding_users and honest_aggregators), others may be missing"
             )
 
     @property
@@ -295,8 +296,6 @@ class TwoStageSampling(AggregationMechanism):
         bad = _arguments.integer("colluding", colluding, least=0, most=self.users)
         count = _arguments.integer("reporters", reporters, least=0, most=self.users)
         committee = self.committee_size(count)
-        if committee == 0:
-            return 0.0
         return math.comb(bad, committee) / math.comb(self.users, committee)
 
     def committee_size(self, reporters: int) -> int:

@@ -185,8 +185,7 @@ class User(Participant):
         bundles: dict[int, tuple[list[int], list[int]]] = {}
         for item, bit in zip(self._set.tolist(), self._bits.tolist(), strict=True):
             users = election.elected[item].tolist()
-            alone = len(users) == 1
-            shares = [bit] if alone else field.share([bit], len(users))[:, 0].tolist()
+            shares = field.share([bit], len(users))[:, 0].tolist()
             self._costs.draws += len(users) - 1
             self._costs.additions += len(users) - 1
             for user, share in zip(users, shares, strict=True):
