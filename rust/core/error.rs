@@ -197,7 +197,8 @@ pub enum Error {
 
     /// Bounds of values that are none.
     #[error(
-        "bounds must be two finite numbers, the lower before the upper, got ({low:?}, {high:?})"
+        "bounds must be two finite numbers, the lower before the upper and 1e-150 to 1e150 apart, \
+         got ({low:?}, {high:?})"
     )]
     Bounds {
         /// The lower bound.

@@ -339,6 +339,11 @@ class MeanMechanism(ABC):
             if self._dimensions == 1
             else f"{self._dimensions} numbers for each node: shape (nodes, {self._dimensions})"
         )
+        if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+            place = tuple(int(index) for index in np.argwhere(np.ma.getmaskarray(values))[0])
+            raise InvalidValueError(
+                f"values{list(place)} must be a real number, got a masked value"
+            )
         try:
             array = np.asarray(values)
         except Exception as error:

@@ -14,10 +14,11 @@ from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
 from turnout.frequency.estimate import FrequencyEstimate
 from turnout.frequency.estimators import Estimation
-from turnout.frequency.models import StatisticModel
+from turnout.frequency.models import StatisticModel, ratio_model
 from turnout.mean.estimate import MeanEstimate
 from turnout.mean.estimators import MeanEstimation
 from turnout.mean.plan import MeanPlan
+from turnout.plan import Plan
 from turnout.weighting.weights import METHODS, positive
 from turnout.weighting.weights import weights as choose
 
@@ -106,9 +107,10 @@ def combine(
         that epsilon and the numbers of nodes and reports imply, whatever the reports say: at
         uniform frequencies (the sum depends on the frequencies only through the sum of their
         squares), or for values uniform between the bounds. Where this is not known (personal
-        participation, groups that are combinations themselves, estimates without a model of their
-        variance) the estimated variances are taken; then the weights depend on the reports a
-        little, which the standard errors leave out. Wrong variances cost accuracy, not validity.
+        participation, estimates without a model of their variance) the estimated variances are
+        taken, but none below what the number of reports implies; then the weights depend on the
+        reports a little, which the standard errors leave out. Wrong variances that do not depend on
+        the reports cost accuracy, not validity.
 
     Returns
     -------
@@ -207,8 +209,9 @@ def _population_model(group: FrequencyEstimate) -> StatisticModel | None:
     ``f`` and variance ``f (1 - f) / n``, the mean over ``g`` plus ``b^2 f (1 - f) / n``.
     """
     model = group._estimation.model
-    if model is None:
-        return None
+    if model is None or isinstance(group.plan, WeightedPlan):
+        # A combined estimate is of the population already.
+        return model
     extra = (model.v2 + model.b**2) / group.nodes
     return StatisticModel(model.a, model.b, model.v0, model.v1 + extra, model.v2 - extra)
 
@@ -242,7 +245,8 @@ def _frequencies(
             parts.append(shares[j] ** 2 * model.variance(inside))
             wide.append(parts[-1])
             continue
-        sampling = inside * (1 - inside) / group.nodes
+        drawn = not isinstance(group.plan, WeightedPlan)
+        sampling = inside * (1 - inside) / group.nodes if drawn else 0.0
         parts.append(shares[j] ** 2 * (estimation.variances + sampling))
         larger = estimation.interval_variances
         larger = estimation.variances if larger is None else larger
@@ -272,13 +276,24 @@ def _frequencies(
 
 
 def _frequency_trace(group: FrequencyEstimate, model: StatisticModel | None) -> float:
-    """Sum the variances over answers: at uniform frequencies, or as estimated."""
+    """Sum the variances over answers: at uniform frequencies, or as estimated.
+
+    An estimate is not believed below what the number of reports implies: a small group whose few
+    reports agree would outvote all others.
+    """
     size = group.domain.size
     if model is not None:
         return float(size * model.variance(np.array(1.0 / size)))
-    estimation = group._estimation
+    estimation, plan = group._estimation, group.plan
     inside = np.clip(estimation.frequencies, 0.0, 1.0)
-    return float((estimation.variances + inside * (1 - inside) / group.nodes).sum())
+    sampling = inside * (1 - inside) / group.nodes
+    if not isinstance(plan, Plan):
+        drawn = not isinstance(plan, WeightedPlan)
+        return float((estimation.variances + (sampling if drawn else 0.0)).sum())
+    equal = ratio_model(group.nodes, group.received, *plan.oracle.support_probabilities)
+    even = np.array(1.0 / size)
+    implied = size * float(equal.variance(even) + even * (1 - even) / group.nodes)
+    return max(implied, float((estimation.variances + sampling).sum()))
 
 
 def _means(
@@ -324,16 +339,21 @@ def _means(
 
 
 def _mean_trace(group: MeanEstimate) -> float:
-    """Sum the variances over coordinates: for uniform values, or as estimated."""
+    """Sum the variances over coordinates: for uniform values, or as estimated.
+
+    An estimate is not believed below what the number of reports implies, as for frequencies.
+    """
     plan = group.plan
-    rate = plan.participation.uniform_rate if isinstance(plan, MeanPlan) else None
     estimated = float(group._estimation.population_variances.sum())
-    if not isinstance(plan, MeanPlan) or rate is None or not np.isfinite(estimated):
+    if not isinstance(plan, MeanPlan) or not np.isfinite(estimated):
         return estimated
+    rate = plan.participation.uniform_rate
     mechanism = plan.mechanism
     moment = mechanism.second_moment
-    reports = group.received if group.method == "hajek" else group.nodes * rate
+    counted = rate is None or group.method == "hajek"
+    reports = group.received if counted else group.nodes * (rate or 0.0)
     reports *= mechanism.sampled / mechanism.dimensions
     # The mean of t^2 over [-1, 1] is 1/3.
     one = (moment.constant + moment.slope / 3) / reports
-    return mechanism.dimensions * one * mechanism._half**2
+    implied = mechanism.dimensions * one * mechanism._half**2
+    return implied if rate is not None else max(implied, estimated)

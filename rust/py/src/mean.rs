@@ -224,6 +224,10 @@ enum RateView<'a> {
 
 impl<'py> Rate<'py> {
     fn extract(rate: &Bound<'py, PyAny>) -> PyResult<Self> {
+        // The array first: NumPy before 2.4 takes an array of one entry for a number.
+        if let Ok(rates) = rate.extract() {
+            return Ok(Self::Personal(rates));
+        }
         match rate.extract() {
             Ok(rate) => Ok(Self::Common(rate)),
             Err(_) => Ok(Self::Personal(floats("probabilities", rate)?)),
