@@ -197,7 +197,7 @@ pub enum Error {
 
     /// Bounds of values that are none.
     #[error(
-        "bounds must be two finite numbers, the lower before the upper and 1e-150 to 1e150 apart, \
+        "bounds must be two finite numbers, the lower before the upper and 1e-100 to 1e100 apart, \
          got ({low:?}, {high:?})"
     )]
     Bounds {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -69,6 +70,8 @@ class MeanInterval:
         """
         if np.ndim(self.low) == 0:
             value = _arguments.number("mean", mean)
+            if not math.isfinite(value):
+                raise InvalidValueError(f"mean must be finite, got {value}")
             return bool(self.low <= value <= self.high)
         given = _arguments.vector("mean", mean, "one number for each coordinate")
         if given.size != np.size(self.low):
@@ -76,6 +79,9 @@ class MeanInterval:
                 f"mean must have one number for each of the {np.size(self.low)} coordinates, got "
                 f"{given.size}"
             )
+        if not np.isfinite(given).all():
+            place = int(np.flatnonzero(~np.isfinite(given))[0])
+            raise InvalidValueError(f"mean[{place}] must be finite, got {given[place]}")
         result: npt.NDArray[np.bool_] = (self.low <= given) & (given <= self.high)
         return result
 
@@ -159,10 +165,11 @@ class MeanEstimate:
         level
             The confidence level, between 0 and 1.
         method
-            ``"normal"``: the estimate plus and minus standard errors, with Student's quantile where
-            the variance is estimated from the reports. ``"auto"`` (default): for reports of one
-            of two cells and a common rate the score interval, and Clopper-Pearson limits where
-            there are few of either; normal otherwise.
+            ``"normal"``: the estimate plus and minus standard errors; for ``"hajek"`` with personal
+            participation with Student's quantile; for ``"horvitz_thompson"`` with it these limits
+            are optimistic below a few hundred reports of unequal weight. ``"auto"`` (default): for
+            reports of one of two cells and a common rate the score interval, and Clopper-Pearson
+            limits where there are few of either; normal otherwise.
         simultaneous
             None: the level holds for each coordinate by itself. ``"bonferroni"`` or ``"sidak"``: it
             holds for all coordinates at once.

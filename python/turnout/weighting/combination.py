@@ -37,10 +37,13 @@ class WeightedPlan:
         Those of the groups.
     weights
         Their weights, adding up to one: the estimate is the sum of weight times group estimate.
+    implied_variance
+        The variance of the estimate that the weights were made for, summed over all entries.
     """
 
     plans: tuple[Any, ...]
     weights: tuple[float, ...]
+    implied_variance: float
 
     @property
     def domain(self) -> Domain:
@@ -59,10 +62,13 @@ class WeightedMeanPlan:
         Those of the groups.
     weights
         Their weights, adding up to one: the estimate is the sum of weight times group estimate.
+    implied_variance
+        The variance of the estimate that the weights were made for, summed over all entries.
     """
 
     plans: tuple[Any, ...]
     weights: tuple[float, ...]
+    implied_variance: float
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -87,10 +93,10 @@ def combine(
 
     The combined estimate is of that population, so its standard errors and intervals count that
     each group is a sample of it: the variance of a group's estimate is that of its mechanism plus
-    ``f (1 - f) / n`` (for means the spread of the values over ``n``). They are a little too wide,
-    never too narrow, for the union of the groups if who belongs to which group does not depend on
-    the values. If it does, the groups estimate different quantities, and so does what combines
-    them.
+    ``f (1 - f) / n`` (for means the spread of the values over ``n``). The variances are a little
+    too large, never too small, for the union of the groups if who belongs to which group does not
+    depend on the values. If it does, the groups estimate different quantities, and so does what
+    combines them.
 
     Parameters
     ----------
@@ -106,11 +112,9 @@ def combine(
         The variances of the groups' estimates that the weights are made from. By default those
         that epsilon and the numbers of nodes and reports imply, whatever the reports say: at
         uniform frequencies (the sum depends on the frequencies only through the sum of their
-        squares), or for values uniform between the bounds. Where this is not known (personal
-        participation, estimates without a model of their variance) the estimated variances are
-        taken, but none below what the number of reports implies; then the weights depend on the
-        reports a little, which the standard errors leave out. Wrong variances that do not depend on
-        the reports cost accuracy, not validity.
+        squares), or for values uniform between the bounds; with personal participation, those of
+        as many reports of equal weight as theirs are worth. They may be wrong, which costs
+        accuracy, not validity.
 
     Returns
     -------
@@ -173,6 +177,12 @@ def _shares(
     shares = choose(np.maximum(spread, least) * users, users, method=method) * users
     result: Floats = shares / shares.sum()
     return result
+
+
+def _implied(shares: Floats, implied: list[float]) -> float:
+    """Give the variance of the weighted sum; groups without weight do not count."""
+    used = np.flatnonzero(shares)
+    return float(sum(shares[j] ** 2 * implied[j] for j in used))
 
 
 def _model_sum(models: Sequence[StatisticModel], shares: Floats) -> StatisticModel:
@@ -263,7 +273,9 @@ def _frequencies(
     estimation = Estimation(frequencies, np.sum(parts, axis=0), **combined)
     kept = frequencies.view()
     kept.flags.writeable = False
-    plan: Any = WeightedPlan(tuple(group.plan for group in groups), tuple(shares.tolist()))
+    plan: Any = WeightedPlan(
+        tuple(group.plan for group in groups), tuple(shares.tolist()), _implied(shares, implied)
+    )
     return FrequencyEstimate(
         plan,
         method,
@@ -276,24 +288,24 @@ def _frequencies(
 
 
 def _frequency_trace(group: FrequencyEstimate, model: StatisticModel | None) -> float:
-    """Sum the variances over answers: at uniform frequencies, or as estimated.
+    """Sum the variances over answers at uniform frequencies, whatever the reports say.
 
-    An estimate is not believed below what the number of reports implies: a small group whose few
-    reports agree would outvote all others.
+    Variances estimated from the reports would follow the estimates: a small group whose few reports
+    agree would outvote all others.
     """
-    size = group.domain.size
-    if model is not None:
-        return float(size * model.variance(np.array(1.0 / size)))
-    estimation, plan = group._estimation, group.plan
-    inside = np.clip(estimation.frequencies, 0.0, 1.0)
-    sampling = inside * (1 - inside) / group.nodes
-    if not isinstance(plan, Plan):
-        drawn = not isinstance(plan, WeightedPlan)
-        return float((estimation.variances + (sampling if drawn else 0.0)).sum())
-    equal = ratio_model(group.nodes, group.received, *plan.oracle.support_probabilities)
+    size, plan, estimation = group.domain.size, group.plan, group._estimation
+    if isinstance(plan, WeightedPlan):
+        return plan.implied_variance
     even = np.array(1.0 / size)
-    implied = size * float(equal.variance(even) + even * (1 - even) / group.nodes)
-    return max(implied, float((estimation.variances + sampling).sum()))
+    if model is not None:
+        return float(size * model.variance(even))
+    if not isinstance(plan, Plan) or not np.isfinite(estimation.variances).all():
+        inside = np.clip(estimation.frequencies, 0.0, 1.0)
+        return float((estimation.variances + inside * (1 - inside) / group.nodes).sum())
+    # As many reports of equal weight as those of personal weights are worth (Kish).
+    worth = group.received if estimation.degrees is None else round(estimation.degrees + 1)
+    equal = ratio_model(group.nodes, max(worth, 1), *plan.oracle.support_probabilities)
+    return size * float(equal.variance(even) + even * (1 - even) / group.nodes)
 
 
 def _means(
@@ -328,7 +340,9 @@ def _means(
         total = np.sum(parts, axis=0)
         degrees = _degrees(parts, [estimation.degrees for estimation in estimations])
         combined = MeanEstimation(means, total, total, degrees)
-    plan = WeightedMeanPlan(tuple(group.plan for group in groups), tuple(shares.tolist()))
+    plan = WeightedMeanPlan(
+        tuple(group.plan for group in groups), tuple(shares.tolist()), _implied(shares, implied)
+    )
     return MeanEstimate(
         plan,
         method,
@@ -339,21 +353,23 @@ def _means(
 
 
 def _mean_trace(group: MeanEstimate) -> float:
-    """Sum the variances over coordinates: for uniform values, or as estimated.
-
-    An estimate is not believed below what the number of reports implies, as for frequencies.
-    """
-    plan = group.plan
-    estimated = float(group._estimation.population_variances.sum())
+    """Sum the variances over coordinates for uniform values, whatever the reports say."""
+    plan, estimation = group.plan, group._estimation
+    if isinstance(plan, WeightedMeanPlan):
+        return plan.implied_variance
+    estimated = float(estimation.population_variances.sum())
     if not isinstance(plan, MeanPlan) or not np.isfinite(estimated):
+        # One report has a spread that nobody knows: infinity, and no weight.
         return estimated
-    rate = plan.participation.uniform_rate
-    mechanism = plan.mechanism
-    moment = mechanism.second_moment
-    counted = rate is None or group.method == "hajek"
-    reports = group.received if counted else group.nodes * (rate or 0.0)
-    reports *= mechanism.sampled / mechanism.dimensions
+    rate, mechanism = plan.participation.uniform_rate, plan.mechanism
+    moment, share = mechanism.second_moment, mechanism.sampled / mechanism.dimensions
+    reports: Any
+    if rate is None and estimation.degrees is not None:
+        reports = np.maximum(np.asarray(estimation.degrees), 0.0) + 1.0
+    elif rate is None or group.method == "hajek":
+        reports = group.received * share
+    else:
+        reports = group.nodes * rate * share
     # The mean of t^2 over [-1, 1] is 1/3.
-    one = (moment.constant + moment.slope / 3) / reports
-    implied = mechanism.dimensions * one * mechanism._half**2
-    return implied if rate is not None else max(implied, estimated)
+    one = (moment.constant + moment.slope / 3) / np.full(mechanism.dimensions, reports)
+    return float(one.sum() * mechanism._half**2)

@@ -24,9 +24,9 @@ impl Bounds {
     /// # Errors
     ///
     /// [`Error::Bounds`] unless both are finite, the lower is below the upper, and their distance
-    /// is from 1e-150 to 1e150, so that variances stay within floating-point range.
+    /// is from 1e-100 to 1e100, so that variances stay within floating-point range.
     pub fn new(low: f64, high: f64) -> Result<Self> {
-        if low.is_finite() && (1e-150..=1e150).contains(&(high - low)) {
+        if low.is_finite() && (1e-100..=1e100).contains(&(high - low)) {
             Ok(Self { low, high })
         } else {
             Err(Error::Bounds { low, high })
