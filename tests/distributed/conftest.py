@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import socket
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -33,3 +35,17 @@ def harness() -> ModuleType:
 def views() -> ModuleType:
     """What an adversary sees: exact laws, and recorded messages."""
     return load("views")
+
+
+@pytest.fixture(scope="session")
+def sockets() -> ModuleType:
+    """Rounds of stations in this process, and what goes over their sockets."""
+    return load("sockets")
+
+
+@pytest.fixture
+def deaf() -> Iterator[socket.socket]:
+    """A socket with a port at which nobody listens."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield bound

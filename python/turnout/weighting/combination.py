@@ -38,7 +38,8 @@ class WeightedPlan:
     weights
         Their weights, adding up to one: the estimate is the sum of weight times group estimate.
     implied_variance
-        The variance of the estimate that the weights were made for, summed over all entries.
+        The variance that epsilon and the numbers of nodes and reports imply for the estimate, summed
+        over all entries; what it counts with in further combinations.
     """
 
     plans: tuple[Any, ...]
@@ -63,7 +64,8 @@ class WeightedMeanPlan:
     weights
         Their weights, adding up to one: the estimate is the sum of weight times group estimate.
     implied_variance
-        The variance of the estimate that the weights were made for, summed over all entries.
+        The variance that epsilon and the numbers of nodes and reports imply for the estimate, summed
+        over all entries; what it counts with in further combinations.
     """
 
     plans: tuple[Any, ...]
@@ -119,7 +121,8 @@ def combine(
     Returns
     -------
     FrequencyEstimate or MeanEstimate
-        Of the class of the groups; its ``plan`` is a :class:`WeightedPlan` or
+        Of the class of the groups, with score or normal intervals: for answers that hardly anybody
+        gives the group's own exact ones cover better. Its ``plan`` is a :class:`WeightedPlan` or
         :class:`WeightedMeanPlan`.
 
     Raises

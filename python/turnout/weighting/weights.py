@@ -216,7 +216,10 @@ def sampling_variance(epsilons: npt.ArrayLike) -> Floats:
     >>> sampling_variance([0.1, 1.0]).round(3)
     array([9.508, 0.582])
     """
-    result: Floats = 1 / np.expm1(positive("epsilons", epsilons, finite=True))
+    given = positive("epsilons", epsilons, finite=True)
+    # 1 / (e^x - 1) without overflow; it underflows to zero.
+    with np.errstate(under="ignore"):
+        result: Floats = np.exp(-given) / -np.expm1(-given)
     return result
 
 
