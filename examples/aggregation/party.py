@@ -119,7 +119,8 @@ class Control:
     def _read(self) -> None:
         # Unbuffered, because a lock on standard input would outlive the interpreter.
         with contextlib.suppress(RuntimeError), os.fdopen(os.dup(0), "rb", 0) as lines:
-            self._loop.call_soon_threadsafe(self._book.set_result, json.loads(lines.readline()))
+            if book := lines.readline():
+                self._loop.call_soon_threadsafe(self._book.set_result, json.loads(book))
             for line in lines:
                 self._loop.call_soon_threadsafe(self._obey, line.decode().strip())
             # Whoever started this process is gone.

@@ -374,12 +374,12 @@ def test_guarantees_say_what_they_rest_on() -> None:
          ["one of the first 2 users, who add"], ["aggregators"]),
         (TwoStage(reported=2, rate=0.5, dummies=5, max_colluding_users=2, collusion_bound=4),
          ["at most 2 users give", "anything",
-          "at least 1 of the 3 users that add"], ["held by"]),
+          "at least one of the 3 users that add"], ["held by"]),
         (TwoStage(reported=2, rate=0.5, floor=5, max_missing_users=1),
          ["no other user uses or gives away what it knows of its own coins and shares",
-          "at least 5 users", "at most 1 users are missing"], ["anything", "add dummies"]),
+          "at least 5 users", "at most 1 user is missing"], ["anything", "add dummies"]),
         (TwoStage(reported=2, rate=0.5, dummies=5),
-         ["at least 1 of the 2 users that add dummies to an item keep"], ["held by"]),
+         ["at least one of the 2 users that add dummies to an item keeps"], ["held by"]),
     ]  # fmt: skip
     for mechanism, said, unsaid in cases:
         guarantee = mechanism.guarantee

@@ -186,7 +186,7 @@ def test_the_table_lists_every_mechanism(found: td.Recommendation) -> None:
     lines = found.table().splitlines()
     assert str(found) == found.table()
     assert len(lines) == 1 + len(found.records)
-    assert lines[0].split() == ["mechanism", "rmse", "delta", "bytes", "a", "user", "holds", "for"]
+    assert lines[0].split() == ["mechanism", "rmse", "delta", "share", "bytes", "holds", "for"]
     for line, record in zip(lines[1:], found.records, strict=True):
         assert line.startswith(record.title)
         assert f"{record.rmse:.3g}" in line

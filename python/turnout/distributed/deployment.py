@@ -9,7 +9,14 @@ from turnout import _arguments
 from turnout.distributed.mechanism import AggregationMechanism
 from turnout.errors import InvalidValueError
 
-__all__ = ["ANY_DATA", "HONEST_BUT_CURIOUS", "Deployed", "floor_sentence", "missing_sentence"]
+__all__ = [
+    "ANY_DATA",
+    "HONEST_BUT_CURIOUS",
+    "Deployed",
+    "floor_sentence",
+    "missing_sentence",
+    "telling_sentence",
+]
 
 _MOST_PARTIES = 10_000
 
@@ -26,7 +33,13 @@ def floor_sentence(floor: int) -> str:
 
 def missing_sentence(users: int) -> str:
     """Say how many users may drop out."""
-    return f"at most {users} users are missing from a round"
+    return f"at most {users} {'user is' if users == 1 else 'users are'} missing from a round"
+
+
+def telling_sentence(users: int, kind: str = "") -> str:
+    """Say how many users may tell the adversary what they know."""
+    tell = "user gives what it knows" if users == 1 else "users give what they know"
+    return f"at most {users} {kind}{tell} to the adversary"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -107,6 +120,4 @@ class Deployed(AggregationMechanism):
     def _users_trust(self) -> str:
         if self.max_colluding_users == 0:
             return "no other user uses or gives away what it knows of its own coins and noise"
-        return (
-            f"at most {self.max_colluding_users} other users give what they know to the adversary"
-        )
+        return telling_sentence(self.max_colluding_users, "other ")

@@ -67,8 +67,8 @@ class Guarantee:
         change = "one user's item is changed"
         if self.adjacency != "replace":
             change = "one user that takes part holds an item or none"
-        lines = [f"{target}, where {change} ({self.adjacency!r}), if"]
-        return "\n".join([*lines, *(f"  - {sentence};" for sentence in self.assumptions)])
+        sentences = ";\n".join(f"  - {sentence}" for sentence in self.assumptions)
+        return f"{target}, where {change} ({self.adjacency!r}), if\n{sentences}."
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

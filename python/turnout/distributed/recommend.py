@@ -96,7 +96,7 @@ class Recommendation:
             One line for each mechanism.
         """
         width = max(len(record.title) for record in self.records) + 2
-        lines = [f"{'mechanism':<{width}}{'rmse':>10}{'delta':>10}{'bytes a user':>14}  holds for"]
+        lines = [f"{'mechanism':<{width}}{'rmse':>10}{'delta':>10}{'share bytes':>14}  holds for"]
         for record in self.records:
             size = "varies" if record.share_bytes is None else f"{record.share_bytes:,}"
             holds = "data with the floor" if record.conditional else "any data"

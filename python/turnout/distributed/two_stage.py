@@ -18,6 +18,7 @@ from turnout.distributed.deployment import (
     HONEST_BUT_CURIOUS,
     floor_sentence,
     missing_sentence,
+    telling_sentence,
 )
 from turnout.distributed.mechanism import AggregationMechanism, Guarantee
 from turnout.distributed.sampling import (
@@ -229,7 +230,7 @@ class TwoStageSampling(AggregationMechanism):
         sentences = [
             "no other user uses or gives away what it knows of its own coins and shares"
             if colluding == 0
-            else f"at most {colluding} users give what they know to the adversary",
+            else telling_sentence(colluding),
             floor_sentence(self.floor) if self._honest_floor else ANY_DATA,
             HONEST_BUT_CURIOUS,
         ]
@@ -238,7 +239,10 @@ class TwoStageSampling(AggregationMechanism):
         if self.dummies:
             sentences.append(
                 f"at least {self.honest_aggregators} of the {self.contributors} users that add "
-                "dummies to an item keep their coins to themselves"
+                "dummies to an item keep the coins of these to themselves"
+                if self.honest_aggregators > 1
+                else f"at least one of the {self.contributors} users that add dummies to an item "
+                "keeps the coins of these to itself"
             )
         return Guarantee(
             self.accounting, self.adjacency, self.epsilon, self.delta, tuple(sentences)

@@ -165,11 +165,12 @@ class MeanEstimate:
         level
             The confidence level, between 0 and 1.
         method
-            ``"normal"``: the estimate plus and minus standard errors, for ``"hajek"`` with Student's
-            quantile where the variance is estimated from the reports; for ``"horvitz_thompson"``
-            with personal participation optimistic below a few hundred reports of unequal weight. ``"auto"`` (default): for
-            reports of one of two cells and a common rate the score interval, and Clopper-Pearson
-            limits where there are few of either; normal otherwise.
+            ``"normal"``: the estimate plus and minus standard errors, for ``"hajek"`` with
+            Student's quantile where the variance is estimated from the reports; for
+            ``"horvitz_thompson"`` with personal participation optimistic below a few hundred
+            reports of unequal weight. ``"auto"`` (default): for reports of one of two cells and a
+            common rate the score interval, and Clopper-Pearson limits where there are few of
+            either; normal otherwise.
         simultaneous
             None: the level holds for each coordinate by itself. ``"bonferroni"`` or ``"sidak"``: it
             holds for all coordinates at once.

@@ -38,8 +38,8 @@ class WeightedPlan:
     weights
         Their weights, adding up to one: the estimate is the sum of weight times group estimate.
     implied_variance
-        The variance that epsilon and the numbers of nodes and reports imply for the estimate, summed
-        over all entries; what it counts with in further combinations.
+        The variance that epsilon and the numbers of nodes and reports imply for the estimate,
+        summed over all entries; what it counts with in further combinations.
     """
 
     plans: tuple[Any, ...]
@@ -64,8 +64,8 @@ class WeightedMeanPlan:
     weights
         Their weights, adding up to one: the estimate is the sum of weight times group estimate.
     implied_variance
-        The variance that epsilon and the numbers of nodes and reports imply for the estimate, summed
-        over all entries; what it counts with in further combinations.
+        The variance that epsilon and the numbers of nodes and reports imply for the estimate,
+        summed over all entries; what it counts with in further combinations.
     """
 
     plans: tuple[Any, ...]

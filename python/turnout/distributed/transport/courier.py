@@ -7,9 +7,10 @@ import contextlib
 import socket
 import ssl
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
+from typing import TypeVar
 
 from turnout import _arguments
 from turnout.distributed.messages import Message, Party
@@ -21,7 +22,9 @@ from turnout.distributed.transport.frames import (
 )
 from turnout.errors import InvalidValueError, MissingPartyError, ProtocolError, TurnoutError
 
-__all__ = ["CLOSING", "Address", "Courier", "Undelivered", "close_writer", "seconds"]
+__all__ = ["CLOSING", "Address", "Courier", "Undelivered", "close_writer", "seconds", "wait_for"]
+
+_T = TypeVar("_T")
 
 #: A host and a port.
 Address = tuple[str, int]
@@ -103,16 +106,33 @@ class _Connection:
 
     async def close(self) -> None:
         self._task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._task
+        # Not awaited itself: a cancellation of this call must not be taken for that of the task.
+        await asyncio.wait((self._task,))
         await close_writer(self._writer)
+
+
+async def wait_for(awaitable: Awaitable[_T], within: float) -> _T:
+    """Wait for a result; ``asyncio.wait_for`` loses a cancellation if the result is just there.
+
+    So it is before Python 3.12.
+    """
+    task = asyncio.ensure_future(awaitable)
+    try:
+        await asyncio.wait((task,), timeout=within)
+        if not task.done():
+            task.cancel()
+            await asyncio.wait((task,))
+            raise asyncio.TimeoutError
+        return task.result()
+    finally:
+        task.cancel()
 
 
 async def close_writer(writer: asyncio.StreamWriter) -> None:
     """Close a stream, by force if the other side does not take part in it."""
     writer.close()
     try:
-        await asyncio.wait_for(writer.wait_closed(), CLOSING)
+        await wait_for(writer.wait_closed(), CLOSING)
     except (OSError, asyncio.TimeoutError):
         writer.transport.abort()
 
@@ -277,7 +297,7 @@ class Courier:
             try:
                 opening = asyncio.open_connection(*address, ssl=self._tls)
                 return _Connection(
-                    *await asyncio.wait_for(opening, max(deadline - loop.time(), _FIRST_PAUSE))
+                    *await wait_for(opening, max(deadline - loop.time(), _FIRST_PAUSE))
                 )
             except (ssl.SSLError, socket.gaierror, asyncio.TimeoutError):
                 raise
@@ -294,7 +314,7 @@ class Courier:
         if isinstance(answer, TurnoutError):
             return answer
         try:
-            error = await asyncio.wait_for(answer, self._answer_within)
+            error = await wait_for(answer, self._answer_within)
         except asyncio.TimeoutError as timeout:
             error = timeout
         if error is None or isinstance(error, TurnoutError):

@@ -21,6 +21,7 @@ from turnout.distributed.transport.courier import (
     Undelivered,
     close_writer,
     seconds,
+    wait_for,
 )
 from turnout.distributed.transport.frames import (
     LARGEST_FRAME,
@@ -185,7 +186,7 @@ class Station:
         await self._courier.close()
         # A handshake that goes on is not waited for.
         with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._server.wait_closed(), CLOSING)
+            await wait_for(self._server.wait_closed(), CLOSING)
         self._server = None
 
     @property
@@ -425,7 +426,7 @@ class Station:
             self._raise_failure()
             self._changed.clear()
             try:
-                await asyncio.wait_for(self._changed.wait(), deadline - loop.time())
+                await wait_for(self._changed.wait(), deadline - loop.time())
             except asyncio.TimeoutError:
                 break
         self._raise_failure()
