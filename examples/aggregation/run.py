@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import signal
 import sys
 import tempfile
 import time
@@ -42,14 +43,27 @@ TRANSPORT = (
     "balloon",
 )  # fmt: skip
 BAR = 24
+AGGREGATORS = 3
+DUMMIES = 100
+
+
+def count(text: str) -> int:
+    """Read a number of at least 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 1")
+    return int(text)
 
 
 def options() -> argparse.Namespace:
     """Read the options."""
     parser = argparse.ArgumentParser(description="a round, every party in a process of its own")
-    parser.add_argument("--users", type=int, help="3000, or 600 with --two-stage")
-    parser.add_argument("--aggregators", type=int, default=3)
-    parser.add_argument("--items", type=int, help="12, or 6 with --two-stage")
+    parser.add_argument(
+        "--users",
+        type=count,
+        help="3000, or 600 with --two-stage; with --csv the first rows only, all by default",
+    )
+    parser.add_argument("--aggregators", type=count, help=f"{AGGREGATORS} by default")
+    parser.add_argument("--items", type=count, help="12, or 6 with --two-stage")
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--delta", type=float, default=1e-5)
     parser.add_argument(
@@ -57,7 +71,9 @@ def options() -> argparse.Namespace:
         choices=("discrete_laplace", "discrete_gaussian", "skellam"),
         help="add noise instead of sampling",
     )
-    parser.add_argument("--dummies", type=int, default=100, help="on every item, for sampling")
+    parser.add_argument(
+        "--dummies", type=int, help=f"on every item, for sampling; {DUMMIES} by default"
+    )
     parser.add_argument("--csv", type=Path, help="answers: a column of this file")
     parser.add_argument("--column", help="which column of it")
     parser.add_argument("--tls", action="store_true", help="TLS, with certificates on both sides")
@@ -70,24 +86,47 @@ def options() -> argparse.Namespace:
         parser.error("--csv and --column belong together")
     if given.two_stage and given.kill_aggregator:
         parser.error("--two-stage has no aggregator to kill")
-    given.items = given.items or (6 if given.two_stage else 12)
+    if given.two_stage and (given.noise is not None or given.aggregators is not None):
+        parser.error("--two-stage has no --noise and no --aggregators")
+    if given.noise is not None and given.dummies is not None:
+        parser.error("--dummies are for sampling, not for --noise")
+    if given.csv is not None and given.items is not None:
+        parser.error("--items are those of the column with --csv")
+    if given.items is None:
+        given.items = 6 if given.two_stage else 12
+    if given.aggregators is None:
+        given.aggregators = AGGREGATORS
+    if given.dummies is None:
+        given.dummies = DUMMIES
     return given
 
 
 def read_answers(given: argparse.Namespace) -> tuple[tn.Domain, list[Any]]:
     """Read or make an answer for each user."""
     if given.csv is not None:
-        with given.csv.open(newline="", encoding="utf-8-sig") as file:
-            rows = csv.DictReader(file)
-            if given.column not in (rows.fieldnames or ()):
-                sys.exit(f"error: {given.csv} has no column {given.column!r}")
-            answers = [row[given.column] for row in rows][: given.users]
+        answers = read_column(given.csv, given.column)[: given.users]
         return tn.Domain(sorted(set(answers))), answers
-    users = given.users or (600 if given.two_stage else 3000)
+    users = given.users
+    if users is None:
+        users = 600 if given.two_stage else 3000
     labels = [*TRANSPORT, *(f"other {index}" for index in range(given.items))][: given.items]
     weights = 1.0 / np.arange(1, given.items + 1)
     drawn = np.random.default_rng().choice(labels, size=users, p=weights / weights.sum())
     return tn.Domain(labels), drawn.tolist()
+
+
+def read_column(path: Path, column: str) -> list[str]:
+    """Read a column of a CSV file."""
+    answers = []
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        rows = csv.DictReader(file)
+        if column not in (rows.fieldnames or ()):
+            sys.exit(f"error: {path} has no column {column!r}")
+        for row in rows:
+            if row[column] is None:
+                sys.exit(f"error: {path}, line {rows.line_num}: no {column!r}")
+            answers.append(row[column])
+    return answers
 
 
 def make_mechanism(
@@ -117,11 +156,15 @@ def make_mechanism(
 
 def main() -> None:
     """Run the round and show what came of it."""
+    # An exit, so that the folder with the answers and keys is removed.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     given = options()
     try:
         domain, answers = read_answers(given)
         mechanism = make_mechanism(given, domain, len(answers))
-    except TurnoutError as error:
+    except UnicodeDecodeError:
+        sys.exit(f"error: {given.csv} is not a text file in UTF-8")
+    except (TurnoutError, OSError, csv.Error) as error:
         sys.exit(f"error: {error}")
     print(mechanism.guarantee)
     with tempfile.TemporaryDirectory() as folder:
@@ -132,8 +175,8 @@ def main() -> None:
         )
         with deployment:
             started = time.perf_counter()
-            count = len(deployment.processes) + deployment.user_processes
-            print(f"\n{count} processes, {'TLS' if given.tls else 'no TLS'}:")
+            started_processes = len(deployment.processes) + deployment.user_processes
+            print(f"\n{started_processes} processes, {'TLS' if given.tls else 'no TLS'}:")
             for entry in deployment.book:
                 host, port = entry["address"]
                 who = Party(Role(entry["role"]), entry["first"])
@@ -149,6 +192,9 @@ def main() -> None:
         sys.exit("\n".join(f"{end['error']}: {end['text']}" for end in failures))
     published = ends[Party(Role.SERVER)]
     show_estimates(published, Counter(answers), len(answers))
+    if mechanism.expected_error() > 1.0 / domain.size:
+        error = 100 * mechanism.expected_error()
+        print(f"Expected error {error:,.1f} %: too few users for this mechanism.")
     show_costs(ledger(mechanism, ends, devices))
     begin, last = started - begun, finished - started
     print(f"\nThe processes took {begin:.1f} s to start, the round {last:.1f} s.")
@@ -181,7 +227,7 @@ def show_estimates(published: dict[str, Any], truth: Counter[Any], users: int) -
         low, high = record["low"], record["high"]
         true = truth[label] / users
         inside += low <= true <= high
-        bar = "#" * max(0, round(BAR * frequency / largest))
+        bar = "#" * max(0, round(BAR * frequency / largest)) if largest > 0 else ""
         between = f"{100 * low:.2f} to {100 * high:.2f}"
         mark = "  " if low <= true <= high else " !"
         numbers = f"{100 * true:>8.2f}{100 * frequency:>10.2f}{between:>18}"
@@ -224,4 +270,7 @@ def ledger(
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -231,6 +231,39 @@ def test_a_picture_never_overwrites_the_answers(people: Path, turnout: Run) -> N
     assert people.read_bytes() == before
 
 
+# A floor that the data at hand do not keep: 100 hold "often", 200 "once".
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "what"),
+    [
+        ("sampling", ("-d", 1e-5), "the guarantee does not hold"),
+        ("two-stage", ("-d", 1e-3, "--reported", 2), "the guarantee does not hold"),
+        ("recommend", ("-d", 1e-5), "what holds for data with the floor does not hold"),
+        ("recommend", ("-d", 1e-5, "--run"), "what holds for data with the floor does not hold"),
+    ],
+)
+def test_a_floor_that_does_not_hold_is_told(
+    people: Path, turnout: Run, name: str, options: tuple[object, ...], what: str
+) -> None:
+    result = turnout(*arguments(people, name, "--floor", 101, *options))
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr.startswith("note: the floor of 101 does not hold here: 1 of 3 labels ")
+    assert f"is held by fewer (often); {what} for this data" in result.stderr
+    for floor, holds in ((100, True), (101, False)):
+        assert as_json(turnout, people, name, "--floor", floor, *options)["floor_holds"] is holds
+    assert turnout(*arguments(people, name, "--floor", 100, *options)).stderr == ""
+
+
+def test_a_floor_on_which_nothing_rests_is_not_judged(people: Path, turnout: Run) -> None:
+    dummies = ("-d", 1e-5, "--dummies", 50)
+    for options in (dummies, (*dummies, "--floor", 150, "--max-colluding-users", 150)):
+        result = turnout(*arguments(people, "sampling", "--json", *options))
+        assert result.exit_code == 0, result.stderr
+        assert result.stderr == ""
+        assert json.loads(result.stdout)["floor_holds"] is None
+
+
 # Comparing.
 
 
@@ -281,6 +314,15 @@ def test_what_recommend_finds_best_can_be_run(people: Path, turnout: Run) -> Non
         ("recommend", (), "needs --delta"),
         ("sampling", ("-d", 1e-5), "needs --floor or --dummies"),
         ("two-stage", ("-d", 1e-5, "--floor", 9), "needs --reported"),
+        ("two-stage", ("-d", 1e-5, "--floor", 9, "--reported", 2, "--gamma", 3),
+         "--gamma: belongs to --reporting adaptive"),
+        ("two-stage", ("-d", 1e-5, "--floor", 9, "--reported", 2, "--reporting", "adaptive"),
+         "--reporting adaptive needs --gamma"),
+        ("two-stage", ("-d", 1e-5, "--floor", 9, "--reported", 2, "--elected", 9,
+                       "--collusion-bound", 3), "give --elected or --collusion-bound, not both"),
+        ("recommend", ("-d", 1e-5, "--seed", 4), "--seed: belongs to a round"),
+        ("recommend", ("-d", 1e-5, "--project", "simplex"), "--project: belongs to a round"),
+        ("recommend", ("-d", 1e-5, "--interval", 0.9), "--interval: belongs to a round"),
         ("discrete-laplace", ("--run",), "belongs to --mechanism recommend"),
         ("discrete-laplace", ("--parties", "1"), "is not users"),
         ("discrete-laplace", ("--parties", "nobody"), "is not users"),
@@ -290,7 +332,7 @@ def test_what_recommend_finds_best_can_be_run(people: Path, turnout: Run) -> Non
         ("discrete-laplace", ("-d", "2"), "is not between 0 and 1"),
         ("median", (), "median"),
     ],
-)
+)  # fmt: skip
 def test_wrong_usage_exits_with_2(
     people: Path, turnout: Run, name: str, options: tuple[object, ...], text: str
 ) -> None:
@@ -305,7 +347,6 @@ def test_wrong_usage_exits_with_2(
     ("name", "options", "text"),
     [
         ("two-stage", ("-d", 1e-5, "--floor", 9, "--reported", 4), "reported must be"),
-        ("two-stage", ("-d", 1e-5, "--floor", 9, "--reported", 2, "--gamma", 3), "gamma must be"),
         ("sampling", ("-d", 1e-5, "--floor", 601), "floor must be"),
         ("discrete-laplace", ("--honest-aggregators", 4), "honest_aggregators must be"),
         ("discrete-laplace", ("--max-missing-users", 600), "must leave a user"),

@@ -185,7 +185,7 @@ def test_other_groups() -> None:
 def test_pictures_name_the_plan() -> None:
     pytest.importorskip("matplotlib").use("Agg")
     axes = tn.weighting.combine(frequency_groups(0, "everyone", "hajek")).plot()
-    assert "WeightedPlan" in axes.get_title()
+    assert "WeightedPlan" in axes.get_title("left")
 
 
 def test_bad_input() -> None:

@@ -37,7 +37,7 @@ def plot_recommendation(recommendation: Recommendation, ax: Any = None) -> Axes:
             axes.barh(positions[rows], errors, height=0.7, color=color, label=label)
     for position, record in zip(positions, records, strict=True):
         axes.annotate(
-            f"{record.rmse:.2g}",
+            f"{record.rmse:.3g}",
             (record.rmse, position),
             xytext=(4, 0),
             textcoords="offset points",

@@ -25,6 +25,9 @@ Floats = npt.NDArray[np.float64]
 #: Above this many answers a line is drawn instead of bars, and codes instead of labels.
 _MANY = 60
 
+#: Labels of more letters are cut.
+_LONGEST_NAME = 30
+
 _ESTIMATE = "#1f6f8b"
 _TRUTH = "#c9ced6"
 _TRUTH_LINE = "#d1495b"
@@ -57,37 +60,46 @@ def plot_estimate(
     known = None if truth is None else _arguments.frequencies("truth", truth, size)
     axes = new_axes(ax, width=min(14.0, 4.0 + 0.35 * size))
     positions = np.arange(size)
-    try:
-        interval = estimate.interval(level, simultaneous=simultaneous)
-        middle = estimate.frequencies
-        arms = np.maximum([middle - interval.low, interval.high - middle], 0.0)
-        note = f"estimate, {level:.0%} intervals" + (" (all at once)" if simultaneous else "")
-    except EstimatorError:
-        arms = None
-        note = f"estimate {estimate.method!r}: biased, no interval"
     many = size > _MANY
-    if known is not None:
-        if many:
-            axes.plot(positions, known, color=_TRUTH_LINE, linewidth=1.6, label="truth", zorder=3)
-        else:
-            axes.bar(positions, known, width=0.75, color=_TRUTH, label="truth", zorder=1)
-    axes.errorbar(
+    (points,) = axes.plot(
         positions,
         estimate.frequencies,
-        yerr=arms,
-        fmt="." if many else "o",
+        "." if many else "o",
         markersize=4 if many else 5,
         color=_ESTIMATE,
-        elinewidth=0.8 if many else 1.4,
-        capsize=0 if many else 3,
-        label=note,
         zorder=2,
     )
+    shown: list[Any] = [points]
+    try:
+        interval = estimate.interval(level, simultaneous=simultaneous)
+        # By itself: an estimate may be outside of its interval, which is cut to [0, 1].
+        bars = axes.errorbar(
+            positions,
+            (interval.low + interval.high) / 2,
+            yerr=(interval.high - interval.low) / 2,
+            fmt="none",
+            ecolor=_ESTIMATE,
+            elinewidth=0.8 if many else 1.4,
+            capsize=0 if many else 3,
+            zorder=2,
+        )
+        shown = [(bars, points)]
+        notes = [f"estimate, {level:.0%} intervals" + (" (all at once)" if simultaneous else "")]
+    except EstimatorError:
+        notes = [f"estimate {estimate.method!r}: biased, no interval"]
+    if known is not None:
+        truth_drawn: Any
+        if many:
+            (truth_drawn,) = axes.plot(positions, known, color=_TRUTH_LINE, linewidth=1.6, zorder=3)
+        else:
+            truth_drawn = axes.bar(positions, known, width=0.75, color=_TRUTH, zorder=1)
+        shown.insert(0, truth_drawn)
+        notes.insert(0, "truth")
     axes.axhline(0.0, color="0.4", linewidth=0.8, zorder=0)
     if many:
         axes.set_xlabel("code of the answer")
     else:
-        names = [str(label) for label in estimate.domain.labels]
+        names = [_short(str(label)) for label in estimate.domain.labels]
         axes.set_xticks(positions, names)
         if sum(map(len, names)) > 60:
             upright = size > 20
@@ -95,16 +107,43 @@ def plot_estimate(
                 name.set(rotation=90 if upright else 40, ha="right", rotation_mode="anchor")
                 name.set_verticalalignment("center" if upright else "top")
         axes.set_xlabel("answer")
-    axes.set_ylabel("share of all nodes")
-    projected = "" if estimate.postprocessing == "none" else f", {estimate.postprocessing}"
-    axes.set_title(
-        f"{estimate.received:,} reports of {estimate.nodes:,} nodes, "
-        f"{_privacy(estimate.plan)} ({estimate.method}{projected})",
-        fontsize=10,
+    axes.set_ylabel(f"share of all {'users' if _aggregated(estimate) else 'nodes'}")
+    axes.set_title(_title(estimate), fontsize=10, loc="left", pad=22)
+    # Above the axes, where its marker is not taken for a point.
+    axes.legend(
+        shown,
+        notes,
+        frameon=False,
+        fontsize=9,
+        loc="lower left",
+        bbox_to_anchor=(0.0, 1.0),
+        borderaxespad=0.0,
+        ncols=2,
     )
-    axes.legend(frameon=False, fontsize=9)
     axes.spines[["top", "right"]].set_visible(False)
     return axes
+
+
+def _short(name: str) -> str:
+    """Cut a label that would leave no room for the picture."""
+    return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
+
+
+def _aggregated(estimate: FrequencyEstimate) -> bool:
+    """Whether an estimate is of a mechanism of distributed aggregation, which has users."""
+    return hasattr(estimate.plan, "users")
+
+
+def _title(estimate: FrequencyEstimate) -> str:
+    """Say how many took part, and what the estimate is."""
+    projected = "" if estimate.postprocessing == "none" else f", {estimate.postprocessing}"
+    if _aggregated(estimate):
+        some = "" if estimate.received == estimate.nodes else f"{estimate.received:,} of "
+        return f"{some}{estimate.nodes:,} users, {estimate.method}{projected}"
+    return (
+        f"{estimate.received:,} reports of {estimate.nodes:,} nodes, "
+        f"{_privacy(estimate.plan)} ({estimate.method}{projected})"
+    )
 
 
 def _privacy(plan: Any) -> str:

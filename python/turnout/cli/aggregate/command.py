@@ -19,11 +19,13 @@ from turnout.cli.aggregate.results import (
     comparison_records,
     comparison_table,
     costs_table,
+    floor_note,
     json_object,
     show_comparison,
     summary,
 )
 from turnout.cli.answers import (
+    Answers,
     ColumnName,
     Labels,
     LabelsFile,
@@ -60,6 +62,26 @@ _SAMPLING = "Sampling, in one stage or two"
 _TWO_STAGE = "Two-stage sampling"
 _NOISE = "Noise"
 _ESTIMATES = "Estimates"
+
+_LEVEL = 0.95
+
+
+def _refuse_used(of_a_round: dict[str, bool]) -> None:
+    """Refuse options that would do nothing, because nothing is run."""
+    for option, used in of_a_round.items():
+        if used:
+            raise typer.BadParameter(
+                "belongs to a round: with --mechanism recommend it needs --run", param_hint=option
+            )
+
+
+def _check_floor(wanted: Wanted, answers: Answers) -> bool | None:
+    """Whether the answers keep the floor, if the guarantee rests on one; note it if they do not."""
+    below = wanted.below_floor(answers)
+    if below:
+        compared = wanted.name == "recommend"
+        note(floor_note(wanted.own["floor"], below, answers.domain.size, compared=compared))
+    return None if below is None else not below
 
 
 @refusing
@@ -216,7 +238,7 @@ def aggregate(
             rich_help_panel=_ESTIMATES,
             help="Confidence level of the intervals.",
         ),
-    ] = 0.95,
+    ] = _LEVEL,
     simultaneous: Annotated[
         Simultaneous | None,
         typer.Option(
@@ -258,8 +280,9 @@ def aggregate(
     treated as public, and stand in the output.
 
     --json prints what estimate --json prints, and guarantee, parameters (what was calibrated),
-    expected_error (the root mean squared error of a frequency) and costs (an object for each role:
-    parties, and means for one party).
+    expected_error (the root mean squared error of a frequency), floor_holds (whether these answers
+    keep the --floor; null if nothing rests on one) and costs (an object for each role: parties, and
+    means for one party).
 
     [bold]Examples:[/]
 
@@ -297,6 +320,16 @@ def aggregate(
     wanted.check()
     if run and mechanism != "recommend":
         raise typer.BadParameter("belongs to --mechanism recommend", param_hint="--run")
+    if mechanism == "recommend" and not run:
+        _refuse_used(
+            {
+                "--seed": seed is not None,
+                "--interval": level != _LEVEL,
+                "--simultaneous": simultaneous is not None,
+                "--project": project != "none",
+                "--sort": order != "frequency",
+            }
+        )
     answers = read_answers(
         source,
         column,
@@ -312,13 +345,14 @@ def aggregate(
     if mechanism == "recommend":
         with messages().status("comparing mechanisms"):
             comparison = wanted.recommendation(answers.domain, users)
-        if not run:
-            show_comparison(comparison, plot=plot, as_json=as_json)
-            return
         chosen = comparison.best
     else:
         with messages().status("calibrating"):
             chosen = wanted.mechanism(answers.domain, users)
+    floor_holds = _check_floor(wanted, answers)
+    if comparison is not None and not run:
+        show_comparison(comparison, floor_holds=floor_holds, plot=plot, as_json=as_json)
+        return
     with messages().status(f"a round of {users:,} users"):
         result = chosen.run(answers.values, seed=seed)
     if seed is not None:
@@ -329,7 +363,7 @@ def aggregate(
     if plot is not None:
         save_picture(plot, lambda: estimate.plot(level=level, simultaneous=simultaneous))
     if as_json:
-        found = json_object(result, estimate, records, interval)
+        found = json_object(result, estimate, records, interval, floor_holds=floor_holds)
         if comparison is not None:
             found["recommendation"] = comparison_records(comparison)
         print_json({**found, "dropped": answers.dropped})

@@ -6,10 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
 import typer
 
 from turnout import Domain
 from turnout.cli.account.shared import down, up
+from turnout.cli.answers import Answers
 from turnout.cli.tables import number
 from turnout.distributed import (
     AggregationMechanism,
@@ -86,6 +88,35 @@ class Wanted:
                 f"--mechanism {self.name} needs --floor or --dummies: without noise, only hidden "
                 "coins of other holders of the same item protect a person"
             )
+        self._check_two_stage()
+
+    def _check_two_stage(self) -> None:
+        own = self.own
+        if self.name == "two-stage" and (own["gamma"] is not None) != (
+            own["reporting"] == "adaptive"
+        ):
+            raise typer.BadParameter(
+                "--reporting adaptive needs --gamma"
+                if own["gamma"] is None
+                else "belongs to --reporting adaptive",
+                param_hint=None if own["gamma"] is None else "--gamma",
+            )
+        if own["elected"] is not None and own["collusion_bound"] is not None:
+            raise typer.BadParameter("give --elected or --collusion-bound, not both")
+
+    def below_floor(self, answers: Answers) -> list[Any] | None:
+        """Give the labels that fewer people hold than the floor promises, the rarest first.
+
+        None if nothing rests on a floor: none was given, or nothing of it is hidden from those who
+        collude.
+        """
+        floor = self.own["floor"] or 0
+        if floor <= self.common["max_colluding_users"] + self.common["max_missing_users"]:
+            return None
+        domain = answers.domain
+        held = np.bincount(domain.encode(answers.values), minlength=domain.size)
+        rarest = np.argsort(held, kind="stable")
+        return [domain.labels[code] for code in rarest if held[code] < floor]
 
     @property
     def _given(self) -> dict[str, Any]:

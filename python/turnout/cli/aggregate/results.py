@@ -21,12 +21,16 @@ __all__ = [
     "comparison_records",
     "comparison_table",
     "costs_table",
+    "floor_note",
     "json_object",
     "show_comparison",
     "summary",
 ]
 
 STUDY = "all parties in this process, to study the mechanism; not a deployment"
+
+#: How many labels a note names.
+_FEW = 5
 
 
 def summary(
@@ -52,6 +56,8 @@ def json_object(
     estimate: FrequencyEstimate,
     records: list[dict[str, Any]],
     interval: dict[str, Any],
+    *,
+    floor_holds: bool | None,
 ) -> dict[str, Any]:
     """Give everything for programs."""
     mechanism: AggregationMechanism = estimate.plan
@@ -71,6 +77,7 @@ def json_object(
             "accounting": repr(promise.mechanism),
             "assumptions": list(promise.assumptions),
         },
+        "floor_holds": floor_holds,
         "parameters": parameters(mechanism),
         "expected_error": mechanism.expected_error(),
         "costs": {
@@ -137,7 +144,20 @@ def comparison_table(comparison: Recommendation) -> Table:
     return drawn
 
 
-def show_comparison(comparison: Recommendation, *, plot: Path | None, as_json: bool) -> None:
+def floor_note(floor: int, below: list[Any], size: int, *, compared: bool) -> str:
+    """Say that a floor is not kept by the data at hand."""
+    names = ", ".join(map(str, below[:_FEW])) + (", ..." if len(below) > _FEW else "")
+    what = "what holds for data with the floor" if compared else "the guarantee"
+    return (
+        f"the floor of {floor:,} does not hold here: {len(below):,} of {size:,} labels "
+        f"{'is' if len(below) == 1 else 'are'} held by fewer ({names}); {what} does not hold for "
+        "this data"
+    )
+
+
+def show_comparison(
+    comparison: Recommendation, *, floor_holds: bool | None, plot: Path | None, as_json: bool
+) -> None:
     """Print the comparison alone."""
     if plot is not None:
         save_picture(plot, comparison.plot)
@@ -148,6 +168,7 @@ def show_comparison(comparison: Recommendation, *, plot: Path | None, as_json: b
                 "items": comparison.items,
                 "epsilon": comparison.epsilon,
                 "delta": comparison.delta,
+                "floor_holds": floor_holds,
                 "recommendation": comparison_records(comparison),
                 "refused": [
                     {"title": title, "reason": reason} for title, reason in comparison.refused
@@ -160,8 +181,8 @@ def show_comparison(comparison: Recommendation, *, plot: Path | None, as_json: b
     for title, reason in comparison.refused:
         console.print(f"refused: {title}: {reason}", markup=False, style="dim", soft_wrap=True)
     console.print(
-        "\nThe error is that of one frequency; bytes are what a user sends. Nothing was run: "
-        "--run runs the first that holds for any data.",
+        "\nThe error is that of one frequency; bytes are those of a user's shares alone, without "
+        "headers. Nothing was run: --run runs the first that holds for any data.",
         markup=False,
     )
     if plot is not None:
