@@ -14,7 +14,7 @@ from turnout import _arguments
 from turnout.distributed.deployment import Deployed
 from turnout.distributed.messages import MESSAGE_OVERHEAD
 from turnout.distributed.noisy import NoisyAggregation
-from turnout.distributed.sampling import SamplingAggregation
+from turnout.distributed.sampled import Sampled
 from turnout.distributed.two_stage import TwoStageSampling
 from turnout.errors import InvalidTypeError
 
@@ -68,7 +68,7 @@ class Costs:
         """Count what a contributor draws for some items."""
         if isinstance(mechanism, NoisyAggregation):
             self.noise += items
-        elif isinstance(mechanism, (SamplingAggregation, TwoStageSampling)):
+        elif isinstance(mechanism, Sampled):
             self.coins += mechanism.dummies * items
 
     def count_bundles(self, items: npt.NDArray[np.int64], bits: int) -> None:

@@ -13,7 +13,8 @@ from turnout import _arguments
 from turnout.accounting.mechanism import nonnegative, unit_interval
 from turnout.distributed.mechanism import AggregationMechanism
 from turnout.distributed.noisy import NOISES, NoisyAggregation
-from turnout.distributed.sampling import SamplingAggregation, checked_floor
+from turnout.distributed.sampled import checked_floor
+from turnout.distributed.sampling import SamplingAggregation
 from turnout.distributed.two_stage import TwoStageSampling
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError, TurnoutError

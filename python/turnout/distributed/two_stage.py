@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,14 +20,8 @@ from turnout.distributed.deployment import (
     missing_sentence,
     telling_sentence,
 )
-from turnout.distributed.mechanism import AggregationMechanism, Guarantee
-from turnout.distributed.sampling import (
-    check_counts,
-    check_protected,
-    checked_floor,
-    sampled_estimation,
-    sampling_rate,
-)
+from turnout.distributed.mechanism import Guarantee
+from turnout.distributed.sampled import Sampled
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimators import Estimation
 
@@ -35,14 +29,12 @@ __all__ = ["TwoStageSampling"]
 
 Integers = npt.NDArray[np.int64]
 
-_MOST_DUMMIES = 10_000_000
-
 #: One elected user would see what is reported to it.
 _FEWEST_ELECTED = 2
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TwoStageSampling(AggregationMechanism):
+class TwoStageSampling(Sampled):
     """Sampling in which a user reports a few items only, and elected users add up.
 
     Each user tosses a coin (probability ``rate``); then it draws a set of ``reported`` items out of
@@ -127,9 +119,6 @@ class TwoStageSampling(AggregationMechanism):
     reported: int
     reporting: str = "uniform"
     gamma: float | None = None
-    rate: float | None = None
-    floor: int = 0
-    dummies: int = 0
     collusion_bound: int | None = None
     elected: int | None = None
 
@@ -149,18 +138,13 @@ class TwoStageSampling(AggregationMechanism):
             if not 1.0 < gamma < math.inf:
                 raise InvalidValueError(f"gamma must be a finite number above 1, got {gamma}")
             self._set("gamma", gamma)
-        self._set("floor", checked_floor(self.floor, self.users, size))
-        self._set("dummies", integer("dummies", self.dummies, least=0, most=_MOST_DUMMIES))
         bounds = {"collusion_bound": (0, self.users - 1), "elected": (_FEWEST_ELECTED, self.users)}
         for name, (least, most) in bounds.items():
             if getattr(self, name) is not None:
                 value = integer(name, getattr(self, name), least=least, most=most)
                 self._set(name, value)
         self._check_committees()
-        check_protected(self._honest_floor + self._hidden_dummies, self.floor, self.dummies)
-        given = self.rate is not None
-        rate = self._calibrated("rate", self._accounting(0.5), "rate")
-        self._set("rate", sampling_rate(rate, given))
+        self._find_rate(self._accounting(0.5))
 
     def _check_committees(self) -> None:
         colluding, least = self.max_colluding_users, self.least_elected
@@ -194,19 +178,6 @@ class TwoStageSampling(AggregationMechanism):
             return self.elected
         bound = 0 if self.collusion_bound is None else self.collusion_bound + 1
         return max(bound, self.contributors, _FEWEST_ELECTED)
-
-    @property
-    def _honest_floor(self) -> int:
-        return max(self.floor - self.max_colluding_users - self.max_missing_users, 0)
-
-    @property
-    def _hidden_dummies(self) -> int:
-        return self.honest_aggregators * self.dummies
-
-    @property
-    def _rate(self) -> float:
-        assert self.rate is not None
-        return self.rate
 
     def _accounting(self, rate: float) -> Mechanism:
         return TwoStageCountSampling(
@@ -314,29 +285,6 @@ class TwoStageSampling(AggregationMechanism):
         # Even a user that colludes with nobody knows its own.
         return max(self.max_colluding_users, 1) + self.honest_aggregators
 
-    @property
-    def _largest_sum(self) -> int:
-        return self.users + self.contributors * self.dummies
-
-    def user_vector(self, code: int, seed: int | None = None) -> Integers:
-        """Draw what one user would share of all items, before the choice of its set.
-
-        Parameters
-        ----------
-        code
-            The code of the user's item.
-        seed
-            For tests and simulations only.
-
-        Returns
-        -------
-        numpy.ndarray
-            int64, one number for each item.
-        """
-        vector = np.zeros(self.domain.size, np.int64)
-        vector[code] = _core.bernoulli_counts(1, self._rate, 1, seed)[0]
-        return vector
-
     def draw_sets(
         self, codes: npt.NDArray[np.uint32], seed: int | None = None
     ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint32]]:
@@ -358,34 +306,6 @@ class TwoStageSampling(AggregationMechanism):
         """
         return self._sampler.draw(codes, self._rate, seed)
 
-    def contribution(self, items: int | None = None, seed: int | None = None) -> Integers | None:
-        """Draw a full set of dummies: how many of them take part, for each item.
-
-        Parameters
-        ----------
-        items
-            For how many items; all by default.
-        seed
-            For tests and simulations only.
-
-        Returns
-        -------
-        numpy.ndarray or None
-            int64, one number for each item.
-        """
-        if not self.dummies:
-            return None
-        length = self.domain.size if items is None else items
-        return _core.bernoulli_counts(self.dummies, self._rate, length, seed)
-
-    def decode(self, sums: npt.NDArray[Any]) -> Integers:
-        """Read field elements as counts."""
-        return sums.astype(np.int64)
-
-    def _check_sums(self, sums: Integers, received: int) -> None:
-        check_counts(sums, received + self.contributors * self.dummies)
-
     def estimation(self, sums: Integers, received: int) -> Estimation:
         """Estimate frequencies, with their law, from published sums."""
-        dummies = self.contributors * self.dummies
-        return sampled_estimation(sums, received, self.sampling_probability, dummies, self._rate)
+        return self._estimation(sums, received, self.sampling_probability)
