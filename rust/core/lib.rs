@@ -6,8 +6,9 @@
 //!   binomial and multinomial draws;
 //! * [`accounting`]: what random participation, sampling and shuffling cost in privacy;
 //! * [`frequency`]: local randomizers of categorical answers under partial participation;
-//! * [`sharing`]: prime fields and additive shares, for sums without a trusted server.
-//! * [`mean`]: local randomizers of numbers, likewise.
+//! * [`mean`]: local randomizers of numbers, likewise;
+//! * [`sharing`]: prime fields, additive shares, exact integer noise and two-stage sets, for sums
+//!   without a trusted server.
 //!
 //! Kernels run on the current rayon pool and give the same result whatever its number of threads:
 //! random streams belong to fixed chunks of nodes, never to threads.

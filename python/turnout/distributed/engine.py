@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import random
 import secrets
 from collections import deque
 from collections.abc import Iterable
@@ -243,8 +244,8 @@ def _run_two_stage(
 def _choose(n: int, sizes: list[int], seed: int | None) -> list[npt.NDArray[np.int64]]:
     """Elect users for each item."""
     part = _part(seed, "elections")
-    generator = np.random.default_rng(secrets.randbits(128) if part is None else part)
-    return [np.asarray(generator.permutation(n)[:size], np.int64) for size in sizes]
+    drawn = secrets.SystemRandom() if part is None else random.Random(part)
+    return [np.array(drawn.sample(range(n), size), np.int64) for size in sizes]
 
 
 def _count_two_stage_messages(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 from typing import Any, ClassVar
 
 import numpy as np
@@ -216,8 +215,7 @@ class NoisyAggregation(Deployed):
     @property
     def piece_mean(self) -> float:
         """The mean of each Poisson variable of one Skellam piece, rounded up."""
-        quotient = self._parameter / self.required_pieces
-        return quotient if self.required_pieces == 1 else math.nextafter(quotient, math.inf)
+        return _core.divide_up(self._parameter, self.required_pieces)
 
     @functools.cached_property
     def _reach(self) -> int:
