@@ -45,6 +45,15 @@ def loaded_after(program: str) -> list[str]:
 def test_importing_turnout_imports_no_optional_dependency() -> None:
     assert loaded_after("import turnout") == []
     assert loaded_after("import turnout; dir(turnout); turnout.frequency; turnout.errors") == []
+    later = "turnout.distributed, turnout.mean, turnout.weighting"
+    assert loaded_after(f"import turnout; {later}") == []
+
+
+def test_modules_that_are_imported_later_are_there() -> None:
+    assert {"distributed", "mean", "weighting"} <= set(dir(tn)) & set(tn.__all__)
+    assert tn.weighting.__name__ == "turnout.weighting"
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        tn.nothing  # noqa: B018
 
 
 def test_a_whole_collection_needs_no_optional_dependency() -> None:

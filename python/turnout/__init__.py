@@ -10,9 +10,11 @@
 array([ True,  True,  True])
 """
 
+import importlib
 from importlib.metadata import version as _version
+from typing import TYPE_CHECKING, Any
 
-from turnout import accounting, distributed, errors, frequency, mean, participation, weighting
+from turnout import accounting, errors, frequency, participation
 from turnout.domain import Domain
 from turnout.errors import TurnoutError
 from turnout.frequency import (
@@ -28,6 +30,9 @@ from turnout.frequency import (
 )
 from turnout.participation import Bernoulli, Everyone, Participation, Personalized
 from turnout.plan import Plan
+
+if TYPE_CHECKING:
+    from turnout import distributed, mean, weighting
 
 __version__ = _version("turnout")
 
@@ -57,3 +62,16 @@ __all__ = [
     "participation",
     "weighting",
 ]
+
+#: Modules that are imported when they are first used, so that ``import turnout`` stays quick.
+_LATER = ("distributed", "mean", "weighting")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return importlib.import_module(f"turnout.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})
