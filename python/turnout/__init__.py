@@ -32,7 +32,7 @@ from turnout.participation import Bernoulli, Everyone, Participation, Personaliz
 from turnout.plan import Plan
 
 if TYPE_CHECKING:
-    from turnout import distributed, mean, weighting
+    from turnout import distributed, mean, samplers, weighting
 
 __version__ = _version("turnout")
 
@@ -60,11 +60,12 @@ __all__ = [
     "frequency",
     "mean",
     "participation",
+    "samplers",
     "weighting",
 ]
 
 #: Modules that are imported when they are first used, so that ``import turnout`` stays quick.
-_LATER = ("distributed", "mean", "weighting")
+_LATER = ("distributed", "mean", "samplers", "weighting")
 
 
 def __getattr__(name: str) -> Any:

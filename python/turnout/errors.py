@@ -21,6 +21,7 @@ __all__ = [
     "MalformedMessageError",
     "MissingExtraError",
     "MissingPartyError",
+    "NotFittedError",
     "PlanMismatchError",
     "ProtocolError",
     "TurnoutError",
@@ -67,6 +68,10 @@ class EstimatorError(InvalidValueError):
 
 class BudgetExceededError(TurnoutError, RuntimeError):
     """A release would spend more than a privacy budget holds; nothing was spent."""
+
+
+class NotFittedError(TurnoutError, ValueError, AttributeError):
+    """A sampler was used before it was fitted; what scikit-learn's exception of that name is."""
 
 
 class ProtocolError(TurnoutError, RuntimeError):

@@ -1,0 +1,174 @@
+"""Foreign distributions as references: scipy's frozen ones, scikit-learn's fitted ones."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.samplers.randomness import generator
+from turnout.samplers.reference import Mixture, Normal, Reference, StandardNormal
+
+__all__ = ["as_reference"]
+
+Floats = npt.NDArray[np.float64]
+
+_EXPECTED = (
+    "a reference of turnout.samplers, a frozen distribution of scipy.stats, a fitted density of "
+    "scikit-learn, or any object with log_density(points) and draw(count, seed=)"
+)
+
+
+def as_reference(value: Any, dimension: int) -> Reference:
+    """Make a reference of what a user gives.
+
+    Parameters
+    ----------
+    value
+        None (standard normal), a :class:`Reference`, a frozen distribution of :mod:`scipy.stats`
+        (univariate for one dimension), a fitted :class:`sklearn.mixture.GaussianMixture` or
+        :class:`sklearn.neighbors.KernelDensity` of *public* data, or any object with methods
+        ``log_density(points)`` (or ``score_samples``, ``logpdf``) and ``draw(count, seed=)`` (or
+        ``sample``, ``rvs``).
+    dimension
+        The number of coordinates that it must have.
+
+    Returns
+    -------
+    Reference
+        The reference.
+
+    Raises
+    ------
+    InvalidTypeError
+        If the object is none of these.
+    InvalidValueError
+        If its dimension is another one.
+
+    Notes
+    -----
+    Normal distributions, their mixtures and univariate distributions with an inverse distribution
+    function are drawn from cryptographic randomness. Other objects draw with their own code, from a
+    NumPy generator that gets a fresh 256-bit seed of the operating system for every call. Proposals
+    stay secret as long as that generator's output cannot be continued from a single draw.
+
+    Examples
+    --------
+    >>> from scipy import stats
+    >>> as_reference(stats.gamma(2.0), 1).dimension
+    1
+    """
+    if value is None:
+        return StandardNormal(dimension)
+    result = value if isinstance(value, Reference) else _converted(value, dimension)
+    if result.dimension != dimension:
+        raise InvalidValueError(
+            f"reference must have the dimension of the data, {dimension}, got {result.dimension}: "
+            f"{_arguments.shown(value)}"
+        )
+    return result
+
+
+def _converted(value: Any, dimension: int) -> Reference:
+    if isinstance(value, type):
+        raise InvalidTypeError(f"reference must be {_EXPECTED}, got a class: {value.__name__}")
+    if hasattr(value, "means_") and hasattr(value, "covariance_type"):
+        return _gaussian_mixture(value)
+    if hasattr(value, "ppf") and hasattr(value, "logpdf"):
+        return _Univariate(value)
+    if hasattr(value, "logpdf") and hasattr(value, "mean") and hasattr(value, "cov"):
+        return Normal(np.atleast_1d(value.mean), np.atleast_2d(value.cov))
+    densities = [
+        name for name in ("log_density", "score_samples", "logpdf") if hasattr(value, name)
+    ]
+    draws = [name for name in ("draw", "sample", "rvs") if hasattr(value, name)]
+    if not densities or not draws:
+        raise InvalidTypeError(f"reference must be {_EXPECTED}, got {_arguments.shown(value)}")
+    size = getattr(value, "dimension", getattr(value, "n_features_in_", dimension))
+    return _Foreign(value, densities[0], draws[0], int(size))
+
+
+def _gaussian_mixture(value: Any) -> Mixture:
+    means = np.asarray(value.means_)
+    size = means.shape[1]
+    kind = value.covariance_type
+    given = np.asarray(value.covariances_)
+    covariances = {
+        "full": lambda index: given[index],
+        "tied": lambda index: given,
+        "diag": lambda index: given[index],
+        "spherical": lambda index: np.full(size, given[index]),
+    }[kind]
+    normals = [Normal(mean, covariances(index)) for index, mean in enumerate(means)]
+    return Mixture(normals, np.asarray(value.weights_))
+
+
+class _Univariate(Reference):
+    """A distribution of one number with an inverse distribution function."""
+
+    def __init__(self, frozen: Any) -> None:
+        self._frozen = frozen
+        self.dimension = self.words = 1
+
+    def log_density(self, points: Floats) -> Floats:
+        return np.asarray(self._frozen.logpdf(points[:, 0]), np.float64)
+
+    def transform(self, uniforms: Floats) -> Floats:
+        return np.asarray(self._frozen.ppf(uniforms), np.float64).reshape(-1, 1)
+
+    def __repr__(self) -> str:
+        return _arguments.shown(self._frozen)
+
+
+class _Foreign(Reference):
+    """A distribution that draws with its own code."""
+
+    def __init__(self, value: Any, density: str, draw: str, dimension: int) -> None:
+        self._value = value
+        self._density = getattr(value, density)
+        self._draw = getattr(value, draw)
+        self.dimension = dimension
+        self.words = 0
+        taken = inspect.signature(self._draw).parameters
+        sources = [name for name in ("seed", "random_state", "rng") if name in taken]
+        if not sources:
+            raise InvalidTypeError(
+                f"reference must draw from randomness that it is given: {draw} of "
+                f"{_arguments.shown(value)} takes neither seed nor random_state nor rng"
+            )
+        self._source = sources[0]
+
+    def _random(self, seed: int | None) -> Any:
+        if self._source == "seed":
+            return seed
+        if self._source == "rng":
+            return generator(seed)
+        # scikit-learn knows no generators.
+        legacy: Any = np.random.RandomState
+        return legacy(generator(seed).integers(0, 2**32, 32, np.uint32))
+
+    def log_density(self, points: Floats) -> Floats:
+        return np.asarray(self._density(points), np.float64).reshape(-1)
+
+    def transform(self, uniforms: Floats) -> Floats:
+        raise NotImplementedError("this reference draws with its own code")
+
+    def draw(self, count: int, *, seed: int | None = None) -> Floats:
+        drawn = self._draw(count, **{self._source: self._random(seed)})
+        result = np.asarray(drawn, np.float64).reshape(-1, self.dimension)
+        if len(result) != count:
+            raise InvalidValueError(
+                f"reference must draw {count} points when asked to, got {len(result)}: "
+                f"{_arguments.shown(self._value)}"
+            )
+        return np.ascontiguousarray(result)
+
+    def draw_spread(self, count: int, *, seed: int | None = None) -> Floats:
+        return self.draw(count, seed=seed)
+
+    def __repr__(self) -> str:
+        return _arguments.shown(self._value)

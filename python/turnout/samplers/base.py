@@ -1,0 +1,349 @@
+"""What all samplers share: parameters, fitting, and draws that are paid for."""
+
+from __future__ import annotations
+
+import abc
+import inspect
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout._extras import require
+from turnout.errors import InvalidTypeError, InvalidValueError, NotFittedError
+from turnout.samplers.budget import PrivacyBudget
+
+__all__ = ["PointSampler", "PrivateSampler"]
+
+Floats = npt.NDArray[np.float64]
+Self = TypeVar("Self", bound="PrivateSampler")
+SelfPoints = TypeVar("SelfPoints", bound="PointSampler")
+
+#: Words of 64 bits realise likelihood ratios up to this epsilon.
+LARGEST_EPSILON = 42.0
+
+
+class PrivateSampler(abc.ABC):
+    """A sampler that is fitted on one person's data and gives draws that are private.
+
+    It follows scikit-learn's conventions without needing scikit-learn: the constructor stores its
+    arguments and nothing else, ``fit`` checks them and sets attributes that end in an underscore,
+    ``get_params``, ``set_params`` and :func:`sklearn.base.clone` work.
+
+    The *fitted object* knows the person's data and is never to be handed over: only what ``sample``
+    returns is private. ``score_samples`` is for the person, for tests and for studies.
+    """
+
+    epsilon: float
+    #: What is left for draws of this fit where no other budget is given: one draw.
+    budget_: PrivacyBudget
+
+    @classmethod
+    def _parameter_names(cls) -> list[str]:
+        signature = inspect.signature(cls.__init__)
+        return sorted(name for name in signature.parameters if name != "self")
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Give the parameters of the constructor by name.
+
+        Parameters
+        ----------
+        deep
+            Whether the parameters of parameters that are estimators are listed too, as
+            ``name__parameter``.
+
+        Returns
+        -------
+        dict
+            Name to value.
+        """
+        result: dict[str, Any] = {}
+        for name in self._parameter_names():
+            value = getattr(self, name)
+            result[name] = value
+            if deep and hasattr(value, "get_params") and not isinstance(value, type):
+                inner = value.get_params()
+                result.update({f"{name}__{key}": entry for key, entry in inner.items()})
+        return result
+
+    def set_params(self: Self, **parameters: Any) -> Self:
+        """Change parameters by name; ``name__parameter`` reaches into a parameter.
+
+        Returns
+        -------
+        PrivateSampler
+            The sampler itself.
+
+        Raises
+        ------
+        InvalidValueError
+            If there is no parameter of that name.
+        """
+        known = self._parameter_names()
+        for name, value in parameters.items():
+            outer, _, inner = name.partition("__")
+            if outer not in known:
+                raise InvalidValueError(
+                    f"{type(self).__name__} has no parameter {name!r}: expected one of "
+                    f"{', '.join(known)}"
+                )
+            if inner:
+                getattr(self, outer).set_params(**{inner: value})
+            else:
+                setattr(self, outer, value)
+        return self
+
+    def __repr__(self) -> str:
+        signature = inspect.signature(type(self).__init__)
+        changed = [
+            f"{name}={_arguments.shown(getattr(self, name))}"
+            for name, parameter in signature.parameters.items()
+            if name != "self" and not _same(getattr(self, name), parameter.default)
+        ]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    def __sklearn_tags__(self) -> Any:
+        utils = require("sklearn.utils", "samplers")
+        return utils.Tags(
+            estimator_type="density_estimator",
+            target_tags=utils.TargetTags(required=False),
+            transformer_tags=None,
+            classifier_tags=None,
+            regressor_tags=None,
+            input_tags=utils.InputTags(),
+            non_deterministic=True,
+        )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "budget_")
+
+    def sample(
+        self, n_samples: int = 1, *, budget: PrivacyBudget | None = None, seed: int | None = None
+    ) -> npt.NDArray[Any]:
+        """Draw private records; each costs epsilon.
+
+        Parameters
+        ----------
+        n_samples
+            How many. m draws from one person's data cost m times epsilon.
+        budget
+            What pays for them. Without one the fit grants a single draw, ``budget_``.
+        seed
+            For tests and simulations only: whoever knows the seed can undo the protection.
+
+        Returns
+        -------
+        numpy.ndarray
+            The draws, one a row.
+
+        Raises
+        ------
+        BudgetExceededError
+            If the draws cost more than is left; nothing was drawn or spent.
+        NotFittedError
+            If the sampler was not fitted.
+        InvalidTypeError, InvalidValueError
+            If an argument is of the wrong type or out of range.
+        """
+        self._check_fitted()
+        count = _arguments.integer("n_samples", n_samples, least=1)
+        checked = _arguments.seed(seed)
+        purse = self.budget_
+        if budget is not None:
+            expected = "a PrivacyBudget"
+            purse = _arguments.instance("budget", budget, PrivacyBudget, expected)
+        self._pay(purse, count)
+        return self._draw(count, checked)
+
+    def score(self, X: Any, y: None = None) -> float:
+        """Mean of :meth:`score_samples`: minus the negative log-likelihood of a record.
+
+        Parameters
+        ----------
+        X
+            Records.
+        y
+            Not used; scikit-learn's convention.
+
+        Returns
+        -------
+        float
+            The mean log-density, in nats.
+        """
+        return float(np.mean(self.score_samples(X)))
+
+    @abc.abstractmethod
+    def fit(self: Self, X: Any, y: None = None) -> Self:
+        """Fit on one person's data."""
+
+    @abc.abstractmethod
+    def score_samples(self, X: Any) -> Floats:
+        """Give the log-density of one draw, in nats."""
+
+    @abc.abstractmethod
+    def guarantee(self) -> str:
+        """Say in a sentence what a draw protects."""
+
+    @abc.abstractmethod
+    def _draw(self, count: int, seed: int | None) -> npt.NDArray[Any]:
+        """Draw what was paid for."""
+
+    def _pay(self, purse: PrivacyBudget, count: int) -> None:
+        purse.spend(self.epsilon, times=count)
+
+    def _check_fitted(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            # sklearn.exceptions.NotFittedError is also a ValueError and an AttributeError.
+            raise NotFittedError(
+                f"this {type(self).__name__} is not fitted yet: call fit with one person's data"
+            )
+
+    def _check_epsilon(self) -> float:
+        epsilon = _arguments.number("epsilon", self.epsilon)
+        if not 0.0 < epsilon <= LARGEST_EPSILON:
+            raise InvalidValueError(
+                f"epsilon must be a finite number above 0 and at most {LARGEST_EPSILON:g}, got "
+                f"{_arguments.shown(self.epsilon)}"
+            )
+        return epsilon
+
+
+class PointSampler(PrivateSampler):
+    """A sampler of records that are points: rows of real numbers."""
+
+    n_features_in_: int
+
+    def fit(self: SelfPoints, X: Any, y: None = None) -> SelfPoints:
+        """Fit on one person's data.
+
+        Parameters
+        ----------
+        X
+            The person's records: real numbers of shape (n_records, n_features).
+        y
+            Not used; scikit-learn's convention.
+
+        Returns
+        -------
+        PrivateSampler
+            The sampler itself. Each fit grants one draw anew: a second fit on the same data is a
+            second release if it is drawn from.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If a parameter or the data cannot be used.
+        MissingExtraError
+            If scikit-learn is needed and not installed.
+        """
+        self._check_epsilon()
+        records = points("X", X)
+        # A failed fit leaves no half-fitted sampler behind.
+        vars(self).pop("budget_", None)
+        self.n_features_in_ = records.shape[1]
+        self._fit(records)
+        self.budget_ = self._grant()
+        return self
+
+    def score_samples(self, X: Any) -> Floats:
+        """Give the log-density of one draw at given points.
+
+        Parameters
+        ----------
+        X
+            Points of shape (n_points, n_features).
+
+        Returns
+        -------
+        numpy.ndarray
+            Natural logarithms, float64 of shape (n_points,).
+
+        Raises
+        ------
+        NotFittedError
+            If the sampler was not fitted.
+        InvalidTypeError, InvalidValueError
+            If the points cannot be used.
+        """
+        self._check_fitted()
+        records = points("X", X)
+        if records.shape[1] != self.n_features_in_:
+            raise InvalidValueError(
+                f"X has {records.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input"
+            )
+        return self._log_density(records)
+
+    def _grant(self) -> PrivacyBudget:
+        return PrivacyBudget(self.epsilon)
+
+    @abc.abstractmethod
+    def _fit(self, records: Floats) -> None:
+        """Fit on checked records."""
+
+    @abc.abstractmethod
+    def _log_density(self, records: Floats) -> Floats:
+        """Give the log-density at checked points."""
+
+
+def points(argument: str, value: Any, *, least: int = 1) -> Floats:
+    """Return points as a C-contiguous float64 array of shape (n, d) with finite entries."""
+    if hasattr(value, "toarray"):
+        raise InvalidTypeError(
+            f"{argument} must be a dense array of real numbers, got a sparse matrix or array of "
+            f"type {type(value).__name__}"
+        )
+    try:
+        array = np.asarray(value)
+    except Exception as error:
+        # Anything can go wrong in the conversion of foreign objects.
+        raise InvalidTypeError(
+            f"{argument} must be an array of real numbers of shape (n, d), got "
+            f"{_arguments.shown(value)}"
+        ) from error
+    if array.dtype.kind == "c":
+        raise InvalidValueError(
+            f"Complex data not supported: {argument} must hold real numbers, got {array.dtype}"
+        )
+    if array.dtype.kind == "O":
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidTypeError(
+                f"{argument} must hold real numbers, and one entry's argument must be a string or "
+                f"a number: {error}"
+            ) from error
+    if array.dtype.kind not in "iuf":
+        raise InvalidTypeError(f"{argument} must hold real numbers, got dtype {array.dtype}")
+    if array.ndim != 2:
+        raise InvalidValueError(
+            f"{argument} must be a 2-D array, one record a row, got shape {array.shape}. Reshape "
+            "your data: x[:, None] if each record is one number, x[None, :] if it is one record"
+        )
+    if array.shape[0] < least:
+        raise InvalidValueError(
+            f"Found array with {array.shape[0]} sample(s) (shape={array.shape}) while a minimum of "
+            f"{least} is required: {argument} must have at least {least} record(s)"
+        )
+    if array.shape[1] < 1:
+        raise InvalidValueError(
+            f"Found array with 0 feature(s) (shape={array.shape}) while a minimum of 1 is "
+            f"required: {argument} must have at least one column"
+        )
+    result = np.ascontiguousarray(array, dtype=np.float64)
+    if not np.isfinite(result).all():
+        row, column = (int(place) for place in np.argwhere(~np.isfinite(result))[0])
+        raise InvalidValueError(
+            f"{argument}[{row}, {column}] must be finite, not NaN or infinity, got "
+            f"{result[row, column]}"
+        )
+    return result
+
+
+def _same(left: object, right: object) -> bool:
+    try:
+        return left is right or bool(left == right)
+    except Exception:
+        # Arrays compare entry by entry; foreign objects may not compare at all.
+        return False

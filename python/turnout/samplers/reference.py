@@ -1,0 +1,340 @@
+"""Public reference distributions: where proposals come from."""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.samplers.base import points
+from turnout.samplers.randomness import uniforms
+
+__all__ = ["Mixture", "Normal", "Reference", "StandardNormal", "Uniform"]
+
+Floats = npt.NDArray[np.float64]
+
+_LOG_TWO_PI = math.log(2.0 * math.pi)
+
+#: Fractional parts of multiples of powers of 1/g_d spread evenly over the d-dimensional cube, where
+#: g_d solves x^(d+1) = x + 1: the golden ratio for d = 1.
+_ITERATIONS = 64
+
+
+class Reference(abc.ABC):
+    """A public distribution Q0 over points, from which proposals are drawn.
+
+    It must not depend on anybody's private data. Subclasses say how uniform numbers become points,
+    so that every proposal is made of cryptographic randomness.
+
+    Attributes
+    ----------
+    dimension
+        The number of coordinates of a point.
+    words
+        How many uniform numbers make a point.
+    """
+
+    dimension: int
+    words: int
+
+    @abc.abstractmethod
+    def log_density(self, points: Floats) -> Floats:
+        """Give the log-density at points of shape (n, dimension), in nats."""
+
+    @abc.abstractmethod
+    def transform(self, uniforms: Floats) -> Floats:
+        """Turn uniform numbers in (0, 1), of shape (n, words), into points."""
+
+    def draw(self, count: int, *, seed: int | None = None) -> Floats:
+        """Draw independent points.
+
+        Parameters
+        ----------
+        count
+            How many.
+        seed
+            For tests and simulations only.
+
+        Returns
+        -------
+        numpy.ndarray
+            float64 of shape (count, dimension).
+        """
+        flat = uniforms(count * self.words, seed)
+        return self.transform(flat.reshape(count, self.words))
+
+    def draw_spread(self, count: int, *, seed: int | None = None) -> Floats:
+        """Draw points that each follow the distribution and together cover it evenly.
+
+        A lattice of uniform numbers under one random shift: every point by itself is distributed as
+        from :meth:`draw`; the points are not independent.
+
+        Parameters
+        ----------
+        count
+            How many.
+        seed
+            For tests and simulations only.
+
+        Returns
+        -------
+        numpy.ndarray
+            float64 of shape (count, dimension).
+        """
+        shift = uniforms(self.words, seed)
+        lattice = np.arange(count)[:, None] * _steps(self.words, count)[None, :]
+        shifted = (lattice + shift) % 1.0
+        return self.transform(np.clip(shifted, 2.0**-54, 1.0 - 2.0**-53))
+
+
+def _steps(words: int, count: int) -> Floats:
+    if words == 1:
+        return np.array([1.0 / count])
+    root = 1.5
+    for _ in range(_ITERATIONS):
+        root = (1.0 + root) ** (1.0 / (words + 1))
+    return np.array([root**-power for power in range(1, words + 1)])
+
+
+class Normal(Reference):
+    """A normal distribution.
+
+    Parameters
+    ----------
+    mean
+        Its mean, of shape (d,).
+    covariance
+        Its covariance, positive definite of shape (d, d); or variances of shape (d,).
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If the arguments are not finite numbers of these shapes or the covariance is not positive
+        definite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> reference = Normal([170.0, 70.0], [[100.0, 50.0], [50.0, 150.0]])
+    >>> reference.draw(3, seed=1).shape
+    (3, 2)
+    >>> np.round(reference.log_density(np.array([[170.0, 70.0]])), 3)
+    array([-6.555])
+    """
+
+    def __init__(self, mean: Any, covariance: Any) -> None:
+        self.mean = points("mean", np.atleast_2d(_numbers("mean", mean)))[0]
+        self.dimension = self.words = self.mean.size
+        given = _numbers("covariance", covariance)
+        matrix = np.diag(given) if given.ndim == 1 else np.atleast_2d(given)
+        self.covariance = points("covariance", matrix)
+        if self.covariance.shape != (self.dimension, self.dimension):
+            raise InvalidValueError(
+                f"covariance must have the shape ({self.dimension}, {self.dimension}) of the mean, "
+                f"got {self.covariance.shape}"
+            )
+        if not np.allclose(self.covariance, self.covariance.T, rtol=1e-9, atol=0.0):
+            raise InvalidValueError("covariance must be symmetric")
+        try:
+            self._root = np.linalg.cholesky(self.covariance)
+        except np.linalg.LinAlgError as error:
+            raise InvalidValueError("covariance must be positive definite") from error
+        self._log_scale = float(np.log(np.diag(self._root)).sum())
+
+    def log_density(self, points: Floats) -> Floats:
+        """Give the log-density at points of shape (n, d)."""
+        from scipy.linalg import solve_triangular  # noqa: PLC0415 (slow to import)
+
+        whitened = solve_triangular(self._root, (points - self.mean).T, lower=True)
+        squares = np.einsum("ij,ij->j", whitened, whitened)
+        result: Floats = -0.5 * (squares + self.dimension * _LOG_TWO_PI) - self._log_scale
+        return result
+
+    def transform(self, uniforms: Floats) -> Floats:
+        """Turn uniform numbers of shape (n, d) into points."""
+        from scipy.special import ndtri  # noqa: PLC0415 (slow to import)
+
+        result: Floats = self.mean + ndtri(uniforms) @ self._root.T
+        return result
+
+    def __repr__(self) -> str:
+        return f"Normal({self.mean.tolist()}, {self.covariance.tolist()})"
+
+
+class StandardNormal(Normal):
+    """The standard normal distribution in d dimensions: the default reference.
+
+    Parameters
+    ----------
+    dimension
+        The number of coordinates.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If ``dimension`` is not a positive integer.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> np.round(StandardNormal(1).log_density(np.zeros((1, 1))), 4)
+    array([-0.9189])
+    """
+
+    def __init__(self, dimension: int = 1) -> None:
+        size = _arguments.integer("dimension", dimension, least=1)
+        super().__init__(np.zeros(size), np.ones(size))
+
+    def log_density(self, points: Floats) -> Floats:
+        """Give the log-density at points of shape (n, d)."""
+        squares = np.einsum("ij,ij->i", points, points)
+        result: Floats = -0.5 * (squares + self.dimension * _LOG_TWO_PI)
+        return result
+
+    def transform(self, uniforms: Floats) -> Floats:
+        """Turn uniform numbers of shape (n, d) into points."""
+        from scipy.special import ndtri  # noqa: PLC0415 (slow to import)
+
+        result: Floats = ndtri(uniforms)
+        return result
+
+    def __repr__(self) -> str:
+        return f"StandardNormal({self.dimension})"
+
+
+class Uniform(Reference):
+    """The uniform distribution on a box.
+
+    Parameters
+    ----------
+    low, high
+        The corners of the box, of shape (d,); numbers are read as one dimension.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If the arguments are not finite numbers, differ in shape, or ``low`` is not below ``high``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ages = Uniform(17.0, 90.0)
+    >>> ages.log_density(np.array([[30.0], [95.0]]))
+    array([-4.29045944,        -inf])
+    """
+
+    def __init__(self, low: Any, high: Any) -> None:
+        self.low = points("low", np.atleast_2d(_numbers("low", low)))[0]
+        self.high = points("high", np.atleast_2d(_numbers("high", high)))[0]
+        if self.low.shape != self.high.shape:
+            raise InvalidValueError(
+                f"low and high must have the same shape, got {self.low.shape} and {self.high.shape}"
+            )
+        if not (self.low < self.high).all() or not np.isfinite(self.high - self.low).all():
+            raise InvalidValueError(
+                "low must be below high in every coordinate and their difference finite, got "
+                f"low = {self.low.tolist()}, high = {self.high.tolist()}"
+            )
+        self.dimension = self.words = self.low.size
+        self._level = -float(np.log(self.high - self.low).sum())
+
+    def log_density(self, points: Floats) -> Floats:
+        """Give the log-density at points of shape (n, d)."""
+        inside = ((points >= self.low) & (points <= self.high)).all(axis=1)
+        return np.where(inside, self._level, -np.inf)
+
+    def transform(self, uniforms: Floats) -> Floats:
+        """Turn uniform numbers of shape (n, d) into points."""
+        result: Floats = np.clip(self.low + uniforms * (self.high - self.low), self.low, self.high)
+        return result
+
+    def __repr__(self) -> str:
+        return f"Uniform({self.low.tolist()}, {self.high.tolist()})"
+
+
+class Mixture(Reference):
+    """A mixture of references.
+
+    Parameters
+    ----------
+    components
+        References of one dimension.
+    weights
+        Their probabilities, non-negative; they are divided by their sum. Equal if None.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If there are no components, their dimensions differ, or the weights are not as many
+        non-negative numbers with a positive sum.
+
+    Examples
+    --------
+    >>> modes = Mixture([Normal([-2.0], [1.0]), Normal([2.0], [1.0])], [0.3, 0.7])
+    >>> modes.dimension
+    1
+    """
+
+    def __init__(self, components: Sequence[Reference], weights: Any = None) -> None:
+        expected = "a sequence of references of turnout.samplers"
+        self.components = _arguments.items("components", components, expected)
+        for position, component in enumerate(self.components):
+            if not isinstance(component, Reference):
+                raise InvalidTypeError(
+                    f"components[{position}] must be a reference of turnout.samplers, got "
+                    f"{_arguments.shown(component)}"
+                )
+        dimensions = sorted({component.dimension for component in self.components})
+        if len(dimensions) != 1:
+            raise InvalidValueError(
+                f"components must have one and the same dimension, got {dimensions}"
+            )
+        count = len(self.components)
+        given = np.ones(count) if weights is None else weights
+        shares = _arguments.frequencies("weights", given, count)
+        if (shares < 0.0).any() or not shares.sum() > 0.0:
+            raise InvalidValueError(
+                f"weights must be non-negative with a positive sum, got {_arguments.shown(given)}"
+            )
+        self.weights: Floats = shares / shares.sum()
+        self.dimension = dimensions[0]
+        self.words = 1 + max(component.words for component in self.components)
+
+    def log_density(self, points: Floats) -> Floats:
+        """Give the log-density at points of shape (n, d)."""
+        total = np.full(len(points), -np.inf)
+        for component, weight in zip(self.components, self.weights, strict=True):
+            if weight > 0.0:
+                total = np.logaddexp(total, math.log(weight) + component.log_density(points))
+        return total
+
+    def transform(self, uniforms: Floats) -> Floats:
+        """Turn uniform numbers into points: the first of a row chooses the component."""
+        edges = np.cumsum(self.weights)[:-1]
+        chosen = np.searchsorted(edges, uniforms[:, 0], side="right")
+        result = np.empty((len(uniforms), self.dimension))
+        for index, component in enumerate(self.components):
+            rows = chosen == index
+            if rows.any():
+                words = np.ascontiguousarray(uniforms[rows, 1 : 1 + component.words])
+                result[rows] = component.transform(words)
+        return result
+
+    def __repr__(self) -> str:
+        return f"Mixture({self.components!r}, {self.weights.tolist()})"
+
+
+def _numbers(argument: str, value: Any) -> npt.NDArray[Any]:
+    try:
+        return np.asarray(value)
+    except Exception as error:
+        # Anything can go wrong in the conversion of foreign objects.
+        raise InvalidTypeError(
+            f"{argument} must be an array of real numbers, got {_arguments.shown(value)}"
+        ) from error
