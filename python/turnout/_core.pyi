@@ -8,10 +8,12 @@ __all__ = [
     "IntegerNoise",
     "MeanKernel",
     "PrimeField",
+    "SamplerBand",
     "SetSampler",
     "ShareSum",
     "TwoStageCountSampling",
     "bernoulli_counts",
+    "choose_weighted",
     "count_sampling",
     "design_sums",
     "discrete_gaussian",
@@ -20,12 +22,14 @@ __all__ = [
     "discrete_laplace_piece",
     "discrete_laplace_realized",
     "divide_up",
+    "first_accepted",
     "poisson_sampling",
     "random_participation",
     "random_participation_grid",
     "shuffled",
     "skellam",
     "two_stage_sums",
+    "uniforms",
 ]
 
 _Elements = npt.NDArray[Any]
@@ -205,3 +209,14 @@ class MeanKernel:
         coordinates: npt.NDArray[np.uint16] | None,
         probabilities: _Floats | None,
     ) -> _Sums: ...
+
+@final
+class SamplerBand:
+    def __new__(cls, epsilon: float, base: float | None = None) -> SamplerBand: ...
+    def limits(self, reference: int) -> tuple[int, int]: ...
+    def weights(self, log_ratios: _Floats, reference: _Counts) -> tuple[_Counts, float]: ...
+    def resample(self, log_ratios: _Floats, seed: int | None = None) -> _Integers: ...
+
+def choose_weighted(weights: _Counts, length: int, seed: int | None = None) -> _Integers: ...
+def first_accepted(gaps: _Floats, most: float, seed: int | None = None) -> _Integers: ...
+def uniforms(length: int, seed: int | None = None) -> _Floats: ...

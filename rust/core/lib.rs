@@ -7,6 +7,7 @@
 //! * [`accounting`]: what random participation, sampling and shuffling cost in privacy;
 //! * [`frequency`]: local randomizers of categorical answers under partial participation;
 //! * [`mean`]: local randomizers of numbers, likewise;
+//! * [`samplers`]: draws whose law stays in a band around a public reference;
 //! * [`sharing`]: prime fields, additive shares, exact integer noise and two-stage sets, for sums
 //!   without a trusted server.
 //!
@@ -38,6 +39,7 @@ pub mod frequency;
 pub mod mean;
 pub mod parameters;
 pub mod random;
+pub mod samplers;
 pub mod sharing;
 
 mod error;

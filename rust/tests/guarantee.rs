@@ -1,10 +1,12 @@
-//! The realised likelihood ratio of direct encoding, in exact rational arithmetic.
+//! Realised likelihood ratios of direct encoding and of the bands of samplers, in exact rational
+//! arithmetic.
 
 use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::One;
 use turnout::frequency::DirectEncoding;
 use turnout::parameters::{DomainSize, Epsilon};
+use turnout::samplers::Band;
 
 /// Partial sums of the exponential series: a lower bound of `e^x`, and an upper bound by the
 /// geometric bound of the rest. Nothing here is shared with the library's own bounds.
@@ -96,6 +98,42 @@ fn the_realised_epsilon_is_rounded_up_but_never_above_the_one_asked_for()
             let Some((_, high)) = exponential(realized) else { continue };
             let (own, other) = oracle.words();
             assert!(BigRational::new(own.into(), other.into()) <= high);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn limits_of_weights_are_the_widest_whole_numbers_within_the_band() -> Result<(), turnout::Error> {
+    for epsilon in [1e-9, 1e-3, 0.1, 0.5, 1.0, 2.0, 3.7, 5.0, 10.0, 21.0, 42.0] {
+        let (Some((half_low, half_high)), Some((low, high))) =
+            (exponential(0.5 * epsilon), exponential(epsilon))
+        else {
+            continue;
+        };
+        let references = (0..=61_u32)
+            .step_by(6)
+            .flat_map(|power| [1_u64 << power, (1 << power) + 1, (1 << power) * 5 / 3]);
+        for reference in references.chain([1 << 62]) {
+            let exact = BigRational::from_integer(reference.into());
+            let (least, most) = Band::mollifier(epsilon)?.limits(reference)?;
+            let (least, most) = (BigInt::from(least), BigInt::from(most));
+            assert!(most == u64::MAX.into() || &exact * &half_high < BigRational::from(&most + 1));
+            assert!(BigRational::from(most.clone()) <= &exact * &half_low);
+            assert!(BigRational::from(least.clone()) * &half_low >= exact);
+            assert!(BigRational::from(&least - 1) * &half_high < exact);
+            assert!(BigRational::from(most) <= BigRational::from(least) * &low);
+            for base in [1.0, 0.3, 1.0 / (0.25 * f64::exp_m1(epsilon) + 1.0), 1e-18] {
+                let Some(floor) = BigRational::from_float(base) else { continue };
+                let (least, most) = Band::from_base(base, epsilon)?.limits(reference)?;
+                let (least, most) = (BigInt::from(least), BigInt::from(most));
+                assert_eq!(least, (&exact * floor).ceil().to_integer());
+                assert!(BigRational::from(most.clone()) <= BigRational::from(least.clone()) * &low);
+                assert!(
+                    most == u64::MAX.into()
+                        || BigRational::from(most + 1) > BigRational::from(least) * &high
+                );
+            }
         }
     }
     Ok(())

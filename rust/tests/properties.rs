@@ -1,5 +1,7 @@
 //! Properties that hold for every input.
 
+use core::cmp::Ordering;
+
 use proptest::prelude::*;
 use turnout::frequency::{DirectEncoding, Selection};
 use turnout::parameters::{DomainSize, Epsilon, Probability};
@@ -7,6 +9,7 @@ use turnout::random::{
     AesStreams, ExponentialBounds, Purpose, Skips, Streams, binomial, multinomial_uniform,
     uniform_below,
 };
+use turnout::samplers::{Band, weights};
 
 proptest! {
     #[test]
@@ -69,5 +72,32 @@ proptest! {
         let mut counts = vec![0; cells];
         multinomial_uniform(trials, &mut counts, &mut stream);
         prop_assert_eq!(counts.iter().map(|&count| u128::from(count)).sum::<u128>(), u128::from(trials));
+    }
+
+    #[test]
+    fn weights_stay_within_their_limits_and_keep_the_total(
+        entries in prop::collection::vec((prop::num::f64::ANY, -9.0_f64..9.0, 0..50), 1..60),
+        wild in any::<bool>(),
+        epsilon in 1e-9_f64..=42.0,
+        asymmetry in prop::option::of(1e-6_f64..=1.0),
+    ) {
+        let log_ratios: Vec<f64> =
+            entries.iter().enumerate().map(|(i, &(any, tame, _))| if wild && i % 3 == 0 { any } else { tame }).collect();
+        let reference: Vec<u64> = entries.iter().map(|&(_, _, power)| (1 << power) + 5).collect();
+        let band = match asymmetry {
+            None => Band::mollifier(epsilon)?,
+            // Somewhat above the least base, so that there is room whatever is rounded.
+            Some(share) => Band::from_base(f64::min(1.0, 1.000_001 / (share * epsilon.exp_m1() + 1.0)), epsilon)?,
+        };
+        let (found, _) = weights(&log_ratios, &reference, &band)?;
+        prop_assert_eq!(found.iter().sum::<u64>(), reference.iter().sum::<u64>());
+        for ((&weight, &one), &ratio) in found.iter().zip(&reference).zip(&log_ratios) {
+            let (low, high) = band.limits(one)?;
+            prop_assert!((low..=high).contains(&weight));
+            // More density never means less weight for the same reference.
+            for ((&other, &same), &lower) in found.iter().zip(&reference).zip(&log_ratios) {
+                prop_assert!(same != one || lower.partial_cmp(&ratio) != Some(Ordering::Less) || other <= weight + 1);
+            }
+        }
     }
 }

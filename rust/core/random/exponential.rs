@@ -3,7 +3,7 @@
 use num_bigint::BigUint;
 use num_traits::{One, ToPrimitive, Zero};
 
-use super::interval::{Interval, decompose};
+use super::interval::{Interval, decompose, divide_up};
 
 /// Fractional bits of the working precision: e^42 has 61 integer bits, and squaring loses at most
 /// one bit a step.
@@ -17,6 +17,7 @@ const BITS: u64 = 256;
 /// let e = ExponentialBounds::new(1.0);
 /// assert_eq!(e.floor_times(1_000_000_000_000), 2_718_281_828_459);
 /// assert_eq!(e.floor_quotient(1_000_000_000_000, 0), 367_879_441_171);
+/// assert_eq!(e.ceiling_quotient(1_000_000_000_000), 367_879_441_172);
 /// ```
 #[derive(Debug, Clone)]
 pub struct ExponentialBounds {
@@ -71,6 +72,14 @@ impl ExponentialBounds {
     pub fn floor_quotient(&self, numerator: u128, addend: u64) -> u128 {
         let denominator = &self.bounds.high + (BigUint::from(addend) << BITS);
         ((BigUint::from(numerator) << BITS) / denominator).to_u128().unwrap_or(u128::MAX)
+    }
+
+    /// A proven upper bound of `ceil(numerator / e^x)`, exact but for the same margin.
+    #[must_use]
+    pub fn ceiling_quotient(&self, numerator: u64) -> u128 {
+        divide_up(&(BigUint::from(numerator) << BITS), &self.bounds.low)
+            .to_u128()
+            .unwrap_or(u128::MAX)
     }
 
     /// Whether `e^x >= numerator / denominator` is certain.

@@ -36,6 +36,12 @@ pub enum Purpose {
     ItemSets = 37,
     /// Shares for the elected users of two-stage sampling.
     ElectedShares = 38,
+    /// Uniform numbers that proposals of a sampler are made of.
+    Proposal = 48,
+    /// Trials that accept a proposal.
+    Acceptance = 49,
+    /// Choices among weighted proposals or codes.
+    Choice = 50,
 }
 
 /// A source of independent random streams.

@@ -10,6 +10,7 @@ mod errors;
 mod mean;
 mod participation;
 mod pool;
+mod samplers;
 mod sharing;
 
 use pyo3::prelude::*;
@@ -31,6 +32,8 @@ mod _core {
     use super::mean::MeanKernel;
     #[pymodule_export]
     use super::participation::design_sums;
+    #[pymodule_export]
+    use super::samplers::{SamplerBand, choose_weighted, first_accepted, uniforms};
     #[pymodule_export]
     use super::sharing::noise::{
         bernoulli_counts, discrete_gaussian, discrete_gaussian_realized, discrete_laplace,

@@ -19,7 +19,7 @@ mod piece;
 mod poisson;
 mod skellam;
 #[cfg(test)]
-pub(super) mod tests;
+pub(crate) mod tests;
 mod trial;
 
 use num_bigint::BigUint;

@@ -44,7 +44,7 @@ impl TryRng for Given<'_> {
 }
 
 /// Chi-square against its quantile at alpha = 1e-6 (Wilson-Hilferty, z = 4.75), rare cells pooled.
-pub(in crate::sharing) fn check_law(observed: &[u64], masses: &[f64]) {
+pub(crate) fn check_law(observed: &[u64], masses: &[f64]) {
     let draws = observed.iter().sum::<u64>() as f64;
     let (mut statistic, mut cells) = (0.0, 0.0);
     let (mut rest_observed, mut rest_expected) = (0.0, 0.0);

@@ -118,6 +118,12 @@ impl ExponentialTrial {
         }))
     }
 
+    /// A trial of probability `e^-(whole + digits / 2^64)`.
+    #[must_use]
+    pub const fn binary(whole: u64, digits: u64) -> Self {
+        Self(Exponent::binary(whole, digits))
+    }
+
     /// One trial.
     #[inline]
     pub fn draw<R: Rng + ?Sized>(&self, rng: &mut R) -> bool {

@@ -1,0 +1,219 @@
+//! Exact choices by integer weights.
+
+use rand_core::Rng;
+use rayon::prelude::*;
+
+use super::weights::Entries;
+use super::{Band, CHUNK, LARGEST_TOTAL, room, rows};
+use crate::random::{Purpose, Streams, uniform_below};
+use crate::{Error, Result};
+
+/// The reference weight of each proposal in [`resample`].
+pub const UNIT: u64 = 1 << 32;
+
+/// The largest number of proposals among which [`resample`] chooses.
+pub const LARGEST_ROW: usize = 1 << 30;
+
+/// An index, chosen with probability exactly `weight / total`.
+///
+/// All weights are read whatever is chosen. The weights must not all be zero and must add up to
+/// less than 2^64: without a total there is no choice, and the first index is given.
+///
+/// ```
+/// use turnout::random::{AesStreams, Purpose, Streams};
+/// let mut stream = AesStreams::from_operating_system()?.stream(Purpose::Choice, 0);
+/// assert_eq!(turnout::samplers::choose(&[0, 7, 0], &mut stream), 1);
+/// # Ok::<(), turnout::Error>(())
+/// ```
+pub fn choose<R: Rng + ?Sized>(weights: &[u64], rng: &mut R) -> usize {
+    let total = weights.iter().fold(0, |sum: u64, &weight| sum.wrapping_add(weight));
+    if total == 0 {
+        return 0;
+    }
+    let point = uniform_below(total, rng);
+    let (mut sum, mut index) = (0_u64, 0);
+    for &weight in weights {
+        sum = sum.wrapping_add(weight);
+        index += usize::from(sum <= point);
+    }
+    index
+}
+
+/// Many indices, each chosen independently with probability exactly `weight / total`, on the current
+/// rayon pool; they depend on `streams` alone.
+///
+/// ```
+/// use turnout::random::AesStreams;
+/// let streams = AesStreams::from_operating_system()?;
+/// let draws = turnout::samplers::choose_many(&[3, 0, 1], 100, &streams)?;
+/// assert!(draws.iter().all(|&index| index == 0 || index == 2));
+/// # Ok::<(), turnout::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Error::Integer`] unless the weights add up to an integer from 1 to 2^63 - 1;
+/// [`Error::Accounting`] if the indices do not fit in memory.
+pub fn choose_many<S: Streams>(weights: &[u64], length: usize, streams: &S) -> Result<Vec<usize>> {
+    let mut sum = 0_u64;
+    let mut sums = room(weights.len(), 0)?;
+    for (place, &weight) in sums.iter_mut().zip(weights) {
+        sum = sum.saturating_add(weight);
+        *place = sum;
+    }
+    if sum == 0 || sum > i64::MAX.cast_unsigned() {
+        return Err(Error::Integer {
+            argument: "the sum of weights",
+            value: sum,
+            expected: "an integer from 1 to 2^63 - 1",
+        });
+    }
+    let mut indices = room(length, 0)?;
+    indices.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, indices)| {
+        let mut stream = streams.stream(Purpose::Choice, chunk as u64);
+        indices.fill_with(|| {
+            let point = uniform_below(sum, &mut stream);
+            sums.partition_point(|&sum| sum <= point)
+        });
+    });
+    Ok(indices)
+}
+
+/// For each row of `columns` logarithms of ratios, the index of one column: chosen exactly, with
+/// the [`weights`](super::weights) of the row, whose references are all [`UNIT`].
+///
+/// Where a row has proposals from a reference and their log ratios of a density to that reference,
+/// the proposal chosen has a law in the band around the reference, whatever the ratios are: each is
+/// chosen with a probability between its two limits. The ratio of these probabilities for two data
+/// sets is at most `e^epsilon`, given the proposals.
+///
+/// Rows run on the current rayon pool and depend on `streams` alone.
+///
+/// ```
+/// use turnout::random::AesStreams;
+/// use turnout::samplers::{Band, resample};
+///
+/// let streams = AesStreams::from_operating_system()?;
+/// let ratios = [0.0, 0.1, -0.2, f64::NAN, 3.0, 5.0];
+/// let chosen = resample(&ratios, 3, &Band::mollifier(1.0)?, &streams)?;
+/// assert!(chosen.iter().all(|&index| index < 3));
+/// # Ok::<(), turnout::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Error::Integer`] if the ratios are not rows of so many columns, from 1 to [`LARGEST_ROW`];
+/// [`Error::Accounting`] if the band leaves no room for weights that add up.
+pub fn resample<S: Streams>(
+    log_ratios: &[f64],
+    columns: usize,
+    band: &Band,
+    streams: &S,
+) -> Result<Vec<usize>> {
+    let rows = rows("log_ratios", log_ratios, columns)?;
+    if columns > LARGEST_ROW {
+        let expected = "rows of at most 2^30 columns";
+        let value = columns as u64;
+        return Err(Error::Integer { argument: "log_ratios", value, expected });
+    }
+    debug_assert!(columns as u64 * UNIT <= LARGEST_TOTAL);
+    let entries = Entries::equal(columns, UNIT, band)?;
+    let mut chosen = room(rows, 0)?;
+    log_ratios.par_chunks_exact(columns).zip(&mut chosen).enumerate().for_each(
+        |(row, (log_ratios, chosen))| {
+            let (weights, _) = entries.weights(log_ratios);
+            *chosen = choose(&weights, &mut streams.stream(Purpose::Choice, row as u64));
+        },
+    );
+    Ok(chosen)
+}
+
+#[cfg(test)]
+mod tests {
+    use rayon::ThreadPoolBuilder;
+
+    use super::super::{first_accepted, uniforms};
+    use super::*;
+    use crate::random::AesStreams;
+    use crate::sharing::noise::tests::check_law;
+
+    fn masses(weights: &[u64]) -> Vec<f64> {
+        let total = weights.iter().sum::<u64>() as f64;
+        weights.iter().map(|&weight| weight as f64 / total).collect()
+    }
+
+    #[test]
+    fn choices_follow_the_weights() -> Result<()> {
+        for weights in
+            [vec![1, 2, 3], vec![0, 5, 0, 1, 0], vec![1 << 61, 1 << 60, 3 << 60], vec![9; 40]]
+        {
+            let streams = AesStreams::from_seed(weights.len() as u64);
+            let mut observed = vec![0; weights.len()];
+            for index in choose_many(&weights, 1_000_000, &streams)? {
+                observed[index] += 1;
+            }
+            check_law(&observed, &masses(&weights));
+            let mut observed = vec![0; weights.len()];
+            let mut stream = streams.stream(Purpose::Choice, 1 << 40);
+            for _ in 0..300_000 {
+                observed[choose(&weights, &mut stream)] += 1;
+            }
+            check_law(&observed, &masses(&weights));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn rows_are_resampled_by_their_weights() -> Result<()> {
+        let band = Band::mollifier(1.5)?;
+        let row = [0.3, -2.0, f64::NAN, 1.1, 0.0, f64::NEG_INFINITY, 0.31];
+        let (weights, _) = super::super::weights(&row, &[UNIT; 7], &band)?;
+        let matrix: Vec<f64> = row.iter().copied().cycle().take(7 * 400_000).collect();
+        let mut observed = vec![0; 7];
+        for index in resample(&matrix, 7, &band, &AesStreams::from_seed(3))? {
+            observed[index] += 1;
+        }
+        check_law(&observed, &masses(&weights));
+        Ok(())
+    }
+
+    #[test]
+    fn the_result_does_not_depend_on_the_number_of_threads() -> Result<()> {
+        let streams = AesStreams::from_seed(9);
+        let band = Band::mollifier(2.0)?;
+        let run = || -> Result<_> {
+            let numbers = uniforms(5 * CHUNK + 17, &streams)?;
+            let columns = numbers.len() / 41;
+            Ok((
+                resample(&numbers[..41 * columns], columns, &band, &streams)?,
+                first_accepted(&numbers[..41 * columns], 41, 0.5, &streams)?,
+                choose_many(&[1, 2, 3, 4], 3 * CHUNK + 5, &streams)?,
+                numbers,
+            ))
+        };
+        let mut results = Vec::new();
+        for threads in [1, 2, 7] {
+            if let Ok(pool) = ThreadPoolBuilder::new().num_threads(threads).build() {
+                results.push(pool.install(run)?);
+            }
+        }
+        assert_eq!(results.len(), 3);
+        assert!(results.windows(2).all(|pair| pair[0] == pair[1]));
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_out_of_range_is_refused() -> Result<()> {
+        let streams = AesStreams::from_seed(1);
+        for weights in [vec![], vec![0, 0], vec![1 << 62, 1 << 62], vec![u64::MAX, u64::MAX]] {
+            assert!(matches!(choose_many(&weights, 1, &streams), Err(Error::Integer { .. })));
+        }
+        let band = Band::mollifier(1.0)?;
+        for (length, columns) in [(3, 2), (3, 0), (0, 0)] {
+            assert!(resample(&vec![0.0; length], columns, &band, &streams).is_err());
+        }
+        assert_eq!(resample(&[], 2, &band, &streams), Ok(vec![]));
+        assert_eq!(choose(&[], &mut streams.stream(Purpose::Choice, 0)), 0);
+        Ok(())
+    }
+}

@@ -1,0 +1,70 @@
+//! Private samplers: draws whose law stays in a band around a public reference.
+//!
+//! A user releases one draw from a law that is close to the law of the user's own data, and within
+//! a [`Band`] around a public reference. Whatever the data, the law is in the band, so the draw
+//! hides all of the data at once. Husain, Balle, Cranko, Nock, "Local differential privacy for
+//! sampling", AISTATS 2020, call the symmetric band a relative mollifier.
+//!
+//! What makes it private is never a floating-point number. Densities and scores arrive as
+//! floating-point numbers, infinite and undefined ones included; they choose among integer
+//! [`weights`] within integer limits, or exponents within a limit, and the draw is exact:
+//!
+//! * [`resample`] chooses one of many proposals from the reference by such weights;
+//! * [`first_accepted`] accepts proposals by exact trials of probability `e^-g`;
+//! * [`choose`] and [`choose_many`] draw from integer weights;
+//! * [`uniforms`] are what proposals are made of.
+//!
+//! ```
+//! use turnout::random::AesStreams;
+//! use turnout::samplers::{Band, choose_many, weights};
+//!
+//! // Four values, a uniform reference, and a user whose data are nearly all of the first value.
+//! let band = Band::mollifier(2.0)?;
+//! let data = [0.97_f64, 0.01, 0.01, 0.01];
+//! let log_ratios = data.map(|p| (p / 0.25).ln());
+//! let (found, _) = weights(&log_ratios, &[1 << 32; 4], &band)?;
+//! assert_eq!(found.iter().sum::<u64>(), 4 << 32);
+//! let (low, high) = band.limits(1 << 32)?;
+//! assert!(found.iter().all(|weight| (low..=high).contains(weight)));
+//! let draws = choose_many(&found, 1, &AesStreams::from_operating_system()?)?;
+//! assert!(draws[0] < 4);
+//! # Ok::<(), turnout::Error>(())
+//! ```
+
+mod acceptance;
+mod band;
+mod choice;
+mod proposals;
+mod weights;
+
+pub use acceptance::{MOST, first_accepted};
+pub use band::{Band, LARGEST_TOTAL};
+pub use choice::{LARGEST_ROW, UNIT, choose, choose_many, resample};
+pub use proposals::{CHUNK, uniforms};
+pub use weights::weights;
+
+use crate::{Error, Result};
+
+/// The rows of a matrix that has so many columns.
+fn rows(argument: &'static str, entries: &[f64], columns: usize) -> Result<usize> {
+    match entries.len().checked_div(columns) {
+        Some(rows) if rows * columns == entries.len() => Ok(rows),
+        _ => Err(Error::Integer {
+            argument,
+            value: columns as u64,
+            expected: "rows of at least 1 column, all of the same length",
+        }),
+    }
+}
+
+/// Room for that many numbers.
+fn room<T: Clone>(length: usize, value: T) -> Result<Vec<T>> {
+    let mut numbers = Vec::new();
+    numbers.try_reserve_exact(length).map_err(|_| Error::Accounting {
+        argument: "length",
+        value: length as f64,
+        expected: "so small that the numbers fit in memory",
+    })?;
+    numbers.resize(length, value);
+    Ok(numbers)
+}

@@ -1,0 +1,73 @@
+//! Uniform numbers, of which proposals are made.
+
+use rand_core::Rng;
+use rayon::prelude::*;
+
+use super::room;
+use crate::Result;
+use crate::random::{Purpose, Streams};
+
+/// Numbers drawn from one stream: a chunk has a stream of its own, whichever thread takes it.
+pub const CHUNK: usize = 4096;
+
+/// Uniform numbers strictly between 0 and 1, on the current rayon pool; they depend on `streams`
+/// alone.
+///
+/// Each is the middle of one of 2^52 cells of equal width, so that none is 0 or 1 and `u` is as
+/// likely as `1 - u`.
+///
+/// ```
+/// use turnout::random::AesStreams;
+/// let numbers = turnout::samplers::uniforms(1000, &AesStreams::from_operating_system()?)?;
+/// assert!(numbers.iter().all(|&number| number > 0.0 && number < 1.0));
+/// # Ok::<(), turnout::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Error::Accounting`](crate::Error::Accounting) if they do not fit in memory.
+pub fn uniforms<S: Streams>(length: usize, streams: &S) -> Result<Vec<f64>> {
+    let mut numbers = room(length, 0.0)?;
+    numbers.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, numbers)| {
+        let mut stream = streams.stream(Purpose::Proposal, chunk as u64);
+        numbers.fill_with(|| middle(stream.next_u64()));
+    });
+    Ok(numbers)
+}
+
+/// The middle of the cell that the leading 52 bits of a word name. Exact.
+fn middle(word: u64) -> f64 {
+    ((word >> 12) as f64 + 0.5) * f64::EPSILON
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::AesStreams;
+    use crate::sharing::noise::tests::check_law;
+
+    #[test]
+    #[expect(clippy::float_cmp, reason = "these are exact")]
+    fn cells_are_strictly_within_the_unit_interval_and_symmetric() {
+        assert_eq!(middle(0), 0.5 * f64::EPSILON);
+        assert_eq!(middle(u64::MAX), 1.0 - 0.5 * f64::EPSILON);
+        for word in [0, 1 << 12, 1 << 63, 0x1234_5678_9abc_def0] {
+            assert_eq!(middle(word) + middle(!word), 1.0);
+        }
+    }
+
+    #[test]
+    fn numbers_are_uniform_in_every_chunk() -> Result<()> {
+        let numbers = uniforms(CHUNK * 200 + 5, &AesStreams::from_seed(4))?;
+        for numbers in [&numbers[..], &numbers[CHUNK * 100..], &numbers[CHUNK * 200 - 4000..]] {
+            let mut observed = vec![0; 20];
+            for number in numbers {
+                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+                let cell = (number * 20.0) as usize;
+                observed[cell] += 1;
+            }
+            check_law(&observed, &[0.05; 20]);
+        }
+        Ok(())
+    }
+}
