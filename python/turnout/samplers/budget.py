@@ -9,7 +9,7 @@ from fractions import Fraction
 from turnout import _arguments
 from turnout.errors import BudgetExceededError, InvalidValueError
 
-__all__ = ["PrivacyBudget"]
+__all__ = ["PrivacyBudget", "rounded_up"]
 
 
 class PrivacyBudget:
@@ -80,24 +80,24 @@ class PrivacyBudget:
     @property
     def spent(self) -> float:
         """The epsilon that was spent, rounded up to a float."""
-        return _up(self._spent)
+        return rounded_up(self._spent)
 
     @property
     def spent_delta(self) -> float:
         """The delta that was spent, rounded up to a float."""
-        return _up(self._spent_delta)
+        return rounded_up(self._spent_delta)
 
     @property
     def remaining(self) -> float:
         """The epsilon that is left, rounded down to a float."""
         if math.isinf(self._epsilon):
             return math.inf
-        return -_up(self._spent - Fraction(self._epsilon))
+        return -rounded_up(self._spent - Fraction(self._epsilon))
 
     @property
     def remaining_delta(self) -> float:
         """The delta that is left, rounded down to a float."""
-        return -_up(self._spent_delta - Fraction(self._delta))
+        return -rounded_up(self._spent_delta - Fraction(self._delta))
 
     def spend(self, epsilon: float, delta: float = 0.0, *, times: int = 1) -> None:
         """Spend on one or several equal releases, or refuse and spend nothing.
@@ -139,12 +139,18 @@ class PrivacyBudget:
                 )
             self._spent, self._spent_delta = total, total_delta
 
+    def __getstate__(self) -> dict[str, object]:
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        vars(self).update(state, _lock=threading.Lock())
+
     def __repr__(self) -> str:
         delta = f", delta={self._delta!r}" if self._delta else ""
         return f"PrivacyBudget(epsilon={self._epsilon!r}{delta}): {self.spent:.6g} spent"
 
 
-def _up(value: Fraction) -> float:
+def rounded_up(value: Fraction) -> float:
     """Round a rational up to a float."""
     nearest = float(value)
     return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)

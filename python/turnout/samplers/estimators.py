@@ -1,0 +1,89 @@
+"""The density estimate that is made where the user names none."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout._extras import require
+from turnout.samplers.randomness import derived
+from turnout.samplers.reference import Reference
+
+__all__ = ["automatic_estimate"]
+
+Floats = npt.NDArray[np.float64]
+
+#: Fewer records than this get a kernel estimate.
+_FEW = 20
+
+_COMPONENTS = 8
+
+
+class ScaledEstimate:
+    """A density estimate of records that were divided by the spread of the reference."""
+
+    def __init__(self, estimate: Any, center: Floats, scale: Floats) -> None:
+        self.estimate = estimate
+        self._center = center
+        self._scale = scale
+        self._log_scale = float(np.log(scale).sum())
+
+    def score_samples(self, points: Floats) -> Floats:
+        """Give the log-density at points of shape (n, d)."""
+        scaled = (points - self._center) / self._scale
+        result: Floats = self.estimate.score_samples(scaled) - self._log_scale
+        return result
+
+
+def automatic_estimate(records: Floats, reference: Reference, seed: int | None) -> ScaledEstimate:
+    """Estimate a density: a Gaussian mixture chosen by BIC, or a kernel estimate for few records.
+
+    Parameters
+    ----------
+    records
+        Of shape (n, d).
+    reference
+        Its spread is the unit of length.
+    seed
+        Of the initial components.
+
+    Returns
+    -------
+    ScaledEstimate
+        With ``score_samples``.
+    """
+    typical = reference.draw(1024, seed=0)
+    with np.errstate(all="ignore"):
+        center, scale = typical.mean(axis=0), typical.std(axis=0)
+    usable = np.isfinite(center) & np.isfinite(scale) & (scale > 0.0)
+    center, scale = np.where(usable, center, 0.0), np.where(usable, scale, 1.0)
+    scaled = (records - center) / scale
+    count = len(scaled)
+    if count < _FEW:
+        return ScaledEstimate(_kernels(scaled), center, scale)
+    mixture = require("sklearn.mixture", "samplers").GaussianMixture
+    most = max(1, min(_COMPONENTS, count // 10))
+    random_state = None if seed is None else (derived(seed, 5) or 0) % 2**32
+    best: Any = None
+    lowest = math.inf
+    with warnings.catch_warnings():
+        # Identical records make degenerate components, which the least variance takes care of.
+        warnings.simplefilter("ignore")
+        for components in range(1, most + 1):
+            found = mixture(components, reg_covar=1e-6, random_state=random_state).fit(scaled)
+            criterion = found.bic(scaled)
+            if best is None or criterion < lowest:
+                best, lowest = found, criterion
+    return ScaledEstimate(best, center, scale)
+
+
+def _kernels(scaled: Floats) -> Any:
+    count, dimension = scaled.shape
+    # Scott's rule; one record says nothing of its spread, so a tenth of the reference's is taken.
+    spread = float(np.sqrt(scaled.var(axis=0).mean())) if count > 1 else 0.1
+    width = max(spread * count ** (-1.0 / (dimension + 4)), 0.01)
+    return require("sklearn.neighbors", "samplers").KernelDensity(bandwidth=width).fit(scaled)

@@ -1,0 +1,393 @@
+"""The relative mollifier: densities within a band around a reference, and projection onto it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments, _core
+from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.samplers.adapters import as_reference
+from turnout.samplers.base import LARGEST_EPSILON, points
+from turnout.samplers.budget import rounded_up
+from turnout.samplers.drawing import automatic_proposals, log_ratios, resampling
+from turnout.samplers.normalizer import LogNormalizer, log_normalizer
+from turnout.samplers.reference import Reference
+
+__all__ = ["Projection", "RelativeMollifier", "log_density_of"]
+
+Floats = npt.NDArray[np.float64]
+LogDensity = Callable[[Floats], Floats]
+
+#: Points on which the constant of a projection is solved for.
+_POINTS = 2**16
+
+
+class RelativeMollifier:
+    """All densities Q with ``|log Q/Q0| <= epsilon / 2`` everywhere, for a reference Q0.
+
+    Any rule that turns a person's whole data set into *one draw* from a member is
+    epsilon-locally differentially private for that data set, since any two members differ by a
+    factor of at most e^epsilon. The set is convex.
+
+    Parameters
+    ----------
+    reference
+        The public reference Q0: anything that :func:`as_reference` takes.
+    epsilon
+        Privacy of one draw: above 0, at most 42.
+    dimension
+        The number of coordinates of points; needed only where ``reference`` does not say it.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If an argument cannot be used.
+
+    References
+    ----------
+    Husain, Balle, Cranko, Nock, "Local differential privacy for sampling" (AISTATS 2020), equations
+    (5), (6) and (8).
+
+    Examples
+    --------
+    >>> from scipy import stats
+    >>> from turnout.samplers import StandardNormal
+    >>> mollifier = RelativeMollifier(StandardNormal(1), epsilon=1.0)
+    >>> projection = mollifier.project(stats.norm(1.0, 0.5))
+    >>> projection.sample(seed=1).shape
+    (1, 1)
+    >>> mollifier.admits(-0.25, 0.25), mollifier.admits(-0.3, 0.25)
+    (True, False)
+    """
+
+    def __init__(self, reference: Any = None, epsilon: float = 1.0, dimension: int = 1) -> None:
+        value = _arguments.number("epsilon", epsilon)
+        if not 0.0 < value <= LARGEST_EPSILON:
+            raise InvalidValueError(
+                f"epsilon must be a finite number above 0 and at most {LARGEST_EPSILON:g}, got "
+                f"{_arguments.shown(epsilon)}"
+            )
+        size = _arguments.integer("dimension", dimension, least=1)
+        if isinstance(reference, Reference):
+            size = reference.dimension
+        self.epsilon = value
+        self.reference = as_reference(reference, size)
+
+    @property
+    def half_width(self) -> float:
+        """The largest ``|log Q/Q0|`` of a member: ``epsilon / 2``."""
+        return self.epsilon / 2.0
+
+    def certificate(self, least: float, most: float) -> float:
+        """Give a proven bound of ``|log Q/Q0|`` for Q proportional to Q0 times ``exp(score)``.
+
+        The normaliser lies in the range of ``exp(score)`` too, so the bound is the width of the
+        range, rounded up: no integral has to be known.
+
+        Parameters
+        ----------
+        least, most
+            Bounds of the score that hold everywhere.
+
+        Returns
+        -------
+        float
+            The bound, in nats.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If the bounds are not finite or not in order.
+        """
+        low = _arguments.number("least", least)
+        high = _arguments.number("most", most)
+        if not -math.inf < low <= high < math.inf:
+            raise InvalidValueError(
+                f"least and most must be finite and in order, got {low} and {high}"
+            )
+        return rounded_up(Fraction(high) - Fraction(low))
+
+    def admits(self, least: float, most: float) -> bool:
+        """Whether a score of that range gives a member, proven by :meth:`certificate`."""
+        return self.certificate(least, most) <= self.half_width
+
+    def distance_to_boundary(self, density: Any, at: Any) -> float:
+        """Give the room that a density leaves at some points: ``epsilon/2 - max |log Q/Q0|``.
+
+        Negative if the density is outside the band at one of them. A check on finitely many points
+        can refute membership and cannot prove it; :meth:`certificate` can.
+
+        Parameters
+        ----------
+        density
+            A normalised density: a function that gives log-densities at points, an object with
+            ``log_density``, ``score_samples`` or ``logpdf``.
+        at
+            Points of shape (n, d).
+
+        Returns
+        -------
+        float
+            The room, in nats.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If the arguments cannot be used.
+        """
+        where = self._points(at)
+        ratios = log_ratios(self.reference, log_density_of(density), where)
+        return self.half_width - float(np.abs(ratios).max())
+
+    def mix(self, densities: Sequence[Any], weights: Any = None) -> LogDensity:
+        """Mix members: the result is a member too, since the set is convex.
+
+        Parameters
+        ----------
+        densities
+            Densities as for :meth:`distance_to_boundary`.
+        weights
+            Their probabilities; equal if None.
+
+        Returns
+        -------
+        callable
+            Gives the log-density of the mixture at points of shape (n, d).
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If there are none, or the weights are not as many non-negative numbers with a positive
+            sum.
+        """
+        parts = [
+            log_density_of(density)
+            for density in _arguments.items("densities", densities, "a sequence of densities")
+        ]
+        given = np.ones(len(parts)) if weights is None else weights
+        shares = _arguments.frequencies("weights", given, len(parts))
+        if not parts or (shares < 0.0).any() or not shares.sum() > 0.0:
+            raise InvalidValueError(
+                f"weights must be non-negative with a positive sum, one for each of the "
+                f"{len(parts)} densities, got {_arguments.shown(given)}"
+            )
+        shares = shares / shares.sum()
+
+        def mixture(at: Floats) -> Floats:
+            total = np.full(len(at), -np.inf)
+            for part, share in zip(parts, shares, strict=True):
+                if share > 0.0:
+                    total = np.logaddexp(total, math.log(share) + part(at))
+            return total
+
+        return mixture
+
+    def project(self, density: Any, *, seed: int | None = 0) -> Projection:
+        """Find the member that is closest to a density: equation (8).
+
+        ``Q(x) = min(max(Q0(x) e^(-epsilon/2), P(x) / C), Q0(x) e^(epsilon/2))`` minimises KL(P, Q)
+        over the mollifier. Where P has no density at all, Q keeps what is left, in proportion to
+        Q0.
+
+        Parameters
+        ----------
+        density
+            As for :meth:`distance_to_boundary`; it may lack a constant factor.
+        seed
+            Of the points on which C is solved for; they do not matter for privacy.
+
+        Returns
+        -------
+        Projection
+            The density, with draws from it.
+
+        Raises
+        ------
+        InvalidTypeError
+            If ``density`` is none.
+        """
+        return Projection(self.reference, log_density_of(density), self.epsilon, seed=seed)
+
+    def _points(self, value: Any) -> Floats:
+        where = points("at", value)
+        if where.shape[1] != self.reference.dimension:
+            raise InvalidValueError(
+                f"at must have {self.reference.dimension} column(s), got {where.shape[1]}"
+            )
+        return where
+
+    def __repr__(self) -> str:
+        return f"RelativeMollifier({self.reference!r}, epsilon={self.epsilon!r})"
+
+
+class Projection:
+    """A density clipped into a band around a reference: made by :meth:`RelativeMollifier.project`.
+
+    Attributes
+    ----------
+    reference
+        The reference Q0.
+    epsilon
+        Privacy of one draw.
+    log_limits
+        The logarithms of the lower and upper limit of Q/Q0.
+    log_constant
+        The logarithm of C, solved for on 65,536 points that are spread evenly under the reference.
+    """
+
+    def __init__(
+        self,
+        reference: Reference,
+        log_density: LogDensity,
+        epsilon: float,
+        *,
+        base: float | None = None,
+        seed: int | None = 0,
+    ) -> None:
+        self.reference = reference
+        self.epsilon = epsilon
+        self._target = log_density
+        self._base = base
+        unit = 2**32
+        band = self._band()
+        lower, upper = band.limits(unit)
+        self.log_limits = (math.log(lower / unit), math.log(upper / unit))
+        spread = reference.draw_spread(_POINTS, seed=seed)
+        ratios = log_ratios(reference, log_density, spread)
+        weights, self.log_constant = band.weights(ratios, np.full(_POINTS, unit, np.uint64))
+        # Zero density gets what is left over, usually the least weight.
+        empty = np.isneginf(ratios)
+        self._log_empty = self.log_limits[0]
+        if empty.any():
+            self._log_empty = math.log(float(weights[empty].astype(np.float64).mean()) / unit)
+
+    def _band(self) -> _core.SamplerBand:
+        return _core.SamplerBand(self.epsilon, self._base)
+
+    def log_ratio(self, at: Floats) -> Floats:
+        """Give log Q/Q0 at points of shape (n, d): always within ``log_limits``."""
+        ratios = log_ratios(self.reference, self._target, at)
+        with np.errstate(invalid="ignore"):
+            clipped = np.clip(ratios - self.log_constant, *self.log_limits)
+        return np.where(np.isneginf(ratios), self._log_empty, clipped)
+
+    def log_density(self, at: Floats) -> Floats:
+        """Give log Q at points of shape (n, d), in nats."""
+        result: Floats = self.reference.log_density(at) + self.log_ratio(at)
+        return result
+
+    def log_normalizer(
+        self, *, points: int = 2**17, confidence: float = 1.0 - 1e-9, seed: int | None = None
+    ) -> LogNormalizer:
+        """Integrate the density: zero up to the error of ``log_constant``, with proven bounds.
+
+        Parameters
+        ----------
+        points, confidence, seed
+            As for :func:`log_normalizer`.
+
+        Returns
+        -------
+        LogNormalizer
+            The logarithm of the integral.
+        """
+        low, high = self.log_limits
+        return log_normalizer(
+            self.log_ratio,
+            self.reference,
+            least=low,
+            most=high,
+            points=points,
+            confidence=confidence,
+            seed=seed,
+        )
+
+    def sample(
+        self, n_samples: int = 1, *, proposals: int | None = None, seed: int | None = None
+    ) -> Floats:
+        """Draw by mollified resampling; every draw costs epsilon, and nobody counts here.
+
+        Parameters
+        ----------
+        n_samples
+            How many draws.
+        proposals
+            How many proposals a draw sees; chosen by epsilon if None.
+        seed
+            For tests and simulations only.
+
+        Returns
+        -------
+        numpy.ndarray
+            float64 of shape (n_samples, d).
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If an argument is of the wrong type or out of range.
+        """
+        count = _arguments.integer("n_samples", n_samples, least=1)
+        if proposals is None:
+            seen = automatic_proposals(self.epsilon)
+        else:
+            seen = _arguments.integer("proposals", proposals, least=2, most=2**30)
+        return resampling(
+            self.reference,
+            self._target,
+            band=self._band(),
+            proposals=seen,
+            count=count,
+            seed=_arguments.seed(seed),
+        )
+
+
+def log_density_of(value: Any) -> LogDensity:
+    """Find the function that gives log-densities.
+
+    Parameters
+    ----------
+    value
+        A function of points of shape (n, d), or an object with ``log_density``, ``score_samples``
+        or ``logpdf``.
+
+    Returns
+    -------
+    callable
+        Gives log-densities of shape (n,).
+
+    Raises
+    ------
+    InvalidTypeError
+        If it is neither.
+    """
+    for name in ("log_density", "score_samples", "logpdf"):
+        if callable(getattr(value, name, None)) and not isinstance(value, type):
+            return _Rows(getattr(value, name))
+    if callable(value) and not isinstance(value, type):
+        return _Rows(value)
+    raise InvalidTypeError(
+        "density must be a function that gives log-densities at points, or an object with "
+        f"log_density, score_samples or logpdf, got {_arguments.shown(value)}"
+    )
+
+
+class _Rows:
+    """A function of points whose result is one number for each."""
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+
+    def __call__(self, at: Floats) -> Floats:
+        found = np.asarray(self._function(at), np.float64)
+        if found.size != len(at):
+            raise InvalidValueError(
+                f"density must give one log-density for each point, got shape {found.shape} for "
+                f"{len(at)} points"
+            )
+        return found.reshape(len(at))

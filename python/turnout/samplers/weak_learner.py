@@ -1,0 +1,179 @@
+"""Weak learners: classifiers whose bounded scores tell a person's records from a density."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout._extras import require
+from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.samplers.networks import DenseNetwork, DenseNetworks
+
+__all__ = ["LOG_TWO", "BoostedScore", "check_learner", "default_learner", "fitted_score"]
+
+Floats = npt.NDArray[np.float64]
+Score = Callable[[Floats], Floats]
+
+#: The largest score of a weak learner: c* of the paper.
+LOG_TWO = math.log(2.0)
+
+#: Records in a step of the default network's training, and about how many steps there are.
+_BATCH = 100
+_STEPS = 4000
+
+
+class ClassifierScore:
+    """The log-odds of a fitted classifier, clipped to [-log 2, log 2]."""
+
+    def __init__(self, classifier: Any, center: Floats, scale: Floats) -> None:
+        self._classifier = classifier
+        self._center = center
+        self._scale = scale
+
+    def __call__(self, points: Floats) -> Floats:
+        """Give clipped log-odds at points of shape (n, d); what is not a number counts as 0."""
+        with np.errstate(all="ignore"):
+            scaled = (points - self._center) / self._scale
+            if hasattr(self._classifier, "predict_proba"):
+                odds = np.asarray(self._classifier.predict_proba(scaled), np.float64)
+                if odds.shape != (len(points), 2):
+                    raise InvalidValueError(
+                        "weak_learner must give two probabilities for each point, got shape "
+                        f"{odds.shape} for {len(points)} points"
+                    )
+                raw = np.log(odds[:, 1]) - np.log(odds[:, 0])
+            else:
+                raw = np.asarray(self._classifier.decision_function(scaled), np.float64)
+                if raw.shape != (len(points),):
+                    raise InvalidValueError(
+                        "weak_learner must give one decision value for each point, got shape "
+                        f"{raw.shape} for {len(points)} points"
+                    )
+        return clipped(raw)
+
+
+def clipped(raw: Floats) -> Floats:
+    """Clip scores to [-log 2, log 2]; what is not a number becomes 0."""
+    return np.clip(np.where(np.isnan(raw), 0.0, raw), -LOG_TWO, LOG_TWO)
+
+
+class BoostedScore:
+    """The weighted sum of clipped scores, clipped once more to a certified range.
+
+    Parameters
+    ----------
+    learners
+        Scores of the rounds.
+    weights
+        Their weights theta.
+    most
+        The certified range: scores are in [-most, most].
+    """
+
+    def __init__(self, learners: Sequence[Any], weights: Sequence[float], most: float) -> None:
+        self.learners = tuple(learners)
+        self.weights = tuple(weights)
+        self.most = most
+        networks = [learner for learner in self.learners if isinstance(learner, DenseNetwork)]
+        thetas = [
+            theta
+            for learner, theta in zip(self.learners, self.weights, strict=True)
+            if isinstance(learner, DenseNetwork)
+        ]
+        self._networks = DenseNetworks(networks, thetas, LOG_TWO) if networks else None
+        self._others = [
+            (learner, theta)
+            for learner, theta in zip(self.learners, self.weights, strict=True)
+            if not isinstance(learner, DenseNetwork)
+        ]
+
+    def __call__(self, points: Floats) -> Floats:
+        """Give scores at points of shape (n, d)."""
+        total = np.zeros(len(points))
+        if self._networks is not None:
+            total += self._networks.scores(points)
+        for learner, theta in self._others:
+            total += theta * learner(points)
+        return np.clip(total, -self.most, self.most)
+
+
+def default_learner(records: int, seed: int | None) -> Any:
+    """Make the network of the paper: tanh 25-25-25 then sigmoid, Nesterov's momentum.
+
+    Parameters
+    ----------
+    records
+        How many it will be trained on: fewer records are seen more often.
+    seed
+        Seeds its first weights and its order of records.
+
+    Returns
+    -------
+    sklearn.neural_network.MLPClassifier
+        The classifier, not fitted.
+    """
+    network = require("sklearn.neural_network", "samplers").MLPClassifier
+    return network(
+        hidden_layer_sizes=(25, 25, 25),
+        activation="tanh",
+        solver="sgd",
+        learning_rate_init=0.01,
+        momentum=0.9,
+        nesterovs_momentum=True,
+        batch_size=min(_BATCH, records),
+        max_iter=min(200, max(25, _STEPS * _BATCH // records)),
+        random_state=seed,
+    )
+
+
+def check_learner(learner: Any) -> None:
+    """Refuse what is no classifier."""
+    scores = any(
+        callable(getattr(learner, name, None)) for name in ("predict_proba", "decision_function")
+    )
+    if isinstance(learner, type) or not callable(getattr(learner, "fit", None)) or not scores:
+        raise InvalidTypeError(
+            "weak_learner must be a classifier with fit and predict_proba or decision_function, "
+            f"got {_arguments.shown(learner)}"
+        )
+
+
+def fitted_score(learner: Any, positives: Floats, negatives: Floats) -> Any:
+    """Fit a classifier that tells records from draws; give its clipped score.
+
+    Parameters
+    ----------
+    learner
+        The classifier, not fitted.
+    positives
+        The person's records, class 1.
+    negatives
+        Draws from the current density, class 0.
+
+    Returns
+    -------
+    callable
+        Gives scores in [-log 2, log 2] at points.
+    """
+    records = np.concatenate([positives, negatives])
+    classes = np.repeat([1, 0], [len(positives), len(negatives)])
+    center, scale = records.mean(axis=0), records.std(axis=0)
+    scale = np.where(scale > 0.0, scale, 1.0)
+    with warnings.catch_warnings():
+        # That a weak learner did not converge is no concern: weak is enough.
+        warnings.filterwarnings("ignore", category=_convergence_warning())
+        learner.fit((records - center) / scale, classes)
+    if type(learner).__name__ == "MLPClassifier" and type(learner).__module__.startswith("sklearn"):
+        return DenseNetwork.from_mlp(learner, center, scale)
+    return ClassifierScore(learner, center, scale)
+
+
+def _convergence_warning() -> type[Warning]:
+    kind: type[Warning] = require("sklearn.exceptions", "samplers").ConvergenceWarning
+    return kind
