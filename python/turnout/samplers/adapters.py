@@ -97,13 +97,13 @@ def _gaussian_mixture(value: Any) -> Mixture:
     size = means.shape[1]
     kind = value.covariance_type
     given = np.asarray(value.covariances_)
-    covariances = {
-        "full": lambda index: given[index],
-        "tied": lambda index: given,
-        "diag": lambda index: given[index],
-        "spherical": lambda index: np.full(size, given[index]),
-    }[kind]
-    normals = [Normal(mean, covariances(index)) for index, mean in enumerate(means)]
+    if kind == "tied":
+        covariances = [given] * len(means)
+    elif kind == "spherical":
+        covariances = [np.full(size, variance) for variance in given]
+    else:
+        covariances = list(given)
+    normals = [Normal(mean, matrix) for mean, matrix in zip(means, covariances, strict=True)]
     return Mixture(normals, np.asarray(value.weights_))
 
 

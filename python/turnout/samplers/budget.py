@@ -92,12 +92,12 @@ class PrivacyBudget:
         """The epsilon that is left, rounded down to a float."""
         if math.isinf(self._epsilon):
             return math.inf
-        return -rounded_up(self._spent - Fraction(self._epsilon))
+        return 0.0 - rounded_up(self._spent - Fraction(self._epsilon))
 
     @property
     def remaining_delta(self) -> float:
         """The delta that is left, rounded down to a float."""
-        return -rounded_up(self._spent_delta - Fraction(self._delta))
+        return 0.0 - rounded_up(self._spent_delta - Fraction(self._delta))
 
     def spend(self, epsilon: float, delta: float = 0.0, *, times: int = 1) -> None:
         """Spend on one or several equal releases, or refuse and spend nothing.

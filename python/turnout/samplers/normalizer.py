@@ -112,7 +112,7 @@ def log_normalizer(
     ...     most=0.5, seed=1,
     ... )
     >>> round(found.value, 3), found.error < 1e-3
-    (0.079, True)
+    (0.09, True)
     """
     if not -math.inf < least <= most < math.inf:
         raise InvalidValueError(
