@@ -76,14 +76,14 @@ proptest! {
 
     #[test]
     fn weights_stay_within_their_limits_and_keep_the_total(
-        entries in prop::collection::vec((prop::num::f64::ANY, -9.0_f64..9.0, 0..50), 1..60),
+        entries in prop::collection::vec((prop::num::f64::ANY, -9.0_f64..9.0, 0_u32..50), 1..60),
         wild in any::<bool>(),
         epsilon in 1e-9_f64..=42.0,
         asymmetry in prop::option::of(1e-6_f64..=1.0),
     ) {
         let log_ratios: Vec<f64> =
             entries.iter().enumerate().map(|(i, &(any, tame, _))| if wild && i % 3 == 0 { any } else { tame }).collect();
-        let reference: Vec<u64> = entries.iter().map(|&(_, _, power)| (1 << power) + 5).collect();
+        let reference: Vec<u64> = entries.iter().map(|&(_, _, power)| (1_u64 << power) + 5).collect();
         let band = match asymmetry {
             None => Band::mollifier(epsilon)?,
             // Somewhat above the least base, so that there is room whatever is rounded.

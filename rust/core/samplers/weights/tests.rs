@@ -176,6 +176,14 @@ fn ratios_of_any_size_are_sorted_out() -> Result<()> {
     // Both are strictly within their limits, so their ratio is that of the densities.
     let ratio = found[0] as f64 / found[1] as f64;
     assert!((ratio - 0.125_f64.exp()).abs() < 1e-8, "{ratio}");
+    // The same where what is far is below, and c between.
+    let cluster = [1e6, 1e6 - 0.125, 1e6 + 0.125, -1e6, -1e7, -1e9];
+    let (found, c) = weights(&cluster, &reference, &band)?;
+    check_limits(&found, &reference, &band)?;
+    assert_eq!([found[3], found[4], found[5]], [low; 3]);
+    assert!(c > 1e6 - 1.0 && c < 1e6 - 0.125, "{c}");
+    let ratio = found[2] as f64 / found[1] as f64;
+    assert!((ratio - 0.25_f64.exp()).abs() < 1e-8, "{ratio}");
     for (a, b) in [(f64::MAX, f64::MIN), (1e-320, -1e-320), (710.0, -745.0), (1e17, 1e17 + 16.0)] {
         let (found, _) = weights(&[a, b, a, b, a, 0.0], &reference, &band)?;
         check_limits(&found, &reference, &band)?;
