@@ -68,3 +68,8 @@ fn room<T: Clone>(length: usize, value: T) -> Result<Vec<T>> {
     numbers.resize(length, value);
     Ok(numbers)
 }
+//! Kernels of private samplers.
+
+mod networks;
+
+pub use networks::{Activation, DenseNetwork, NetworkSum};

@@ -8,6 +8,7 @@ mod arrays;
 mod direct_encoding;
 mod errors;
 mod mean;
+mod networks;
 mod participation;
 mod pool;
 mod samplers;
@@ -30,6 +31,8 @@ mod _core {
     use super::direct_encoding::DirectEncoding;
     #[pymodule_export]
     use super::mean::MeanKernel;
+    #[pymodule_export]
+    use super::networks::{network_logits, network_scores};
     #[pymodule_export]
     use super::participation::design_sums;
     #[pymodule_export]
