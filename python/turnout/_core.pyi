@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from typing import Any, final
 
 import numpy as np
@@ -23,6 +24,8 @@ __all__ = [
     "discrete_laplace_realized",
     "divide_up",
     "first_accepted",
+    "network_logits",
+    "network_scores",
     "poisson_sampling",
     "random_participation",
     "random_participation_grid",
@@ -220,3 +223,9 @@ class SamplerBand:
 def choose_weighted(weights: _Counts, length: int, seed: int | None = None) -> _Integers: ...
 def first_accepted(gaps: _Floats, most: float, seed: int | None = None) -> _Integers: ...
 def uniforms(length: int, seed: int | None = None) -> _Floats: ...
+_Network = tuple[str, Sequence[int], _Floats, _Floats, _Floats]
+
+def network_logits(parts: _Network, points: _Floats) -> _Floats: ...
+def network_scores(
+    networks: Sequence[_Network], weights: Sequence[float], clip: float, points: _Floats
+) -> _Floats: ...
