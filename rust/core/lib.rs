@@ -8,7 +8,6 @@
 //! * [`frequency`]: local randomizers of categorical answers under partial participation;
 //! * [`mean`]: local randomizers of numbers, likewise;
 //! * [`samplers`]: draws whose law stays in a band around a public reference;
-//! * [`samplers`]: what private samplers evaluate in bulk;
 //! * [`sharing`]: prime fields, additive shares, exact integer noise and two-stage sets, for sums
 //!   without a trusted server.
 //!

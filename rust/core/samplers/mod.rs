@@ -12,7 +12,8 @@
 //! * [`resample`] chooses one of many proposals from the reference by such weights;
 //! * [`first_accepted`] accepts proposals by exact trials of probability `e^-g`;
 //! * [`choose`] and [`choose_many`] draw from integer weights;
-//! * [`uniforms`] are what proposals are made of.
+//! * [`uniforms`] are what proposals are made of;
+//! * [`NetworkSum`] evaluates boosted scores at many points.
 //!
 //! ```
 //! use turnout::random::AesStreams;
@@ -34,12 +35,14 @@
 mod acceptance;
 mod band;
 mod choice;
+mod networks;
 mod proposals;
 mod weights;
 
 pub use acceptance::{MOST, first_accepted};
 pub use band::{Band, LARGEST_TOTAL};
 pub use choice::{LARGEST_ROW, UNIT, choose, choose_many, resample};
+pub use networks::{Activation, DenseNetwork, NetworkSum};
 pub use proposals::{CHUNK, uniforms};
 pub use weights::weights;
 
@@ -68,8 +71,3 @@ fn room<T: Clone>(length: usize, value: T) -> Result<Vec<T>> {
     numbers.resize(length, value);
     Ok(numbers)
 }
-//! Kernels of private samplers.
-
-mod networks;
-
-pub use networks::{Activation, DenseNetwork, NetworkSum};
