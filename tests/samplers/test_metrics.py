@@ -13,10 +13,10 @@ from scipy import integrate, stats
 
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.samplers import Mixture, Normal, StandardNormal, Uniform, _quadrature
+from turnout.samplers.coverage import mode_coverage
 from turnout.samplers.metrics import (
     hellinger,
     kl_divergence,
-    mode_coverage,
     negative_log_likelihood,
     total_variation,
 )

@@ -1,0 +1,361 @@
+"""The mean law of all users' draws, estimated from one draw of each: points."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout.errors import EstimatorError, InvalidValueError
+from turnout.frequency.intervals import critical_value, exact_interval
+from turnout.frequency.models import StatisticModel
+from turnout.samplers.base import PrivateSampler, points
+from turnout.samplers.reference import Reference
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["DensityInterval", "PopulationEstimate", "estimate_of_points"]
+
+Floats = npt.NDArray[np.float64]
+
+#: Points that are spread evenly under the reference, for edges and masses of cells.
+_SPREAD = 1 << 18
+
+
+class DensityInterval:
+    """Lower and upper limits of a density.
+
+    Attributes
+    ----------
+    low, high
+        float64, one for each point.
+    level
+        The confidence level asked for.
+    """
+
+    def __init__(self, low: Floats, high: Floats, level: float) -> None:
+        self.low, self.high, self.level = low, high, level
+
+
+class PopulationEstimate:
+    r"""A density estimate of the mean law of all users' draws.
+
+    The draws of n users are a sample of the mixture ``Qbar = mean of Q_u`` (the users' laws, each
+    used once). Every ``Q_u`` is within the band ``[Q0 e^low, Q0 e^high]`` around the public
+    reference, so ``Qbar`` is, and the estimate is clipped to it: nothing that the draws could say
+    is outside.
+
+    **What it cannot tell.** The mean ``Pbar`` of the users' own distributions is known only through
+    the projection of each of them: the parts of Pbar beyond the band (narrow modes, empty regions)
+    are cut, and more users do not bring them back. Where the band cuts nobody the two agree; which
+    parts those are the draws do not say. Standard errors and intervals are those of Qbar.
+
+    Parameters
+    ----------
+    draws
+        One draw of each user, of shape (n_users, d) with d = 1 or 2.
+    reference
+        The public reference Q0.
+    band
+        The pair (low, high) of limits of ``log Q/Q0``; infinite for samplers without a band.
+    method
+        ``"histogram"``: the shares of draws in cells that each have about the same mass under
+        Q0, and Q0's own shape within a cell. Its intervals are Clopper and Pearson's for the mean
+        of ``Qbar/Q0`` over each cell, for all cells at once. ``"kernel"``: a Gaussian kernel
+        estimate of Qbar, smoother; its intervals are normal, for each point by itself, and know
+        nothing of the smoothing.
+    epsilon
+        What a draw cost, for titles.
+
+    Attributes
+    ----------
+    users
+        How many draws there are.
+
+    Raises
+    ------
+    EstimatorError
+        If there are more than two dimensions.
+    InvalidTypeError, InvalidValueError
+        If an argument cannot be used.
+
+    Notes
+    -----
+    Edges of cells are quantiles of the reference, never of the draws; the masses of cells are
+    computed on 2^18 points that are spread evenly under it, to about 1e-5 (references that draw
+    with code of their own: to about 1e-3). Clopper and Pearson's limits hold for users with
+    different laws too: Hoeffding (1956).
+
+    Examples
+    --------
+    >>> from turnout.samplers import StandardNormal
+    >>> reference = StandardNormal(1)
+    >>> estimate = PopulationEstimate(reference.draw(1000, seed=1), reference, (-0.5, 0.5))
+    >>> interval = estimate.interval([[0.3]])
+    >>> bool(interval.low[0] < 0.381 < interval.high[0])
+    True
+    """
+
+    def __init__(
+        self,
+        draws: Any,
+        reference: Reference,
+        band: tuple[float, float],
+        *,
+        method: str = "histogram",
+        epsilon: float | None = None,
+    ) -> None:
+        self.draws = points("draws", draws)
+        self.users, dimension = self.draws.shape
+        if dimension > 2:
+            raise EstimatorError(
+                f"draws of {dimension} dimensions have no density estimate here: take one or two "
+                "of their columns, with the reference of these columns"
+            )
+        _arguments.instance("reference", reference, Reference, "a reference of turnout.samplers")
+        if reference.dimension != dimension:
+            raise InvalidValueError(
+                f"reference must have the dimension {dimension} of the draws, got "
+                f"{reference.dimension}"
+            )
+        low, high = (_arguments.number("band", side) for side in band)
+        if not low <= 0.0 <= high:
+            raise InvalidValueError(f"band must enclose 0, got {_arguments.shown(band)}")
+        self.reference = reference
+        self.band = (low, high)
+        self.method = _arguments.choice("method", method, ("histogram", "kernel"))
+        self.epsilon = epsilon
+        if method == "histogram":
+            self._make_cells()
+        else:
+            self._width = _bandwidths(self.draws)
+
+    def density(self, at: Any) -> Floats:
+        """Estimate the density of a draw of a random user.
+
+        Parameters
+        ----------
+        at
+            Points of shape (n_points, d).
+
+        Returns
+        -------
+        numpy.ndarray
+            float64, one for each point, within the band. It need not integrate to one: cutting
+            changes the mass a little.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If the points cannot be used.
+        """
+        where = self._points(at)
+        base = self._base(where)
+        return base * self._clipped(self._ratio(where, base)[0])
+
+    def standard_errors(self, at: Any) -> Floats:
+        """Give the standard errors of the density before it is cut to the band.
+
+        Parameters
+        ----------
+        at
+            Points of shape (n_points, d).
+
+        Returns
+        -------
+        numpy.ndarray
+            float64, one for each point.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If the points cannot be used.
+        """
+        where = self._points(at)
+        base = self._base(where)
+        result: Floats = base * self._ratio(where, base)[1]
+        return result
+
+    def interval(self, at: Any, level: float = 0.95) -> DensityInterval:
+        """Confidence intervals of the density, cut to the band.
+
+        Parameters
+        ----------
+        at
+            Points of shape (n_points, d).
+        level
+            The confidence level: for all cells at once with ``"histogram"``, for each point by
+            itself with ``"kernel"``.
+
+        Returns
+        -------
+        DensityInterval
+            Lower and upper limits.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If an argument cannot be used.
+        """
+        level = _arguments.confidence("level", level)
+        where = self._points(at)
+        base = self._base(where)
+        if self.method == "histogram":
+            low, high = self._cell_limits(level)
+            cells = self._cells(where)
+            limits = low[cells], high[cells]
+        else:
+            value, error = self._ratio(where, base)
+            half = critical_value(level, 1, None) * error
+            limits = value - half, value + half
+        return DensityInterval(
+            base * self._clipped(limits[0]), base * self._clipped(limits[1]), level
+        )
+
+    def log_density(self, at: Floats) -> Floats:
+        """Give the logarithm of :meth:`density`, as other densities do."""
+        with np.errstate(divide="ignore"):
+            result: Floats = np.log(self.density(at))
+        return result
+
+    def plot(self, truth: Any = None, *, bounds: Any = None, ax: Axes | None = None) -> Any:
+        """Draw the estimate, on the line with its interval and the band.
+
+        Parameters
+        ----------
+        truth
+            The log-density of the mean of the users' own distributions, if known: a callable or an
+            object with ``log_density``, ``score_samples`` or ``logpdf``.
+        bounds
+            Where to draw; around the draws by default.
+        ax
+            Matplotlib axes to draw on (on the line); new ones by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes or list
+            The axes, with labels and a legend.
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        from turnout.samplers.pictures import plot_population  # noqa: PLC0415
+
+        return plot_population(self, truth, bounds, ax)
+
+    def __repr__(self) -> str:
+        low, high = self.band
+        return (
+            f"PopulationEstimate({self.users} users, {self.method!r}, {self.reference!r}, "
+            f"band=({low:.3g}, {high:.3g}))"
+        )
+
+    def _points(self, value: Any) -> Floats:
+        where = points("at", value)
+        if where.shape[1] != self.reference.dimension:
+            raise InvalidValueError(
+                f"at must have {self.reference.dimension} column(s), got {where.shape[1]}"
+            )
+        return where
+
+    def _base(self, where: Floats) -> Floats:
+        result: Floats = np.exp(self.reference.log_density(where))
+        return result
+
+    def _clipped(self, ratio: Floats) -> Floats:
+        return np.clip(ratio, math.exp(self.band[0]), math.exp(self.band[1]))
+
+    def _ratio(self, where: Floats, base: Floats) -> tuple[Floats, Floats]:
+        """Estimate Qbar/Q0 before it is cut, with its standard errors."""
+        if self.method == "histogram":
+            cells = self._cells(where)
+            share = self._counts / self.users
+            error = np.sqrt(share * (1 - share) / self.users)
+            return (share / self._masses)[cells], (error / self._masses)[cells]
+        total = np.zeros(len(where))
+        squares = np.zeros(len(where))
+        scale = float(np.prod(self._width)) * math.tau ** (self.reference.dimension / 2)
+        for start in range(0, len(where), step := max(1, (1 << 20) // self.users)):
+            part = slice(start, start + step)
+            shift = (where[part, None, :] - self.draws[None, :, :]) / self._width
+            kernel = np.exp(-0.5 * (shift**2).sum(axis=2)) / scale
+            total[part] = kernel.mean(axis=1)
+            squares[part] = (kernel**2).mean(axis=1)
+        error = np.sqrt(np.maximum(squares - total**2, 0.0) / self.users)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return (
+                np.where(base > 0, total / base, 0.0),
+                np.where(base > 0, error / base, 0.0),
+            )
+
+    def _make_cells(self) -> None:
+        dimension = self.reference.dimension
+        # Rice's rule on the line; in the plane as many to the side that cells hold as many draws.
+        each = 2.0 * self.users ** (1 / 3) if dimension == 1 else 1.3 * self.users**0.25
+        count = max(2, min(round(each), {1: 200, 2: 40}[dimension]))
+        spread = self.reference.draw_spread(_SPREAD, seed=0)
+        inner = np.arange(1, count) / count
+        self._edges = [np.unique(np.quantile(column, inner)) for column in spread.T]
+        self._shape = tuple(edge.size + 1 for edge in self._edges)
+        size = math.prod(self._shape)
+        masses = np.bincount(self._cells(spread), minlength=size) / len(spread)
+        self._counts = np.bincount(self._cells(self.draws), minlength=size).astype(np.float64)
+        # A cell where not one of the spread points lies has at most about this mass.
+        self._masses = np.maximum(masses, 1.0 / len(spread))
+
+    def _cells(self, where: Floats) -> npt.NDArray[np.intp]:
+        places = [
+            np.searchsorted(edge, column, side="right")
+            for edge, column in zip(self._edges, where.T, strict=True)
+        ]
+        result: npt.NDArray[np.intp] = np.ravel_multi_index(tuple(places), self._shape)
+        return result
+
+    def _cell_limits(self, level: float) -> tuple[Floats, Floats]:
+        counts = self._counts
+        model = StatisticModel(a=0.0, b=self.users, v0=0.0, v1=0.0, trials=self.users)
+        z = critical_value(level, counts.size, "bonferroni")
+        low, high = exact_interval(model, counts, z)
+        return low / self._masses, high / self._masses
+
+
+def estimate_of_points(
+    sampler: PrivateSampler, draws: npt.NDArray[Any], method: str
+) -> PopulationEstimate:
+    """Estimate the mean law of draws of a sampler of points.
+
+    Raises
+    ------
+    EstimatorError
+        If the sampler has no reference.
+    """
+    from turnout.samplers.adapters import as_reference  # noqa: PLC0415
+
+    if not hasattr(sampler, "reference"):
+        raise EstimatorError(
+            f"{type(sampler).__name__} has no public reference that its draws are close to: its "
+            "draws are a sample of the mean law, for any density estimate"
+        )
+    reference = as_reference(sampler.reference, draws.shape[1])
+    half = sampler.epsilon / 2.0
+    return PopulationEstimate(
+        draws, reference, (-half, half), method=method, epsilon=sampler.epsilon
+    )
+
+
+def _bandwidths(draws: Floats) -> Floats:
+    """Silverman's rule for each coordinate."""
+    count, dimension = draws.shape
+    quartiles = np.subtract(*np.quantile(draws, (0.75, 0.25), axis=0)) / 1.349
+    deviation = draws.std(axis=0, ddof=1) if count > 1 else np.ones(dimension)
+    spread = np.where(quartiles > 0, np.minimum(deviation, quartiles), deviation)
+    spread = np.where(spread > 0, spread, 1.0)
+    rule = 0.9 if dimension == 1 else 1.0
+    result: Floats = rule * spread * count ** (-1.0 / (dimension + 4))
+    return result

@@ -1,0 +1,468 @@
+"""Pictures of samplers: densities with the mollifier's band, heat maps, curves of studies."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout._extras import require
+from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.frequency.pictures import new_axes
+from turnout.samplers.adapters import as_reference
+from turnout.samplers.base import PrivateSampler, points
+from turnout.samplers.metrics import box, log_density
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from turnout.samplers.comparison import SamplerComparison
+    from turnout.samplers.finite_population import FinitePopulationEstimate
+    from turnout.samplers.mixture_estimate import PopulationEstimate
+    from turnout.samplers.reference import Reference
+
+__all__ = [
+    "plot_curves",
+    "plot_density",
+    "plot_heatmap",
+    "plot_identified",
+    "plot_population",
+]
+
+Floats = npt.NDArray[np.float64]
+
+_SAMPLER = "#1f6f8b"
+_TRUTH = "#d1495b"
+_REFERENCE = "0.35"
+_BAND = "#e3e6eb"
+_DRAWS = "#c9822b"
+_COLOURS = ("#1f6f8b", "#d1495b", "#c9822b", "#5b8c5a", "#7a5195", "#3d405b", "#a0522d", "#6c757d")
+_MARKERS = "osD^vPXh"
+
+#: Points of a curve, and cells to the side of a heat map.
+_POINTS, _CELLS = 1201, 161
+
+#: Up to this many draws are drawn one by one.
+_FEW = 200
+
+#: Axes of these words of a study.
+_METRICS = {
+    "nll": "negative log-likelihood of fresh records, nats",
+    "coverage": "mass of the truth where the sampler has its densest part",
+}
+
+
+def plot_density(
+    density: Any,
+    *,
+    bounds: Any = None,
+    reference: Any = None,
+    epsilon: float | None = None,
+    truth: Any = None,
+    draws: Any = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the law of a draw on the line, with the band that it cannot leave.
+
+    Parameters
+    ----------
+    density
+        A fitted sampler of one feature, or any log-density: a callable of points of shape (n, 1),
+        or an object with ``score_samples``, ``log_density`` or ``logpdf``.
+    bounds
+        The pair (low, high) of where to draw; where the reference or the draws are, by default.
+    reference, epsilon
+        The public reference and the epsilon of the band; those of a fitted sampler by default.
+        Without them no band is drawn.
+    truth
+        The true log-density, as ``density``.
+    draws
+        Draws of shape (n, 1): shown one by one, or as a histogram if there are many.
+    ax
+        Matplotlib axes to draw on; new ones by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes, with labels and a legend.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    InvalidTypeError, InvalidValueError
+        If an argument cannot be used.
+
+    Examples
+    --------
+    >>> from turnout.samplers import Normal, StandardNormal
+    >>> axes = plot_density(Normal([0.1], [0.9]), reference=StandardNormal(1), epsilon=1.0)
+    >>> axes.get_ylabel()
+    'density'
+    """
+    values = log_density("density", density)
+    base, epsilon = _band_of(density, reference, epsilon)
+    drawn = None if draws is None else _column(points("draws", draws))
+    low, high = _interval(bounds, base, drawn)
+    axes = new_axes(ax)
+    x = np.linspace(low, high, _POINTS)
+    if base is not None:
+        middle = np.exp(base.log_density(x[:, None]))
+        if epsilon is not None:
+            width = math.exp(epsilon / 2.0)
+            axes.fill_between(
+                x,
+                middle / width,
+                middle * width,
+                color=_BAND,
+                linewidth=0.0,
+                label=rf"band $Q_0\,e^{{\pm\varepsilon/2}}$, ε = {epsilon:g}",
+                zorder=1,
+            )
+        axes.plot(
+            x, middle, color=_REFERENCE, linestyle="--", linewidth=1.2, label="reference $Q_0$"
+        )
+    if drawn is not None:
+        _draw_draws(axes, drawn, (low, high))
+    if truth is not None:
+        known = np.exp(log_density("truth", truth)(x[:, None]))
+        axes.plot(x, known, color=_TRUTH, linewidth=1.4, label="truth", zorder=3)
+    curve = np.exp(values(x[:, None]))
+    axes.plot(x, curve, color=_SAMPLER, linewidth=2.0, label="law of a draw", zorder=4)
+    axes.set_xlabel("value")
+    _finish(axes, (low, high), curve, base, x)
+    return axes
+
+
+def plot_heatmap(
+    density: Any,
+    truth: Any = None,
+    *,
+    bounds: Any,
+    draws: Any = None,
+    ax: Any = None,
+) -> list[Axes]:
+    """Draw the law of a draw in the plane, beside the truth on the same scale of colours.
+
+    Parameters
+    ----------
+    density
+        A fitted sampler of two features, or any log-density, as for :func:`plot_density`.
+    truth
+        The true log-density; left out if None.
+    bounds
+        Two pairs (low, high).
+    draws
+        Draws of shape (n, 2), shown as points on the sampler's map.
+    ax
+        As many matplotlib axes as there are maps; new ones by default.
+
+    Returns
+    -------
+    list of matplotlib.axes.Axes
+        The axes: the sampler's, and the truth's if given.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    InvalidTypeError, InvalidValueError
+        If an argument cannot be used.
+
+    Examples
+    --------
+    >>> from turnout.samplers import StandardNormal
+    >>> maps = plot_heatmap(StandardNormal(2), bounds=[(-3, 3), (-3, 3)])
+    >>> len(maps)
+    1
+    """
+    given = [("law of a draw", log_density("density", density))]
+    if truth is not None:
+        given.append(("truth", log_density("truth", truth)))
+    low, high = box(bounds)
+    if low.size != 2:
+        raise InvalidValueError(f"bounds must be two pairs, got {_arguments.shown(bounds)}")
+    sides = [
+        start + (stop - start) * (np.arange(_CELLS) + 0.5) / _CELLS
+        for start, stop in zip(low, high, strict=True)
+    ]
+    grid = np.stack(np.meshgrid(*sides, indexing="xy"), axis=-1).reshape(-1, 2)
+    maps = [np.exp(values(grid)).reshape(_CELLS, _CELLS) for _, values in given]
+    axes = row_of_axes(ax, len(maps))
+    top = max(float(each.max()) for each in maps)
+    image: Any = None
+    for one, (title, _), shown in zip(axes, given, maps, strict=True):
+        image = one.imshow(
+            shown,
+            origin="lower",
+            extent=(low[0], high[0], low[1], high[1]),
+            vmin=0.0,
+            vmax=top if top > 0 else 1.0,
+            cmap="viridis",
+            aspect="auto",
+            interpolation="nearest",
+        )
+        one.set_title(title, fontsize=10)
+        one.set_xlabel("first feature")
+        one.set_ylabel("second feature" if one is axes[0] else "")
+    if draws is not None:
+        placed = points("draws", draws)
+        if placed.shape[1] != 2:
+            raise InvalidValueError(f"draws must have 2 columns, got {placed.shape[1]}")
+        axes[0].plot(placed[:, 0], placed[:, 1], ".", color="white", markersize=2.5, alpha=0.7)
+        axes[0].set_xlim(low[0], high[0])
+        axes[0].set_ylim(low[1], high[1])
+    colour_bar = axes[0].figure.colorbar(image, ax=axes, pad=0.02)
+    colour_bar.set_label("density")
+    return axes
+
+
+def plot_curves(comparison: SamplerComparison, metric: str = "nll", ax: Any = None) -> Axes:
+    """Draw a study, a line for each sampler: see :meth:`SamplerComparison.plot`."""
+    _arguments.choice("metric", metric, tuple(_METRICS))
+    axes = new_axes(ax)
+    for place, name in enumerate(dict.fromkeys(row.sampler for row in comparison.records)):
+        rows = sorted(
+            (row for row in comparison.records if row.sampler == name), key=lambda row: row.epsilon
+        )
+        centre = np.array([getattr(row, metric) for row in rows])
+        spread = np.array([getattr(row, f"{metric}_deviation") for row in rows])
+        usable = np.isfinite(centre)
+        axes.errorbar(
+            np.array([row.epsilon for row in rows])[usable],
+            centre[usable],
+            yerr=np.where(np.isfinite(spread), spread, 0.0)[usable],
+            color=_COLOURS[place % len(_COLOURS)],
+            marker=_MARKERS[place % len(_MARKERS)],
+            markersize=4.5,
+            linewidth=1.6,
+            capsize=3,
+            label=name,
+        )
+    axes.set_xscale("log")
+    epsilons = sorted({row.epsilon for row in comparison.records})
+    axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
+    axes.minorticks_off()
+    axes.set_xlabel("ε of one draw (the whole data set)")
+    axes.set_ylabel(_METRICS[metric], fontsize=9)
+    axes.grid(color="#e8e8e8", linewidth=0.7)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    if metric == "coverage":
+        axes.axhline(comparison.level, color="0.4", linewidth=0.8, linestyle=":")
+    _legend(axes)
+    return axes
+
+
+def plot_population(estimate: PopulationEstimate, truth: Any, bounds: Any, ax: Any) -> Any:
+    """Draw a population estimate: see :meth:`PopulationEstimate.plot`."""
+    reference = estimate.reference
+    if reference.dimension == 2:
+        sides = bounds
+        if sides is None:
+            sides = [_interval(None, None, column) for column in estimate.draws.T]
+        maps = plot_heatmap(estimate, truth, bounds=sides, ax=ax)
+        maps[0].set_title(f"mean law of the draws of {estimate.users:,} users", fontsize=10)
+        if truth is not None:
+            maps[1].set_title("mean of the users' own distributions", fontsize=10)
+        return maps
+    low, high = _interval(bounds, None, estimate.draws[:, 0])
+    axes = new_axes(ax)
+    x = np.linspace(low, high, _POINTS)
+    middle = np.exp(reference.log_density(x[:, None]))
+    limits = estimate.band
+    if np.isfinite(limits).all():
+        axes.fill_between(
+            x,
+            middle * math.exp(limits[0]),
+            middle * math.exp(limits[1]),
+            color=_BAND,
+            linewidth=0.0,
+            label="band that no mean law leaves",
+            zorder=1,
+        )
+    axes.plot(x, middle, color=_REFERENCE, linestyle="--", linewidth=1.2, label="reference $Q_0$")
+    found = estimate.interval(x[:, None])
+    axes.fill_between(
+        x,
+        found.low,
+        found.high,
+        color=_SAMPLER,
+        alpha=0.25,
+        linewidth=0.0,
+        label="95% interval" + (", all cells at once" if estimate.method == "histogram" else ""),
+        zorder=2,
+    )
+    curve = estimate.density(x[:, None])
+    axes.plot(x, curve, color=_SAMPLER, linewidth=1.8, label="mean law of the draws", zorder=4)
+    if truth is not None:
+        known = np.exp(log_density("truth", truth)(x[:, None]))
+        axes.plot(x, known, color=_TRUTH, linewidth=1.4, label="mean of the users' own", zorder=3)
+    axes.set_xlabel("value")
+    _finish(axes, (low, high), curve, reference, x)
+    paid = "" if estimate.epsilon is None else f", ε = {estimate.epsilon:g} each"
+    axes.set_title(
+        f"one draw of each of {estimate.users:,} users{paid} ({estimate.method})",
+        fontsize=10,
+        loc="left",
+        pad=40,
+    )
+    return axes
+
+
+def plot_identified(estimate: FinitePopulationEstimate, truth: Any, ax: Any, level: float) -> Axes:
+    """Draw identified bounds: see :meth:`FinitePopulationEstimate.plot`."""
+    size = estimate.domain.size
+    known = None if truth is None else _arguments.frequencies("truth", truth, size)
+    axes = new_axes(ax, width=min(14.0, 4.0 + 0.35 * size))
+    positions = np.arange(size)
+    if known is not None:
+        axes.bar(positions, known, width=0.75, color="#c9ced6", label="truth", zorder=1)
+    wide, narrow = estimate.bounds(level), estimate.bounds(None)
+    for bounds, thick, alpha, label in (
+        (wide, 4.0, 0.3, f"bounds of the users' mean, {level:.0%} (all at once)"),
+        (narrow, 8.0, 0.7, "the same, were the law of the draws known"),
+    ):
+        axes.vlines(
+            positions,
+            bounds.low,
+            bounds.high,
+            color=_SAMPLER,
+            linewidth=thick,
+            alpha=alpha,
+            label=label,
+            zorder=2,
+        )
+    axes.plot(
+        positions,
+        estimate.mixture.frequencies,
+        "D",
+        color=_DRAWS,
+        markersize=5,
+        label="share of the draws",
+        zorder=3,
+    )
+    names = [str(label) for label in estimate.domain.labels]
+    axes.set_xticks(positions, names)
+    if sum(map(len, names)) > 60:
+        for name in axes.get_xticklabels():
+            name.set(rotation=40, ha="right", rotation_mode="anchor")
+    axes.set_xlabel("answer")
+    axes.set_ylabel("mean probability over users")
+    axes.set_ylim(bottom=0.0)
+    axes.set_title(f"{estimate.users:,} users, one draw each", fontsize=10, loc="left", pad=40)
+    axes.spines[["top", "right"]].set_visible(False)
+    _legend(axes)
+    return axes
+
+
+def _band_of(
+    density: Any, reference: Any, epsilon: float | None
+) -> tuple[Reference | None, float | None]:
+    fitted = isinstance(density, PrivateSampler)
+    if reference is None and fitted:
+        reference = getattr(density, "reference_", None)
+    base = None if reference is None else as_reference(reference, 1)
+    if epsilon is None and fitted and hasattr(density, "certificate_"):
+        epsilon = density.epsilon
+    if epsilon is None or base is None:
+        return base, None
+    width = _arguments.number("epsilon", epsilon)
+    if not 0.0 < width < math.inf:
+        raise InvalidValueError(f"epsilon must be a finite number above 0, got {width}")
+    return base, width
+
+
+def _column(drawn: Floats) -> Floats:
+    if drawn.shape[1] != 1:
+        raise InvalidValueError(f"draws must have 1 column, got {drawn.shape[1]}")
+    result: Floats = drawn[:, 0]
+    return result
+
+
+def _interval(bounds: Any, base: Reference | None, drawn: Floats | None) -> tuple[float, float]:
+    if bounds is not None:
+        low, high = box(bounds)
+        if low.size != 1:
+            raise InvalidValueError(f"bounds must be one pair, got {_arguments.shown(bounds)}")
+        return float(low[0]), float(high[0])
+    column = drawn
+    if base is not None:
+        column = base.draw_spread(4096, seed=0)[:, 0]
+    if column is None:
+        raise InvalidValueError("bounds must be given where there is no reference and no draw")
+    least, most = np.quantile(column, (0.001, 0.999)).tolist()
+    margin = 0.05 * (most - least) or 0.5
+    return least - margin, most + margin
+
+
+def _draw_draws(axes: Axes, drawn: Floats, sides: tuple[float, float]) -> None:
+    inside = drawn[(drawn >= sides[0]) & (drawn <= sides[1])]
+    if drawn.size <= _FEW:
+        axes.plot(
+            inside,
+            np.zeros(inside.size),
+            "|",
+            color=_DRAWS,
+            markersize=12,
+            markeredgewidth=1.2,
+            label=f"{drawn.size:,} draws",
+            zorder=5,
+            clip_on=False,
+        )
+        return
+    edges = np.linspace(*sides, 1 + min(80, max(20, round(2 * drawn.size ** (1 / 3)))))
+    counts, _ = np.histogram(inside, edges)
+    axes.stairs(
+        counts / drawn.size / np.diff(edges),
+        edges,
+        fill=True,
+        color=_DRAWS,
+        alpha=0.3,
+        label=f"{drawn.size:,} draws",
+        zorder=2,
+    )
+
+
+def _finish(
+    axes: Axes, sides: tuple[float, float], curve: Floats, base: Reference | None, x: Floats
+) -> None:
+    """Set the limits so that what matters is seen: a narrow mode of the truth may be cut."""
+    top = float(curve.max())
+    if base is not None:
+        top = max(top, float(np.exp(base.log_density(x[:, None])).max()))
+    axes.set_xlim(*sides)
+    axes.set_ylim(0.0, 1.35 * top if math.isfinite(top) and top > 0 else None)
+    axes.set_ylabel("density")
+    axes.spines[["top", "right"]].set_visible(False)
+    _legend(axes)
+
+
+def _legend(axes: Axes) -> None:
+    """Put the legend above the axes, where it covers nothing."""
+    axes.legend(
+        frameon=False,
+        fontsize=9,
+        loc="lower left",
+        bbox_to_anchor=(0.0, 1.0),
+        borderaxespad=0.2,
+        ncols=3,
+    )
+
+
+def row_of_axes(ax: Any, count: int) -> list[Any]:
+    pyplot = require("matplotlib.pyplot", "plot")
+    if ax is None:
+        _, made = pyplot.subplots(
+            1, count, figsize=(1.2 + 4.6 * count, 4.3), layout="constrained", squeeze=False
+        )
+        return list(made[0])
+    given = list(ax) if isinstance(ax, (list, tuple, np.ndarray)) else [ax]
+    if len(given) != count or not all(hasattr(one, "errorbar") for one in given):
+        raise InvalidTypeError(
+            f"ax must be {count} matplotlib axes, one for each map, got {_arguments.shown(ax)}"
+        )
+    return given

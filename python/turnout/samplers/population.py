@@ -1,0 +1,309 @@
+"""One private draw of every user, and what all draws together tell."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout._extras import require
+from turnout.errors import InvalidTypeError, InvalidValueError, TurnoutError
+from turnout.samplers.base import PrivateSampler
+from turnout.samplers.progress import track
+from turnout.samplers.randomness import derived
+
+if TYPE_CHECKING:
+    from turnout.frequency.estimate import FrequencyEstimate
+    from turnout.samplers.finite_population import FinitePopulationEstimate
+    from turnout.samplers.mixture_estimate import PopulationEstimate
+
+__all__ = ["PopulationDraws", "sample_population"]
+
+#: Parts of the work for each process: enough for a bar that moves and for parts that last longer.
+_PARTS = 16
+
+#: More users than this are never in one part.
+_LARGEST_PART = 500
+
+
+@dataclass(frozen=True, eq=False)
+class PopulationDraws:
+    """One private draw of each user.
+
+    Attributes
+    ----------
+    users
+        The users, in the order of their first rows.
+    draws
+        Their draws, in the same order: of shape (n_users, n_features), or (n_users,) for samplers
+        of one answer.
+    sampler
+        The sampler that was fitted on each user's rows; this one is not fitted.
+    """
+
+    users: npt.NDArray[Any]
+    draws: npt.NDArray[Any]
+    sampler: PrivateSampler
+
+    @property
+    def epsilon(self) -> float:
+        """What the draw of a user cost that user, for all of the user's rows."""
+        return self.sampler.epsilon
+
+    def __len__(self) -> int:
+        return len(self.draws)
+
+    def estimate(
+        self, *, assume: str | None = None, method: str = "histogram"
+    ) -> PopulationEstimate | FrequencyEstimate | FinitePopulationEstimate:
+        """Estimate what can be known of the population.
+
+        Parameters
+        ----------
+        assume
+            For samplers of one answer: ``"one_value"`` if every user holds one value. Then the
+            draws of every such sampler are randomized responses, and are de-biased exactly.
+        method
+            For samplers of points: ``"histogram"`` or ``"kernel"``, as in
+            :class:`PopulationEstimate`.
+
+        Returns
+        -------
+        PopulationEstimate, FinitePopulationEstimate or turnout.FrequencyEstimate
+            Of points: a density estimate of the mean law of the draws. Of answers: unbiased
+            frequencies with intervals where the sampler is linear in the users' distributions
+            (randomized response) or every user holds one value; else the mean law of the draws
+            with bounds of what it says of the users.
+
+        Raises
+        ------
+        EstimatorError
+            If the sampler or the number of dimensions has no such estimate.
+        InvalidValueError
+            If an argument is none of the allowed values.
+        """
+        _arguments.choice("assume", assume, (None, "one_value"))
+        if self.draws.ndim == 1:
+            _arguments.choice("method", method, ("histogram",))
+            from turnout.samplers.finite_population import estimate_of_answers  # noqa: PLC0415
+
+            return estimate_of_answers(self.sampler, self.draws, one_value=assume is not None)
+        if assume is not None:
+            raise InvalidValueError(f"assume is for samplers of one answer, got {assume!r}")
+        from turnout.samplers.mixture_estimate import estimate_of_points  # noqa: PLC0415
+
+        return estimate_of_points(self.sampler, self.draws, method)
+
+    def __repr__(self) -> str:
+        return f"PopulationDraws({len(self)} users, {self.sampler!r})"
+
+
+def sample_population(
+    sampler: PrivateSampler,
+    data: Any,
+    users: Any,
+    *,
+    n_jobs: int | None = None,
+    progress: bool = False,
+    seed: int | None = None,
+) -> PopulationDraws:
+    """Draw one private record for each user.
+
+    A copy of the sampler is fitted on all rows of a user, gives a single draw, and is thrown away:
+    what is released of a user costs epsilon once, for the whole set of rows.
+
+    Parameters
+    ----------
+    sampler
+        What is fitted: any sampler of this package. It is not changed.
+    data
+        The rows of all users: of shape (n_rows, n_features), or (n_rows,) for samplers of one
+        answer.
+    users
+        Whose row it is: one hashable value for each row. Rows of a user need not be together.
+    n_jobs
+        How many processes work on it, as in joblib (comes with scikit-learn): -1 for all cores.
+        One by default.
+    progress
+        Whether a bar is shown on standard error once two seconds have passed.
+    seed
+        For tests and simulations only: every user gets a seed derived from it, so that the result
+        is the same for any number of processes. It also sets the ``random_state`` of samplers that
+        have one and left it at None. Without a seed every process takes fresh randomness from the
+        operating system.
+
+    Returns
+    -------
+    PopulationDraws
+        The users in the order of their first rows, and one draw of each.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError, TurnoutError
+        If an argument cannot be used, or the sampler cannot be fitted on a user's rows: the message
+        names the user, and nothing is returned. Such an error tells of that user's data; where
+        each user draws by himself he keeps it to himself.
+    MissingExtraError
+        If several processes are asked for and joblib is not installed.
+
+    Notes
+    -----
+    The ids of the users are handed on as they are. That somebody has rows at all is not protected,
+    nor how many users there are.
+    """
+    _arguments.instance("sampler", sampler, PrivateSampler, "a sampler of turnout.samplers")
+    rows = _rows(data)
+    names, places = _grouped(users, len(rows))
+    root = _arguments.seed(seed)
+    workers = None if n_jobs is None else _workers(n_jobs)
+    model = fresh(sampler)
+    parts = _parts(places, workers or 1)
+    tasks = ((model, [(rows[places[i]], derived(root, i)) for i in part]) for part in parts)
+    draws: list[npt.NDArray[Any]] = []
+    for part, (drawn, failure) in track(
+        _Sized(_worked(tasks, workers), parts), "drawing", progress
+    ):
+        if failure is not None:
+            _refuse(names[part[len(drawn)]], failure)
+        draws.extend(drawn)
+    return PopulationDraws(names, np.concatenate(draws), model)
+
+
+class _Sized:
+    """Pairs of parts and their results, with a known number."""
+
+    def __init__(self, results: Iterator[Any], parts: Sequence[range]) -> None:
+        self._results = results
+        self._parts = parts
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __iter__(self) -> Iterator[tuple[range, Any]]:
+        return zip(self._parts, self._results, strict=True)
+
+
+def fresh(sampler: PrivateSampler) -> PrivateSampler:
+    """Make an unfitted sampler with the same parameters, copied, as scikit-learn's clone does."""
+    result: PrivateSampler = _copied(sampler)
+    return result
+
+
+def _copied(value: Any) -> Any:
+    if hasattr(value, "get_params") and not isinstance(value, type):
+        parameters = value.get_params(deep=False)
+        return type(value)(**{name: _copied(entry) for name, entry in parameters.items()})
+    return copy.deepcopy(value)
+
+
+def _rows(data: Any) -> npt.NDArray[Any]:
+    try:
+        # Labels of several types in a list keep them.
+        plain = isinstance(data, (list, tuple)) and not isinstance(data[0], (list, tuple))
+        mixed = plain and len({type(entry) for entry in data}) > 1
+        rows = np.array(data, dtype=object) if mixed else np.asarray(data)
+    except Exception as error:
+        # Anything can go wrong in the conversion of foreign objects.
+        raise InvalidTypeError(
+            f"data must be an array with one row for each record, got {_arguments.shown(data)}"
+        ) from error
+    if rows.ndim not in (1, 2):
+        raise InvalidValueError(
+            f"data must be of shape (n_rows, n_features) or (n_rows,), got shape {rows.shape}"
+        )
+    return rows
+
+
+def _grouped(users: Any, rows: int) -> tuple[npt.NDArray[Any], list[npt.NDArray[np.intp]]]:
+    """Find the different users in order of first appearance, and the rows of each."""
+    given = _arguments.items("users", users, "one hashable value for each row")
+    if len(given) != rows:
+        raise InvalidValueError(
+            f"users must have one entry for each of the {rows} rows of data, got {len(given)}"
+        )
+    if not given:
+        raise InvalidValueError("data must have at least one row, got none")
+    found: dict[Hashable, list[int]] = {}
+    for row, user in enumerate(given):
+        if user is None or user != user:  # noqa: PLR0124 (NaN)
+            raise InvalidValueError(f"users[{row}] must name a user, got {user!r}")
+        try:
+            found.setdefault(user, []).append(row)
+        except TypeError as error:
+            raise InvalidTypeError(
+                f"users[{row}] must be hashable, got {_arguments.shown(user)}"
+            ) from error
+    if isinstance(users, np.ndarray):
+        names = users[[places[0] for places in found.values()]]
+    else:
+        names = np.empty(len(found), dtype=object)
+        names[:] = list(found)
+        if len({type(name) for name in found}) == 1 and isinstance(names[0], (int, str, float)):
+            names = np.array(list(found))
+    return names, [np.array(places) for places in found.values()]
+
+
+def _workers(n_jobs: Any) -> int:
+    count = _arguments.integer("n_jobs", n_jobs, least=-(2**15), most=2**15)
+    if count == 0:
+        raise InvalidValueError("n_jobs must be a number of processes or negative, got 0")
+    if count == 1:
+        return 1
+    effective: int = require("joblib", "samplers").effective_n_jobs(count)
+    return effective
+
+
+def _parts(places: Sequence[npt.NDArray[np.intp]], workers: int) -> list[range]:
+    """Split the users into consecutive parts of about equally many rows."""
+    most = max(1, min(_LARGEST_PART, math.ceil(len(places) / (_PARTS * workers))))
+    total = sum(map(len, places))
+    share = total / (_PARTS * workers)
+    parts, first, held = [], 0, 0
+    for last, rows in enumerate(places, start=1):
+        held += len(rows)
+        if held >= share or last - first >= most or last == len(places):
+            parts.append(range(first, last))
+            first, held = last, 0
+    return parts
+
+
+def _worked(tasks: Iterator[tuple[Any, Any]], workers: int | None) -> Iterator[Any]:
+    if workers in (None, 1):
+        return (_draw_part(*task) for task in tasks)
+    joblib = require("joblib", "samplers")
+    parallel = joblib.Parallel(n_jobs=workers, return_as="generator")
+    results: Iterator[Any] = parallel(joblib.delayed(_draw_part)(*task) for task in tasks)
+    return results
+
+
+def _draw_part(
+    model: PrivateSampler, jobs: Sequence[tuple[npt.NDArray[Any], int | None]]
+) -> tuple[list[npt.NDArray[Any]], Exception | None]:
+    """Fit and draw for some users, until one fails."""
+    drawn: list[npt.NDArray[Any]] = []
+    for rows, seed in jobs:
+        one = fresh(model)
+        if seed is not None and one.get_params(deep=False).get("random_state", 0) is None:
+            one.set_params(random_state=seed % 2**32)
+        try:
+            drawn.append(np.asarray(one.fit(rows).sample(1, seed=seed)))
+        except Exception as error:
+            # A learner of the user's may raise anything; the caller says whose rows they were.
+            return drawn, error
+    return drawn, None
+
+
+def _refuse(user: Any, failure: Exception) -> None:
+    kind = next(
+        (known for known in (InvalidTypeError, InvalidValueError) if isinstance(failure, known)),
+        TurnoutError,
+    )
+    said = str(failure) if isinstance(failure, TurnoutError) else f"{failure!r}"
+    shown = _arguments.shown(user.item() if isinstance(user, np.generic) else user)
+    raise kind(f"no draw for user {shown}: {said}") from failure
