@@ -1,0 +1,370 @@
+"""A density that is released once, and drawn from as often as one likes.
+
+What the baselines share: a public box, integer statistics of one person's records in it, weights
+made of the noisy statistics, and draws from a mixture with those weights. Only the noisy statistics
+depend on the records, so everything made of them is post-processing and costs nothing more.
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.samplers.base import PointSampler
+from turnout.samplers.budget import PrivacyBudget
+from turnout.samplers.randomness import uniforms
+
+__all__ = [
+    "Box",
+    "ReleasedSampler",
+    "at_least",
+    "clip",
+    "project",
+    "relative_bandwidth",
+    "spread",
+]
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+UNITS = ("dataset", "record")
+CORRECTIONS = ("projection", "clipping")
+
+#: Numbers held at a time where points meet components.
+_AT_ONCE = 2**21
+
+
+class Box:
+    """A public box: an interval for each feature.
+
+    Parameters
+    ----------
+    bounds
+        One pair ``(low, high)`` for all features, or one pair for each.
+    dimension
+        The number of features.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If the bounds are not such pairs of finite numbers with ``low < high``.
+
+    Examples
+    --------
+    >>> Box((0.0, 2.0), 1).cells(np.array([[0.0], [1.1], [2.0]]), (4,))
+    array([[0],
+           [2],
+           [3]])
+    """
+
+    def __init__(self, bounds: Any, dimension: int) -> None:
+        expected = f"a pair (low, high), or {dimension} pairs: one for each feature"
+        try:
+            pairs = np.asarray(bounds)
+        except Exception as error:
+            # Anything can go wrong in the conversion of foreign objects.
+            raise InvalidTypeError(
+                f"bounds must be {expected}, got {_arguments.shown(bounds)}"
+            ) from error
+        if pairs.dtype.kind not in "iuf":
+            raise InvalidTypeError(f"bounds must be {expected}, got {_arguments.shown(bounds)}")
+        if pairs.shape == (2,):
+            pairs = np.tile(pairs, (dimension, 1))
+        if pairs.shape != (dimension, 2):
+            raise InvalidValueError(
+                f"bounds must be {expected}, got {_arguments.shown(bounds)} of shape {pairs.shape}"
+            )
+        pairs = pairs.astype(np.float64)
+        self.low, self.high = pairs[:, 0].copy(), pairs[:, 1].copy()
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.widths = self.high - self.low
+        if not (np.isfinite(self.widths) & (self.widths > 0.0)).all():
+            raise InvalidValueError(
+                "bounds must be finite with low < high for each feature, got "
+                f"{_arguments.shown(bounds)}"
+            )
+
+    @property
+    def log_volume(self) -> float:
+        """The logarithm of the volume of the box."""
+        return float(np.log(self.widths).sum())
+
+    def check(self, records: Floats) -> None:
+        """Refuse records outside the box."""
+        outside = (records < self.low) | (records > self.high)
+        if outside.any():
+            row, column = (int(place) for place in np.argwhere(outside)[0])
+            raise InvalidValueError(
+                f"X[{row}, {column}] must be within the public bounds [{self.low[column]:g}, "
+                f"{self.high[column]:g}], got {records[row, column]}"
+            )
+
+    def inside(self, points: Floats) -> npt.NDArray[np.bool_]:
+        """Tell which points are in the box."""
+        return np.asarray(((points >= self.low) & (points <= self.high)).all(axis=1))
+
+    def to_unit(self, points: Floats) -> Floats:
+        """Map points of the box to the unit cube."""
+        return np.asarray(np.clip((points - self.low) / self.widths, 0.0, 1.0))
+
+    def from_unit(self, positions: Floats) -> Floats:
+        """Map points of the unit cube to the box."""
+        return np.asarray(np.clip(self.low + positions * self.widths, self.low, self.high))
+
+    def cells(self, points: Floats, shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
+        """Give the cell of a regular grid that each point is in, one index for each feature."""
+        sizes = np.array(shape)
+        places = np.floor(self.to_unit(points) * sizes).astype(np.int64)
+        return np.asarray(np.minimum(places, sizes - 1))
+
+    def counts(self, records: Floats, shape: tuple[int, ...]) -> Integers:
+        """Count the records in each cell of a regular grid, in C order."""
+        flat = np.ravel_multi_index(tuple(self.cells(records, shape).T), shape)
+        return np.bincount(flat, minlength=math.prod(shape)).astype(np.int64)
+
+
+class ReleasedSampler(PointSampler):
+    """A sampler that releases a noisy density once, in ``fit``; the first call of ``sample`` pays.
+
+    Attributes
+    ----------
+    weights_
+        The weights of the mixture that is drawn from: the release. They are at least 0 and sum to
+        one.
+    realized_epsilon_
+        The epsilon of the release, at most the one asked for.
+    """
+
+    #: What one release costs beside epsilon.
+    delta: float = 0.0
+    bounds: Any
+    unit: str
+    correction: str
+    uniform_share: float | None
+    random_state: int | None
+
+    weights_: Floats
+    realized_epsilon_: float
+    _box: Box
+    _paid: bool
+
+    #: What the noise is called in the guarantee.
+    noise: ClassVar[str]
+
+    def guarantee(self) -> str:
+        """Say in a sentence what the draws protect.
+
+        Returns
+        -------
+        str
+            The sentence.
+
+        Raises
+        ------
+        NotFittedError
+            If the sampler was not fitted.
+        """
+        self._check_fitted()
+        delta = f", {self.delta:g}" if self.delta else ""
+        level = (
+            f"({self.realized_epsilon_:.6g}{delta})" if delta else f"{self.realized_epsilon_:.6g}"
+        )
+        who = (
+            "whatever all records of the person and their number are"
+            if self.unit == "dataset"
+            else "for one record replaced by another; the number of records is taken as public"
+        )
+        return (
+            f"All draws together are {level}-differentially private, {who}: they are made of one "
+            f"release with {self.noise} noise."
+        )
+
+    def _fit(self, records: Floats) -> None:
+        self._paid = False
+        _arguments.choice("unit", self.unit, UNITS)
+        _arguments.choice("correction", self.correction, CORRECTIONS)
+        box = Box(self.bounds, records.shape[1])
+        box.check(records)
+        self._box = box
+        seed = self.random_state
+        if seed is not None:
+            seed = _arguments.integer("random_state", seed, least=0, most=2**64 - 1)
+        noisy, strength = self._release(records, seed)
+        share = self._share(strength)
+        weights = project(noisy) if self.correction == "projection" else clip(noisy)
+        self.weights_ = (1.0 - share) * weights + share / weights.size
+
+    @abc.abstractmethod
+    def _release(self, records: Floats, seed: int | None) -> tuple[Floats, float]:
+        """Give noisy weights, which may be negative, and the signal in units of the noise."""
+
+    @abc.abstractmethod
+    def _default_share(self, strength: float) -> float:
+        """Give the share of the uniform distribution for a signal in units of the noise."""
+
+    @abc.abstractmethod
+    def _place(self, components: Integers, words: Floats) -> Floats:
+        """Turn components and uniform numbers into points of the unit cube."""
+
+    def _share(self, strength: float) -> float:
+        if self.uniform_share is None:
+            return self._default_share(strength)
+        share = _arguments.number("uniform_share", self.uniform_share)
+        if not 0.0 <= share <= 1.0:
+            raise InvalidValueError(
+                "uniform_share must be a number from 0 to 1, got "
+                f"{_arguments.shown(self.uniform_share)}"
+            )
+        return share
+
+    def _grant(self) -> PrivacyBudget:
+        return PrivacyBudget(self.epsilon, self.delta)
+
+    def _pay(self, purse: PrivacyBudget, count: int) -> None:
+        del count
+        if not self._paid:
+            purse.spend(self.epsilon, self.delta)
+            self._paid = True
+
+    def _draw(self, count: int, seed: int | None) -> Floats:
+        words = uniforms(count * (1 + self.n_features_in_), seed).reshape(count, -1)
+        words = np.clip(words, 2.0**-54, 1.0 - 2.0**-53)
+        total = np.cumsum(self.weights_)
+        found = np.searchsorted(total, words[:, 0] * total[-1], side="right")
+        components = np.minimum(found, self.weights_.size - 1).astype(np.int64)
+        return self._box.from_unit(self._place(components, words[:, 1:]))
+
+    def _log_density(self, records: Floats) -> Floats:
+        result = np.full(len(records), -np.inf)
+        inside = np.flatnonzero(self._box.inside(records))
+        step = max(1, _AT_ONCE // self.weights_.size)
+        for start in range(0, inside.size, step):
+            rows = inside[start : start + step]
+            result[rows] = self._unit_log_density(self._box.to_unit(records[rows]))
+        return result - self._box.log_volume
+
+    @abc.abstractmethod
+    def _unit_log_density(self, positions: Floats) -> Floats:
+        """Give the log-density at points of the unit cube."""
+
+
+def project(weights: Floats) -> Floats:
+    """Give the probability vector nearest to some numbers in Euclidean distance.
+
+    All numbers are lowered by the same amount and those below zero become zero. As post-processing
+    of noisy frequencies that is the rule "Norm-Sub" of Wang et al., "Locally Differentially Private
+    Frequency Estimation with Consistency" (2020).
+
+    Parameters
+    ----------
+    weights
+        Numbers of any sign.
+
+    Returns
+    -------
+    numpy.ndarray
+        Numbers of at least zero with the sum one.
+
+    Examples
+    --------
+    >>> project(np.array([0.75, 0.5, -0.5]))
+    array([0.625, 0.375, 0.   ])
+    """
+    ordered = np.sort(weights)[::-1]
+    levels = (np.cumsum(ordered) - 1.0) / np.arange(1, weights.size + 1)
+    last = int(np.flatnonzero(ordered > levels)[-1]) if (ordered > levels).any() else 0
+    kept = np.maximum(weights - levels[last], 0.0)
+    return clip(kept)
+
+
+def clip(weights: Floats) -> Floats:
+    """Set what is below zero to zero and divide by the sum; all equal if nothing is left.
+
+    Parameters
+    ----------
+    weights
+        Numbers of any sign.
+
+    Returns
+    -------
+    numpy.ndarray
+        Numbers of at least zero with the sum one.
+
+    Examples
+    --------
+    >>> clip(np.array([0.75, 0.5, -0.5]))
+    array([0.6, 0.4, 0. ])
+    >>> clip(np.array([-1.0, -2.0]))
+    array([0.5, 0.5])
+    """
+    kept = np.maximum(weights, 0.0)
+    total = kept.sum()
+    return kept / total if total > 0.0 else np.full(kept.shape, 1.0 / kept.size)
+
+
+def spread(weights: Floats, total: int) -> Integers:
+    """Round rows of shares to integers of at least zero with exactly the sum ``total``.
+
+    The running sums are rounded, so every entry is off by at most one. Whatever the shares are, the
+    sum is exact, and with it the sensitivity.
+
+    Parameters
+    ----------
+    weights
+        Shares of shape (..., n) that sum to one along the last axis.
+    total
+        The sum of every row of the result.
+
+    Returns
+    -------
+    numpy.ndarray
+        int64 of the same shape.
+
+    Examples
+    --------
+    >>> spread(np.array([0.25, 0.25, 0.5]), 10)
+    array([2, 3, 5])
+    """
+    sums = np.clip(np.rint(np.cumsum(weights, axis=-1) * total), 0.0, total).astype(np.int64)
+    sums = np.maximum.accumulate(sums, axis=-1)
+    sums[..., -1] = total
+    return np.diff(sums, axis=-1, prepend=np.int64(0))
+
+
+def at_least(value: Fraction) -> float:
+    """Give the smallest floating-point number that is at least a rational.
+
+    Examples
+    --------
+    >>> at_least(Fraction(1, 3)) * 3 >= 1
+    True
+    """
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def relative_bandwidth(bandwidth: Any, box: Box) -> Floats:
+    """Give bandwidths as parts of the widths of a box, one for each feature."""
+    dimension = box.widths.size
+    try:
+        values = [_arguments.number("bandwidth", bandwidth)] * dimension
+    except TypeError:
+        expected = f"a number or one for each of the {dimension} features"
+        values = [
+            _arguments.number("bandwidth", entry)
+            for entry in _arguments.items("bandwidth", bandwidth, expected)
+        ]
+    relative = np.array(values) / box.widths if len(values) == dimension else np.zeros(1)
+    if not ((relative > 1e-9) & (relative < 1e9)).all():
+        raise InvalidValueError(
+            f"bandwidth must be a number above 0 or one for each of the {dimension} features, "
+            f"within 1e-9 and 1e9 of the widths of the bounds, got {_arguments.shown(bandwidth)}"
+        )
+    return relative
