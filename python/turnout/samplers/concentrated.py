@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 __all__ = ["largest_rho", "log_delta"]
@@ -49,6 +50,7 @@ def log_delta(rho: float, epsilon: float) -> float:
     return min(0.0, math.fsum(terms) + _ROUNDING * math.fsum(abs(term) for term in terms))
 
 
+@functools.lru_cache(maxsize=64)
 def largest_rho(epsilon: float, delta: float) -> float:
     """Find a parameter of zCDP that gives (epsilon, delta), and hardly any larger one does.
 

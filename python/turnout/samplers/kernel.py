@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -177,16 +178,17 @@ class PrivateKernelDensity(ReleasedSampler):
         # coordinate.
         strength = math.sqrt(rho) * (1 if whole else count)
         widths = self._widths(strength, dimension)
-        features = _features(self.grid_, widths, rank)
         unit = min(_FINEST, int(_AIM * math.sqrt(rho)))
         if unit < _COARSEST:
             raise InvalidValueError(
                 f"epsilon must be larger at delta = {self.delta!r}: the noise would be larger than "
                 f"can be drawn, got {self.epsilon!r}"
             )
-        table = np.rint(features * unit).astype(np.int64)
+        features, table, squared_distance = _tables(self.grid_, tuple(widths.tolist()), rank, unit)
         self.rank_ = table.shape[1]
-        self.squared_sensitivity_ = _squared_sensitivity(table, rounded=whole)
+        self.squared_sensitivity_ = (
+            _after_rounding(squared_distance, self.rank_) if whole else squared_distance
+        )
         self.variance_ = at_least(Fraction(self.squared_sensitivity_) / (2 * Fraction(rho)))
         if self.variance_ > _LARGEST_VARIANCE:
             raise InvalidValueError(
@@ -195,15 +197,22 @@ class PrivateKernelDensity(ReleasedSampler):
                 f"{self.rank_}"
             )
         self.realized_epsilon_ = float(self.epsilon)
-        statistics = self._box.counts(records, self.grid_) @ table
-        if whole:
-            # The nearest integers to the means, exactly.
-            statistics = (2 * statistics + count) // (2 * count)
-        noisy = statistics + _core.discrete_gaussian(self.variance_, self.rank_, seed)
+        noisy = self._statistics(records, table) + _core.discrete_gaussian(
+            self.variance_, self.rank_, seed
+        )
         values = features @ (noisy / float(unit if whole else unit * count))
         # Values of the kernel with maximum one become masses of cells.
         spacing = np.prod(1.0 / np.array(self.grid_) / (widths * math.sqrt(2.0 * math.pi)))
         return values * float(spacing), strength
+
+    def _statistics(self, records: Floats, table: Integers) -> Integers:
+        """Give the sums of the rows of the records, or their means rounded to integers."""
+        sums = self._box.counts(records, self.grid_) @ table
+        if self.unit == "record":
+            return sums
+        # The nearest integers, exactly.
+        count = len(records)
+        return (2 * sums + count) // (2 * count)
 
     def _rho(self) -> float:
         delta = _arguments.number("delta", self.delta)
@@ -246,7 +255,21 @@ class PrivateKernelDensity(ReleasedSampler):
             return np.asarray(np.log(self.weights_[flat]) + np.log(sizes).sum())
 
 
-def _features(grid: tuple[int, ...], widths: Floats, rank: int) -> Floats:
+@functools.lru_cache(maxsize=4)
+def _tables(
+    grid: tuple[int, ...], widths: tuple[float, ...], rank: int, unit: int
+) -> tuple[Floats, Integers, int]:
+    """Give the coordinates of the kernel function of each cell, also as integers times a unit.
+
+    The last is the largest squared distance of two rows of these integers.
+    """
+    features = _features(grid, widths, rank)
+    table = np.rint(features * unit).astype(np.int64)
+    features.flags.writeable = table.flags.writeable = False
+    return features, table, _squared_distance(table)
+
+
+def _features(grid: tuple[int, ...], widths: tuple[float, ...], rank: int) -> Floats:
     """Give the coordinates of the kernel function of each cell: the kernel is F F^T.
 
     The kernel matrix of a regular grid is the Kronecker product of those of its axes.
@@ -265,8 +288,8 @@ def _features(grid: tuple[int, ...], widths: Floats, rank: int) -> Floats:
     return features
 
 
-def _squared_sensitivity(table: Integers, *, rounded: bool) -> int:
-    """Bound the squared distance of two rows, or of two means of rows that are rounded.
+def _squared_distance(table: Integers) -> int:
+    """Give the largest squared distance of two rows, and so of two means of rows.
 
     All numbers here are integers below 2^53, so floating-point sums of products are exact.
     """
@@ -277,10 +300,15 @@ def _squared_sensitivity(table: Integers, *, rounded: bool) -> int:
         block = slice(start, start + 512)
         gaps = squares[block, None] + squares - 2.0 * (rows[block] @ rows.T)
         largest = max(largest, float(gaps.max()))
-    if not rounded:
-        return int(largest)
-    # Two roundings to the nearest integer move each coordinate by at most one.
-    return (_root_up(int(largest)) + _root_up(table.shape[1])) ** 2
+    return int(largest)
+
+
+def _after_rounding(squared_distance: int, coordinates: int) -> int:
+    """Bound the squared distance of two means that are rounded to the nearest integers.
+
+    Two roundings move each coordinate of the difference by at most one.
+    """
+    return (_root_up(squared_distance) + _root_up(coordinates)) ** 2
 
 
 def _root_up(value: int) -> int:
