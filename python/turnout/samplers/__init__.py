@@ -7,26 +7,63 @@ a band around a public reference.
 
 from turnout.samplers.adapters import as_reference
 from turnout.samplers.base import PrivateSampler
+from turnout.samplers.bernstein import BernsteinSampler
 from turnout.samplers.boosting import BoostingRound, MollifiedBoosting
 from turnout.samplers.budget import PrivacyBudget
+from turnout.samplers.comparison import SamplerComparison, SamplerRecord, compare_samplers
+from turnout.samplers.coverage import mode_coverage
 from turnout.samplers.density import MollifiedDensity
+from turnout.samplers.kernel import PrivateKernelDensity
+from turnout.samplers.metrics import (
+    hellinger,
+    kl_divergence,
+    negative_log_likelihood,
+    total_variation,
+)
 from turnout.samplers.mollifier import Projection, RelativeMollifier
 from turnout.samplers.normalizer import LogNormalizer
+from turnout.samplers.pictures import plot_curves, plot_density, plot_heatmap
+from turnout.samplers.population import PopulationDraws, sample_population
 from turnout.samplers.reference import Mixture, Normal, Reference, StandardNormal, Uniform
+from turnout.samplers.targets import (
+    GaussianMixtureTarget,
+    random_gaussians_1d,
+    ring_of_gaussians,
+    seed_mixture,
+)
 
 __all__ = [
+    "BernsteinSampler",
     "BoostingRound",
+    "GaussianMixtureTarget",
     "LogNormalizer",
     "Mixture",
     "MollifiedBoosting",
     "MollifiedDensity",
     "Normal",
+    "PopulationDraws",
     "PrivacyBudget",
+    "PrivateKernelDensity",
     "PrivateSampler",
     "Projection",
     "Reference",
     "RelativeMollifier",
+    "SamplerComparison",
+    "SamplerRecord",
     "StandardNormal",
     "Uniform",
     "as_reference",
+    "compare_samplers",
+    "hellinger",
+    "kl_divergence",
+    "mode_coverage",
+    "negative_log_likelihood",
+    "plot_curves",
+    "plot_density",
+    "plot_heatmap",
+    "random_gaussians_1d",
+    "ring_of_gaussians",
+    "sample_population",
+    "seed_mixture",
+    "total_variation",
 ]
