@@ -92,7 +92,7 @@ bench: needs $(BUILD)/bench/.made
 	$(BUILD)/bench/bin/python benches/compare.py --markdown $(BUILD)/bench.md --json $(BUILD)/bench.json
 
 bench-core: needs
-	cargo bench --bench direct_encoding --bench accounting --bench sharing
+	cargo bench --bench direct_encoding --bench accounting --bench sharing --bench networks
 
 docs: needs $(WHEEL)
 	$(call install,docs,docs)

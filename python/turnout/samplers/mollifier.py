@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -26,6 +27,9 @@ LogDensity = Callable[[Floats], Floats]
 
 #: Points on which the constant of a projection is solved for.
 _POINTS = 2**16
+
+#: The weight of a proposal under the reference, as in the core.
+_UNIT = 2**32
 
 
 class RelativeMollifier:
@@ -237,8 +241,6 @@ class Projection:
         Privacy of one draw.
     log_limits
         The logarithms of the lower and upper limit of Q/Q0.
-    log_constant
-        The logarithm of C, solved for on 65,536 points that are spread evenly under the reference.
     """
 
     def __init__(
@@ -254,28 +256,39 @@ class Projection:
         self.epsilon = epsilon
         self._target = log_density
         self._base = base
-        unit = 2**32
-        band = self._band()
-        lower, upper = band.limits(unit)
-        self.log_limits = (math.log(lower / unit), math.log(upper / unit))
-        spread = reference.draw_spread(_POINTS, seed=seed)
-        ratios = log_ratios(reference, log_density, spread)
-        weights, self.log_constant = band.weights(ratios, np.full(_POINTS, unit, np.uint64))
-        # Zero density gets what is left over, usually the least weight.
+        self._seed = seed
+        lower, upper = self._band().limits(_UNIT)
+        self.log_limits = (math.log(lower / _UNIT), math.log(upper / _UNIT))
+
+    @functools.cached_property
+    def _solved(self) -> tuple[float, float]:
+        """The logarithm of C, and the log ratio where the target has no density."""
+        spread = self.reference.draw_spread(_POINTS, seed=self._seed)
+        ratios = log_ratios(self.reference, self._target, spread)
+        reference = np.full(_POINTS, _UNIT, np.uint64)
+        weights, log_constant = self._band().weights(ratios, reference)
         empty = np.isneginf(ratios)
-        self._log_empty = self.log_limits[0]
-        if empty.any():
-            self._log_empty = math.log(float(weights[empty].astype(np.float64).mean()) / unit)
+        if not empty.any():
+            return log_constant, self.log_limits[0]
+        # Zero density gets what is left over, usually the least weight.
+        left = float(weights[empty].astype(np.float64).mean()) / _UNIT
+        return log_constant, math.log(left)
+
+    @property
+    def log_constant(self) -> float:
+        """The logarithm of C, solved for on 65,536 points spread evenly under the reference."""
+        return self._solved[0]
 
     def _band(self) -> _core.SamplerBand:
         return _core.SamplerBand(self.epsilon, self._base)
 
     def log_ratio(self, at: Floats) -> Floats:
         """Give log Q/Q0 at points of shape (n, d): always within ``log_limits``."""
+        log_constant, log_empty = self._solved
         ratios = log_ratios(self.reference, self._target, at)
         with np.errstate(invalid="ignore"):
-            clipped = np.clip(ratios - self.log_constant, *self.log_limits)
-        return np.where(np.isneginf(ratios), self._log_empty, clipped)
+            clipped = np.clip(ratios - log_constant, *self.log_limits)
+        return np.where(np.isneginf(ratios), log_empty, clipped)
 
     def log_density(self, at: Floats) -> Floats:
         """Give log Q at points of shape (n, d), in nats."""
