@@ -20,7 +20,7 @@ from turnout.samplers.mollifier import Projection, RelativeMollifier
 from turnout.samplers.normalizer import LogNormalizer
 from turnout.samplers.reference import Reference
 
-__all__ = ["MollifiedDensity"]
+__all__ = ["MollifiedDensity", "fitted_estimate"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -129,26 +129,12 @@ class MollifiedDensity(PointSampler):
             as_reference(self.reference, records.shape[1]), self._check_epsilon()
         )
         self.reference_ = mollifier.reference
-        self.estimator_ = self._estimate(records)
+        self.estimator_ = fitted_estimate(
+            self.estimator, records, self.reference_, self.random_state
+        )
         self.projection_ = mollifier.project(self.estimator_)
         self._seen = proposals or automatic_proposals(mollifier.epsilon)
         self._half_width = mollifier.half_width
-
-    def _estimate(self, records: Floats) -> Any:
-        if self.estimator is None:
-            seed = _arguments.seed(self.random_state)
-            return automatic_estimate(records, self.reference_, seed)
-        missing = [
-            name
-            for name in ("fit", "score_samples")
-            if not callable(getattr(self.estimator, name, None))
-        ]
-        if missing or isinstance(self.estimator, type):
-            raise InvalidTypeError(
-                "estimator must be a density estimator with fit and score_samples, got "
-                f"{_arguments.shown(self.estimator)}"
-            )
-        return _copied(self.estimator).fit(records)
 
     def _draw(self, count: int, seed: int | None) -> Floats:
         return self.projection_.sample(count, proposals=self._seen, seed=seed)
@@ -181,6 +167,27 @@ class MollifiedDensity(PointSampler):
             "data set: no draw is more than e^epsilon times as likely under one data set as under "
             f"another. m draws cost m times {self.epsilon:g}."
         )
+
+
+def fitted_estimate(estimator: Any, records: Floats, reference: Reference, seed: Any) -> Any:
+    """Fit a copy of a density estimator, or the one that is chosen where there is none.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If it is no estimator, or the seed of the one that is chosen is none.
+    """
+    if estimator is None:
+        return automatic_estimate(records, reference, _arguments.seed(seed))
+    missing = [
+        name for name in ("fit", "score_samples") if not callable(getattr(estimator, name, None))
+    ]
+    if missing or isinstance(estimator, type):
+        raise InvalidTypeError(
+            "estimator must be a density estimator with fit and score_samples, got "
+            f"{_arguments.shown(estimator)}"
+        )
+    return _copied(estimator).fit(records)
 
 
 def _copied(estimator: Any) -> Any:

@@ -1,0 +1,427 @@
+"""Private draws of one of finitely many values."""
+
+from __future__ import annotations
+
+import abc
+import math
+from fractions import Fraction
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _core
+from turnout.domain import Domain
+from turnout.errors import InvalidValueError
+from turnout.samplers.base import PrivateSampler
+from turnout.samplers.budget import PrivacyBudget
+from turnout.samplers.finite_law import (
+    UNIT,
+    Counts,
+    FiniteLaw,
+    Floats,
+    clipped,
+    codes_of,
+    divergence_of_point,
+    domain_of,
+    logarithm_up,
+    probabilities_of,
+    values_of,
+    values_tags,
+)
+from turnout.samplers.randomness import derived
+
+__all__ = ["FiniteMollifier", "FiniteSampler", "RandomizedResponseSampler"]
+
+SelfFinite = TypeVar("SelfFinite", bound="FiniteSampler")
+
+
+class FiniteSampler(PrivateSampler):
+    """A sampler of one of finitely many values.
+
+    Attributes
+    ----------
+    domain_
+        The values.
+    probabilities_
+        The law of one draw.
+    """
+
+    domain_size: Any
+    domain: Any
+    domain_: Domain
+    probabilities_: Floats
+
+    def fit(self: SelfFinite, X: Any, y: None = None) -> SelfFinite:
+        """Fit on one person's values.
+
+        Parameters
+        ----------
+        X
+            The person's values, at least one: anything that :meth:`turnout.Domain.encode` takes.
+        y
+            Not used; scikit-learn's convention.
+
+        Returns
+        -------
+        FiniteSampler
+            The sampler itself. Each fit grants one draw anew: a second fit on the same data is a
+            second release if it is drawn from.
+
+        Raises
+        ------
+        UnknownLabelError, CodeOutsideDomainError
+            If a value is not in the domain.
+        InvalidTypeError, InvalidValueError
+            If a parameter cannot be used, or there is no value.
+        """
+        epsilon = self._check_epsilon()
+        domain = domain_of(self.domain_size, self.domain)
+        counts = np.bincount(codes_of(domain, X), minlength=domain.size)
+        # A failed fit leaves no half-fitted sampler behind.
+        vars(self).pop("budget_", None)
+        self.domain_ = domain
+        self._learn(counts)
+        self._cost = epsilon
+        self.budget_ = PrivacyBudget(epsilon)
+        return self
+
+    def score_samples(self, X: Any) -> Floats:
+        """Give the log-probability of one draw at given values.
+
+        Parameters
+        ----------
+        X
+            Values of the domain.
+
+        Returns
+        -------
+        numpy.ndarray
+            Natural logarithms, float64 of shape (n_values,).
+
+        Raises
+        ------
+        NotFittedError
+            If the sampler was not fitted.
+        UnknownLabelError, CodeOutsideDomainError
+            If a value is not in the domain.
+        InvalidValueError
+            If there is no value.
+        """
+        self._check_fitted()
+        result: Floats = np.log(self.probabilities_)[codes_of(self.domain_, X)]
+        return result
+
+    def guarantee(self) -> str:
+        """Say in a sentence what a draw protects."""
+        return (
+            f"One draw is {self.epsilon:g}-locally differentially private for the person's whole "
+            "data set: no value is more than e^epsilon times as likely under one data set as under "
+            f"another. m draws cost m times {self.epsilon:g}."
+        )
+
+    @property
+    def realized_epsilon(self) -> float:
+        """The logarithm of :attr:`realized_ratio`, rounded up; never above epsilon."""
+        return logarithm_up(self.realized_ratio)
+
+    @property
+    @abc.abstractmethod
+    def realized_ratio(self) -> Fraction:
+        """The largest ratio of the probabilities of a draw under two data sets, exactly."""
+
+    @abc.abstractmethod
+    def project(self, p: Any) -> Floats:
+        """Give the law of one draw for values of a given distribution."""
+
+    @abc.abstractmethod
+    def worst_case(self, divergence: str = "kl") -> float:
+        """Give the largest divergence from a person's distribution to the law of one draw."""
+
+    @abc.abstractmethod
+    def _learn(self, counts: npt.NDArray[np.int64]) -> None:
+        """Learn from how often each code occurs."""
+
+    def _pay(self, purse: PrivacyBudget, count: int) -> None:
+        # What the fit was made with, whatever the parameters are now.
+        purse.spend(self._cost, times=count)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = values_tags(tags.input_tags)
+        return tags
+
+
+class FiniteMollifier(FiniteSampler):
+    """A private draw of a value, from the projection of a person's values onto the mollifier.
+
+    The mollifier is the set of laws Q with ``|log Q/Q0| <= epsilon / 2`` for a public reference Q0.
+    The law of a draw is its member that is closest to the distribution P of the person's values:
+    ``Q = min(max(Q0 e^(-epsilon/2), P / C), Q0 e^(epsilon/2))``, realised in integers.
+
+    Parameters
+    ----------
+    epsilon
+        Privacy of one draw: above 0, at most 42.
+    domain_size
+        The number of values, which are then the codes 0 .. domain_size - 1: from 2 to 2^24.
+    reference
+        The public reference: one positive probability for each value; uniform if None. It must not
+        depend on the person's data.
+    domain
+        The values, where they are no codes.
+
+    Attributes
+    ----------
+    domain_
+        The values.
+    probabilities_
+        The law of one draw, which is private like the whole fitted sampler.
+    weights_
+        The same as integers, by which draws are made.
+    certificate_
+        A proven bound of ``|log Q/Q0|``, at most ``epsilon / 2``.
+    budget_
+        What pays for draws where no other budget is given: one draw.
+
+    References
+    ----------
+    Husain, Balle, Cranko, Nock, "Local differential privacy for sampling" (AISTATS 2020), equation
+    (8).
+
+    Examples
+    --------
+    >>> sampler = FiniteMollifier(epsilon=1.0, domain_size=4)
+    >>> sampler.project([0.7, 0.3, 0.0, 0.0]).round(4)
+    array([0.4122, 0.2846, 0.1516, 0.1516])
+    >>> sampler.fit([0, 0, 1, 0, 1]).sample(1).shape
+    (1,)
+    >>> round(sampler.worst_case("kl"), 4)
+    0.8863
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        domain_size: int | None = None,
+        *,
+        reference: Any = None,
+        domain: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.domain_size = domain_size
+        self.reference = reference
+        self.domain = domain
+
+    weights_: Counts
+
+    @property
+    def certificate_(self) -> float:
+        """A proven bound of ``|log Q/Q0|`` for the law Q of a draw."""
+        self._check_fitted()
+        return self._fitted_law.certificate
+
+    @property
+    def realized_ratio(self) -> Fraction:
+        """The largest ratio of the probabilities of a draw under two data sets; at most e^eps."""
+        return self._law().realized_ratio
+
+    def project(self, p: Any) -> Floats:
+        """Project a distribution onto the mollifier, in closed form.
+
+        Parameters
+        ----------
+        p
+            One probability for each value.
+
+        Returns
+        -------
+        numpy.ndarray
+            The member with the least KL divergence from ``p``: float64 of shape (k,). Values
+            without mass get what is left over, usually the least probability. The law of a draw
+            agrees with it but for the rounding to integers.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If a parameter or ``p`` cannot be used.
+        """
+        reference = self._reference()
+        half = math.exp(0.5 * self._check_epsilon())
+        given = probabilities_of("p", p, reference.size)
+        return clipped(given, reference / half, reference * half)
+
+    def worst_case(self, divergence: str = "kl") -> float:
+        """Give the largest divergence from any distribution to its projection.
+
+        The divergence is convex in the distribution, so one that is certain of the rarest value of
+        the reference is worst.
+
+        Parameters
+        ----------
+        divergence
+            ``"kl"`` for D(P, Q) in nats, ``"tv"`` for half the sum of ``|P - Q|``, ``"hellinger"``
+            for the *squared* Hellinger distance, one minus the sum of ``sqrt(P Q)``.
+
+        Returns
+        -------
+        float
+            The largest divergence over all distributions of the person's values.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If a parameter or ``divergence`` cannot be used.
+        """
+        least = float(self._reference().min())
+        half = math.exp(0.5 * self._check_epsilon())
+        others = (1.0 - least) / half
+        return divergence_of_point(
+            divergence, min(least * half, 1.0 - others), max(1.0 - least * half, others)
+        )
+
+    def _reference(self) -> Floats:
+        size = domain_of(self.domain_size, self.domain).size
+        if self.reference is None:
+            return np.full(size, 1.0 / size)
+        given = probabilities_of("reference", self.reference, size)
+        if not (given > 0.0).all():
+            place = int(np.flatnonzero(given == 0.0)[0])
+            raise InvalidValueError(
+                f"reference[{place}] must be above 0: every value must be possible"
+            )
+        return given
+
+    def _law(self) -> FiniteLaw:
+        epsilon = self._check_epsilon()
+        reference = self._reference()
+        if self.reference is None:
+            weights = np.full(reference.size, UNIT // reference.size, np.uint64)
+        else:
+            weights = np.maximum(np.rint(reference * UNIT), 1.0).astype(np.uint64)
+        return FiniteLaw(epsilon, weights)
+
+    def _learn(self, counts: npt.NDArray[np.int64]) -> None:
+        self._fitted_law = self._law()
+        self.weights_ = self._fitted_law.weights(counts)
+        self.probabilities_ = self.weights_ / float(self._fitted_law.total)
+
+    def _draw(self, count: int, seed: int | None) -> npt.NDArray[Any]:
+        return values_of(self.domain_, _core.choose_weighted(self.weights_, count, seed))
+
+
+class RandomizedResponseSampler(FiniteSampler):
+    """One of the person's own values, reported by k-ary randomized response.
+
+    A value is chosen uniformly among the person's own, and kept with probability
+    ``e^epsilon / (e^epsilon + k - 1)``; otherwise each other value is as likely. A baseline: a
+    person whose values differ gets the noise that hides a single one.
+    :class:`MinimaxSampler` costs the same, is never worse in the worst case, and adapts to the
+    whole distribution.
+
+    Parameters
+    ----------
+    epsilon
+        Privacy of one draw: above 0, at most 42.
+    domain_size
+        The number of values, which are then the codes 0 .. domain_size - 1: from 2 to 2^24.
+    domain
+        The values, where they are no codes.
+
+    Attributes
+    ----------
+    domain_
+        The values.
+    probabilities_
+        The law of one draw, which is private like the whole fitted sampler.
+    budget_
+        What pays for draws where no other budget is given: one draw.
+
+    Examples
+    --------
+    >>> sampler = RandomizedResponseSampler(epsilon=1.0, domain_size=4)
+    >>> sampler.project([0.5, 0.5, 0.0, 0.0]).round(4)
+    array([0.3251, 0.3251, 0.1749, 0.1749])
+    >>> sampler.fit([0, 1, 1, 0]).sample(1).shape
+    (1,)
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        domain_size: int | None = None,
+        *,
+        domain: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.domain_size = domain_size
+        self.domain = domain
+
+    @property
+    def realized_ratio(self) -> Fraction:
+        """The largest ratio of the probabilities of a draw under two data sets; at most e^eps."""
+        own, other = self._encoding().words
+        return Fraction(own, other)
+
+    def project(self, p: Any) -> Floats:
+        """Give the law of one draw for values of a given distribution: linear in it.
+
+        Parameters
+        ----------
+        p
+            One probability for each value.
+
+        Returns
+        -------
+        numpy.ndarray
+            float64 of shape (k,).
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If a parameter or ``p`` cannot be used.
+        """
+        size = domain_of(self.domain_size, self.domain).size
+        own, other = self._encoding().support_probabilities
+        result: Floats = other + (own - other) * probabilities_of("p", p, size)
+        return result
+
+    def worst_case(self, divergence: str = "kl") -> float:
+        """Give the largest divergence from any distribution to the law of one draw.
+
+        The law is linear in the distribution and the divergence convex, so a person who is certain
+        of one value is worst.
+
+        Parameters
+        ----------
+        divergence
+            ``"kl"``, ``"tv"`` or ``"hellinger"`` (squared), as for
+            :meth:`FiniteMollifier.worst_case`.
+
+        Returns
+        -------
+        float
+            The largest divergence over all distributions of the person's values.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If a parameter or ``divergence`` cannot be used.
+        """
+        others = domain_of(self.domain_size, self.domain).size - 1
+        whole = math.exp(self._check_epsilon()) + others
+        return divergence_of_point(divergence, (whole - others) / whole, others / whole)
+
+    def _encoding(self) -> _core.DirectEncoding:
+        size = domain_of(self.domain_size, self.domain).size
+        return _core.DirectEncoding(self._check_epsilon(), size)
+
+    def _learn(self, counts: npt.NDArray[np.int64]) -> None:
+        self._counts: Counts = counts.astype(np.uint64)
+        self.probabilities_ = self.project(counts / counts.sum())
+
+    def _draw(self, count: int, seed: int | None) -> npt.NDArray[Any]:
+        own = _core.choose_weighted(self._counts, count, derived(seed, 1))
+        kernel = _core.DirectEncoding(self._cost, self.domain_.size)
+        reports = kernel.randomize(own, 1.0, derived(seed, 2))
+        return values_of(self.domain_, reports.astype(np.int64))

@@ -1,0 +1,215 @@
+"""Laws over finitely many values, in integers and in closed form."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments, _core
+from turnout.domain import Domain
+from turnout.errors import InvalidValueError
+
+__all__ = [
+    "FiniteLaw",
+    "clipped",
+    "codes_of",
+    "divergence_of_point",
+    "domain_of",
+    "logarithm_up",
+    "probabilities_of",
+    "values_of",
+    "values_tags",
+]
+
+Floats = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.uint64]
+
+#: All probabilities are held in memory.
+LARGEST_DOMAIN = 2**24
+
+#: What the integer weights of a reference add up to, about.
+UNIT = 2**61
+
+#: Smaller probabilities are read as zero: their reciprocals leave floating-point range.
+_TINY = 1e-250
+
+#: Digits of logarithms that are rounded up.
+_DIGITS = 60
+
+
+def domain_of(domain_size: Any, domain: Any) -> Domain:
+    """Make the domain of a sampler from its two parameters, of which one is given."""
+    if (domain_size is None) == (domain is None):
+        raise InvalidValueError(
+            "exactly one of domain_size and domain must be given, got domain_size = "
+            f"{_arguments.shown(domain_size)} and domain = {_arguments.shown(domain)}"
+        )
+    if domain is None:
+        size = _arguments.integer("domain_size", domain_size, least=2, most=LARGEST_DOMAIN)
+        return Domain.from_integers(size)
+    made: Domain = _arguments.instance("domain", domain, Domain, "a Domain")
+    _arguments.integer("the size of domain", made.size, least=2, most=LARGEST_DOMAIN)
+    return made
+
+
+def codes_of(domain: Domain, values: Any) -> npt.NDArray[np.int64]:
+    """Give the codes of at least one value."""
+    codes = np.asarray(domain.encode(values)).astype(np.int64)
+    if not codes.size:
+        raise InvalidValueError("X must have at least 1 value, got none")
+    return codes
+
+
+def values_of(domain: Domain, codes: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+    """Give the values of codes: the codes themselves, or an array of labels."""
+    labels = domain.labels
+    if labels == tuple(range(domain.size)) and all(type(label) is int for label in labels[:2]):
+        return codes
+    table = np.empty(domain.size, dtype=object)
+    table[:] = labels
+    return table[codes]
+
+
+def values_tags(tags: Any) -> Any:
+    """Say in scikit-learn's terms that the input is one-dimensional and holds any labels."""
+    tags.one_d_array = tags.categorical = tags.string = True
+    tags.two_d_array = False
+    return tags
+
+
+def probabilities_of(argument: str, value: Any, size: int) -> Floats:
+    """Give a distribution over the codes, which adds up to one up to rounding."""
+    shares = _arguments.frequencies(argument, value, size)
+    if (shares < 0.0).any():
+        place = int(np.flatnonzero(shares < 0.0)[0])
+        raise InvalidValueError(f"{argument}[{place}] must not be negative, got {shares[place]}")
+    total = float(shares.sum())
+    if not abs(total - 1.0) <= 1e-6:
+        raise InvalidValueError(f"{argument} must add up to 1, got {total}")
+    normalised: Floats = shares / total
+    return normalised
+
+
+def clipped(p: Floats, low: Floats, high: Floats) -> Floats:
+    """Give ``clip(t p, low, high)`` with the t at which it adds up to one.
+
+    Parameters
+    ----------
+    p
+        Not negative, with a positive entry.
+    low, high
+        Positive limits; the lower ones add up to at most one, the upper ones to at least one.
+
+    Returns
+    -------
+    numpy.ndarray
+        The limit of the clipped masses as the zeros of ``p`` go to zero: where all other entries
+        are at their upper limit, those share the rest in proportion to their lower limits.
+    """
+    some = p > _TINY
+    if not some.all():
+        rest = 1.0 - float(high[some].sum())
+        least = float(low[~some].sum())
+        if rest >= least:
+            return np.where(some, high, low * (rest / least))
+    mass = np.where(some, p, 0.0)
+    steps = np.sort(np.concatenate([low[some] / p[some], high[some] / p[some]]))
+    # The sum grows with the factor, piecewise linearly between these steps.
+    first, last = 0, len(steps) - 1
+    while first < last:
+        middle = (first + last) // 2
+        if float(np.clip(mass * steps[middle], low, high).sum()) < 1.0:
+            first = middle + 1
+        else:
+            last = middle
+    inner = 0.5 * (steps[max(first - 1, 0)] + steps[first])
+    scaled = mass * inner
+    active = (scaled > low) & (scaled < high)
+    slope = float(mass[active].sum())
+    factor = steps[first]
+    if slope > 0.0:
+        factor = (1.0 - float(np.clip(scaled, low, high)[~active].sum())) / slope
+    return np.clip(mass * factor, low, high)
+
+
+def divergence_of_point(divergence: Any, mass: float, rest: float) -> float:
+    """Give the divergence of a certain value from a law that gives it ``mass = 1 - rest``."""
+    name = _arguments.choice("divergence", divergence, ("kl", "tv", "hellinger"))
+    if name == "tv":
+        return rest
+    if name == "hellinger":
+        return rest / (1.0 + math.sqrt(mass))
+    return -math.log1p(-rest) if rest < 0.5 else -math.log(mass)
+
+
+def logarithm_up(ratio: Fraction) -> float:
+    """Give the natural logarithm of a rational of at least one, rounded up to a float."""
+    context = Context(prec=_DIGITS)
+    exact = context.subtract(
+        Decimal(ratio.numerator).ln(context), Decimal(ratio.denominator).ln(context)
+    )
+    nearest = float(exact)
+    return nearest if Decimal(nearest) >= exact else math.nextafter(nearest, math.inf)
+
+
+@dataclass(frozen=True)
+class FiniteLaw:
+    """Laws over finitely many codes whose integer weights are within a band around a reference.
+
+    Attributes
+    ----------
+    epsilon
+        Privacy of one draw.
+    reference
+        The integer weights of the reference: uint64, at least 1.
+    base
+        The least probability relative to the reference; None for the mollifier.
+    """
+
+    epsilon: float
+    reference: Counts
+    base: float | None = None
+
+    @property
+    def band(self) -> _core.SamplerBand:
+        """The band of the core."""
+        return _core.SamplerBand(self.epsilon, self.base)
+
+    @cached_property
+    def total(self) -> int:
+        """What the weights of every law add up to."""
+        return int(self.reference.sum())
+
+    @cached_property
+    def limits(self) -> list[tuple[int, int, int]]:
+        """For each different reference weight: itself, and its limits that can be reached."""
+        weights, repeats = np.unique(self.reference, return_counts=True)
+        band = self.band
+        each = [(weight, *band.limits(weight)) for weight in weights.tolist()]
+        least = sum(low * count for (_, low, _), count in zip(each, repeats.tolist(), strict=True))
+        return [(weight, low, min(high, self.total - least + low)) for weight, low, high in each]
+
+    @cached_property
+    def realized_ratio(self) -> Fraction:
+        """The largest ratio of the probabilities of a draw under two data sets, exactly."""
+        return max(Fraction(high, low) for _, low, high in self.limits)
+
+    @cached_property
+    def certificate(self) -> float:
+        """A proven bound of ``|log Q/Q0|``."""
+        above = max(Fraction(high, weight) for weight, _, high in self.limits)
+        below = max(Fraction(weight, low) for weight, low, _ in self.limits)
+        return logarithm_up(max(above, below))
+
+    def weights(self, counts: npt.NDArray[np.int64]) -> Counts:
+        """Give the integer weights of a draw for the numbers of a person's values."""
+        with np.errstate(divide="ignore"):
+            ratios = np.log(counts / self.reference.astype(np.float64))
+        return self.band.weights(ratios, self.reference)[0]
