@@ -137,7 +137,7 @@ impl Lanes {
 fn forward<'a, S: Simd>(simd: S, network: &DenseNetwork, scratch: &'a mut Scratch) -> &'a Column {
     let Scratch { points, standard, units, others } = scratch;
     let affine = network.shift.iter().zip(&network.scale);
-    for ((out, column), (&shift, &scale)) in standard.iter_mut().zip(points).zip(affine) {
+    for ((out, column), (&shift, &scale)) in standard.iter_mut().zip(points.iter()).zip(affine) {
         for (out, &coordinate) in out.iter_mut().zip(column.iter()) {
             *out = (coordinate - shift) / scale;
         }
@@ -160,6 +160,11 @@ fn forward<'a, S: Simd>(simd: S, network: &DenseNetwork, scratch: &'a mut Scratc
 
 /// One layer: `out = activation(weights input + biases)`.
 #[inline(always)]
+#[expect(
+    clippy::needless_range_loop,
+    reason = "vectors that pass through functions of the library, which know nothing of the \
+              instructions, are slow: measured"
+)]
 fn dense<S: Simd>(
     simd: S,
     layer: &Layer,
@@ -174,26 +179,30 @@ fn dense<S: Simd>(
             let groups = layer.weights.chunks_exact(layer.inputs).zip(&layer.biases);
             for ((weights, biases), output) in groups.zip(output.chunks_mut(GROUP)) {
                 for start in (0..TILE).step_by(BLOCK * lanes) {
-                    let mut sums = biases.map(|bias| [S::f64s::splat(simd, bias); BLOCK]);
+                    let mut sums = [[S::f64s::splat(simd, 0.0); BLOCK]; GROUP];
+                    for unit in 0..GROUP {
+                        sums[unit] = [S::f64s::splat(simd, biases[unit]); BLOCK];
+                    }
                     for (weights, column) in weights.iter().zip(input) {
-                        let points: [S::f64s; BLOCK] = core::array::from_fn(
-                            #[inline(always)]
-                            |block| {
-                                let first = start + block * lanes;
-                                S::f64s::from_slice(simd, &column[first..first + lanes])
-                            },
-                        );
-                        for (sums, &weight) in sums.iter_mut().zip(weights) {
-                            let weight = S::f64s::splat(simd, weight);
-                            for (sum, point) in sums.iter_mut().zip(points) {
-                                *sum = weight.mul_add(point, *sum);
+                        let mut points = [S::f64s::splat(simd, 0.0); BLOCK];
+                        for block in 0..BLOCK {
+                            let first = start + block * lanes;
+                            points[block] =
+                                S::f64s::from_slice(simd, &column[first..first + lanes]);
+                        }
+                        for unit in 0..GROUP {
+                            let weight = S::f64s::splat(simd, weights[unit]);
+                            for block in 0..BLOCK {
+                                sums[unit][block] =
+                                    weight.mul_add(points[block], sums[unit][block]);
                             }
                         }
                     }
-                    for (output, sums) in output.iter_mut().zip(sums) {
-                        let places = output[start..].chunks_exact_mut(lanes);
-                        for (place, sum) in places.zip(sums) {
-                            activation(simd, sum).store_slice(place);
+                    for (unit, output) in output.iter_mut().enumerate() {
+                        for block in 0..BLOCK {
+                            let first = start + block * lanes;
+                            let place = &mut output[first..first + lanes];
+                            activation(simd, sums[unit][block]).store_slice(place);
                         }
                     }
                 }
