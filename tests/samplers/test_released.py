@@ -18,9 +18,9 @@ from turnout.errors import (
     NotFittedError,
 )
 from turnout.samplers.bernstein import BernsteinSampler
-from turnout.samplers.budget import PrivacyBudget
+from turnout.samplers.budget import PrivacyBudget, rounded_up
 from turnout.samplers.kernel import PrivateKernelDensity
-from turnout.samplers.released import Box, ReleasedSampler, at_least, clip, project, spread
+from turnout.samplers.released import Box, ReleasedSampler, clip, project, spread
 
 BASELINES = (BernsteinSampler, PrivateKernelDensity)
 
@@ -77,7 +77,7 @@ def test_weights_without_anything_above_zero_become_equal() -> None:
 
 def test_rationals_are_rounded_up() -> None:
     for value in (Fraction(1, 3), Fraction(2, 3), Fraction(1, 10), Fraction(10**40, 7)):
-        found = at_least(value)
+        found = rounded_up(value)
         assert Fraction(found) >= value
         assert Fraction(math.nextafter(found, 0.0)) < value
 

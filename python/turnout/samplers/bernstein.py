@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from turnout import _arguments, _core
 from turnout.errors import InvalidValueError
-from turnout.samplers.released import ReleasedSampler, at_least, relative_bandwidth, spread
+from turnout.samplers.budget import rounded_up
+from turnout.samplers.released import ReleasedSampler, relative_bandwidth, spread
 
 __all__ = ["BernsteinSampler"]
 
@@ -174,10 +175,10 @@ class BernsteinSampler(ReleasedSampler):
             units = 1
         statistics = self._statistics(records, units)
         self.sensitivity_ = 2 * units
-        asked = at_least(Fraction(self.sensitivity_) / Fraction(epsilon))
+        asked = rounded_up(Fraction(self.sensitivity_) / Fraction(epsilon))
         rate = Fraction(*_core.discrete_laplace_realized(asked))
         self.scale_ = 1 / rate
-        self.realized_epsilon_ = at_least(self.sensitivity_ * rate)
+        self.realized_epsilon_ = rounded_up(self.sensitivity_ * rate)
         noisy = statistics + _core.discrete_laplace(asked, statistics.size, seed)
         weights = noisy / float(units if whole else units * count)
         return self._iterated(weights, dimension, iterations), strength

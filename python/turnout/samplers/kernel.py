@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from turnout import _arguments, _core
 from turnout.errors import InvalidValueError
+from turnout.samplers.budget import rounded_up
 from turnout.samplers.concentrated import largest_rho
-from turnout.samplers.released import ReleasedSampler, at_least, relative_bandwidth
+from turnout.samplers.released import ReleasedSampler, relative_bandwidth
 
 __all__ = ["PrivateKernelDensity"]
 
@@ -189,7 +190,7 @@ class PrivateKernelDensity(ReleasedSampler):
         self.squared_sensitivity_ = (
             _after_rounding(squared_distance, self.rank_) if whole else squared_distance
         )
-        self.variance_ = at_least(Fraction(self.squared_sensitivity_) / (2 * Fraction(rho)))
+        self.variance_ = rounded_up(Fraction(self.squared_sensitivity_) / (2 * Fraction(rho)))
         if self.variance_ > _LARGEST_VARIANCE:
             raise InvalidValueError(
                 f"epsilon must be larger or rank smaller at delta = {self.delta!r}: the noise "

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import abc
 import math
-from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,7 +23,6 @@ from turnout.samplers.randomness import uniforms
 __all__ = [
     "Box",
     "ReleasedSampler",
-    "at_least",
     "clip",
     "project",
     "relative_bandwidth",
@@ -336,18 +334,6 @@ def spread(weights: Floats, total: int) -> Integers:
     sums = np.maximum.accumulate(sums, axis=-1)
     sums[..., -1] = total
     return np.diff(sums, axis=-1, prepend=np.int64(0))
-
-
-def at_least(value: Fraction) -> float:
-    """Give the smallest floating-point number that is at least a rational.
-
-    Examples
-    --------
-    >>> at_least(Fraction(1, 3)) * 3 >= 1
-    True
-    """
-    nearest = float(value)
-    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
 def relative_bandwidth(bandwidth: Any, box: Box) -> Floats:
