@@ -107,6 +107,21 @@ def test_the_sensitivity_of_a_table_is_that_of_all_pairs_of_its_rows() -> None:
         assert needed <= kernel._after_rounding(largest, 9) <= needed * (1 + mpf(10) ** -6)
 
 
+def test_rounded_means_may_be_farther_apart_than_two_rows_and_the_sensitivity_holds() -> None:
+    # The unit of the table is small here, so rounding is large.
+    sampler = PrivateKernelDensity(5e-4, bounds=(0.0, 1.0), bandwidth=0.1, grid=32)
+    rng = np.random.default_rng(1)
+    found = np.array(
+        [exact(sampler, rng.uniform(size=(int(rng.integers(2, 7)), 1))) for _ in range(1500)]
+    )
+    rows = np.array([exact(sampler, np.array([[(i + 0.5) / 32]])) for i in range(32)])
+    between_rows, between_means = (
+        max(int(((one - points) ** 2).sum(axis=1).max()) for one in points)
+        for points in (rows, found)
+    )
+    assert between_rows < between_means <= sampler.squared_sensitivity_
+
+
 def test_the_sensitivity_is_that_of_the_space_of_the_kernel() -> None:
     # |k(a, .) - k(b, .)| = sqrt(2 (1 - k(a, b))), at the two ends of the box.
     sampler = PrivateKernelDensity(42.0, bounds=(0.0, 1.0), bandwidth=0.4, unit="record", grid=100)
