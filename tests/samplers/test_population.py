@@ -1,0 +1,409 @@
+"""One draw of each user, and the density of the mean law from all draws."""
+
+from __future__ import annotations
+
+import builtins
+import math
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.neighbors import KernelDensity
+
+from turnout.errors import (
+    EstimatorError,
+    InvalidTypeError,
+    InvalidValueError,
+    MissingExtraError,
+    TurnoutError,
+)
+from turnout.samplers import (
+    MollifiedDensity,
+    Normal,
+    PrivateSampler,
+    StandardNormal,
+    Uniform,
+    sample_population,
+)
+from turnout.samplers.base import PointSampler
+from turnout.samplers.mixture_estimate import PopulationEstimate
+
+Floats = Any
+
+
+class Mean(PointSampler):
+    """Not private: a draw is the mean of the rows, so that tests see whose rows they were."""
+
+    calls: list[tuple[int, int]] = []  # noqa: RUF012 (shared on purpose)
+
+    def __init__(self, epsilon: float = 1.0, *, random_state: Any = None, options: Any = None):
+        self.epsilon = epsilon
+        self.random_state = random_state
+        self.options = options
+
+    def _fit(self, records: Floats) -> None:
+        if (records < 0).any():
+            raise np.linalg.LinAlgError("negative")
+        if (records > 1e6).any():
+            raise InvalidValueError("records must be at most a million")
+        self._center = records.mean(axis=0)
+
+    def _draw(self, count: int, seed: int | None) -> Floats:
+        self.calls.append((count, id(self)))
+        self.random_state_used = self.random_state
+        extra = 0.0 if seed is None else np.random.default_rng(seed).random() * 1e-9
+        return np.tile(self._center + extra, (count, 1))
+
+    def _log_density(self, records: Floats) -> Floats:
+        return np.zeros(len(records))
+
+    def guarantee(self) -> str:
+        return "none"
+
+
+def cheap(epsilon: float = 1.0) -> MollifiedDensity:
+    return MollifiedDensity(epsilon, estimator=KernelDensity(bandwidth=0.5), proposals=64)
+
+
+def test_every_user_gives_one_draw_from_all_own_rows() -> None:
+    data = np.array([[1.0, 5.0], [10.0, 0.0], [3.0, 7.0], [20.0, 2.0], [5.0, 5.0], [7.0, 7.0]])
+    users = ["b", "a", "b", "a", "c", "b"]
+    Mean.calls.clear()
+    template = Mean()
+    result = sample_population(template, data, users)
+    assert result.users.tolist() == ["b", "a", "c"]
+    np.testing.assert_allclose(result.draws, [[11 / 3, 19 / 3], [15.0, 1.0], [5.0, 5.0]])
+    assert [count for count, _ in Mean.calls] == [1, 1, 1]
+    assert len(result) == 3
+    assert result.epsilon == 1.0
+    assert not hasattr(template, "budget_")
+    assert not hasattr(result.sampler, "budget_")
+    assert result.sampler is not template
+
+
+@pytest.mark.parametrize(
+    "users",
+    [
+        [7, 3, 7],
+        np.array([7, 3, 7], dtype=np.int16),
+        np.array(["x", "y", "x"]),
+        [("a", 1), ("b", 2), ("a", 1)],
+        ["a", 2, "a"],
+        (b"a", b"b", b"a"),
+    ],
+)
+def test_users_have_any_names(users: Any) -> None:
+    result = sample_population(Mean(), [[1.0], [2.0], [3.0]], users)
+    assert list(result.users) == [users[0], users[1]]
+    np.testing.assert_allclose(result.draws, [[2.0], [2.0]])
+    if isinstance(users, np.ndarray):
+        assert result.users.dtype == users.dtype
+
+
+def test_a_copy_is_fitted_and_parameters_are_copied() -> None:
+    options = {"kept": [1]}
+    inner = KernelDensity(bandwidth=0.25)
+    template = MollifiedDensity(2.0, estimator=inner, proposals=64)
+    result = sample_population(template, np.zeros((4, 1)), [0, 0, 1, 1], seed=1)
+    assert result.sampler.get_params()["estimator__bandwidth"] == 0.25
+    assert result.sampler.estimator is not inner  # type: ignore[attr-defined]
+    assert not hasattr(inner, "tree_")
+    other = sample_population(Mean(options=options), np.zeros((2, 1)), [0, 1])
+    assert other.sampler.options == options  # type: ignore[attr-defined]
+    assert other.sampler.options is not options  # type: ignore[attr-defined]
+
+
+def test_the_same_seed_gives_the_same_draws_on_any_number_of_processes() -> None:
+    generator = np.random.default_rng(1)
+    users = generator.permutation(np.repeat(np.arange(12), 5))
+    data = generator.normal(users[:, None] / 12, 0.1, (60, 1))
+    one, many, two, other = (
+        sample_population(cheap(), data, users, seed=seed, n_jobs=jobs).draws
+        for seed, jobs in ((5, None), (5, 1), (5, 2), (6, 1))
+    )
+    np.testing.assert_array_equal(one, many)
+    np.testing.assert_array_equal(one, two)
+    assert (one != other).mean() > 0.9
+    fresh = [sample_population(cheap(), data, users).draws for _ in range(2)]
+    assert (fresh[0] != fresh[1]).mean() > 0.9
+    # Two users with the same rows do not share a seed.
+    same = sample_population(cheap(), np.zeros((20, 1)), np.repeat([0, 1], 10), seed=1).draws
+    assert same[0] != same[1]
+
+
+def test_a_seed_reaches_the_training() -> None:
+    used: list[Any] = []
+
+    class Spy(Mean):
+        def __init__(self, epsilon: float = 1.0, *, random_state: Any = None) -> None:
+            super().__init__(epsilon, random_state=random_state)
+
+        def _fit(self, records: Floats) -> None:
+            used.append(self.random_state)
+            super()._fit(records)
+
+    data = np.zeros((3, 1))
+    sample_population(Spy(), data, [0, 1, 2])
+    sample_population(Spy(), data, [0, 1, 2], seed=1)
+    sample_population(Spy(random_state=9), data, [0, 1, 2], seed=1)
+    assert used[:3] == [None] * 3
+    assert len(set(used[3:6])) == 3
+    assert all(isinstance(each, int) and each < 2**32 for each in used[3:6])
+    assert used[6:] == [9, 9, 9]
+
+
+@pytest.mark.parametrize("jobs", [None, 2])
+def test_a_user_whose_rows_cannot_be_used_is_named(jobs: int | None) -> None:
+    data = np.zeros((4, 1))
+    data[3] = math.nan
+    with pytest.raises(InvalidValueError, match=r"no draw for user 'd': X\[0, 0\] must be"):
+        sample_population(cheap(), data, list("abcd"), n_jobs=jobs)
+
+
+def test_errors_keep_their_kind() -> None:
+    with pytest.raises(InvalidValueError, match="no draw for user 2: records must be at most"):
+        sample_population(Mean(), [[1.0], [2e6], [-1.0]], [1, 2, 3])
+    with pytest.raises(
+        TurnoutError, match=r"no draw for user 3: LinAlgError\('negative'\)"
+    ) as seen:
+        sample_population(Mean(), [[1.0], [2.0], [-1.0]], np.array([1, 2, 3]))
+    assert isinstance(seen.value.__cause__, np.linalg.LinAlgError)
+
+
+def test_bad_input_is_refused() -> None:
+    data = np.zeros((2, 1))
+    for wrong in (
+        {"users": [1]},
+        {"users": [1, None]},
+        {"users": [1, math.nan]},
+        {"data": np.zeros((2, 1, 1))},
+        {"data": np.zeros((0, 1)), "users": []},
+        {"n_jobs": 0},
+        {"seed": -1},
+    ):
+        with pytest.raises(InvalidValueError):
+            sample_population(**{"sampler": Mean(), "data": data, "users": [1, 2]} | wrong)
+    for wrong in (
+        {"sampler": KernelDensity()},
+        {"sampler": Mean},
+        {"users": "ab"},
+        {"users": [[1], [2]]},
+        {"users": 3},
+        {"n_jobs": 1.5},
+    ):
+        with pytest.raises(InvalidTypeError):
+            sample_population(**{"sampler": Mean(), "data": data, "users": [1, 2]} | wrong)
+
+
+def test_joblib_is_needed_for_several_processes_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *rest: Any) -> Any:
+        if name.partition(".")[0] == "joblib":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(__import__("sys").modules, "joblib", None)
+    assert len(sample_population(Mean(), [[1.0]], [1], n_jobs=1)) == 1
+    with pytest.raises(MissingExtraError, match="samplers"):
+        sample_population(Mean(), [[1.0]], [1], n_jobs=2)
+
+
+def test_a_bar_is_shown_when_work_takes_long(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from turnout.samplers import progress
+
+    monkeypatch.setattr(progress, "_PATIENCE", -1.0)
+    monkeypatch.setattr(progress.importlib.util, "find_spec", lambda name: None)
+    data, users = np.zeros((600, 1)), np.arange(600)
+    sample_population(Mean(), data, users, progress=True)
+    assert "drawing: 0 of" in capfd.readouterr().err
+    sample_population(Mean(), data, users)
+    assert capfd.readouterr().err == ""
+
+
+# The density of the mean law.
+
+
+def tilted(count: int, seed: int, slope: float = 0.8, half: float = 0.5) -> tuple[Floats, Any]:
+    """Draws from ``Q ~ N(0, 1) exp(half * tanh(slope x))``, and its density, in the mollifier."""
+    generator = np.random.default_rng(seed)
+    proposals = generator.normal(size=8 * count)
+    keep = generator.random(8 * count) < np.exp(half * np.tanh(slope * proposals) - half)
+    grid = np.linspace(-12, 12, 200_001)
+    weights = stats.norm.pdf(grid) * np.exp(half * np.tanh(slope * grid))
+    total = weights.sum() * (grid[1] - grid[0])
+
+    def density(x: Floats) -> Floats:
+        return stats.norm.pdf(x) * np.exp(half * np.tanh(slope * x)) / total
+
+    return proposals[keep][:count, None], density
+
+
+def test_the_histogram_is_right_on_the_average_and_its_intervals_hold(
+    statistical: ModuleType,
+) -> None:
+    # tanh is odd, so the constant is cosh-like and log Q/Q0 stays within +-.63.
+    repeats, users = 120, 500
+    reference = StandardNormal(1)
+    _, density = tilted(1, 0)
+    at = np.linspace(-2.5, 2.5, 41)[:, None]
+    held, raw = 0, []
+    for repeat in range(repeats):
+        estimate = PopulationEstimate(tilted(users, repeat)[0], reference, (-1.0, 1.0))
+        interval = estimate.interval(at, 0.9)
+        if repeat == 0:
+            # The mean of Q/Q0 over the cell of each point, from the edges.
+            edges = np.concatenate([[-12.0], estimate._edges[0], [12.0]])
+            grid = np.linspace(-12, 12, 400_001)
+            masses = np.histogram(grid, edges, weights=density(grid))[0]
+            base = np.histogram(grid, edges, weights=stats.norm.pdf(grid))[0]
+            places = np.searchsorted(edges, at[:, 0]) - 1
+            truth = stats.norm.pdf(at[:, 0]) * (masses / base)[places]
+        inside = (interval.low <= truth + 1e-9) & (truth <= interval.high + 1e-9)
+        held += bool(inside.all())
+        raw.append(estimate._counts / users)
+        errors = estimate.standard_errors(at)
+        assert (errors >= 0).all()
+    statistical.check_share(held, repeats, 0.9, 1.0)
+    statistical.check_mean(np.array(raw), masses / masses.sum(), slack=2e-5)
+    statistical.check_variance(
+        np.array(raw)[:, 1:-1] / base[1:-1] * base.sum(),
+        (raw_variance := (masses / masses.sum() * (1 - masses / masses.sum())) / users)[1:-1]
+        / (base[1:-1] / base.sum()) ** 2,
+        slack=0.02,
+    )
+    np.testing.assert_allclose(
+        errors[places == 3] ** 2 * 1.0,
+        (
+            stats.norm.pdf(at[places == 3, 0]) ** 2
+            * (raw[-1] * (1 - raw[-1]) / users)[3]
+            / (base[3] / base.sum()) ** 2
+        ),
+        rtol=1e-3,
+    )
+    assert raw_variance.shape == masses.shape
+
+
+@pytest.mark.parametrize("method", ["histogram", "kernel"])
+def test_cutting_to_the_band_helps_and_never_hurts(method: str) -> None:
+    draws, density = tilted(300, 1)
+    reference = StandardNormal(1)
+    at = np.linspace(-4, 4, 201)[:, None]
+    truth = density(at[:, 0])
+    free = PopulationEstimate(draws, reference, (-math.inf, math.inf), method=method)
+    cut = PopulationEstimate(draws, reference, (-0.65, 0.65), method=method)
+    before, after = np.abs(free.density(at) - truth), np.abs(cut.density(at) - truth)
+    assert (after <= before + 1e-12).all()
+    assert (after < before - 1e-6).any()
+    ratio = np.log(cut.density(at)) - reference.log_density(at)
+    assert (np.abs(ratio) <= 0.65 + 1e-12).all()
+    np.testing.assert_allclose(cut.log_density(at), np.log(cut.density(at)))
+    np.testing.assert_array_equal(cut.standard_errors(at), free.standard_errors(at))
+
+
+def test_the_kernel_estimate_is_that_of_scikit_learn(statistical: ModuleType) -> None:
+    draws, _ = tilted(200, 2)
+    estimate = PopulationEstimate(draws, StandardNormal(1), (-math.inf, math.inf), method="kernel")
+    width = float(estimate._width[0])
+    iqr = stats.iqr(draws) / 1.349
+    assert width == pytest.approx(0.9 * min(draws.std(ddof=1), iqr) * 200**-0.2, rel=1e-3)
+    at = np.linspace(-3, 3, 31)[:, None]
+    theirs = KernelDensity(bandwidth=width).fit(draws).score_samples(at)
+    np.testing.assert_allclose(estimate.log_density(at), theirs, rtol=1e-6, atol=1e-9)
+    # Standard errors: those of a mean of kernels.
+    each = stats.norm.pdf((at[:, :1] - draws.T) / width) / width
+    np.testing.assert_allclose(
+        estimate.standard_errors(at), each.std(axis=1) / math.sqrt(200), rtol=1e-6
+    )
+    interval = estimate.interval(at, 0.9)
+    middle = (interval.low + interval.high) / 2
+    positive = interval.low > 0
+    np.testing.assert_allclose(middle[positive], estimate.density(at)[positive], rtol=1e-9)
+    np.testing.assert_allclose(
+        (interval.high - interval.low)[positive] / 2,
+        stats.norm.ppf(0.95) * estimate.standard_errors(at)[positive],
+        rtol=1e-9,
+    )
+
+
+@pytest.mark.parametrize("method", ["histogram", "kernel"])
+def test_the_plane_works_too(method: str) -> None:
+    reference = Normal([1.0, -1.0], [[1.0, 0.8], [0.8, 1.0]])
+    draws = reference.draw(20_000, seed=1)
+    at = reference.draw(500, seed=2)
+    estimate = PopulationEstimate(draws, reference, (-0.5, 0.5), method=method)
+    ratio = np.log(estimate.density(at)) - reference.log_density(at)
+    assert np.abs(ratio).mean() < 0.15
+    assert (np.abs(ratio) <= 0.5 + 1e-12).all()
+    interval = estimate.interval(at)
+    assert (interval.low <= interval.high).all()
+    assert interval.level == 0.95
+    if method == "histogram":
+        truth = np.exp(reference.log_density(at))
+        assert (interval.low <= truth).all()
+        assert (truth <= interval.high).all()
+
+
+def test_masses_of_cells_are_those_of_the_reference() -> None:
+    draws = np.linspace(-2, 2, 1000)[:, None]
+    estimate = PopulationEstimate(draws, StandardNormal(1), (-1, 1))
+    edges = np.concatenate([[-np.inf], estimate._edges[0], [np.inf]])
+    np.testing.assert_allclose(estimate._masses, np.diff(stats.norm.cdf(edges)), atol=1e-5)
+    box = PopulationEstimate(draws, Uniform(-2.0, 2.0), (-1, 1))
+    assert box.density([[0.0], [3.0]])[1] == 0.0
+    assert box.density([[0.0]])[0] == pytest.approx(0.25, rel=0.05)
+
+
+def test_draws_of_users_are_estimated() -> None:
+    generator = np.random.default_rng(3)
+    users = np.repeat(np.arange(60), 5)
+    data = generator.normal(0.5, 0.2, (300, 1))
+    draws = sample_population(cheap(2.0), data, users, seed=1)
+    estimate = draws.estimate()
+    assert isinstance(estimate, PopulationEstimate)
+    assert estimate.users == 60
+    assert estimate.band == (-1.0, 1.0)
+    assert estimate.epsilon == 2.0
+    assert estimate.density([[0.5]])[0] > estimate.density([[-1.5]])[0]
+    assert draws.estimate(method="kernel").method == "kernel"  # type: ignore[union-attr]
+    with pytest.raises(InvalidValueError, match="assume is for samplers of one answer"):
+        draws.estimate(assume="one_value")
+    with pytest.raises(InvalidValueError, match="method must be"):
+        draws.estimate(method="magic")
+    with pytest.raises(InvalidValueError, match="assume must be"):
+        draws.estimate(assume="magic")
+    with pytest.raises(EstimatorError, match="no public reference"):
+        sample_population(Mean(), abs(data), users).estimate()
+
+
+def test_bad_input_of_the_estimate_is_refused() -> None:
+    draws = np.zeros((5, 1))
+    reference = StandardNormal(1)
+    for arguments, options in (
+        ((draws, StandardNormal(2), (-1, 1)), {}),
+        ((draws, reference, (1, 2)), {}),
+        ((draws, reference, (-1, 1)), {"method": "magic"}),
+        ((np.full((5, 1), np.nan), reference, (-1, 1)), {}),
+    ):
+        with pytest.raises(InvalidValueError):
+            PopulationEstimate(*arguments, **options)  # type: ignore[arg-type]
+    with pytest.raises(InvalidTypeError):
+        PopulationEstimate(draws, stats.norm(), (-1, 1))
+    with pytest.raises(EstimatorError, match="3 dimensions"):
+        PopulationEstimate(np.zeros((5, 3)), StandardNormal(3), (-1, 1))
+    estimate = PopulationEstimate(draws, reference, (-1, 1))
+    for call in (estimate.density, estimate.standard_errors, estimate.interval):
+        with pytest.raises(InvalidValueError):
+            call([[0.0, 1.0]])
+    with pytest.raises(InvalidValueError):
+        estimate.interval([[0.0]], 1.0)
+    # A single draw, and equal ones, are no reason to fail.
+    for method in ("histogram", "kernel"):
+        one = PopulationEstimate([[0.3]], reference, (-1, 1), method=method)
+        assert np.isfinite(one.density([[0.3]])).all()
+    assert isinstance(Mean(), PrivateSampler)
