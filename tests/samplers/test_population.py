@@ -170,6 +170,10 @@ def test_errors_keep_their_kind() -> None:
     ) as seen:
         sample_population(Mean(), [[1.0], [2.0], [-1.0]], np.array([1, 2, 3]))
     assert isinstance(seen.value.__cause__, np.linalg.LinAlgError)
+    data = np.ones((3000, 1))
+    data[1234] = 2e6
+    with pytest.raises(InvalidValueError, match="no draw for user 'u1234':"):
+        sample_population(Mean(), data, [f"u{place}" for place in range(3000)])
 
 
 def test_bad_input_is_refused() -> None:

@@ -25,6 +25,9 @@ Floats = npt.NDArray[np.float64]
 #: Points that are spread evenly under the reference, for edges and masses of cells.
 _SPREAD = 1 << 18
 
+#: How often the outermost cells are halved.
+_TAILS = 4
+
 
 class DensityInterval:
     """Lower and upper limits of a density.
@@ -63,11 +66,11 @@ class PopulationEstimate:
     band
         The pair (low, high) of limits of ``log Q/Q0``; infinite for samplers without a band.
     method
-        ``"histogram"``: the shares of draws in cells that each have about the same mass under
-        Q0, and Q0's own shape within a cell. Its intervals are Clopper and Pearson's for the mean
-        of ``Qbar/Q0`` over each cell, for all cells at once. ``"kernel"``: a Gaussian kernel
-        estimate of Qbar, smoother; its intervals are normal, for each point by itself, and know
-        nothing of the smoothing.
+        ``"histogram"``: the shares of draws in cells between quantiles of Q0 (equally far apart,
+        closer in the tails), and Q0's own shape within a cell. Its intervals are Clopper and
+        Pearson's for the mean of ``Qbar/Q0`` over each cell, for all cells at once.
+        ``"kernel"``: a Gaussian kernel estimate of Qbar, smoother; its intervals are normal, for
+        each point by itself, and know nothing of the smoothing.
     epsilon
         What a draw cost, for titles.
 
@@ -301,6 +304,9 @@ class PopulationEstimate:
         count = max(2, min(round(each), {1: 200, 2: 40}[dimension]))
         spread = self.reference.draw_spread(_SPREAD, seed=0)
         inner = np.arange(1, count) / count
+        # Beyond, where draws may be many times as likely as under the reference, ever smaller ones.
+        tails = inner[0] / 2.0 ** np.arange(1, _TAILS + 1)
+        inner = np.concatenate([tails[::-1], inner, 1.0 - tails])
         self._edges = [np.unique(np.quantile(column, inner)) for column in spread.T]
         self._shape = tuple(edge.size + 1 for edge in self._edges)
         size = math.prod(self._shape)

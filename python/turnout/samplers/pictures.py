@@ -50,8 +50,8 @@ _FEW = 200
 
 #: Axes of these words of a study.
 _METRICS = {
-    "nll": "negative log-likelihood of fresh records, nats",
-    "coverage": "mass of the truth where the sampler has its densest part",
+    "nll": "negative log-likelihood of fresh records (nats)",
+    "coverage": "mode coverage: mass of the truth\nwhere the sampler has its densest {level:g}%",
 }
 
 
@@ -247,7 +247,7 @@ def plot_curves(comparison: SamplerComparison, metric: str = "nll", ax: Any = No
     axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
     axes.minorticks_off()
     axes.set_xlabel("ε of one draw (the whole data set)")
-    axes.set_ylabel(_METRICS[metric], fontsize=9)
+    axes.set_ylabel(_METRICS[metric].format(level=100 * comparison.level))
     axes.grid(color="#e8e8e8", linewidth=0.7)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
@@ -308,7 +308,7 @@ def plot_population(estimate: PopulationEstimate, truth: Any, bounds: Any, ax: A
         f"one draw of each of {estimate.users:,} users{paid} ({estimate.method})",
         fontsize=10,
         loc="left",
-        pad=40,
+        pad=58,
     )
     return axes
 
@@ -317,7 +317,7 @@ def plot_identified(estimate: FinitePopulationEstimate, truth: Any, ax: Any, lev
     """Draw identified bounds: see :meth:`FinitePopulationEstimate.plot`."""
     size = estimate.domain.size
     known = None if truth is None else _arguments.frequencies("truth", truth, size)
-    axes = new_axes(ax, width=min(14.0, 4.0 + 0.35 * size))
+    axes = new_axes(ax, width=max(7.0, min(14.0, 4.0 + 0.35 * size)))
     positions = np.arange(size)
     if known is not None:
         axes.bar(positions, known, width=0.75, color="#c9ced6", label="truth", zorder=1)
@@ -353,7 +353,7 @@ def plot_identified(estimate: FinitePopulationEstimate, truth: Any, ax: Any, lev
     axes.set_xlabel("answer")
     axes.set_ylabel("mean probability over users")
     axes.set_ylim(bottom=0.0)
-    axes.set_title(f"{estimate.users:,} users, one draw each", fontsize=10, loc="left", pad=40)
+    axes.set_title(f"{estimate.users:,} users, one draw each", fontsize=10, loc="left", pad=46)
     axes.spines[["top", "right"]].set_visible(False)
     _legend(axes)
     return axes
@@ -449,7 +449,7 @@ def _legend(axes: Axes) -> None:
         loc="lower left",
         bbox_to_anchor=(0.0, 1.0),
         borderaxespad=0.2,
-        ncols=3,
+        ncols=2,
     )
 
 
@@ -457,7 +457,7 @@ def row_of_axes(ax: Any, count: int) -> list[Any]:
     pyplot = require("matplotlib.pyplot", "plot")
     if ax is None:
         _, made = pyplot.subplots(
-            1, count, figsize=(1.2 + 4.6 * count, 4.3), layout="constrained", squeeze=False
+            1, count, figsize=(1.2 + 4.6 * count, 4.6), layout="constrained", squeeze=False
         )
         return list(made[0])
     given = list(ax) if isinstance(ax, (list, tuple, np.ndarray)) else [ax]
