@@ -13,6 +13,7 @@ from turnout.samplers.budget import PrivacyBudget
 from turnout.samplers.comparison import SamplerComparison, SamplerRecord, compare_samplers
 from turnout.samplers.coverage import mode_coverage
 from turnout.samplers.density import MollifiedDensity
+from turnout.samplers.finite import FiniteMollifier, RandomizedResponseSampler
 from turnout.samplers.kernel import PrivateKernelDensity
 from turnout.samplers.metrics import (
     hellinger,
@@ -20,6 +21,7 @@ from turnout.samplers.metrics import (
     negative_log_likelihood,
     total_variation,
 )
+from turnout.samplers.minimax import MinimaxSampler
 from turnout.samplers.mollifier import Projection, RelativeMollifier
 from turnout.samplers.normalizer import LogNormalizer
 from turnout.samplers.pictures import plot_curves, plot_density, plot_heatmap
@@ -35,8 +37,10 @@ from turnout.samplers.targets import (
 __all__ = [
     "BernsteinSampler",
     "BoostingRound",
+    "FiniteMollifier",
     "GaussianMixtureTarget",
     "LogNormalizer",
+    "MinimaxSampler",
     "Mixture",
     "MollifiedBoosting",
     "MollifiedDensity",
@@ -46,6 +50,7 @@ __all__ = [
     "PrivateKernelDensity",
     "PrivateSampler",
     "Projection",
+    "RandomizedResponseSampler",
     "Reference",
     "RelativeMollifier",
     "SamplerComparison",

@@ -69,11 +69,10 @@ def codes_of(domain: Domain, values: Any) -> npt.NDArray[np.int64]:
 
 def values_of(domain: Domain, codes: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
     """Give the values of codes: the codes themselves, or an array of labels."""
-    labels = domain.labels
-    if labels == tuple(range(domain.size)) and all(type(label) is int for label in labels[:2]):
+    if domain == Domain.from_integers(domain.size):
         return codes
     table = np.empty(domain.size, dtype=object)
-    table[:] = labels
+    table[:] = domain.labels
     return table[codes]
 
 
@@ -136,7 +135,8 @@ def clipped(p: Floats, low: Floats, high: Floats) -> Floats:
     factor = steps[first]
     if slope > 0.0:
         factor = (1.0 - float(np.clip(scaled, low, high)[~active].sum())) / slope
-    return np.clip(mass * factor, low, high)
+    result: Floats = np.clip(mass * factor, low, high)
+    return result
 
 
 def divergence_of_point(divergence: Any, mass: float, rest: float) -> float:
