@@ -231,6 +231,8 @@ class TestUse:
         statistical.check_law(np.bincount(domain.encode(many), minlength=3), sampler.probabilities_)
         assert sampler.score(["once"]) > sampler.score(["never"])
         assert "1-locally" in sampler.guarantee()
+        pairs = Domain([("a", 1), ("b", 2)])
+        assert kind(1.0, domain=pairs).fit(list(pairs.labels)).sample()[0] in pairs.labels
 
     def test_draws_are_paid_for_at_what_the_fit_cost(self, kind: Any) -> None:
         sampler = kind(0.5, 4).fit([1, 2])

@@ -71,9 +71,8 @@ def values_of(domain: Domain, codes: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
     """Give the values of codes: the codes themselves, or an array of labels."""
     if domain == Domain.from_integers(domain.size):
         return codes
-    table = np.empty(domain.size, dtype=object)
-    table[:] = domain.labels
-    return table[codes]
+    # One entry for each label, also where labels are tuples.
+    return np.fromiter(domain.labels, dtype=object, count=domain.size)[codes]
 
 
 def values_tags(tags: Any) -> Any:
