@@ -76,11 +76,15 @@ def as_reference(value: Any, dimension: int) -> Reference:
 def _converted(value: Any, dimension: int) -> Reference:
     if isinstance(value, type):
         raise InvalidTypeError(f"reference must be {_EXPECTED}, got a class: {value.__name__}")
+    if hasattr(value, "get_params") and not _fitted(value):
+        raise InvalidValueError(
+            f"reference must be fitted on public data first, got {_arguments.shown(value)}"
+        )
     if hasattr(value, "means_") and hasattr(value, "covariance_type"):
         return _gaussian_mixture(value)
     if hasattr(value, "ppf") and hasattr(value, "logpdf"):
         return _Univariate(value)
-    if hasattr(value, "logpdf") and hasattr(value, "mean") and hasattr(value, "cov"):
+    if hasattr(value, "logpdf") and hasattr(value, "cov_object"):
         return Normal(np.atleast_1d(value.mean), np.atleast_2d(value.cov))
     densities = [
         name for name in ("log_density", "score_samples", "logpdf") if hasattr(value, name)
@@ -90,6 +94,11 @@ def _converted(value: Any, dimension: int) -> Reference:
         raise InvalidTypeError(f"reference must be {_EXPECTED}, got {_arguments.shown(value)}")
     size = getattr(value, "dimension", getattr(value, "n_features_in_", dimension))
     return _Foreign(value, densities[0], draws[0], int(size))
+
+
+def _fitted(value: Any) -> bool:
+    """Tell whether an estimator has attributes that only a fit gives it."""
+    return any(name.endswith("_") and not name.startswith("_") for name in vars(value))
 
 
 def _gaussian_mixture(value: Any) -> Mixture:
@@ -113,6 +122,11 @@ class _Univariate(Reference):
     def __init__(self, frozen: Any) -> None:
         self._frozen = frozen
         self.dimension = self.words = 1
+        if np.shape(frozen.ppf(0.5)) != ():
+            raise InvalidValueError(
+                "reference must be one distribution, got several in an array: "
+                f"{_arguments.shown(frozen)}"
+            )
 
     def log_density(self, points: Floats) -> Floats:
         return np.asarray(self._frozen.logpdf(points[:, 0]), np.float64)

@@ -23,6 +23,9 @@ SelfPoints = TypeVar("SelfPoints", bound="PointSampler")
 #: Words of 64 bits realise likelihood ratios up to this epsilon.
 LARGEST_EPSILON = 42.0
 
+#: Squares of larger numbers, and sums of them, may overflow.
+LARGEST_NUMBER = 1e100
+
 
 class PrivateSampler(abc.ABC):
     """A sampler that is fitted on one person's data and gives draws that are private.
@@ -36,6 +39,8 @@ class PrivateSampler(abc.ABC):
     """
 
     epsilon: float
+    #: What a draw of this fit costs, whatever the parameter is now.
+    epsilon_: float
     #: What is left for draws of this fit where no other budget is given: one draw.
     budget_: PrivacyBudget
 
@@ -89,7 +94,13 @@ class PrivateSampler(abc.ABC):
                     f"{', '.join(known)}"
                 )
             if inner:
-                getattr(self, outer).set_params(**{inner: value})
+                target = getattr(self, outer)
+                if not hasattr(target, "set_params"):
+                    raise InvalidValueError(
+                        f"{outer} must be an estimator for {name!r} to be set, got "
+                        f"{_arguments.shown(target)}"
+                    )
+                target.set_params(**{inner: value})
             else:
                 setattr(self, outer, value)
         return self
@@ -181,16 +192,32 @@ class PrivateSampler(abc.ABC):
     def score_samples(self, X: Any) -> Floats:
         """Give the log-density of one draw, in nats."""
 
-    @abc.abstractmethod
     def guarantee(self) -> str:
-        """Say in a sentence what a draw protects."""
+        """Say in two sentences what a draw of this fit protects, and what several cost.
+
+        Returns
+        -------
+        str
+            The sentences.
+
+        Raises
+        ------
+        NotFittedError
+            If the sampler was not fitted.
+        """
+        self._check_fitted()
+        return (
+            f"One draw is {self.epsilon_:g}-locally differentially private for the person's whole "
+            "data set: no draw is more than e^epsilon times as likely under one data set as under "
+            f"another. m draws cost m times {self.epsilon_:g}."
+        )
 
     @abc.abstractmethod
     def _draw(self, count: int, seed: int | None) -> npt.NDArray[Any]:
         """Draw what was paid for."""
 
     def _pay(self, purse: PrivacyBudget, count: int) -> None:
-        purse.spend(self.epsilon, times=count)
+        purse.spend(self.epsilon_, times=count)
 
     def _check_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
@@ -237,12 +264,19 @@ class PointSampler(PrivateSampler):
         MissingExtraError
             If scikit-learn is needed and not installed.
         """
-        self._check_epsilon()
+        epsilon = self._check_epsilon()
         records = points("X", X)
+        if np.abs(records).max() > LARGEST_NUMBER:
+            row, column = (int(place) for place in np.argwhere(np.abs(records) > LARGEST_NUMBER)[0])
+            raise InvalidValueError(
+                f"X[{row}, {column}] must be between -1e100 and 1e100, got {records[row, column]}"
+            )
         # A failed fit leaves no half-fitted sampler behind.
         vars(self).pop("budget_", None)
+        self.epsilon_ = epsilon
         self.n_features_in_ = records.shape[1]
-        self._fit(records)
+        # What is fitted may write into its input: that is a copy.
+        self._fit(records.copy())
         self.budget_ = self._grant()
         return self
 
@@ -276,7 +310,7 @@ class PointSampler(PrivateSampler):
         return self._log_density(records)
 
     def _grant(self) -> PrivacyBudget:
-        return PrivacyBudget(self.epsilon)
+        return PrivacyBudget(self.epsilon_)
 
     @abc.abstractmethod
     def _fit(self, records: Floats) -> None:
@@ -287,6 +321,13 @@ class PointSampler(PrivateSampler):
         """Give the log-density at checked points."""
 
 
+def random_state_of(value: Any) -> int | None:
+    """Return the seed of what is not released: of training."""
+    if value is None:
+        return None
+    return _arguments.integer("random_state", value, least=0, most=2**64 - 1)
+
+
 def points(argument: str, value: Any, *, least: int = 1) -> Floats:
     """Return points as a C-contiguous float64 array of shape (n, d) with finite entries."""
     if hasattr(value, "toarray"):
@@ -294,6 +335,8 @@ def points(argument: str, value: Any, *, least: int = 1) -> Floats:
             f"{argument} must be a dense array of real numbers, got a sparse matrix or array of "
             f"type {type(value).__name__}"
         )
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise InvalidValueError(f"{argument} must have no masked entries")
     try:
         array = np.asarray(value)
     except Exception as error:

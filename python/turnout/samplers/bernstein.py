@@ -73,7 +73,7 @@ class BernsteinSampler(ReleasedSampler):
         What happens to the noisy coefficients: ``"projection"`` to the nearest that are not
         negative and sum to one, or ``"clipping"`` at zero and division by the sum; if none is left
         above zero the density is uniform.
-    random_state
+    noise_seed
         A seed of the noise, for tests and simulations only: whoever knows it can take the noise
         away.
 
@@ -115,7 +115,7 @@ class BernsteinSampler(ReleasedSampler):
     Examples
     --------
     >>> records = np.linspace(0.2, 0.4, 1000)[:, None]
-    >>> sampler = BernsteinSampler(epsilon=10.0, bounds=(0.0, 1.0), random_state=1).fit(records)
+    >>> sampler = BernsteinSampler(epsilon=10.0, bounds=(0.0, 1.0), noise_seed=1).fit(records)
     >>> sampler.sample(1000, seed=2).shape
     (1000, 1)
     >>> sampler.budget_.spent
@@ -141,7 +141,7 @@ class BernsteinSampler(ReleasedSampler):
         unit: str = "dataset",
         uniform_share: float | None = None,
         correction: str = "projection",
-        random_state: int | None = None,
+        noise_seed: int | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.bounds = bounds
@@ -151,7 +151,7 @@ class BernsteinSampler(ReleasedSampler):
         self.unit = unit
         self.uniform_share = uniform_share
         self.correction = correction
-        self.random_state = random_state
+        self.noise_seed = noise_seed
 
     def _check_epsilon(self) -> float:
         epsilon = super()._check_epsilon()

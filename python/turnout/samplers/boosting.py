@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout._extras import require
 from turnout.samplers.adapters import as_reference
-from turnout.samplers.base import PointSampler
+from turnout.samplers.base import PointSampler, random_state_of
 from turnout.samplers.drawing import automatic_trials, rejection
+from turnout.samplers.estimators import copy_of
 from turnout.samplers.normalizer import LogNormalizer, log_normalizer
 from turnout.samplers.progress import track
 from turnout.samplers.randomness import derived, uniforms
@@ -33,6 +33,9 @@ Floats = npt.NDArray[np.float64]
 
 #: At least so many records of either class train a weak learner.
 _LEAST_RECORDS = 500
+
+#: How many proposals from the reference there are for each draw that a weak learner is trained on.
+_PROPOSALS = 8
 
 
 @dataclass(frozen=True)
@@ -183,7 +186,7 @@ class MollifiedBoosting(PointSampler):
     def _fit(self, records: Floats) -> None:
         epsilon = self._check_epsilon()
         n_rounds = _arguments.integer("n_rounds", self.n_rounds, least=1, most=10_000)
-        seed = _arguments.seed(self.random_state)
+        seed = random_state_of(self.random_state)
         if self.weak_learner is not None:
             check_learner(self.weak_learner)
         self.reference_ = as_reference(self.reference, records.shape[1])
@@ -223,7 +226,11 @@ class MollifiedBoosting(PointSampler):
                     certificate=2.0 * score.most,
                 )
             )
-        self.score_ = score
+        # The time of a draw must not tell how many rounds were kept: the others weigh nothing.
+        idle = n_rounds - len(learners)
+        self.score_ = BoostedScore(
+            [*learners, *[learner] * idle], [*score.weights, *[0.0] * idle], score.most
+        )
         self.rounds_ = tuple(rounds)
         self._normalizer: LogNormalizer | None = None
 
@@ -231,22 +238,20 @@ class MollifiedBoosting(PointSampler):
         small = None if seed is None else seed % 2**32
         if self.weak_learner is None:
             return default_learner(records, small)
-        learner = require("sklearn.base", "samplers").clone(self.weak_learner)
-        if small is not None and "random_state" in learner.get_params():
+        learner = copy_of(self.weak_learner)
+        known = learner.get_params() if hasattr(learner, "get_params") else {}
+        if small is not None and "random_state" in known:
             learner.set_params(random_state=small)
         return learner
 
     def _current(self, score: BoostedScore, size: int, seed: int | None) -> Floats:
-        """Draw from the current density to train on: nothing of it is released."""
-        kept: list[Floats] = []
-        left, attempt = size, 0
-        while left > 0:
-            drawn = self.reference_.draw(2 * left + 100, seed=derived(seed, 8, attempt))
-            coins = uniforms(len(drawn), derived(seed, 9, attempt))
-            accepted = drawn[np.log(coins) < score(drawn) - score.most][:left]
-            kept.append(accepted)
-            left, attempt = left - len(accepted), attempt + 1
-        return np.concatenate(kept)
+        """Draw about from the current density to train on: nothing of it is released."""
+        drawn = self.reference_.draw(_PROPOSALS * size, seed=derived(seed, 8))
+        # Importance resampling takes the same time however far the density is from the reference.
+        total = np.cumsum(np.exp(score(drawn) - score.most))
+        spread = (np.arange(size) + uniforms(1, derived(seed, 9))) / size
+        result: Floats = drawn[np.searchsorted(total, spread * total[-1]).clip(0, len(drawn) - 1)]
+        return result
 
     def _draw(self, count: int, seed: int | None) -> Floats:
         most = self.score_.most
@@ -301,19 +306,11 @@ class MollifiedBoosting(PointSampler):
             most=most,
             points=points,
             confidence=confidence,
-            seed=derived(_arguments.seed(self.random_state), 10) if default else seed,
+            seed=derived(random_state_of(self.random_state), 10) if default else seed,
         )
         if default:
             self._normalizer = found
         return found
-
-    def guarantee(self) -> str:
-        """Say in a sentence what a draw protects."""
-        return (
-            f"One draw is {self.epsilon:g}-locally differentially private for the person's whole "
-            "data set: no draw is more than e^epsilon times as likely under one data set as under "
-            f"another. m draws cost m times {self.epsilon:g}."
-        )
 
 
 def boosting_weights(epsilon: float, n_rounds: int) -> tuple[float, ...]:

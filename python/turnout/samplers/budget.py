@@ -126,7 +126,7 @@ class PrivacyBudget:
         with self._lock:
             total = self._spent + count * Fraction(cost)
             total_delta = self._spent_delta + count * Fraction(cost_delta)
-            each = f"{count} x {cost!r} = {count * cost:.6g}" if count != 1 else f"{cost!r}"
+            each = f"{_arguments.shown(count)} x {cost!r}" if count != 1 else f"{cost!r}"
             if not math.isinf(self._epsilon) and total > Fraction(self._epsilon):
                 raise BudgetExceededError(
                     f"this costs epsilon = {each}, and {self.remaining:.6g} of "
@@ -134,7 +134,7 @@ class PrivacyBudget:
                 )
             if not math.isinf(self._epsilon) and total_delta > Fraction(self._delta):
                 raise BudgetExceededError(
-                    f"this costs delta = {count * cost_delta:.6g}, and "
+                    f"this costs delta = {_arguments.shown(count)} x {cost_delta!r}, and "
                     f"{self.remaining_delta:.6g} of {self._delta!r} is left"
                 )
             self._spent, self._spent_delta = total, total_delta
@@ -152,5 +152,8 @@ class PrivacyBudget:
 
 def rounded_up(value: Fraction) -> float:
     """Round a rational up to a float."""
-    nearest = float(value)
+    try:
+        nearest = float(value)
+    except OverflowError:
+        return math.inf
     return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)

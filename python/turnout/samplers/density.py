@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout._extras import require
 from turnout.errors import InvalidTypeError
 from turnout.samplers.adapters import as_reference
-from turnout.samplers.base import PointSampler
+from turnout.samplers.base import PointSampler, random_state_of
 from turnout.samplers.drawing import automatic_proposals
-from turnout.samplers.estimators import automatic_estimate
+from turnout.samplers.estimators import automatic_estimate, copy_of
 from turnout.samplers.mollifier import Projection, RelativeMollifier
 from turnout.samplers.normalizer import LogNormalizer
 from turnout.samplers.reference import Reference
@@ -130,7 +127,7 @@ class MollifiedDensity(PointSampler):
         )
         self.reference_ = mollifier.reference
         self.estimator_ = fitted_estimate(
-            self.estimator, records, self.reference_, self.random_state
+            self.estimator, records, self.reference_, random_state_of(self.random_state)
         )
         self.projection_ = mollifier.project(self.estimator_)
         self._seen = proposals or automatic_proposals(mollifier.epsilon)
@@ -160,16 +157,8 @@ class MollifiedDensity(PointSampler):
         self._check_fitted()
         return self.projection_.log_normalizer(points=points, confidence=confidence, seed=seed)
 
-    def guarantee(self) -> str:
-        """Say in a sentence what a draw protects."""
-        return (
-            f"One draw is {self.epsilon:g}-locally differentially private for the person's whole "
-            "data set: no draw is more than e^epsilon times as likely under one data set as under "
-            f"another. m draws cost m times {self.epsilon:g}."
-        )
 
-
-def fitted_estimate(estimator: Any, records: Floats, reference: Reference, seed: Any) -> Any:
+def fitted_estimate(estimator: Any, records: Floats, reference: Reference, seed: int | None) -> Any:
     """Fit a copy of a density estimator, or the one that is chosen where there is none.
 
     Raises
@@ -178,7 +167,7 @@ def fitted_estimate(estimator: Any, records: Floats, reference: Reference, seed:
         If it is no estimator, or the seed of the one that is chosen is none.
     """
     if estimator is None:
-        return automatic_estimate(records, reference, _arguments.seed(seed))
+        return automatic_estimate(records, reference, seed)
     missing = [
         name for name in ("fit", "score_samples") if not callable(getattr(estimator, name, None))
     ]
@@ -187,11 +176,6 @@ def fitted_estimate(estimator: Any, records: Floats, reference: Reference, seed:
             "estimator must be a density estimator with fit and score_samples, got "
             f"{_arguments.shown(estimator)}"
         )
-    return _copied(estimator).fit(records)
-
-
-def _copied(estimator: Any) -> Any:
-    if hasattr(estimator, "get_params"):
-        clone: Callable[[Any], Any] = require("sklearn.base", "samplers").clone
-        return clone(estimator)
-    return copy.deepcopy(estimator)
+    copied = copy_of(estimator)
+    copied.fit(records)
+    return copied

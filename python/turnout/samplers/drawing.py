@@ -89,7 +89,8 @@ def rejection(
         gap = np.empty(size * trials)
         for first in range(0, len(gap), _CHUNK):
             part = slice(first, first + _CHUNK)
-            gap[part] = gaps(proposals[part])
+            # A copy: what evaluates the proposals must not be able to change them.
+            gap[part] = gaps(proposals[part].copy())
         accepted = _core.first_accepted(
             gap.reshape(size, trials), most, seed=derived(seed, 2, start)
         )
@@ -156,6 +157,7 @@ def log_ratios(
     for first in range(0, len(points), _CHUNK):
         part = points[first : first + _CHUNK]
         with np.errstate(all="ignore"):
-            above = np.asarray(log_density(part), np.float64)
+            # A copy: an estimate that writes into its input would change what is released.
+            above = np.asarray(log_density(part.copy()), np.float64)
             ratios[first : first + _CHUNK] = above - reference.log_density(part)
     return np.where(np.isnan(ratios), -np.inf, ratios)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from turnout._extras import require
 from turnout.samplers.randomness import derived
 from turnout.samplers.reference import Reference
 
-__all__ = ["automatic_estimate"]
+__all__ = ["automatic_estimate", "copy_of"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -87,3 +89,11 @@ def _kernels(scaled: Floats) -> Any:
     spread = float(np.sqrt(scaled.var(axis=0).mean())) if count > 1 else 0.1
     width = max(spread * count ** (-1.0 / (dimension + 4)), 0.01)
     return require("sklearn.neighbors", "samplers").KernelDensity(bandwidth=width).fit(scaled)
+
+
+def copy_of(estimator: Any) -> Any:
+    """Copy an estimator without what it was fitted on."""
+    if hasattr(estimator, "get_params"):
+        clone: Callable[[Any], Any] = require("sklearn.base", "samplers").clone
+        return clone(estimator)
+    return copy.deepcopy(estimator)

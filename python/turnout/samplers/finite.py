@@ -82,7 +82,7 @@ class FiniteSampler(PrivateSampler):
         vars(self).pop("budget_", None)
         self.domain_ = domain
         self._learn(counts)
-        self._cost = epsilon
+        self.epsilon_ = epsilon
         self.budget_ = PrivacyBudget(epsilon)
         return self
 
@@ -112,14 +112,6 @@ class FiniteSampler(PrivateSampler):
         result: Floats = np.log(self.probabilities_)[codes_of(self.domain_, X)]
         return result
 
-    def guarantee(self) -> str:
-        """Say in a sentence what a draw protects."""
-        return (
-            f"One draw is {self.epsilon:g}-locally differentially private for the person's whole "
-            "data set: no value is more than e^epsilon times as likely under one data set as under "
-            f"another. m draws cost m times {self.epsilon:g}."
-        )
-
     @property
     def realized_epsilon(self) -> float:
         """The logarithm of :attr:`realized_ratio`, rounded up; never above epsilon."""
@@ -141,10 +133,6 @@ class FiniteSampler(PrivateSampler):
     @abc.abstractmethod
     def _learn(self, counts: npt.NDArray[np.int64]) -> None:
         """Learn from how often each code occurs."""
-
-    def _pay(self, purse: PrivacyBudget, count: int) -> None:
-        # What the fit was made with, whatever the parameters are now.
-        purse.spend(self._cost, times=count)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -422,6 +410,6 @@ class RandomizedResponseSampler(FiniteSampler):
 
     def _draw(self, count: int, seed: int | None) -> npt.NDArray[Any]:
         own = _core.choose_weighted(self._counts, count, derived(seed, 1))
-        kernel = _core.DirectEncoding(self._cost, self.domain_.size)
+        kernel = _core.DirectEncoding(self.epsilon_, self.domain_.size)
         reports = kernel.randomize(own, 1.0, derived(seed, 2))
         return values_of(self.domain_, reports.astype(np.int64))

@@ -78,7 +78,7 @@ class PrivateKernelDensity(ReleasedSampler):
         What happens to the noisy density: ``"projection"`` to the nearest one that is not negative
         and integrates to one, or ``"clipping"`` at zero and division by the integral; if nothing is
         left above zero the density is uniform.
-    random_state
+    noise_seed
         A seed of the noise, for tests and simulations only: whoever knows it can take the noise
         away.
 
@@ -125,7 +125,7 @@ class PrivateKernelDensity(ReleasedSampler):
     --------
     >>> records = np.linspace(0.2, 0.4, 1000)[:, None]
     >>> sampler = PrivateKernelDensity(
-    ...     epsilon=1.0, bounds=(0.0, 1.0), unit="record", random_state=1
+    ...     epsilon=1.0, bounds=(0.0, 1.0), unit="record", noise_seed=1
     ... ).fit(records)
     >>> sampler.sample(1000, seed=2).shape
     (1000, 1)
@@ -154,7 +154,7 @@ class PrivateKernelDensity(ReleasedSampler):
         unit: str = "dataset",
         uniform_share: float | None = None,
         correction: str = "projection",
-        random_state: int | None = None,
+        noise_seed: int | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -165,7 +165,7 @@ class PrivateKernelDensity(ReleasedSampler):
         self.unit = unit
         self.uniform_share = uniform_share
         self.correction = correction
-        self.random_state = random_state
+        self.noise_seed = noise_seed
 
     def _release(self, records: Floats, seed: int | None) -> tuple[Floats, float]:
         count, dimension = records.shape

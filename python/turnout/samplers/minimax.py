@@ -13,7 +13,7 @@ from turnout import _arguments, _core
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.samplers.adapters import as_reference
-from turnout.samplers.base import PrivateSampler, points
+from turnout.samplers.base import PrivateSampler, points, random_state_of
 from turnout.samplers.budget import PrivacyBudget
 from turnout.samplers.density import fitted_estimate
 from turnout.samplers.drawing import automatic_proposals
@@ -185,7 +185,7 @@ class MinimaxSampler(PrivateSampler):
             records = points("X", X)
             vars(self).pop("budget_", None)
             self._fit_points(records, epsilon, base)
-        self._cost = epsilon
+        self.epsilon_ = epsilon
         self._fitted_values = self._over_values()
         self.budget_ = PrivacyBudget(epsilon)
         return self
@@ -197,7 +197,7 @@ class MinimaxSampler(PrivateSampler):
         self.n_features_in_ = records.shape[1]
         self.reference_ = as_reference(self.reference, records.shape[1])
         self.estimator_ = fitted_estimate(
-            self.estimator, records, self.reference_, self.random_state
+            self.estimator, records, self.reference_, random_state_of(self.random_state)
         )
         density = log_density_of(self.estimator_)
         self.projection_ = Projection(self.reference_, density, epsilon, base=base)
@@ -324,22 +324,10 @@ class MinimaxSampler(PrivateSampler):
             )
         return self.projection_.log_density(records)
 
-    def guarantee(self) -> str:
-        """Say in a sentence what a draw protects."""
-        return (
-            f"One draw is {self.epsilon:g}-locally differentially private for the person's whole "
-            "data set: no draw is more than e^epsilon times as likely under one data set as under "
-            f"another. m draws cost m times {self.epsilon:g}."
-        )
-
     def _draw(self, count: int, seed: int | None) -> npt.NDArray[Any]:
         if self._fitted_values:
             return values_of(self.domain_, _core.choose_weighted(self.weights_, count, seed))
         return self.projection_.sample(count, proposals=self._seen, seed=seed)
-
-    def _pay(self, purse: PrivacyBudget, count: int) -> None:
-        # What the fit was made with, whatever the parameters are now.
-        purse.spend(self._cost, times=count)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -18,7 +18,7 @@ from turnout.samplers.base import LARGEST_EPSILON, points
 from turnout.samplers.budget import rounded_up
 from turnout.samplers.drawing import automatic_proposals, log_ratios, resampling
 from turnout.samplers.normalizer import LogNormalizer, log_normalizer
-from turnout.samplers.reference import Reference
+from turnout.samplers.reference import Reference, shares_of
 
 __all__ = ["Projection", "RelativeMollifier", "log_density_of"]
 
@@ -146,8 +146,13 @@ class RelativeMollifier:
             If the arguments cannot be used.
         """
         where = self._points(at)
-        ratios = log_ratios(self.reference, log_density_of(density), where)
-        return self.half_width - float(np.abs(ratios).max())
+        found = log_density_of(density)(where)
+        base = self.reference.log_density(where)
+        # Where neither has a density there is nothing to compare.
+        there = ~(np.isneginf(found) & np.isneginf(base))
+        if not there.any():
+            return self.half_width
+        return self.half_width - float(np.abs(found[there] - base[there]).max())
 
     def mix(self, densities: Sequence[Any], weights: Any = None) -> LogDensity:
         """Mix members: the result is a member too, since the set is convex.
@@ -175,13 +180,7 @@ class RelativeMollifier:
             for density in _arguments.items("densities", densities, "a sequence of densities")
         ]
         given = np.ones(len(parts)) if weights is None else weights
-        shares = _arguments.frequencies("weights", given, len(parts))
-        if not parts or (shares < 0.0).any() or not shares.sum() > 0.0:
-            raise InvalidValueError(
-                f"weights must be non-negative with a positive sum, one for each of the "
-                f"{len(parts)} densities, got {_arguments.shown(given)}"
-            )
-        shares = shares / shares.sum()
+        shares = shares_of(given, len(parts))
 
         def mixture(at: Floats) -> Floats:
             total = np.full(len(at), -np.inf)
@@ -216,7 +215,8 @@ class RelativeMollifier:
         InvalidTypeError
             If ``density`` is none.
         """
-        return Projection(self.reference, log_density_of(density), self.epsilon, seed=seed)
+        checked = _arguments.seed(seed)
+        return Projection(self.reference, log_density_of(density), self.epsilon, seed=checked)
 
     def _points(self, value: Any) -> Floats:
         where = points("at", value)
@@ -261,18 +261,21 @@ class Projection:
         self.log_limits = (math.log(lower / _UNIT), math.log(upper / _UNIT))
 
     @functools.cached_property
-    def _solved(self) -> tuple[float, float]:
-        """The logarithm of C, and the log ratio where the target has no density."""
+    def _solved(self) -> tuple[float, float, float]:
+        """The logarithm of C, and the log ratios at zero and at infinite density."""
         spread = self.reference.draw_spread(_POINTS, seed=self._seed)
         ratios = log_ratios(self.reference, self._target, spread)
         reference = np.full(_POINTS, _UNIT, np.uint64)
         weights, log_constant = self._band().weights(ratios, reference)
-        empty = np.isneginf(ratios)
-        if not empty.any():
-            return log_constant, self.log_limits[0]
-        # Zero density gets what is left over, usually the least weight.
-        left = float(weights[empty].astype(np.float64).mean()) / _UNIT
-        return log_constant, math.log(left)
+        least, most = self.log_limits
+        # Zero density gets what is left over, usually the least weight; infinite density as much as
+        # there is, usually the largest.
+        empty, infinite = np.isneginf(ratios), np.isposinf(ratios)
+        if empty.any():
+            least = math.log(float(weights[empty].astype(np.float64).mean()) / _UNIT)
+        if infinite.any():
+            most = math.log(float(weights[infinite].astype(np.float64).mean()) / _UNIT)
+        return log_constant, least, most
 
     @property
     def log_constant(self) -> float:
@@ -284,11 +287,12 @@ class Projection:
 
     def log_ratio(self, at: Floats) -> Floats:
         """Give log Q/Q0 at points of shape (n, d): always within ``log_limits``."""
-        log_constant, log_empty = self._solved
+        log_constant, empty, infinite = self._solved
         ratios = log_ratios(self.reference, self._target, at)
         with np.errstate(invalid="ignore"):
             clipped = np.clip(ratios - log_constant, *self.log_limits)
-        return np.where(np.isneginf(ratios), log_empty, clipped)
+        inner = np.where(np.isneginf(ratios), empty, clipped)
+        return np.where(np.isposinf(ratios), infinite, inner)
 
     def log_density(self, at: Floats) -> Floats:
         """Give log Q at points of shape (n, d), in nats."""

@@ -114,17 +114,19 @@ def log_normalizer(
     >>> round(found.value, 3), found.error < 1e-3
     (0.09, True)
     """
+    least, most = _arguments.number("least", least), _arguments.number("most", most)
     if not -math.inf < least <= most < math.inf:
         raise InvalidValueError(
             f"least and most must be finite and in order, got {least} and {most}"
         )
     level = _arguments.confidence("confidence", confidence)
+    checked = _arguments.seed(seed)
     wanted = _arguments.integer("points", points, least=2)
-    pairs = _pairs(reference, wanted // 2, seed)
+    pairs = _pairs(reference, wanted // 2, checked)
     values = np.empty((2, len(pairs[0])))
     for side, half in enumerate(pairs):
         for first in range(0, len(half), _CHUNK):
-            part = np.asarray(score(half[first : first + _CHUNK]), np.float64)
+            part = np.asarray(score(half[first : first + _CHUNK].copy()), np.float64)
             clipped = np.clip(np.where(np.isnan(part), least, part), least, most)
             # Relative to the top of the range, so that nothing overflows.
             values[side, first : first + _CHUNK] = np.exp(clipped - most)

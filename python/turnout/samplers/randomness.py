@@ -13,7 +13,7 @@ __all__ = ["derived", "generator", "uniforms"]
 
 
 def uniforms(count: int, seed: int | None) -> npt.NDArray[np.float64]:
-    """Give uniform numbers in (0, 1), of 53 bits, from the core's cryptographic streams."""
+    """Give uniform numbers in (0, 1), of 52 bits, from the core's cryptographic streams."""
     return _core.uniforms(count, seed)
 
 

@@ -236,7 +236,9 @@ class Uniform(Reference):
             raise InvalidValueError(
                 f"low and high must have the same shape, got {self.low.shape} and {self.high.shape}"
             )
-        if not (self.low < self.high).all() or not np.isfinite(self.high - self.low).all():
+        with np.errstate(over="ignore"):
+            finite = bool(np.isfinite(self.high - self.low).all())
+        if not (self.low < self.high).all() or not finite:
             raise InvalidValueError(
                 "low must be below high in every coordinate and their difference finite, got "
                 f"low = {self.low.tolist()}, high = {self.high.tolist()}"
@@ -297,12 +299,7 @@ class Mixture(Reference):
             )
         count = len(self.components)
         given = np.ones(count) if weights is None else weights
-        shares = _arguments.frequencies("weights", given, count)
-        if (shares < 0.0).any() or not shares.sum() > 0.0:
-            raise InvalidValueError(
-                f"weights must be non-negative with a positive sum, got {_arguments.shown(given)}"
-            )
-        self.weights: Floats = shares / shares.sum()
+        self.weights = shares_of(given, count)
         self.dimension = dimensions[0]
         self.words = 1 + max(component.words for component in self.components)
 
@@ -328,6 +325,19 @@ class Mixture(Reference):
 
     def __repr__(self) -> str:
         return f"Mixture({self.components!r}, {self.weights.tolist()})"
+
+
+def shares_of(weights: Any, count: int) -> Floats:
+    """Divide weights by their sum: one for each of some parts, non-negative, not all zero."""
+    expected = f"{count} non-negative numbers with a positive sum, one for each part"
+    given = _arguments.vector("weights", weights, expected).astype(np.float64)
+    usable = given.size == count > 0 and bool(np.isfinite(given).all() and (given >= 0.0).all())
+    if not usable or not given.max() > 0.0:
+        raise InvalidValueError(f"weights must be {expected}, got {_arguments.shown(weights)}")
+    # Relative to the largest, so that no sum overflows.
+    relative = given / given.max()
+    result: Floats = relative / relative.sum()
+    return result
 
 
 def _numbers(argument: str, value: Any) -> npt.NDArray[Any]:

@@ -142,11 +142,12 @@ class ReleasedSampler(PointSampler):
 
     #: What one release costs beside epsilon.
     delta: float = 0.0
+    delta_: float
     bounds: Any
     unit: str
     correction: str
     uniform_share: float | None
-    random_state: int | None
+    noise_seed: int | None
 
     weights_: Floats
     realized_epsilon_: float
@@ -170,7 +171,7 @@ class ReleasedSampler(PointSampler):
             If the sampler was not fitted.
         """
         self._check_fitted()
-        delta = f", {self.delta:g}" if self.delta else ""
+        delta = f", {self.delta_:g}" if self.delta_ else ""
         level = (
             f"({self.realized_epsilon_:.6g}{delta})" if delta else f"{self.realized_epsilon_:.6g}"
         )
@@ -191,10 +192,11 @@ class ReleasedSampler(PointSampler):
         box = Box(self.bounds, records.shape[1])
         box.check(records)
         self._box = box
-        seed = self.random_state
+        seed = self.noise_seed
         if seed is not None:
-            seed = _arguments.integer("random_state", seed, least=0, most=2**64 - 1)
+            seed = _arguments.integer("noise_seed", seed, least=0, most=2**64 - 1)
         noisy, strength = self._release(records, seed)
+        self.delta_ = float(self.delta)
         share = self._share(strength)
         weights = project(noisy) if self.correction == "projection" else clip(noisy)
         self.weights_ = (1.0 - share) * weights + share / weights.size
@@ -223,12 +225,12 @@ class ReleasedSampler(PointSampler):
         return share
 
     def _grant(self) -> PrivacyBudget:
-        return PrivacyBudget(self.epsilon, self.delta)
+        return PrivacyBudget(self.epsilon_, self.delta_)
 
     def _pay(self, purse: PrivacyBudget, count: int) -> None:
         del count
         if not self._paid:
-            purse.spend(self.epsilon, self.delta)
+            purse.spend(self.epsilon_, self.delta_)
             self._paid = True
 
     def _draw(self, count: int, seed: int | None) -> Floats:
