@@ -80,10 +80,10 @@ class FloorOfMollifier:
     def fit_target(self, target: Any) -> FloorOfMollifier:
         """Project the truth, which no sampler knows."""
         from turnout.samplers.adapters import as_reference  # noqa: PLC0415
-        from turnout.samplers.mollifier import RelativeMollifier  # noqa: PLC0415
+        from turnout.samplers.mollifier import Projection, log_density_of  # noqa: PLC0415
 
         reference = as_reference(self.reference, target.dimension)
-        self.projection_ = RelativeMollifier(reference, self.epsilon).project(target)
+        self.projection_ = Projection(reference, log_density_of(target), self.epsilon)
         return self
 
     def score_samples(self, X: Any) -> Floats:

@@ -13,7 +13,7 @@ from turnout.samplers.adapters import as_reference
 from turnout.samplers.base import PointSampler, random_state_of
 from turnout.samplers.drawing import automatic_proposals
 from turnout.samplers.estimators import automatic_estimate, copy_of
-from turnout.samplers.mollifier import Projection, RelativeMollifier
+from turnout.samplers.mollifier import Projection, log_density_of
 from turnout.samplers.normalizer import LogNormalizer
 from turnout.samplers.reference import Reference
 
@@ -122,16 +122,15 @@ class MollifiedDensity(PointSampler):
         proposals = self.proposals
         if proposals is not None:
             proposals = _arguments.integer("proposals", proposals, least=2, most=2**30)
-        mollifier = RelativeMollifier(
-            as_reference(self.reference, records.shape[1]), self._check_epsilon()
-        )
-        self.reference_ = mollifier.reference
+        self.reference_ = as_reference(self.reference, records.shape[1])
         self.estimator_ = fitted_estimate(
             self.estimator, records, self.reference_, random_state_of(self.random_state)
         )
-        self.projection_ = mollifier.project(self.estimator_)
-        self._seen = proposals or automatic_proposals(mollifier.epsilon)
-        self._half_width = mollifier.half_width
+        self.projection_ = Projection(
+            self.reference_, log_density_of(self.estimator_), self.epsilon_
+        )
+        self._seen = proposals or automatic_proposals(self.epsilon_)
+        self._half_width = self.epsilon_ / 2.0
 
     def _draw(self, count: int, seed: int | None) -> Floats:
         return self.projection_.sample(count, proposals=self._seen, seed=seed)

@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from turnout import _core
 from turnout.domain import Domain
-from turnout.errors import InvalidValueError
 from turnout.samplers.base import PrivateSampler
 from turnout.samplers.budget import PrivacyBudget
 from turnout.samplers.finite_law import (
@@ -25,6 +24,7 @@ from turnout.samplers.finite_law import (
     divergence_of_point,
     domain_of,
     logarithm_up,
+    positive_probabilities,
     probabilities_of,
     values_of,
     values_tags,
@@ -272,13 +272,7 @@ class FiniteMollifier(FiniteSampler):
         size = domain_of(self.domain_size, self.domain).size
         if self.reference is None:
             return np.full(size, 1.0 / size)
-        given = probabilities_of("reference", self.reference, size)
-        if not (given > 0.0).all():
-            place = int(np.flatnonzero(given == 0.0)[0])
-            raise InvalidValueError(
-                f"reference[{place}] must be above 0: every value must be possible"
-            )
-        return given
+        return positive_probabilities(self.reference, size)
 
     def _law(self) -> FiniteLaw:
         epsilon = self._check_epsilon()

@@ -23,6 +23,7 @@ __all__ = [
     "divergence_of_point",
     "domain_of",
     "logarithm_up",
+    "positive_probabilities",
     "probabilities_of",
     "values_of",
     "values_tags",
@@ -93,6 +94,16 @@ def probabilities_of(argument: str, value: Any, size: int) -> Floats:
         raise InvalidValueError(f"{argument} must add up to 1, got {total}")
     normalised: Floats = shares / total
     return normalised
+
+
+def positive_probabilities(value: Any, size: int | None = None) -> Floats:
+    """Give a reference over the codes: every one is possible."""
+    count = len(value) if size is None else size
+    given = probabilities_of("reference", value, count)
+    if not count or not (given > 0.0).all():
+        place = int(np.flatnonzero(given == 0.0)[0]) if count else 0
+        raise InvalidValueError(f"reference[{place}] must be above 0: every value must be possible")
+    return given
 
 
 def clipped(p: Floats, low: Floats, high: Floats) -> Floats:

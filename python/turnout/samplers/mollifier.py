@@ -17,6 +17,7 @@ from turnout.samplers.adapters import as_reference
 from turnout.samplers.base import LARGEST_EPSILON, points
 from turnout.samplers.budget import rounded_up
 from turnout.samplers.drawing import automatic_proposals, log_ratios, resampling
+from turnout.samplers.finite_law import clipped, positive_probabilities, probabilities_of
 from turnout.samplers.normalizer import LogNormalizer, log_normalizer
 from turnout.samplers.reference import Reference, shares_of
 
@@ -42,7 +43,8 @@ class RelativeMollifier:
     Parameters
     ----------
     reference
-        The public reference Q0: anything that :func:`as_reference` takes.
+        The public reference Q0: anything that :func:`as_reference` takes; or, on a finite domain,
+        one positive probability for each value.
     epsilon
         Privacy of one draw: above 0, at most 42.
     dimension
@@ -68,6 +70,8 @@ class RelativeMollifier:
     (1, 1)
     >>> mollifier.admits(-0.25, 0.25), mollifier.admits(-0.3, 0.25)
     (True, False)
+    >>> RelativeMollifier([0.25, 0.25, 0.5], epsilon=1.0).project([0.9, 0.1, 0.0]).round(4)
+    array([0.4122, 0.2846, 0.3033])
     """
 
     def __init__(self, reference: Any = None, epsilon: float = 1.0, dimension: int = 1) -> None:
@@ -77,10 +81,13 @@ class RelativeMollifier:
                 f"epsilon must be a finite number above 0 and at most {LARGEST_EPSILON:g}, got "
                 f"{_arguments.shown(epsilon)}"
             )
+        self.epsilon = value
+        if isinstance(reference, (list, tuple, np.ndarray)):
+            self.reference: Reference | Floats = positive_probabilities(reference)
+            return
         size = _arguments.integer("dimension", dimension, least=1)
         if isinstance(reference, Reference):
             size = reference.dimension
-        self.epsilon = value
         self.reference = as_reference(reference, size)
 
     @property
@@ -121,7 +128,7 @@ class RelativeMollifier:
         """Whether a score of that range gives a member, proven by :meth:`certificate`."""
         return self.certificate(least, most) <= self.half_width
 
-    def distance_to_boundary(self, density: Any, at: Any) -> float:
+    def distance_to_boundary(self, density: Any, at: Any = None) -> float:
         """Give the room that a density leaves at some points: ``epsilon/2 - max |log Q/Q0|``.
 
         Negative if the density is outside the band at one of them. A check on finitely many points
@@ -131,9 +138,9 @@ class RelativeMollifier:
         ----------
         density
             A normalised density: a function that gives log-densities at points, an object with
-            ``log_density``, ``score_samples`` or ``logpdf``.
+            ``log_density``, ``score_samples`` or ``logpdf``; on a finite domain probabilities.
         at
-            Points of shape (n, d).
+            Points of shape (n, d); None on a finite domain.
 
         Returns
         -------
@@ -145,7 +152,15 @@ class RelativeMollifier:
         InvalidTypeError, InvalidValueError
             If the arguments cannot be used.
         """
-        where = self._points(at)
+        if not isinstance(self.reference, Reference):
+            given = probabilities_of("density", density, self.reference.size)
+            with np.errstate(divide="ignore"):
+                return self.half_width - float(np.abs(np.log(given / self.reference)).max())
+        where = points("at", at)
+        if where.shape[1] != self.reference.dimension:
+            raise InvalidValueError(
+                f"at must have {self.reference.dimension} column(s), got {where.shape[1]}"
+            )
         found = log_density_of(density)(where)
         base = self.reference.log_density(where)
         # Where neither has a density there is nothing to compare.
@@ -191,7 +206,7 @@ class RelativeMollifier:
 
         return mixture
 
-    def project(self, density: Any, *, seed: int | None = 0) -> Projection:
+    def project(self, density: Any, *, seed: int | None = 0) -> Projection | Floats:
         """Find the member that is closest to a density: equation (8).
 
         ``Q(x) = min(max(Q0(x) e^(-epsilon/2), P(x) / C), Q0(x) e^(epsilon/2))`` minimises KL(P, Q)
@@ -207,24 +222,20 @@ class RelativeMollifier:
 
         Returns
         -------
-        Projection
-            The density, with draws from it.
+        Projection or numpy.ndarray
+            The density, with draws from it; on a finite domain the probabilities, in closed form.
 
         Raises
         ------
         InvalidTypeError
             If ``density`` is none.
         """
+        if not isinstance(self.reference, Reference):
+            given = probabilities_of("density", density, self.reference.size)
+            half = math.exp(self.half_width)
+            return clipped(given, self.reference / half, self.reference * half)
         checked = _arguments.seed(seed)
         return Projection(self.reference, log_density_of(density), self.epsilon, seed=checked)
-
-    def _points(self, value: Any) -> Floats:
-        where = points("at", value)
-        if where.shape[1] != self.reference.dimension:
-            raise InvalidValueError(
-                f"at must have {self.reference.dimension} column(s), got {where.shape[1]}"
-            )
-        return where
 
     def __repr__(self) -> str:
         return f"RelativeMollifier({self.reference!r}, epsilon={self.epsilon!r})"
