@@ -8,8 +8,8 @@ use crate::arrays::{floats, matrix, slice, unexpected};
 use crate::errors::{exception, invalid_type};
 use crate::pool::run;
 
-/// Below this many points the work is done where it is called: the pool costs more.
-const FEW: usize = 64;
+/// Up to so many points the core works on one thread: they are done where they are called.
+const FEW: usize = 128;
 
 /// What makes a network: its activation, its sizes, its parameters, shift and scale.
 type Parts<'py> = (String, Vec<usize>, Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);

@@ -16,7 +16,7 @@ use crate::{Error, Result};
 use kernel::{GROUP, Lanes, Layer, Scratch};
 
 /// Points that a thread takes at once.
-const CHUNK: usize = 4 * kernel::TILE;
+const CHUNK: usize = 2 * kernel::TILE;
 
 /// What a hidden unit makes of its sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -213,18 +213,24 @@ fn evaluate(
     let number = points.len() / inputs;
     same_length("points", points.len(), "whole rows of coordinates", number * inputs)?;
     let mut results = vec![0.0; number];
-    results.par_chunks_mut(CHUNK).zip(points.par_chunks(CHUNK * inputs)).for_each_init(
-        || Scratch::new(inputs, width),
-        |scratch, (results, points)| {
-            let rows = points.chunks(kernel::TILE * inputs);
-            for (results, rows) in results.chunks_mut(kernel::TILE).zip(rows) {
-                scratch.load(rows);
-                let mut sums = [0.0; kernel::TILE];
-                tile(lanes, scratch, &mut sums);
-                results.copy_from_slice(&sums[..results.len()]);
-            }
-        },
-    );
+    let chunk = |scratch: &mut Scratch, results: &mut [f64], points: &[f64]| {
+        let rows = points.chunks(kernel::TILE * inputs);
+        for (results, rows) in results.chunks_mut(kernel::TILE).zip(rows) {
+            scratch.load(rows);
+            let mut sums = [0.0; kernel::TILE];
+            tile(lanes, scratch, &mut sums);
+            results.copy_from_slice(&sums[..results.len()]);
+        }
+    };
+    let scratch = || Scratch::new(inputs, width);
+    if number <= CHUNK {
+        chunk(&mut scratch(), &mut results, points);
+    } else {
+        results
+            .par_chunks_mut(CHUNK)
+            .zip(points.par_chunks(CHUNK * inputs))
+            .for_each_init(scratch, |scratch, (results, points)| chunk(scratch, results, points));
+    }
     Ok(results)
 }
 
