@@ -7,14 +7,13 @@ a band around a public reference.
 
 from turnout.samplers.adapters import as_reference
 from turnout.samplers.base import PrivateSampler
-from turnout.samplers.bernstein import BernsteinSampler
+from turnout.samplers.baselines import BernsteinSampler, PrivateKernelDensity
 from turnout.samplers.boosting import BoostingRound, MollifiedBoosting
 from turnout.samplers.budget import PrivacyBudget
 from turnout.samplers.comparison import SamplerComparison, SamplerRecord, compare_samplers
 from turnout.samplers.coverage import mode_coverage
 from turnout.samplers.density import MollifiedDensity
 from turnout.samplers.finite import FiniteMollifier, RandomizedResponseSampler
-from turnout.samplers.kernel import PrivateKernelDensity
 from turnout.samplers.metrics import (
     hellinger,
     kl_divergence,

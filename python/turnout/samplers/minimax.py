@@ -17,7 +17,7 @@ from turnout.samplers.base import PrivateSampler, points, random_state_of
 from turnout.samplers.budget import PrivacyBudget
 from turnout.samplers.density import fitted_estimate
 from turnout.samplers.drawing import automatic_proposals
-from turnout.samplers.finite_law import (
+from turnout.samplers.finite.law import (
     UNIT,
     Counts,
     FiniteLaw,

@@ -17,7 +17,7 @@ from turnout.samplers.adapters import as_reference
 from turnout.samplers.base import LARGEST_EPSILON, points
 from turnout.samplers.budget import rounded_up
 from turnout.samplers.drawing import automatic_proposals, log_ratios, resampling
-from turnout.samplers.finite_law import clipped, positive_probabilities, probabilities_of
+from turnout.samplers.finite.law import clipped, positive_probabilities, probabilities_of
 from turnout.samplers.normalizer import LogNormalizer, log_normalizer
 from turnout.samplers.reference import Reference, shares_of
 

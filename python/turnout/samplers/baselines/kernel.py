@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from turnout import _arguments, _core
 from turnout.errors import InvalidValueError
+from turnout.samplers.baselines.concentrated import largest_rho
+from turnout.samplers.baselines.released import ReleasedSampler, relative_bandwidth
 from turnout.samplers.budget import rounded_up
-from turnout.samplers.concentrated import largest_rho
-from turnout.samplers.released import ReleasedSampler, relative_bandwidth
 
 __all__ = ["PrivateKernelDensity"]
 

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from turnout import _arguments, _core
 from turnout.errors import InvalidValueError
+from turnout.samplers.baselines.released import ReleasedSampler, relative_bandwidth, spread
 from turnout.samplers.budget import rounded_up
-from turnout.samplers.released import ReleasedSampler, relative_bandwidth, spread
 
 __all__ = ["BernsteinSampler"]
 

@@ -17,10 +17,10 @@ from turnout.errors import (
     InvalidValueError,
     NotFittedError,
 )
-from turnout.samplers.bernstein import BernsteinSampler
+from turnout.samplers.baselines.bernstein import BernsteinSampler
+from turnout.samplers.baselines.kernel import PrivateKernelDensity
+from turnout.samplers.baselines.released import Box, ReleasedSampler, clip, project, spread
 from turnout.samplers.budget import PrivacyBudget, rounded_up
-from turnout.samplers.kernel import PrivateKernelDensity
-from turnout.samplers.released import Box, ReleasedSampler, clip, project, spread
 
 BASELINES = (BernsteinSampler, PrivateKernelDensity)
 

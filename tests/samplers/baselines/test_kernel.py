@@ -14,8 +14,8 @@ from mpmath import mp, mpf
 from scipy import integrate, stats
 
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.samplers import kernel
-from turnout.samplers.kernel import PrivateKernelDensity
+from turnout.samplers.baselines import kernel
+from turnout.samplers.baselines.kernel import PrivateKernelDensity
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

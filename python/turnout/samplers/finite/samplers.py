@@ -14,7 +14,7 @@ from turnout import _core
 from turnout.domain import Domain
 from turnout.samplers.base import PrivateSampler
 from turnout.samplers.budget import PrivacyBudget
-from turnout.samplers.finite_law import (
+from turnout.samplers.finite.law import (
     UNIT,
     Counts,
     FiniteLaw,
