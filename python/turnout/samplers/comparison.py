@@ -18,6 +18,7 @@ from turnout._extras import require
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.samplers.coverage import mode_coverage
 from turnout.samplers.metrics import negative_log_likelihood
+from turnout.samplers.population import seeded
 from turnout.samplers.progress import track
 from turnout.samplers.randomness import derived
 
@@ -263,8 +264,8 @@ def compare_samplers(
         more epsilons, samplers or repeats reuse what is there. It belongs to one choice of the
         other arguments; what was made with others is refused.
     seed
-        The root of all seeds: the same study again gives the same numbers, if the samplers take
-        seeds of their own.
+        The root of all seeds, those of samplers with a ``random_state`` that is None among them:
+        the same study again gives the same numbers.
 
     Returns
     -------
@@ -366,7 +367,7 @@ def _evaluate(
     root = derived(setting["seed"], repeat)
     target = make_target((root or 0) % 2**32)
     start = time.perf_counter()
-    sampler = make_sampler(epsilon)
+    sampler = seeded(make_sampler(epsilon), derived(root, 3))
     if hasattr(sampler, "fit_target"):
         sampler.fit_target(target)
     else:

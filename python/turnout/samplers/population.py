@@ -195,6 +195,15 @@ def fresh(sampler: PrivateSampler) -> PrivateSampler:
     return result
 
 
+def seeded(sampler: Any, seed: int | None) -> Any:
+    """Give a sampler a ``random_state`` if it takes one and has none."""
+    if seed is None or not hasattr(sampler, "get_params"):
+        return sampler
+    if sampler.get_params(deep=False).get("random_state", 0) is None:
+        sampler.set_params(random_state=seed % 2**32)
+    return sampler
+
+
 def _copied(value: Any) -> Any:
     if hasattr(value, "get_params") and not isinstance(value, type):
         parameters = value.get_params(deep=False)
@@ -288,9 +297,7 @@ def _draw_part(
     """Fit and draw for some users, until one fails."""
     drawn: list[npt.NDArray[Any]] = []
     for rows, seed in jobs:
-        one = fresh(model)
-        if seed is not None and one.get_params(deep=False).get("random_state", 0) is None:
-            one.set_params(random_state=seed % 2**32)
+        one = seeded(fresh(model), seed)
         try:
             drawn.append(np.asarray(one.fit(rows).sample(1, seed=seed)))
         except Exception as error:
