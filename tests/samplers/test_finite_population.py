@@ -13,6 +13,12 @@ from scipy import optimize, spatial
 
 import turnout as tn
 from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
+from turnout.samplers import (
+    FiniteMollifier,
+    MinimaxSampler,
+    RandomizedResponseSampler,
+    sample_population,
+)
 from turnout.samplers.finite_population import (
     FinitePopulationEstimate,
     IdentifiedSet,
@@ -253,6 +259,89 @@ def test_shares_are_shares() -> None:
     np.testing.assert_allclose(estimate.frequencies, [0.6, 0.0, 0.4])
     np.testing.assert_allclose(estimate.standard_errors**2, [0.24 / 5, 0.0, 0.24 / 5])
     assert estimate.nodes == 5
+
+
+LABELS = ["never", "rarely", "often", "daily"]
+
+
+def several_values(users: int) -> tuple[Any, Any, Floats]:
+    """Three labels of each user, and the mean of the users' distributions."""
+    generator = np.random.default_rng(7)
+    codes = np.minimum(generator.geometric(0.5, (users, 3)) - 1, 3)
+    mean = np.bincount(codes.ravel(), minlength=4) / codes.size
+    return np.array(LABELS)[codes.ravel()], np.repeat(np.arange(users), 3), mean
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        MinimaxSampler(2.0, domain=tn.Domain(LABELS)),
+        FiniteMollifier(2.0, domain=tn.Domain(LABELS)),
+        FiniteMollifier(2.0, domain=tn.Domain(LABELS), reference=[0.4, 0.3, 0.2, 0.1]),
+    ],
+)
+def test_clipped_samplers_give_bounds_that_hold(sampler: Any, statistical: ModuleType) -> None:
+    data, users, mean = several_values(1500)
+    draws = sample_population(sampler, data, users, seed=1)
+    assert draws.draws.shape == (1500,)
+    assert set(draws.draws) <= set(LABELS)
+    estimate = draws.estimate()
+    assert isinstance(estimate, FinitePopulationEstimate)
+    assert estimate.bounds(1 - statistical.ALPHA).contains(mean).all()
+    # The limits are those of the sampler: certain users are at them, or at what the others leave.
+    certain = np.array([sampler.project(row) for row in np.eye(4)])
+    np.testing.assert_allclose(np.diag(certain), estimate.identified_set.high, rtol=1e-9)
+    assert (certain >= estimate.identified_set.low - 1e-12).all()
+    codes = np.array(
+        [[LABELS.index(label) for label in data[3 * user :][:3]] for user in range(1500)]
+    )
+    rows = np.array([np.bincount(row, minlength=4) / 3 for row in codes])
+    laws = np.array([sampler.project(row) for row in rows])
+    known = estimate.identified_set.bounds(laws.mean(axis=0))
+    assert known.contains(mean).all()
+    shares = estimate.mixture.frequencies
+    allowed = statistical.quantile(4) * np.sqrt((laws * (1 - laws)).mean(axis=0) / 1500)
+    assert (np.abs(shares - laws.mean(axis=0)) <= allowed).all()
+
+
+def test_randomized_responses_are_debiased(statistical: ModuleType) -> None:
+    data, users, mean = several_values(3000)
+    sampler = RandomizedResponseSampler(2.0, domain=tn.Domain(LABELS))
+    estimate: Any = sample_population(sampler, data, users, seed=2).estimate()
+    assert isinstance(estimate, tn.FrequencyEstimate)
+    allowed = statistical.quantile(4) * estimate.standard_errors
+    assert (np.abs(estimate.frequencies - mean) <= allowed).all()
+    assert (allowed < 0.2).all()
+    assert estimate.method == "debiased"
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        MinimaxSampler(2.0, domain_size=4),
+        FiniteMollifier(3.0, domain_size=4),
+        FiniteMollifier(5.0, domain_size=4),
+        RandomizedResponseSampler(2.0, domain_size=4),
+    ],
+)
+def test_one_value_of_each_user_is_debiased(sampler: Any, statistical: ModuleType) -> None:
+    values = np.random.default_rng(8).choice(4, 4000, p=[0.6, 0.3, 0.1, 0.0])
+    draws = sample_population(sampler, values, np.arange(4000), seed=3)
+    estimate: Any = draws.estimate(assume="one_value")
+    assert estimate.method == "one_value"
+    truth = np.bincount(values, minlength=4) / 4000
+    allowed = statistical.quantile(4) * estimate.standard_errors
+    assert (np.abs(estimate.frequencies - truth) <= allowed).all()
+    assert (allowed < 0.1).all()
+
+
+def test_what_cannot_be_estimated_is_refused() -> None:
+    uneven = FiniteMollifier(2.0, domain_size=2, reference=[0.3, 0.7])
+    draws = sample_population(uneven, np.array([0, 1]), [1, 2], seed=1)
+    with pytest.raises(EstimatorError, match="uniform reference"):
+        draws.estimate(assume="one_value")
+    with pytest.raises(InvalidValueError, match="method"):
+        draws.estimate(method="kernel")
 
 
 def test_bad_input_is_refused() -> None:

@@ -20,6 +20,7 @@ from turnout.errors import (
     TurnoutError,
 )
 from turnout.samplers import (
+    MinimaxSampler,
     MollifiedDensity,
     Normal,
     PrivateSampler,
@@ -383,6 +384,16 @@ def test_draws_of_users_are_estimated() -> None:
         draws.estimate(assume="magic")
     with pytest.raises(EstimatorError, match="no public reference"):
         sample_population(Mean(), abs(data), users).estimate()
+
+
+def test_the_band_of_the_minimax_sampler_is_its_own() -> None:
+    sampler = MinimaxSampler(1.0, reference=StandardNormal(1), lower=0.0, upper=4.0, proposals=64)
+    data = np.random.default_rng(1).normal(size=(40, 1))
+    draws = sample_population(sampler, data, np.repeat([0, 1], 20), seed=1)
+    estimate: Any = draws.estimate()
+    # alpha = 1/4: b = 1 / (e/4 + 3/4).
+    least = -math.log(math.e / 4 + 0.75)
+    assert estimate.band == pytest.approx((least, least + 1.0))
 
 
 def test_bad_input_of_the_estimate_is_refused() -> None:

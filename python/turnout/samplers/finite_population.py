@@ -18,6 +18,9 @@ from turnout.frequency.estimate import FrequencyEstimate
 from turnout.frequency.estimators import Estimation
 from turnout.frequency.models import StatisticModel, support_model
 from turnout.samplers.base import PrivateSampler
+from turnout.samplers.finite import FiniteMollifier, RandomizedResponseSampler
+from turnout.samplers.finite_law import codes_of, domain_of, positive_probabilities
+from turnout.samplers.minimax import MinimaxSampler
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -404,33 +407,27 @@ def estimate_of_answers(
     EstimatorError
         If nothing is known of how draws depend on the users' distributions.
     """
-    from turnout.samplers.finite import FiniteMollifier, RandomizedResponseSampler  # noqa: PLC0415
-    from turnout.samplers.minimax import MinimaxSampler  # noqa: PLC0415
-
-    given: Any = sampler
-    known = (FiniteMollifier, RandomizedResponseSampler, MinimaxSampler)
-    if not isinstance(sampler, known):
+    if not isinstance(sampler, (FiniteMollifier, RandomizedResponseSampler, MinimaxSampler)):
         raise EstimatorError(
             f"no estimate is known for one answer of {type(sampler).__name__}: use the shares of "
             "its draws"
         )
-    domain = given.domain or Domain.from_integers(given.domain_size)
+    domain = domain_of(sampler.domain_size, sampler.domain)
     plan = PopulationPlan(domain, sampler.epsilon, len(draws))
-    codes = domain.encode(draws)
+    codes = codes_of(domain, draws)
     if isinstance(sampler, RandomizedResponseSampler):
         p, q = DirectEncoding(sampler.epsilon, domain).support_probabilities
         return debiased(plan, codes, p, q, one_value=one_value)
     size = domain.size
     if isinstance(sampler, FiniteMollifier):
-        weights = np.ones(size) if given.reference is None else np.asarray(given.reference)
-        shares = weights / weights.sum()
+        shares = np.full(size, 1.0 / size)
+        if sampler.reference is not None:
+            shares = positive_probabilities(sampler.reference, size)
         width = math.exp(sampler.epsilon / 2.0)
         limits = IdentifiedSet(shares / width, shares * width)
     else:
-        least = 1.0 / (math.exp(sampler.epsilon) + size - 1)
-        limits = IdentifiedSet(
-            np.full(size, least), np.full(size, least * math.exp(sampler.epsilon))
-        )
+        floor = np.full(size, 1.0 / (math.exp(sampler.epsilon) + size - 1))
+        limits = IdentifiedSet(floor, floor * math.exp(sampler.epsilon))
     if not one_value:
         return FinitePopulationEstimate(shares_of_draws(plan, codes), limits)
     p = float(limits.high[0])

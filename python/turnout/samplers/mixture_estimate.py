@@ -12,7 +12,9 @@ from turnout import _arguments
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.intervals import critical_value, exact_interval
 from turnout.frequency.models import StatisticModel
+from turnout.samplers.adapters import as_reference
 from turnout.samplers.base import PrivateSampler, points
+from turnout.samplers.minimax import MinimaxSampler
 from turnout.samplers.reference import Reference
 
 if TYPE_CHECKING:
@@ -341,18 +343,19 @@ def estimate_of_points(
     EstimatorError
         If the sampler has no reference.
     """
-    from turnout.samplers.adapters import as_reference  # noqa: PLC0415
-
+    given: Any = sampler
     if not hasattr(sampler, "reference"):
         raise EstimatorError(
             f"{type(sampler).__name__} has no public reference that its draws are close to: its "
             "draws are a sample of the mean law, for any density estimate"
         )
-    reference = as_reference(sampler.reference, draws.shape[1])
+    reference = as_reference(given.reference, draws.shape[1])
     half = sampler.epsilon / 2.0
-    return PopulationEstimate(
-        draws, reference, (-half, half), method=method, epsilon=sampler.epsilon
-    )
+    band = -half, half
+    if isinstance(sampler, MinimaxSampler):
+        least = math.log(sampler._base(sampler.epsilon))
+        band = least, least + sampler.epsilon
+    return PopulationEstimate(draws, reference, band, method=method, epsilon=sampler.epsilon)
 
 
 def _bandwidths(draws: Floats) -> Floats:
