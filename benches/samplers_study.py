@@ -43,7 +43,7 @@ from turnout.samplers import (
     ring_of_gaussians,
     seed_mixture,
 )
-from turnout.samplers.comparison import FloorOfMollifier, PublicReference, SamplerComparison
+from turnout.samplers.study.comparison import FloorOfMollifier, PublicReference, SamplerComparison
 
 EPSILONS = (0.1, 1.0, 2.0, 5.0, 10.0)
 

@@ -23,13 +23,13 @@ from turnout.samplers import (
     plot_heatmap,
     ring_of_gaussians,
 )
-from turnout.samplers.finite_population import (
+from turnout.samplers.population.answers import (
     FinitePopulationEstimate,
     IdentifiedSet,
     PopulationPlan,
     shares_of_draws,
 )
-from turnout.samplers.mixture_estimate import PopulationEstimate
+from turnout.samplers.population.points import PopulationEstimate
 
 mpl.use("Agg")
 

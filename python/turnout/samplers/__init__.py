@@ -10,27 +10,27 @@ from turnout.samplers.base import PrivateSampler
 from turnout.samplers.baselines import BernsteinSampler, PrivateKernelDensity
 from turnout.samplers.boosting import BoostingRound, MollifiedBoosting
 from turnout.samplers.budget import PrivacyBudget
-from turnout.samplers.comparison import SamplerComparison, SamplerRecord, compare_samplers
-from turnout.samplers.coverage import mode_coverage
 from turnout.samplers.density import MollifiedDensity
 from turnout.samplers.finite import FiniteMollifier, RandomizedResponseSampler
-from turnout.samplers.metrics import (
-    hellinger,
-    kl_divergence,
-    negative_log_likelihood,
-    total_variation,
-)
 from turnout.samplers.minimax import MinimaxSampler
 from turnout.samplers.mollifier import Projection, RelativeMollifier
 from turnout.samplers.normalizer import LogNormalizer
 from turnout.samplers.pictures import plot_curves, plot_density, plot_heatmap
 from turnout.samplers.population import PopulationDraws, sample_population
 from turnout.samplers.reference import Mixture, Normal, Reference, StandardNormal, Uniform
-from turnout.samplers.targets import (
+from turnout.samplers.study import (
     GaussianMixtureTarget,
+    SamplerComparison,
+    SamplerRecord,
+    compare_samplers,
+    hellinger,
+    kl_divergence,
+    mode_coverage,
+    negative_log_likelihood,
     random_gaussians_1d,
     ring_of_gaussians,
     seed_mixture,
+    total_variation,
 )
 
 __all__ = [

@@ -14,15 +14,15 @@ from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.pictures import new_axes
 from turnout.samplers.adapters import as_reference
 from turnout.samplers.base import PrivateSampler, points
-from turnout.samplers.metrics import box, log_density
+from turnout.samplers.study.metrics import box, log_density
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from turnout.samplers.comparison import SamplerComparison
-    from turnout.samplers.finite_population import FinitePopulationEstimate
-    from turnout.samplers.mixture_estimate import PopulationEstimate
+    from turnout.samplers.population.answers import FinitePopulationEstimate
+    from turnout.samplers.population.points import PopulationEstimate
     from turnout.samplers.reference import Reference
+    from turnout.samplers.study.comparison import SamplerComparison
 
 __all__ = [
     "plot_curves",

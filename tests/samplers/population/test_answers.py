@@ -19,7 +19,7 @@ from turnout.samplers import (
     RandomizedResponseSampler,
     sample_population,
 )
-from turnout.samplers.finite_population import (
+from turnout.samplers.population.answers import (
     FinitePopulationEstimate,
     IdentifiedSet,
     PopulationPlan,

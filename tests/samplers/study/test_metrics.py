@@ -13,8 +13,8 @@ from scipy import integrate, stats
 
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.samplers import Mixture, Normal, StandardNormal, Uniform, _quadrature
-from turnout.samplers.coverage import mode_coverage
-from turnout.samplers.metrics import (
+from turnout.samplers.study.coverage import mode_coverage
+from turnout.samplers.study.metrics import (
     hellinger,
     kl_divergence,
     negative_log_likelihood,

@@ -29,7 +29,7 @@ from turnout.samplers import (
     sample_population,
 )
 from turnout.samplers.base import PointSampler
-from turnout.samplers.mixture_estimate import PopulationEstimate
+from turnout.samplers.population.points import PopulationEstimate
 
 Floats = Any
 

@@ -16,11 +16,11 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout._extras import require
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
-from turnout.samplers.coverage import mode_coverage
-from turnout.samplers.metrics import negative_log_likelihood
-from turnout.samplers.population import seeded
+from turnout.samplers.population.draws import seeded
 from turnout.samplers.progress import track
 from turnout.samplers.randomness import derived
+from turnout.samplers.study.coverage import mode_coverage
+from turnout.samplers.study.metrics import negative_log_likelihood
 
 __all__ = [
     "FloorOfMollifier",
@@ -281,7 +281,7 @@ def compare_samplers(
 
     Examples
     --------
-    >>> from turnout.samplers.targets import random_gaussians_1d
+    >>> from turnout.samplers.study.targets import random_gaussians_1d
     >>> study = compare_samplers(
     ...     {"reference": lambda epsilon: PublicReference()},
     ...     random_gaussians_1d,

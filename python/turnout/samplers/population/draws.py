@@ -20,8 +20,8 @@ from turnout.samplers.randomness import derived
 
 if TYPE_CHECKING:
     from turnout.frequency.estimate import FrequencyEstimate
-    from turnout.samplers.finite_population import FinitePopulationEstimate
-    from turnout.samplers.mixture_estimate import PopulationEstimate
+    from turnout.samplers.population.answers import FinitePopulationEstimate
+    from turnout.samplers.population.points import PopulationEstimate
 
 __all__ = ["PopulationDraws", "sample_population"]
 
@@ -91,12 +91,12 @@ class PopulationDraws:
         _arguments.choice("assume", assume, (None, "one_value"))
         if self.draws.ndim == 1:
             _arguments.choice("method", method, ("histogram",))
-            from turnout.samplers.finite_population import estimate_of_answers  # noqa: PLC0415
+            from turnout.samplers.population.answers import estimate_of_answers  # noqa: PLC0415
 
             return estimate_of_answers(self.sampler, self.draws, one_value=assume is not None)
         if assume is not None:
             raise InvalidValueError(f"assume is for samplers of one answer, got {assume!r}")
-        from turnout.samplers.mixture_estimate import estimate_of_points  # noqa: PLC0415
+        from turnout.samplers.population.points import estimate_of_points  # noqa: PLC0415
 
         return estimate_of_points(self.sampler, self.draws, method)
 

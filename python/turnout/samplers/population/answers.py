@@ -19,7 +19,7 @@ from turnout.frequency.estimators import Estimation
 from turnout.frequency.models import StatisticModel, support_model
 from turnout.samplers.base import PrivateSampler
 from turnout.samplers.finite import FiniteMollifier, RandomizedResponseSampler
-from turnout.samplers.finite_law import codes_of, domain_of, positive_probabilities
+from turnout.samplers.finite.law import codes_of, domain_of, positive_probabilities
 from turnout.samplers.minimax import MinimaxSampler
 
 if TYPE_CHECKING:

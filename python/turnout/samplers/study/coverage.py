@@ -12,7 +12,7 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout.errors import InvalidValueError
 from turnout.samplers.base import points
-from turnout.samplers.metrics import box, distributions, is_array, log_density
+from turnout.samplers.study.metrics import box, distributions, is_array, log_density
 
 __all__ = ["Coverage", "mode_coverage"]
 
@@ -68,7 +68,7 @@ def mode_coverage(
         Records of p of shape (n_records, n_features), or a density; for a finite domain an array
         of probabilities.
     q
-        A density, as :mod:`turnout.samplers.metrics` says; for a finite domain an array of
+        A density, as :mod:`turnout.samplers.study.metrics` says; for a finite domain an array of
         probabilities.
     level
         The mass of q's densest part.
