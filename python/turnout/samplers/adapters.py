@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
+import secrets
 from typing import Any
 
 import numpy as np
@@ -53,8 +55,10 @@ def as_reference(value: Any, dimension: int) -> Reference:
     -----
     Normal distributions, their mixtures and univariate distributions with an inverse distribution
     function are drawn from cryptographic randomness. Other objects draw with their own code, from a
-    NumPy generator that gets a fresh 256-bit seed of the operating system for every call. Proposals
-    stay secret as long as that generator's output cannot be continued from a single draw.
+    NumPy generator that gets a fresh 256-bit seed of the operating system for every call, or from a
+    fresh integer of 63 bits if they take ``seed``. Proposals stay secret as long as such a
+    generator's output cannot be continued from a single draw. The object is copied: fitting it
+    again later changes nothing.
 
     Examples
     --------
@@ -120,7 +124,8 @@ class _Univariate(Reference):
     """A distribution of one number with an inverse distribution function."""
 
     def __init__(self, frozen: Any) -> None:
-        self._frozen = frozen
+        # A copy, here and below: an object that is fitted again must not change the reference.
+        self._frozen = copy.deepcopy(frozen)
         self.dimension = self.words = 1
         if np.shape(frozen.ppf(0.5)) != ():
             raise InvalidValueError(
@@ -142,9 +147,9 @@ class _Foreign(Reference):
     """A distribution that draws with its own code."""
 
     def __init__(self, value: Any, density: str, draw: str, dimension: int) -> None:
-        self._value = value
-        self._density = getattr(value, density)
-        self._draw = getattr(value, draw)
+        self._value = copy.deepcopy(value)
+        self._density = getattr(self._value, density)
+        self._draw = getattr(self._value, draw)
         self.dimension = dimension
         self.words = 0
         taken = inspect.signature(self._draw).parameters
@@ -158,7 +163,7 @@ class _Foreign(Reference):
 
     def _random(self, seed: int | None) -> Any:
         if self._source == "seed":
-            return seed
+            return secrets.randbits(63) if seed is None else seed
         if self._source == "rng":
             return generator(seed)
         # scikit-learn knows no generators.
@@ -179,7 +184,8 @@ class _Foreign(Reference):
                 f"reference must draw {count} points when asked to, got {len(result)}: "
                 f"{_arguments.shown(self._value)}"
             )
-        return np.ascontiguousarray(result)
+        # A copy: the object may keep what it returned.
+        return np.array(result, order="C")
 
     def draw_spread(self, count: int, *, seed: int | None = None) -> Floats:
         return self.draw(count, seed=seed)

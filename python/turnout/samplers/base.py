@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import copy
 import inspect
 from typing import Any, TypeVar
 
@@ -114,6 +115,16 @@ class PrivateSampler(abc.ABC):
         ]
         return f"{type(self).__name__}({', '.join(changed)})"
 
+    def __sklearn_clone__(self: Self) -> Self:
+        """Copy the parameters, not what was fitted; a reference is copied as it is, fitted."""
+        parameters = self.get_params(deep=False)
+        return type(self)(
+            **{
+                name: copy.deepcopy(value) if name == "reference" else _unfitted(value)
+                for name, value in parameters.items()
+            }
+        )
+
     def __sklearn_tags__(self) -> Any:
         utils = require("sklearn.utils", "samplers")
         return utils.Tags(
@@ -139,7 +150,8 @@ class PrivateSampler(abc.ABC):
         n_samples
             How many. m draws from one person's data cost m times epsilon.
         budget
-            What pays for them. Without one the fit grants a single draw, ``budget_``.
+            What pays for them. Without one the fit grants a single draw, ``budget_``; that grant is
+            beside any budget, and a copy of the fitted sampler has one of its own.
         seed
             For tests and simulations only: whoever knows the seed can undo the protection.
 
@@ -164,6 +176,11 @@ class PrivateSampler(abc.ABC):
         if budget is not None:
             expected = "a PrivacyBudget"
             purse = _arguments.instance("budget", budget, PrivacyBudget, expected)
+            if purse.unit != self.budget_.unit:
+                raise InvalidValueError(
+                    f"budget must be of the unit of the draws, {self.budget_.unit!r}, got "
+                    f"{purse.unit!r}: their epsilons do not add up"
+                )
         self._pay(purse, count)
         return self._draw(count, checked)
 
@@ -207,9 +224,9 @@ class PrivateSampler(abc.ABC):
         """
         self._check_fitted()
         return (
-            f"One draw is {self.epsilon_:g}-locally differentially private for the person's whole "
+            f"One draw is {self.epsilon_!r}-locally differentially private for the person's whole "
             "data set: no draw is more than e^epsilon times as likely under one data set as under "
-            f"another. m draws cost m times {self.epsilon_:g}."
+            f"another. m draws cost m times {self.epsilon_!r}."
         )
 
     @abc.abstractmethod
@@ -265,18 +282,12 @@ class PointSampler(PrivateSampler):
             If scikit-learn is needed and not installed.
         """
         epsilon = self._check_epsilon()
-        records = points("X", X)
-        if np.abs(records).max() > LARGEST_NUMBER:
-            row, column = (int(place) for place in np.argwhere(np.abs(records) > LARGEST_NUMBER)[0])
-            raise InvalidValueError(
-                f"X[{row}, {column}] must be between -1e100 and 1e100, got {records[row, column]}"
-            )
+        records = training_points(X)
         # A failed fit leaves no half-fitted sampler behind.
         vars(self).pop("budget_", None)
         self.epsilon_ = epsilon
         self.n_features_in_ = records.shape[1]
-        # What is fitted may write into its input: that is a copy.
-        self._fit(records.copy())
+        self._fit(records)
         self.budget_ = self._grant()
         return self
 
@@ -319,6 +330,18 @@ class PointSampler(PrivateSampler):
     @abc.abstractmethod
     def _log_density(self, records: Floats) -> Floats:
         """Give the log-density at checked points."""
+
+
+def training_points(X: Any) -> Floats:
+    """Return a person's records as points that may be written into, none too large to square."""
+    records = points("X", X)
+    wrong = np.abs(records) > LARGEST_NUMBER
+    if wrong.any():
+        row, column = (int(place) for place in np.argwhere(wrong)[0])
+        raise InvalidValueError(
+            f"X[{row}, {column}] must be between -1e100 and 1e100, got {records[row, column]}"
+        )
+    return records.copy()
 
 
 def random_state_of(value: Any) -> int | None:
@@ -382,6 +405,15 @@ def points(argument: str, value: Any, *, least: int = 1) -> Floats:
             f"{result[row, column]}"
         )
     return result
+
+
+def _unfitted(value: Any) -> Any:
+    if isinstance(value, PrivateSampler):
+        return value.__sklearn_clone__()
+    if hasattr(value, "get_params") and not isinstance(value, type):
+        parameters = value.get_params(deep=False)
+        return type(value)(**{name: _unfitted(entry) for name, entry in parameters.items()})
+    return copy.deepcopy(value)
 
 
 def _same(left: object, right: object) -> bool:

@@ -101,7 +101,7 @@ class MollifiedBoosting(PointSampler):
         Gives the boosted score at points of shape (n, d), within ``[-s, s]``.
     certificate_
         A proven bound of ``|log Q/Q0|`` for the law Q of a draw: the width of the score's range, at
-        most ``epsilon / 2``.
+        most ``epsilon / 2``. It tells how many rounds were kept, and is private for that.
     trials_
         How many proposals a draw sees.
     fallback_weight_
@@ -180,7 +180,7 @@ class MollifiedBoosting(PointSampler):
     def fallback_weight_(self) -> float:
         """The largest chance of the fall-back to the reference, whatever the data."""
         self._check_fitted()
-        refused = -math.expm1(-2.0 * self.score_.most)
+        refused = -math.expm1(-2.0 * self._public_most)
         return refused**self.trials_
 
     def _fit(self, records: Floats) -> None:
@@ -192,6 +192,7 @@ class MollifiedBoosting(PointSampler):
         self.reference_ = as_reference(self.reference, records.shape[1])
         weights = boosting_weights(epsilon, n_rounds)
         most = score_bound(epsilon, weights)
+        self._public_most = most
         if self.trials is None:
             self.trials_ = automatic_trials(2.0 * most)
         else:

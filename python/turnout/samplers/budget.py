@@ -20,6 +20,7 @@ class PrivacyBudget:
     draws of 0.1 cost what the ten doubles add up to, not a rounded number.
 
     One budget belongs to one person. Pass it to every sampler that is fitted on that person's data.
+    A fit's own grant, ``budget_``, is beside it: with a budget, always pass it.
 
     Parameters
     ----------
@@ -28,6 +29,9 @@ class PrivacyBudget:
         and never refused.
     delta
         The delta that is granted, at least 0 and below 1.
+    unit
+        What is protected: ``"dataset"``, all data of the person, or ``"record"``, one record of
+        them. Epsilons of different units do not add up, so a sampler of the other unit is refused.
 
     Raises
     ------
@@ -52,7 +56,7 @@ class PrivacyBudget:
     turnout.errors.BudgetExceededError: this costs epsilon = 0.5, and 0.25 of 1.0 is left
     """
 
-    def __init__(self, epsilon: float, delta: float = 0.0) -> None:
+    def __init__(self, epsilon: float, delta: float = 0.0, *, unit: str = "dataset") -> None:
         self._epsilon = _arguments.number("epsilon", epsilon)
         if not self._epsilon > 0.0:
             raise InvalidValueError(
@@ -63,6 +67,7 @@ class PrivacyBudget:
             raise InvalidValueError(
                 f"delta must be a number of at least 0 and below 1, got {_arguments.shown(delta)}"
             )
+        self._unit = _arguments.choice("unit", unit, ("dataset", "record"))
         self._spent = Fraction(0)
         self._spent_delta = Fraction(0)
         self._lock = threading.Lock()
@@ -76,6 +81,11 @@ class PrivacyBudget:
     def delta(self) -> float:
         """The delta that was granted."""
         return self._delta
+
+    @property
+    def unit(self) -> str:
+        """What is protected: ``"dataset"`` or ``"record"``."""
+        return self._unit
 
     @property
     def spent(self) -> float:
@@ -147,7 +157,8 @@ class PrivacyBudget:
 
     def __repr__(self) -> str:
         delta = f", delta={self._delta!r}" if self._delta else ""
-        return f"PrivacyBudget(epsilon={self._epsilon!r}{delta}): {self.spent:.6g} spent"
+        unit = "" if self._unit == "dataset" else f", unit={self._unit!r}"
+        return f"PrivacyBudget(epsilon={self._epsilon!r}{delta}{unit}): {self.spent:.6g} spent"
 
 
 def rounded_up(value: Fraction) -> float:

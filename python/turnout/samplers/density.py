@@ -29,7 +29,7 @@ class MollifiedDensity(PointSampler):
     Q0 e^(epsilon/2)]`` around the public reference Q0, which gives the closest member of the
     mollifier (equation (8)). The clipping is done in integers on the proposals of each draw
     (mollified resampling), so that a draw is epsilon-locally differentially private for the *whole*
-    data set, whatever the estimate returns, in constant time.
+    data set, whatever the estimate returns.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class MollifiedDensity(PointSampler):
     Attributes
     ----------
     projection_
-        The projected density.
+        The projected density. Draws from it are not paid for.
     reference_
         The reference.
     estimator_
@@ -71,9 +71,12 @@ class MollifiedDensity(PointSampler):
 
     Notes
     -----
-    ``score_samples`` gives the projection of the estimate, normalised to about 1e-4. The law of a
-    draw differs from it by the error of the constant C on as many points as there are proposals:
-    it is in the mollifier exactly, and close to the projection.
+    ``score_samples`` gives the projection of the estimate; :meth:`log_normalizer` says how well it
+    is normalised. The law of a draw differs from it by the error of the constant C on as many
+    points as there are proposals: it is in the mollifier exactly, and close to the projection.
+
+    The number of proposals is fixed; the time of ``fit`` and of a draw depends on the number of
+    records and on the estimate. Where somebody can time it, release draws at a fixed hour.
 
     References
     ----------

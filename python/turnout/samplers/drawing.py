@@ -40,7 +40,10 @@ def automatic_trials(most: float) -> int:
 
 
 def automatic_proposals(epsilon: float) -> int:
-    """Give a number of proposals for resampling: a weight is at most 1/256 of their sum."""
+    """Give a number of proposals for resampling.
+
+    Up to epsilon = 16 a weight is at most 1/256 of their sum, whatever the data.
+    """
     return int(min(MOST, max(1024, math.ceil(256.0 * math.exp(min(epsilon, 64.0) / 2.0)))))
 
 

@@ -13,7 +13,7 @@ from turnout import _arguments, _core
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.samplers.adapters import as_reference
-from turnout.samplers.base import PrivateSampler, points, random_state_of
+from turnout.samplers.base import PrivateSampler, points, random_state_of, training_points
 from turnout.samplers.budget import PrivacyBudget
 from turnout.samplers.density import fitted_estimate
 from turnout.samplers.drawing import automatic_proposals
@@ -64,7 +64,7 @@ class MinimaxSampler(PrivateSampler):
     domain_size
         The number of values, which are then the codes 0 .. domain_size - 1: from 2 to 2^24.
     domain
-        The values, where they are no codes.
+        The values, where they are no codes: a public list, not one made of the person's values.
     reference
         The public reference h over points: anything that :func:`as_reference` takes. It must not
         depend on the person's data.
@@ -182,7 +182,7 @@ class MinimaxSampler(PrivateSampler):
             self._certificate = law.certificate
         else:
             base = self._base(epsilon)
-            records = points("X", X)
+            records = training_points(X)
             vars(self).pop("budget_", None)
             self._fit_points(records, epsilon, base)
         self.epsilon_ = epsilon

@@ -129,11 +129,11 @@ class Normal(Reference):
     """
 
     def __init__(self, mean: Any, covariance: Any) -> None:
-        self.mean = points("mean", np.atleast_2d(_numbers("mean", mean)))[0]
+        self.mean = points("mean", np.atleast_2d(_numbers("mean", mean)))[0].copy()
         self.dimension = self.words = self.mean.size
         given = _numbers("covariance", covariance)
         matrix = np.diag(given) if given.ndim == 1 else np.atleast_2d(given)
-        self.covariance = points("covariance", matrix)
+        self.covariance = points("covariance", matrix).copy()
         if self.covariance.shape != (self.dimension, self.dimension):
             raise InvalidValueError(
                 f"covariance must have the shape ({self.dimension}, {self.dimension}) of the mean, "
@@ -230,8 +230,8 @@ class Uniform(Reference):
     """
 
     def __init__(self, low: Any, high: Any) -> None:
-        self.low = points("low", np.atleast_2d(_numbers("low", low)))[0]
-        self.high = points("high", np.atleast_2d(_numbers("high", high)))[0]
+        self.low = points("low", np.atleast_2d(_numbers("low", low)))[0].copy()
+        self.high = points("high", np.atleast_2d(_numbers("high", high)))[0].copy()
         if self.low.shape != self.high.shape:
             raise InvalidValueError(
                 f"low and high must have the same shape, got {self.low.shape} and {self.high.shape}"

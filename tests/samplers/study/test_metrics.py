@@ -12,7 +12,8 @@ import pytest
 from scipy import integrate, stats
 
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.samplers import Mixture, Normal, StandardNormal, Uniform, _quadrature
+from turnout.samplers import Mixture, Normal, StandardNormal, Uniform
+from turnout.samplers.study import _quadrature
 from turnout.samplers.study.coverage import mode_coverage
 from turnout.samplers.study.metrics import (
     hellinger,

@@ -143,6 +143,7 @@ class ReleasedSampler(PointSampler):
     #: What one release costs beside epsilon.
     delta: float = 0.0
     delta_: float
+    unit_: str
     bounds: Any
     unit: str
     correction: str
@@ -171,13 +172,12 @@ class ReleasedSampler(PointSampler):
             If the sampler was not fitted.
         """
         self._check_fitted()
-        delta = f", {self.delta_:g}" if self.delta_ else ""
-        level = (
-            f"({self.realized_epsilon_:.6g}{delta})" if delta else f"{self.realized_epsilon_:.6g}"
-        )
+        level = f"{self.realized_epsilon_!r}"
+        if self.delta_:
+            level = f"({level}, {self.delta_!r})"
         who = (
             "whatever all records of the person and their number are"
-            if self.unit == "dataset"
+            if self.unit_ == "dataset"
             else "for one record replaced by another; the number of records is taken as public"
         )
         return (
@@ -196,7 +196,7 @@ class ReleasedSampler(PointSampler):
         if seed is not None:
             seed = _arguments.integer("noise_seed", seed, least=0, most=2**64 - 1)
         noisy, strength = self._release(records, seed)
-        self.delta_ = float(self.delta)
+        self.delta_, self.unit_ = float(self.delta), self.unit
         share = self._share(strength)
         weights = project(noisy) if self.correction == "projection" else clip(noisy)
         self.weights_ = (1.0 - share) * weights + share / weights.size
@@ -225,7 +225,7 @@ class ReleasedSampler(PointSampler):
         return share
 
     def _grant(self) -> PrivacyBudget:
-        return PrivacyBudget(self.epsilon_, self.delta_)
+        return PrivacyBudget(self.epsilon_, self.delta_, unit=self.unit_)
 
     def _pay(self, purse: PrivacyBudget, count: int) -> None:
         del count

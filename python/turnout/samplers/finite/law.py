@@ -38,6 +38,9 @@ LARGEST_DOMAIN = 2**24
 #: What the integer weights of a reference add up to, about.
 UNIT = 2**61
 
+#: Smaller probabilities of a reference would be rounded visibly to such weights.
+LEAST_REFERENCE = 2.0**-40
+
 #: Smaller probabilities are read as zero: their reciprocals leave floating-point range.
 _TINY = 1e-250
 
@@ -100,9 +103,12 @@ def positive_probabilities(value: Any, size: int | None = None) -> Floats:
     """Give a reference over the codes: every one is possible."""
     count = len(value) if size is None else size
     given = probabilities_of("reference", value, count)
-    if not count or not (given > 0.0).all():
-        place = int(np.flatnonzero(given == 0.0)[0]) if count else 0
-        raise InvalidValueError(f"reference[{place}] must be above 0: every value must be possible")
+    if not count or not (given >= LEAST_REFERENCE).all():
+        place = int(np.flatnonzero(given < LEAST_REFERENCE)[0]) if count else 0
+        raise InvalidValueError(
+            f"reference[{place}] must be at least 2^-40: every value must be possible, got "
+            f"{_arguments.shown(value)}"
+        )
     return given
 
 

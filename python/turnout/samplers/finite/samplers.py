@@ -157,7 +157,7 @@ class FiniteMollifier(FiniteSampler):
         The public reference: one positive probability for each value; uniform if None. It must not
         depend on the person's data.
     domain
-        The values, where they are no codes.
+        The values, where they are no codes: a public list, not one made of the person's values.
 
     Attributes
     ----------
@@ -308,7 +308,7 @@ class RandomizedResponseSampler(FiniteSampler):
     domain_size
         The number of values, which are then the codes 0 .. domain_size - 1: from 2 to 2^24.
     domain
-        The values, where they are no codes.
+        The values, where they are no codes: a public list, not one made of the person's values.
 
     Attributes
     ----------

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +38,7 @@ class PopulationDraws:
     Attributes
     ----------
     users
-        The users, in the order of their first rows.
+        The users, sorted; by type and text where they cannot be compared.
     draws
         Their draws, in the same order: of shape (n_users, n_features), or (n_users,) for samplers
         of one answer.
@@ -53,7 +52,7 @@ class PopulationDraws:
 
     @property
     def epsilon(self) -> float:
-        """What the draw of a user cost that user, for all of the user's rows."""
+        """What the draw of a user cost that user: for all of its rows, if that is the unit."""
         return self.sampler.epsilon
 
     def __len__(self) -> int:
@@ -134,14 +133,15 @@ def sample_population(
         Whether a bar is shown on standard error once two seconds have passed.
     seed
         For tests and simulations only: every user gets a seed derived from it, so that the result
-        is the same for any number of processes. It also sets the ``random_state`` of samplers that
-        have one and left it at None. Without a seed every process takes fresh randomness from the
-        operating system.
+        is the same for any number of processes. It also sets the ``random_state`` or the
+        ``noise_seed`` of samplers that left it at None. Without a seed every process takes fresh
+        randomness from the operating system.
 
     Returns
     -------
     PopulationDraws
-        The users in the order of their first rows, and one draw of each.
+        The users and one draw of each. Users are sorted: the order of their rows may tell of what
+        stands in them.
 
     Raises
     ------
@@ -158,6 +158,11 @@ def sample_population(
     nor how many users there are.
     """
     _arguments.instance("sampler", sampler, PrivateSampler, "a sampler of turnout.samplers")
+    if getattr(sampler, "noise_seed", None) is not None:
+        raise InvalidValueError(
+            "sampler must not have a noise_seed: all users would get the same noise; give seed= to "
+            "sample_population for a simulation"
+        )
     rows = _rows(data)
     names, places = _grouped(users, len(rows))
     root = _arguments.seed(seed)
@@ -191,24 +196,18 @@ class _Sized:
 
 def fresh(sampler: PrivateSampler) -> PrivateSampler:
     """Make an unfitted sampler with the same parameters, copied, as scikit-learn's clone does."""
-    result: PrivateSampler = _copied(sampler)
-    return result
+    return sampler.__sklearn_clone__()
 
 
 def seeded(sampler: Any, seed: int | None) -> Any:
-    """Give a sampler a ``random_state`` if it takes one and has none."""
+    """Give a sampler a ``random_state`` or ``noise_seed`` if it takes one and has none."""
     if seed is None or not hasattr(sampler, "get_params"):
         return sampler
-    if sampler.get_params(deep=False).get("random_state", 0) is None:
-        sampler.set_params(random_state=seed % 2**32)
+    parameters = sampler.get_params(deep=False)
+    for name in ("random_state", "noise_seed"):
+        if parameters.get(name, 0) is None:
+            sampler.set_params(**{name: seed % 2**32})
     return sampler
-
-
-def _copied(value: Any) -> Any:
-    if hasattr(value, "get_params") and not isinstance(value, type):
-        parameters = value.get_params(deep=False)
-        return type(value)(**{name: _copied(entry) for name, entry in parameters.items()})
-    return copy.deepcopy(value)
 
 
 def _rows(data: Any) -> npt.NDArray[Any]:
@@ -230,7 +229,7 @@ def _rows(data: Any) -> npt.NDArray[Any]:
 
 
 def _grouped(users: Any, rows: int) -> tuple[npt.NDArray[Any], list[npt.NDArray[np.intp]]]:
-    """Find the different users in order of first appearance, and the rows of each."""
+    """Find the different users, sorted, and the rows of each."""
     given = _arguments.items("users", users, "one hashable value for each row")
     if len(given) != rows:
         raise InvalidValueError(
@@ -240,7 +239,7 @@ def _grouped(users: Any, rows: int) -> tuple[npt.NDArray[Any], list[npt.NDArray[
         raise InvalidValueError("data must have at least one row, got none")
     found: dict[Hashable, list[int]] = {}
     for row, user in enumerate(given):
-        if user is None or user != user:  # noqa: PLR0124 (NaN)
+        if _nobody(user):
             raise InvalidValueError(f"users[{row}] must name a user, got {user!r}")
         try:
             found.setdefault(user, []).append(row)
@@ -248,6 +247,7 @@ def _grouped(users: Any, rows: int) -> tuple[npt.NDArray[Any], list[npt.NDArray[
             raise InvalidTypeError(
                 f"users[{row}] must be hashable, got {_arguments.shown(user)}"
             ) from error
+    found = {user: found[user] for user in _sorted(found)}
     if isinstance(users, np.ndarray):
         names = users[[places[0] for places in found.values()]]
     else:
@@ -256,6 +256,21 @@ def _grouped(users: Any, rows: int) -> tuple[npt.NDArray[Any], list[npt.NDArray[
         if len({type(name) for name in found}) == 1 and isinstance(names[0], (int, str, float)):
             names = np.array(list(found))
     return names, [np.array(places) for places in found.values()]
+
+
+def _nobody(user: Any) -> bool:
+    try:
+        return user is None or bool(user != user)  # noqa: PLR0124 (NaN)
+    except (TypeError, ValueError):
+        # pandas' NA is neither equal nor unequal to itself.
+        return True
+
+
+def _sorted(users: Iterable[Any]) -> list[Any]:
+    try:
+        return sorted(users)
+    except TypeError:
+        return sorted(users, key=lambda user: (type(user).__name__, repr(user)))
 
 
 def _workers(n_jobs: Any) -> int:
