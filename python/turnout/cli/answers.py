@@ -25,7 +25,10 @@ __all__ = [
     "MissingValues",
     "Source",
     "check_labels",
+    "name_rows",
     "read_answers",
+    "read_labels",
+    "settle_domain",
 ]
 
 _SHOWN = 5
@@ -128,11 +131,12 @@ def read_answers(
     with messages().status(f"reading {source.name}"):
         found = read_column(source, column, missing_values=missing_values or ())
     found, dropped = _settle_missing(found, missing)
-    found, domain = _settle_domain(found, _read_labels(labels, labels_file), missing)
+    found, domain = settle_domain(found, read_labels(labels, labels_file), missing)
     return Answers(_as_arrow(found), domain, dropped)
 
 
-def _read_labels(labels: str | None, labels_file: Path | None) -> list[str] | None:
+def read_labels(labels: str | None, labels_file: Path | None) -> list[str] | None:
+    """Read the labels of a domain from an option or a file; None if in neither."""
     if labels is not None:
         return [label.strip() for label in labels.split(",")]
     if labels_file is None:
@@ -153,18 +157,18 @@ def _settle_missing(answers: Column, missing: str | None) -> tuple[Column, int]:
         return replace(answers, indices=answers.indices[answers.indices >= 0]), rows.size
     raise InvalidValueError(
         f"column {answers.name!r}: {rows.size:,} of {answers.indices.size:,} answers are missing "
-        f"({_rows(rows)}); say with --missing what they are: a label, or drop"
+        f"({name_rows(rows)}); say with --missing what they are: a label, or drop"
     )
 
 
-def _rows(rows: Any) -> str:
+def name_rows(rows: Any) -> str:
     """Name the first rows; the first row of data is row 1."""
     shown = ", ".join(str(int(row) + 1) for row in rows[:_SHOWN])
     more = ", ..." if len(rows) > _SHOWN else ""
     return f"row{'s' if len(rows) > 1 else ''} {shown}{more}"
 
 
-def _settle_domain(
+def settle_domain(
     answers: Column, labels: Sequence[str] | None, missing: str | None
 ) -> tuple[Column, Domain]:
     """Domain from the labels given or from the data, and the answers in its terms."""
@@ -221,7 +225,7 @@ def _refuse_unknown(answers: Column, domain: Domain) -> None:
     more = ", ..." if len(unknown) > _SHOWN else ""
     raise UnknownLabelError(
         f"column {answers.name!r}: {rows.size:,} answers are not among the {domain.size} labels: "
-        f"{first}{more} ({_rows(rows)})"
+        f"{first}{more} ({name_rows(rows)})"
     )
 
 

@@ -18,6 +18,7 @@ from turnout.cli.demo import demo
 from turnout.cli.estimate import estimate
 from turnout.cli.randomize import randomize
 from turnout.cli.running import output
+from turnout.cli.sample import sample
 from turnout.cli.tally import tally
 
 __all__ = ["app", "run"]
@@ -40,6 +41,7 @@ app = typer.Typer(
         "them, [bold]tally[/] counts the reports of many files, [bold]estimate[/] computes how "
         "often each answer is given, with intervals. [bold]demo[/] shows it on a real survey. "
         "[bold]aggregate[/] counts answers under secret sharing instead. "
+        "[bold]sample[/] draws one realistic record for each user. "
         "[bold]account[/] computes what random participation, shuffling and sampling protect."
     ),
     epilog="Exit codes: 0 fine, 1 refused (one line on standard error says why), 2 wrong usage.",
@@ -55,7 +57,7 @@ def _register(group: typer.Typer, *commands: Callable[..., None]) -> None:
         group.command(help=_reflowed(command))(command)
 
 
-_register(app, randomize, tally, estimate, aggregate, demo)
+_register(app, randomize, tally, estimate, aggregate, sample, demo)
 _register(account, *COMMANDS)
 app.add_typer(account)
 

@@ -1,0 +1,244 @@
+"""``turnout sample``: rows of a file in, one private record for each user out."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from turnout.cli.account.shared import (
+    AsJson,
+    PictureFile,
+    check_picture,
+    print_json,
+    save_picture,
+)
+from turnout.cli.answers import LabelsFile, MissingValues
+from turnout.cli.running import (
+    check_epsilon,
+    messages,
+    note,
+    output,
+    refuse_overwriting_inputs,
+    refusing,
+)
+from turnout.cli.sample.methods import (
+    check_picture_of,
+    default_method,
+    make_sampler,
+    picture,
+)
+from turnout.cli.sample.options import Method, Wanted, parse
+from turnout.cli.sample.records import Records, read_records
+from turnout.cli.sample.results import Drawn, check_target
+from turnout.cli.tables import properties
+from turnout.samplers import sample_population
+from turnout.samplers.base import LARGEST_EPSILON
+
+__all__ = ["sample"]
+
+# The groups of options in the help.
+_NUMBERS = "Columns of numbers"
+_LABELS = "Columns of labels"
+
+
+def _check_epsilon(value: float) -> float:
+    if check_epsilon(value) > LARGEST_EPSILON:
+        raise typer.BadParameter(f"{value} is above {LARGEST_EPSILON:g}")
+    return value
+
+
+def _check_jobs(value: int) -> int:
+    if value == 0:
+        raise typer.BadParameter("0 is neither a number of processes nor negative")
+    return value
+
+
+@refusing
+def sample(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="IN", help="CSV (also .csv.gz), Parquet or Arrow IPC file with rows of users."
+        ),
+    ],
+    *,
+    columns: Annotated[
+        str,
+        typer.Option(
+            "--columns",
+            "-c",
+            metavar="A,B",
+            help="Columns of a record, comma-separated: all of numbers, or all of labels.",
+        ),
+    ],
+    epsilon: Annotated[
+        float,
+        typer.Option(
+            "--epsilon",
+            "-e",
+            callback=_check_epsilon,
+            help="Privacy of a user's record; less is more.",
+        ),
+    ],
+    rows_are: Annotated[
+        str | None,
+        typer.Option(
+            "--rows-are",
+            metavar="COLUMN",
+            help="Column that says whose row it is; without it every row is a user of its own.",
+        ),
+    ] = None,
+    target: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="OUT", help="File of records: .csv or .parquet."),
+    ] = None,
+    method: Annotated[
+        Method | None,
+        typer.Option(
+            "--method",
+            "-m",
+            metavar="NAME",
+            help="For numbers density or boosting, for labels minimax, randomized-response or "
+            "mollifier; the first of each if not given.",
+        ),
+    ] = None,
+    ids: Annotated[
+        bool,
+        typer.Option(
+            "--ids/--no-ids", help="Write whose record it is; without ids records are sorted."
+        ),
+    ] = True,
+    bounds: Annotated[
+        str | None,
+        typer.Option(
+            "--bounds",
+            metavar="A=LOW:HIGH,...",
+            rich_help_panel=_NUMBERS,
+            help="Public range of every column; no value may be outside.",
+        ),
+    ] = None,
+    rounded: Annotated[
+        bool,
+        typer.Option(
+            "--round", rich_help_panel=_NUMBERS, help="Write the nearest integers within bounds."
+        ),
+    ] = False,
+    labels: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--labels",
+            metavar="[COLUMN=]A,B,C",
+            rich_help_panel=_LABELS,
+            help="The possible labels of a column; repeatable.",
+        ),
+    ] = None,
+    labels_file: LabelsFile = None,
+    missing: Annotated[
+        str | None,
+        typer.Option(
+            "--missing",
+            metavar="LABEL|drop",
+            help="Count missing values as this label, or drop rows that have one.",
+        ),
+    ] = None,
+    missing_value: MissingValues = None,
+    jobs: Annotated[
+        int,
+        typer.Option(
+            "--jobs", "-j", callback=_check_jobs, help="Processes that draw; -1 for all cores."
+        ),
+    ] = 1,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            "--seed",
+            min=0,
+            max=2**64 - 1,
+            help="For tests only: whoever knows the seed can undo the protection.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+    plot: PictureFile = None,
+) -> None:
+    """Draw one realistic record for each user that is safe to hand over.
+
+    A user is all rows with the same value of --rows-are. From a user's rows, however many, a
+    single record is drawn, from a distribution that is close to theirs and never far from a public
+    one: no record is more than e^epsilon times as likely as if the user had entirely other rows.
+    Every further run on the same users spends epsilon again.
+
+    Numbers are drawn around a public distribution: uniform within --bounds, which must not be
+    computed from the data; without them the standard normal, which suits few columns. Labels are
+    those of --labels or --labels-file; without them the distinct values of each column are taken
+    and treated as public. A column whose values all read as numbers is one of numbers, unless a
+    method for labels is named.
+
+    Without --output the records go to standard output as CSV, the summary to standard error.
+    --plot shows what the records of all users tell together.
+
+    [bold]Example:[/]
+
+        turnout sample visits.csv --columns age,hours --epsilon 1 --rows-are user
+            --bounds age=17:90,hours=0:99 -o records.csv
+    """
+    check_target(target)
+    check_picture(plot)
+    wanted = parse(
+        columns,
+        rows_are,
+        method=method,
+        bounds=bounds,
+        labels=labels,
+        labels_file=labels_file,
+        missing=missing,
+        missing_values=missing_value,
+    )
+    for path in (target, plot):
+        if path is not None:
+            refuse_overwriting_inputs(path, [source])
+    records = read_records(source, wanted)
+    if rounded:
+        _check_rounding(wanted, records)
+    if plot is not None:
+        check_picture_of(records)
+    chosen = method or default_method(records)
+    draws = sample_population(
+        make_sampler(chosen, epsilon, wanted, records),
+        records.data,
+        records.users,
+        n_jobs=jobs,
+        progress=messages().is_terminal,
+        seed=seed,
+    )
+    if seed is not None:
+        note("made with --seed: fit for tests only, the draws can be computed again")
+    drawn = Drawn.of(wanted, records, chosen, draws, ids=ids, rounded=rounded)
+    if target is not None:
+        drawn.write(target)
+    if plot is not None:
+        save_picture(plot, lambda: picture(draws, wanted))
+    if as_json:
+        print_json(drawn.json_object(target))
+        return
+    if target is None:
+        typer.echo(drawn.csv(), nl=False)
+    console = messages() if target is None else output()
+    console.print(properties(f"Records of the users of {source}", drawn.summary(target)))
+    if target is not None:
+        console.print()
+        console.print(drawn.preview())
+    if plot is not None:
+        console.print(f"\nThe picture: {plot}", markup=False, soft_wrap=True)
+
+
+def _check_rounding(wanted: Wanted, records: Records) -> None:
+    if records.domain is not None:
+        raise typer.BadParameter("is for numbers, these are labels", param_hint="--round")
+    for name, (low, high) in (wanted.bounds or {}).items():
+        if math.ceil(low) > math.floor(high):
+            raise typer.BadParameter(
+                f"there is no integer within the bounds of {name!r}", param_hint="--round"
+            )

@@ -1,0 +1,87 @@
+"""The sampler of a method, and the picture of its draws."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import typer
+
+from turnout.cli.running import note
+from turnout.cli.sample.options import LABEL_METHODS, NUMBER_METHODS, Method, Wanted
+from turnout.cli.sample.records import Records
+from turnout.samplers import (
+    FiniteMollifier,
+    MinimaxSampler,
+    MollifiedBoosting,
+    MollifiedDensity,
+    PopulationDraws,
+    PrivateSampler,
+    RandomizedResponseSampler,
+    StandardNormal,
+    Uniform,
+)
+
+__all__ = ["check_picture_of", "default_method", "make_sampler", "picture"]
+
+#: More labels than this do not fit in a picture.
+_MOST_BARS = 200
+
+
+def default_method(records: Records) -> Method:
+    """Name the method for records of numbers or of labels."""
+    return NUMBER_METHODS[0] if records.domain is None else LABEL_METHODS[0]
+
+
+def make_sampler(
+    method: Method, epsilon: float, wanted: Wanted, records: Records
+) -> PrivateSampler:
+    """Make the sampler of a method, with a note if its reference is the standard normal."""
+    domain = records.domain
+    if domain is not None:
+        if method == "minimax":
+            return MinimaxSampler(epsilon, domain=domain)
+        if method == "randomized-response":
+            return RandomizedResponseSampler(epsilon, domain=domain)
+        return FiniteMollifier(epsilon, domain=domain)
+    reference: Uniform | StandardNormal = StandardNormal(len(wanted.columns))
+    if wanted.bounds is None:
+        note(
+            "without --bounds records are drawn around the standard normal distribution, whatever "
+            "the columns hold; public bounds usually give better records"
+        )
+    else:
+        low, high = zip(*(wanted.bounds[name] for name in wanted.columns), strict=True)
+        reference = Uniform(low, high)
+    if method == "boosting":
+        return MollifiedBoosting(epsilon, reference=reference)
+    return MollifiedDensity(epsilon, reference=reference)
+
+
+def check_picture_of(records: Records) -> None:
+    """Refuse what has no picture before anything is spent."""
+    if records.domain is None and len(records.columns) > 2:
+        raise typer.BadParameter(
+            "is for one or two columns of numbers, or for labels", param_hint="--plot"
+        )
+    if records.domain is not None and records.domain.size > _MOST_BARS:
+        raise typer.BadParameter(
+            f"is for at most {_MOST_BARS} labels, there are {records.domain.size:,}",
+            param_hint="--plot",
+        )
+
+
+def picture(draws: PopulationDraws, wanted: Wanted) -> Any:
+    """Draw what all records tell together; return the first axes."""
+    estimate: Any = draws.estimate()
+    if draws.draws.ndim == 1:
+        axes = estimate.plot()
+        axes.set_xlabel(", ".join(wanted.columns))
+        return axes
+    pairs = None if wanted.bounds is None else [wanted.bounds[name] for name in wanted.columns]
+    axes = estimate.plot(bounds=pairs[0] if pairs is not None and len(pairs) == 1 else pairs)
+    first = np.ravel(np.asarray(axes, dtype=object))[0]
+    first.set_xlabel(wanted.columns[0])
+    if len(wanted.columns) == 2:
+        first.set_ylabel(wanted.columns[1])
+    return first

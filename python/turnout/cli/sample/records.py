@@ -1,0 +1,220 @@
+"""The records of users: columns of a file, as numbers or as labels of a finite domain."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import typer
+
+from turnout import Domain
+from turnout.cli.answers import name_rows, read_labels, settle_domain
+from turnout.cli.columns import Column, Value, label_text, parse_label, read_column
+from turnout.cli.running import messages
+from turnout.cli.sample.options import LABEL_METHODS, NUMBER_METHODS, Wanted
+from turnout.errors import InvalidValueError
+
+__all__ = ["Records", "read_records"]
+
+#: The largest product of label sets: all probabilities of a user are held in memory.
+_LARGEST_DOMAIN = 2**24
+
+_PADDED = re.compile(r"[+-]?0[0-9]")
+
+
+@dataclass(frozen=True)
+class Records:
+    """The records of all users.
+
+    Attributes
+    ----------
+    columns
+        The names of their columns.
+    data
+        Numbers of shape (n, d), or n labels of ``domain``.
+    users
+        Whose they are: n ids, or row numbers from 1 where every row is a user of its own.
+    labels
+        For labels the possible ones of each column.
+    domain
+        For labels the domain: those of the only column, or the combinations of all, each a text.
+    dropped
+        How many rows were left out because something is missing in them.
+    """
+
+    columns: tuple[str, ...]
+    data: npt.NDArray[Any]
+    users: npt.NDArray[Any]
+    labels: tuple[tuple[Value, ...], ...] | None
+    domain: Domain | None
+    dropped: int
+
+    def columns_of(self, draws: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
+        """Give draws as columns: of float64 numbers, or of labels."""
+        if self.labels is None or self.domain is None:
+            return list(draws.T)
+        rest = np.asarray(self.domain.encode(draws)).astype(np.int64)
+        result: list[npt.NDArray[Any]] = []
+        for labels in reversed(self.labels):
+            rest, codes = np.divmod(rest, len(labels))
+            result.append(np.array(labels)[codes])
+        return result[::-1]
+
+
+def read_records(source: Path, wanted: Wanted) -> Records:
+    """Read the columns and decide whether they are numbers or labels.
+
+    Raises
+    ------
+    InvalidValueError
+        If a column cannot be read or is not what the options say, values are missing and nothing
+        says what they are, or numbers are outside their bounds.
+    UnknownLabelError
+        If a value is not among the labels that are stated.
+    """
+    with messages().status(f"reading {source.name}"):
+        columns = [
+            read_column(source, name, missing_values=wanted.missing_values)
+            for name in wanted.columns
+        ]
+        owner = None
+        if wanted.user_column is not None:
+            owner = read_column(source, wanted.user_column, missing_values=wanted.missing_values)
+    numbers = _are_numbers(columns, wanted)
+    if numbers and wanted.missing not in (None, "drop"):
+        raise typer.BadParameter(
+            "can only be drop: the columns are numbers", param_hint="--missing"
+        )
+    rows = columns[0].indices.size
+    kept = np.ones(rows, dtype=bool)
+    for column in [*columns, *([] if owner is None else [owner])]:
+        settled = wanted.missing == "drop" or (wanted.missing is not None and column is not owner)
+        if not settled:
+            _refuse_missing(column, numbers=numbers or column is owner)
+    if wanted.missing == "drop":
+        for column in [*columns, *([] if owner is None else [owner])]:
+            kept &= column.indices >= 0
+        columns = [replace(column, indices=column.indices[kept]) for column in columns]
+    if not kept.any():
+        raise InvalidValueError(f"{source}: there is no row to draw a record for")
+    users: npt.NDArray[Any] = np.flatnonzero(kept) + 1
+    if owner is not None:
+        users = np.array(owner.values)[owner.indices[kept]]
+    dropped = rows - int(kept.sum())
+    if numbers:
+        data = np.column_stack([_numbers(column) for column in columns])
+        _refuse_outside(wanted, data, np.flatnonzero(kept))
+        return Records(wanted.columns, data, users, None, None, dropped)
+    settled_columns = [_settle(column, wanted) for column in columns]
+    labels = tuple(tuple(domain.labels) for _, domain in settled_columns)
+    domain = _product(settled_columns)
+    codes = np.zeros(int(kept.sum()), np.int64)
+    for column, part in settled_columns:
+        codes = codes * part.size + _codes(column, part)
+    data = np.array(domain.labels)[codes]
+    return Records(wanted.columns, data, users, labels, domain, dropped)  # type: ignore[arg-type]
+
+
+def _are_numbers(columns: Sequence[Column], wanted: Wanted) -> bool:
+    """Whether the columns are sampled as numbers; labels otherwise."""
+    if wanted.method in LABEL_METHODS or wanted.states_labels:
+        return False
+    texts = [column for column in columns if not _is_number(column)]
+    if not texts:
+        return True
+    first = texts[0]
+    value = next((v for v in first.values if not _reads_as_number(v)), "")
+    because = wanted.bounds is not None or wanted.method in NUMBER_METHODS
+    if because or len(texts) < len(columns):
+        said = "--bounds are" if wanted.bounds is not None else f"--method {wanted.method} is"
+        other = next((c.name for c in columns if c not in texts), "")
+        reason = (
+            f"{said} for numbers"
+            if because
+            else f"column {other!r} holds numbers; numbers and labels are not sampled together: "
+            f"name a method for labels ({', '.join(LABEL_METHODS)}) if all values are labels"
+        )
+        raise InvalidValueError(f"column {first.name!r} holds text such as {value!r}, but {reason}")
+    return False
+
+
+def _is_number(column: Column) -> bool:
+    return column.kind != "boolean" and all(map(_reads_as_number, column.values))
+
+
+def _reads_as_number(value: Value) -> bool:
+    """Whether a value is a number; texts with leading zeros are codes, not numbers."""
+    if isinstance(value, str):
+        return parse_label(value, "number") is not None and not _PADDED.match(value)
+    return not isinstance(value, bool)
+
+
+def _numbers(column: Column) -> npt.NDArray[np.float64]:
+    return np.array([float(value) for value in column.values])[column.indices]
+
+
+def _refuse_missing(column: Column, *, numbers: bool) -> None:
+    rows = column.missing_rows()
+    if rows.size:
+        remedy = (
+            "drop those rows with --missing drop"
+            if numbers
+            else ("say with --missing what they are: a label, or drop")
+        )
+        raise InvalidValueError(
+            f"column {column.name!r}: {rows.size:,} of {column.indices.size:,} values are missing "
+            f"({name_rows(rows)}); {remedy}"
+        )
+
+
+def _refuse_outside(
+    wanted: Wanted, data: npt.NDArray[np.float64], rows: npt.NDArray[np.intp]
+) -> None:
+    for name, values in zip(wanted.columns, data.T, strict=True):
+        low, high = (wanted.bounds or {}).get(name, (-math.inf, math.inf))
+        outside = np.flatnonzero((values < low) | (values > high))
+        if outside.size:
+            raise InvalidValueError(
+                f"column {name!r}: {outside.size:,} values are outside its bounds {low:g} to "
+                f"{high:g} ({name_rows(rows[outside])}); state bounds that hold whatever the data"
+            )
+
+
+def _settle(column: Column, wanted: Wanted) -> tuple[Column, Domain]:
+    stated = wanted.labels.get(column.name)
+    labels = read_labels(stated, wanted.labels_file)
+    return settle_domain(column, labels, wanted.missing)
+
+
+def _codes(column: Column, domain: Domain) -> npt.NDArray[np.int64]:
+    place = {label: code for code, label in enumerate(domain.labels)}
+    return np.array([place[value] for value in column.values], np.int64)[column.indices]
+
+
+def _product(settled: Sequence[tuple[Column, Domain]]) -> Domain:
+    """Make the domain of all combinations of labels."""
+    if len(settled) == 1:
+        return settled[0][1]
+    size = math.prod(domain.size for _, domain in settled)
+    if size > _LARGEST_DOMAIN:
+        raise InvalidValueError(
+            f"the columns have {size:,} combinations of labels; at most {_LARGEST_DOMAIN:,} can be "
+            "sampled: name fewer columns"
+        )
+    texts = [""]
+    for place, (_, domain) in enumerate(settled):
+        parts = [_escaped(label) for label in domain.labels]
+        comma = ", " if place else ""
+        texts = [f"{text}{comma}{part}" for text in texts for part in parts]
+    return Domain(texts)
+
+
+def _escaped(label: Any) -> str:
+    """Write a label so that the commas between labels are the only ones: combinations differ."""
+    return label_text(label).replace("\\", "\\\\").replace(",", "\\,")

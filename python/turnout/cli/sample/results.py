@@ -1,0 +1,223 @@
+"""What ``turnout sample`` puts out: a file of records, a summary, an object for programs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import typer
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from turnout._atomic import atomic_write
+from turnout._extras import require
+from turnout.cli.sample.options import Method, Wanted
+from turnout.cli.sample.records import Records
+from turnout.cli.tables import file_size, number
+from turnout.samplers import PopulationDraws
+
+__all__ = ["Drawn", "check_target"]
+
+_FORMATS: Final = (".csv", ".parquet")
+_SHOWN = 5
+
+_NAMES: Final[dict[Method, str]] = {
+    "density": "mollified density",
+    "boosting": "mollified boosting",
+    "minimax": "minimax sampler",
+    "randomized-response": "randomized response of one of the user's values",
+    "mollifier": "projection onto the mollifier of the uniform distribution",
+}
+
+
+def check_target(path: Path | None) -> None:
+    """Refuse a file of an unknown kind before anything is computed."""
+    if path is not None and path.suffix.lower() not in _FORMATS:
+        known = " or ".join(_FORMATS)
+        raise typer.BadParameter(f"{path} does not end in {known}", param_hint="--output")
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """One private record of each user, and where it comes from.
+
+    Attributes
+    ----------
+    wanted, records
+        What was asked for, and the rows of the users.
+    method
+        How records were drawn.
+    draws
+        The draws.
+    names, columns
+        The columns of the result: ids first unless they are left out.
+    """
+
+    wanted: Wanted
+    records: Records
+    method: Method
+    draws: PopulationDraws
+    names: tuple[str, ...]
+    columns: tuple[npt.NDArray[Any], ...]
+
+    @classmethod
+    def of(
+        cls,
+        wanted: Wanted,
+        records: Records,
+        method: Method,
+        draws: PopulationDraws,
+        *,
+        ids: bool,
+        rounded: bool,
+    ) -> Drawn:
+        """Make columns of draws: rounded if wanted, in sorted order if without ids."""
+        columns = records.columns_of(draws.draws)
+        if rounded:
+            columns = [
+                _rounded(column, (wanted.bounds or {}).get(name))
+                for name, column in zip(records.columns, columns, strict=True)
+            ]
+        names = records.columns
+        if ids:
+            name = wanted.user_column or "row"
+            while name in names:
+                name += "_"
+            names, columns = (name, *names), [draws.users, *columns]
+        else:
+            # The order of the file would tell whose record it is.
+            order = np.lexsort(columns[::-1])
+            columns = [column[order] for column in columns]
+        return cls(wanted, records, method, draws, names, tuple(columns))
+
+    def table(self) -> Any:
+        """Give the columns as an Arrow table."""
+        pa = require("pyarrow", "cli")
+        return pa.table([pa.array(column.tolist()) for column in self.columns], list(self.names))
+
+    def csv(self) -> bytes:
+        """Give the columns as the bytes of a CSV file."""
+        sink = require("pyarrow", "cli").BufferOutputStream()
+        arrow_csv = require("pyarrow.csv", "cli")
+        arrow_csv.write_csv(self.table(), sink, arrow_csv.WriteOptions(quoting_style="needed"))
+        return bytes(sink.getvalue().to_pybytes())
+
+    def write(self, path: Path) -> None:
+        """Write a CSV or Parquet file, whole or not at all."""
+        with atomic_write(path) as temporary:
+            if path.suffix.lower() == ".parquet":
+                require("pyarrow.parquet", "cli").write_table(self.table(), temporary)
+            else:
+                temporary.write_bytes(self.csv())
+
+    def guarantee(self) -> str:
+        """Say what a record protects, and what is not protected."""
+        epsilon = self.draws.epsilon
+        unit = "the user's row" if self.wanted.user_column is None else "all rows of the user"
+        shown = (
+            "How many users there are is not hidden."
+            if self.names == self.records.columns
+            else "Who has rows is not hidden: the ids tell."
+        )
+        return (
+            f"One record per user: whatever {unit} may hold, no record is more than "
+            f"e^{number(epsilon)} = {math.exp(epsilon):.4g} times as likely as if they held "
+            f"anything else. {shown} Every further record of the same users costs "
+            f"{number(epsilon)} again."
+        )
+
+    def summary(self, target: Path | None) -> list[tuple[str, str]]:
+        """Give the rows of the summary."""
+        users = f"{len(self.draws):,}"
+        if self.wanted.user_column is None:
+            users += ": every row is a user of its own (--rows-are names a column that says whose)"
+        else:
+            rows = len(self.records.users)
+            users += f" by {self.wanted.user_column!r}, with {rows:,} rows in all"
+        result = [("users", users)]
+        if self.records.dropped:
+            result.append(("dropped", f"{self.records.dropped:,} rows with something missing"))
+        result += [
+            ("columns", self._columns()),
+            ("sampler", self._sampler()),
+            ("epsilon", f"{number(self.draws.epsilon)} for a user, all rows together"),
+        ]
+        if target is not None:
+            result.append(("file", file_size(target.stat().st_size)))
+        return [*result, ("guarantee", self.guarantee())]
+
+    def _columns(self) -> str:
+        names = ", ".join(self.records.columns)
+        if self.records.labels is None:
+            return f"{names}: numbers"
+        sizes = [len(labels) for labels in self.records.labels]
+        if len(sizes) == 1:
+            return f"{names}: {sizes[0]:,} labels"
+        combined = " x ".join(map(str, sizes))
+        return f"{names}: {combined} labels, {math.prod(sizes):,} combinations"
+
+    def _sampler(self) -> str:
+        if self.records.labels is not None:
+            return _NAMES[self.method]
+        base = "standard normal distribution"
+        if self.wanted.bounds is not None:
+            base = "uniform distribution on the bounds"
+        return f"{_NAMES[self.method]} around the {base}"
+
+    def preview(self) -> Table:
+        """Draw the first records."""
+        table = Table(box=box.SIMPLE_HEAD, header_style="bold", padding=(0, 1), show_edge=False)
+        for name in self.names:
+            table.add_column(Text(_printable(name)), overflow="fold", justify="right")
+        for row in zip(*(column[:_SHOWN].tolist() for column in self.columns), strict=True):
+            table.add_row(*(Text(_cell(value)) for value in row))
+        left = len(self.draws) - _SHOWN
+        if left > 0:
+            table.caption = Text(f"and {left:,} more", style="dim")
+            table.caption_justify = "left"
+        return table
+
+    def json_object(self, target: Path | None) -> dict[str, Any]:
+        """Give what programs may want; the records too if no file has them."""
+        sampler: Any = self.draws.sampler
+        labels = self.records.labels
+        result = {
+            "users": len(self.draws),
+            "rows": len(self.records.users),
+            "dropped": self.records.dropped,
+            "user_column": self.wanted.user_column,
+            "columns": list(self.records.columns),
+            "method": self.method,
+            "epsilon": sampler.epsilon,
+            "reference": repr(sampler.reference) if labels is None else None,
+            "labels": None if labels is None else [list(entries) for entries in labels],
+            "guarantee": self.guarantee(),
+            "output": None if target is None else str(target),
+        }
+        if target is None:
+            result["records"] = self.table().to_pylist()
+        return result
+
+
+def _rounded(
+    column: npt.NDArray[np.float64], bounds: tuple[float, float] | None
+) -> npt.NDArray[Any]:
+    """Round to the nearest integers within the bounds; floats where 64 bits do not hold them."""
+    nearest = np.rint(column)
+    if bounds is not None:
+        nearest = np.clip(nearest, math.ceil(bounds[0]), math.floor(bounds[1]))
+    return nearest.astype(np.int64) if (np.abs(nearest) < 2.0**62).all() else nearest
+
+
+def _cell(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else _printable(str(value))
+
+
+def _printable(text: str) -> str:
+    """Keep a text from a file from steering the terminal."""
+    return text if text.isprintable() else repr(text)
