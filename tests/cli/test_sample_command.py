@@ -74,7 +74,7 @@ def test_one_record_for_each_user(visits: Path, tmp_path: Path, turnout: Run) ->
 
 def test_records_are_those_of_their_user(visits: Path, turnout: Run) -> None:
     # At an epsilon this large the law of a draw is close to the user's own.
-    result = turnout("sample", visits, "-c", "y,x", "-e", 42, "--rows-are", "who", *BOX, "--json")
+    result = turnout("sample", visits, "-c", "y,x", "-e", 14, "--rows-are", "who", *BOX, "--json")
     answer = json.loads(result.stdout)
     assert (answer["method"], answer["users"], answer["rows"]) == ("density", 3, 45)
     assert answer["reference"] == "Uniform([0.0, 0.0], [1.0, 1.0])"
