@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import statistics
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -167,6 +168,9 @@ def test_a_study_goes_on_where_it_was(tmp_path: Path) -> None:
     assert len(made) == 3
     # An interruption in the middle of a line.
     whole = store.read_text()
+    losses = [json.loads(line)["result"][0] for line in whole.splitlines()]
+    assert first["a", 1.0].nll == pytest.approx(statistics.mean(losses), rel=1e-12)
+    assert first["a", 1.0].nll_deviation == pytest.approx(statistics.stdev(losses), rel=1e-12)
     store.write_text(whole[:-20])
     again = compare_samplers({"a": counted}, standard, epsilons=[1.0], repeats=3, **options)
     assert len(made) == 4
