@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
 import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -154,6 +156,8 @@ def sample_population(
 
     Notes
     -----
+    Each user is fitted on one thread; ``n_jobs`` is the way to several.
+
     The ids of the users are handed on as they are. That somebody has rows at all is not protected,
     nor how many users there are.
     """
@@ -311,14 +315,27 @@ def _draw_part(
 ) -> tuple[list[npt.NDArray[Any]], Exception | None]:
     """Fit and draw for some users, until one fails."""
     drawn: list[npt.NDArray[Any]] = []
-    for rows, seed in jobs:
-        one = seeded(fresh(model), seed)
-        try:
-            drawn.append(np.asarray(one.fit(rows).sample(1, seed=seed)))
-        except Exception as error:
-            # A learner of the user's may raise anything; the caller says whose rows they were.
-            return drawn, error
+    # What the first fit imports is limited from the second on.
+    for some in (jobs[:1], jobs[1:]):
+        with _one_thread():
+            for rows, seed in some:
+                one = seeded(fresh(model), seed)
+                try:
+                    drawn.append(np.asarray(one.fit(rows).sample(1, seed=seed)))
+                except Exception as error:
+                    # A learner may raise anything; the caller says whose rows they were.
+                    return drawn, error
     return drawn, None
+
+
+def _one_thread() -> contextlib.AbstractContextManager[Any]:
+    """Keep numerical libraries to one thread: for one user's rows more of them only wait."""
+    if importlib.util.find_spec("threadpoolctl") is None:
+        return contextlib.nullcontext()
+    limits: contextlib.AbstractContextManager[Any] = importlib.import_module(
+        "threadpoolctl"
+    ).threadpool_limits(1)
+    return limits
 
 
 def _refuse(user: Any, failure: Exception) -> None:
