@@ -39,8 +39,11 @@ _TRUTH = "#d1495b"
 _REFERENCE = "0.35"
 _BAND = "#e3e6eb"
 _DRAWS = "#c9822b"
-_COLOURS = ("#1f6f8b", "#d1495b", "#c9822b", "#5b8c5a", "#7a5195", "#3d405b", "#a0522d", "#6c757d")
-_MARKERS = "osD^vPXh"
+_COLOURS = (
+    *("#1f6f8b", "#d1495b", "#c9822b", "#5b8c5a", "#7a5195"),
+    *("#3d405b", "#a0522d", "#6c757d", "#d98aa5", "#9bb13c"),
+)
+_MARKERS = "osD^vPXhp*"
 
 #: Points of a curve, and cells to the side of a heat map.
 _POINTS, _CELLS = 1201, 161
@@ -224,22 +227,30 @@ def plot_curves(comparison: SamplerComparison, metric: str = "nll", ax: Any = No
     """Draw a study, a line for each sampler: see :meth:`SamplerComparison.plot`."""
     _arguments.choice("metric", metric, tuple(_METRICS))
     axes = new_axes(ax)
-    for place, name in enumerate(dict.fromkeys(row.sampler for row in comparison.records)):
+    names = list(dict.fromkeys(row.sampler for row in comparison.records))
+    for place, name in enumerate(names):
         rows = sorted(
             (row for row in comparison.records if row.sampler == name), key=lambda row: row.epsilon
         )
         centre = np.array([getattr(row, metric) for row in rows])
         spread = np.array([getattr(row, f"{metric}_deviation") for row in rows])
+        spread = np.where(np.isfinite(spread), spread, 0.0)
+        below, above = spread, spread
+        if metric == "coverage":
+            below, above = np.minimum(spread, centre), np.minimum(spread, 1.0 - centre)
         usable = np.isfinite(centre)
+        # Side by side, and the first below: samplers that agree are all seen.
+        aside = 10.0 ** (0.018 * (place - (len(names) - 1) / 2))
         axes.errorbar(
-            np.array([row.epsilon for row in rows])[usable],
+            np.array([row.epsilon for row in rows])[usable] * aside,
             centre[usable],
-            yerr=np.where(np.isfinite(spread), spread, 0.0)[usable],
+            yerr=np.maximum([below[usable], above[usable]], 0.0),
             color=_COLOURS[place % len(_COLOURS)],
             marker=_MARKERS[place % len(_MARKERS)],
             markersize=4.5,
-            linewidth=1.6,
-            capsize=3,
+            linewidth=1.4,
+            elinewidth=1.0,
+            capsize=2.5,
             label=name,
         )
     axes.set_xscale("log")

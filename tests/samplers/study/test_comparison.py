@@ -226,7 +226,12 @@ def test_tables_and_pictures_show_every_setting() -> None:
     assert len(axes) == 2
     assert [line.get_label() for line in axes[0].containers] == ["shifted", "outside"]
     drawn = axes[0].containers[0].lines[0].get_xydata()
-    np.testing.assert_allclose(drawn[:, 0], [1.0, 2.0])
+    # A little aside, so that samplers that agree are both seen.
+    np.testing.assert_allclose(drawn[:, 0], [1.0, 2.0], rtol=0.1)
+    places = [container.lines[0].get_xdata() for container in axes[1].containers]
+    assert (places[0] < places[1]).all()
+    tops = [segment[:, 1].max() for segment in axes[1].collections[0].get_segments()]
+    assert max(tops) <= 1.0
     np.testing.assert_allclose(drawn[:, 1], [study["shifted", e].nll for e in (1.0, 2.0)])
     assert "95%" in axes[1].get_ylabel()
     # Without bounds there is no coverage, and no picture of it.
