@@ -1,7 +1,7 @@
 """How well private samplers keep a person's distribution: likelihood and mode coverage.
 
-Three studies, each of one person, 20 seeds, and five epsilons for one draw that protects the *whole*
-data set; 10,000 records in the first, 2,000 in the others:
+Three studies, each of one person, 20 seeds, and five epsilons for one draw that protects the
+*whole* data set; 10,000 records in the first, 2,000 in the others:
 
 - ``mixture``: the private-sampling paper's mixture on the line, deviations .01, .1, .1;
 - ``random``: three Gaussians of deviation .2 at random places in [-2, 2];

@@ -16,7 +16,12 @@ from turnout.samplers.minimax import MinimaxSampler
 from turnout.samplers.mollifier import Projection, RelativeMollifier
 from turnout.samplers.normalizer import LogNormalizer
 from turnout.samplers.pictures import plot_curves, plot_density, plot_heatmap
-from turnout.samplers.population import PopulationDraws, sample_population
+from turnout.samplers.population import (
+    FinitePopulationEstimate,
+    PopulationDraws,
+    PopulationEstimate,
+    sample_population,
+)
 from turnout.samplers.reference import Mixture, Normal, Reference, StandardNormal, Uniform
 from turnout.samplers.study import (
     GaussianMixtureTarget,
@@ -37,6 +42,7 @@ __all__ = [
     "BernsteinSampler",
     "BoostingRound",
     "FiniteMollifier",
+    "FinitePopulationEstimate",
     "GaussianMixtureTarget",
     "LogNormalizer",
     "MinimaxSampler",
@@ -45,6 +51,7 @@ __all__ = [
     "MollifiedDensity",
     "Normal",
     "PopulationDraws",
+    "PopulationEstimate",
     "PrivacyBudget",
     "PrivateKernelDensity",
     "PrivateSampler",
