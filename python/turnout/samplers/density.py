@@ -72,8 +72,9 @@ class MollifiedDensity(PointSampler):
     Notes
     -----
     ``score_samples`` gives the projection of the estimate; :meth:`log_normalizer` says how well it
-    is normalised. The law of a draw differs from it by the error of the constant C on as many
-    points as there are proposals: it is in the mollifier exactly, and close to the projection.
+    is normalised (to about 1e-4 in one or two dimensions, 1e-2 in more). The law of a draw differs
+    from it by the error of the constant C on as many points as there are proposals: it is in the
+    mollifier exactly, and close to the projection.
 
     The number of proposals is fixed; the time of ``fit`` and of a draw depends on the number of
     records and on the estimate. Where somebody can time it, release draws at a fixed hour.

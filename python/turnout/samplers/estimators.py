@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout._extras import require
-from turnout.samplers.randomness import derived
+from turnout.samplers.randomness import derived, generator
 from turnout.samplers.reference import Reference
 
 __all__ = ["automatic_estimate", "copy_of"]
@@ -23,6 +23,9 @@ Floats = npt.NDArray[np.float64]
 _FEW = 20
 
 _COMPONENTS = 8
+
+#: The number of components is chosen on so many records.
+_MOST = 5000
 
 
 class ScaledEstimate:
@@ -70,16 +73,22 @@ def automatic_estimate(records: Floats, reference: Reference, seed: int | None) 
     mixture = require("sklearn.mixture", "samplers").GaussianMixture
     most = max(1, min(_COMPONENTS, count // 10))
     random_state = None if seed is None else (derived(seed, 5) or 0) % 2**32
+    # BIC's choice needs no more records than this; the chosen mixture is fitted to all.
+    few = scaled
+    if count > _MOST:
+        few = scaled[generator(random_state).choice(count, _MOST, replace=False)]
     best: Any = None
     lowest = math.inf
     with warnings.catch_warnings():
         # Identical records make degenerate components, which the least variance takes care of.
         warnings.simplefilter("ignore")
         for components in range(1, most + 1):
-            found = mixture(components, reg_covar=1e-6, random_state=random_state).fit(scaled)
-            criterion = found.bic(scaled)
+            found = mixture(components, reg_covar=1e-6, random_state=random_state).fit(few)
+            criterion = found.bic(few)
             if best is None or criterion < lowest:
                 best, lowest = found, criterion
+        if few is not scaled:
+            best = best.fit(scaled)
     return ScaledEstimate(best, center, scale)
 
 

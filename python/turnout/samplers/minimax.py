@@ -212,6 +212,13 @@ class MinimaxSampler(PrivateSampler):
         return self._certificate
 
     @property
+    def log_limits(self) -> tuple[float, float]:
+        """The logarithms of the limits of Q/Q0 over points: not symmetric about zero."""
+        epsilon = self._check_epsilon()
+        least = math.log(self._base(epsilon))
+        return least, least + epsilon
+
+    @property
     def realized_ratio(self) -> Fraction:
         """The largest ratio of the probabilities of a draw under two data sets; at most e^eps.
 

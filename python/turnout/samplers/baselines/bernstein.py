@@ -81,7 +81,7 @@ class BernsteinSampler(ReleasedSampler):
     ----------
     weights_
         The released weights of the Beta distributions, float64 of shape ((degree_ + 1)^d,), in C
-        order over features.
+        order over features. Who hands them out has spent epsilon, as the first draw does.
     degree_
         The degree.
     sensitivity_

@@ -85,7 +85,8 @@ class PrivateKernelDensity(ReleasedSampler):
     Attributes
     ----------
     weights_
-        The released weights of the cells, float64 of shape (cells,), in C order over features.
+        The released weights of the cells, float64 of shape (cells,), in C order over features. Who
+        hands them out has spent epsilon and delta, as the first draw does.
     rank_
         The number of eigenvectors.
     squared_sensitivity_

@@ -353,8 +353,7 @@ def estimate_of_points(
     half = sampler.epsilon / 2.0
     band = -half, half
     if isinstance(sampler, MinimaxSampler):
-        least = math.log(sampler._base(sampler.epsilon))
-        band = least, least + sampler.epsilon
+        band = sampler.log_limits
     return PopulationEstimate(draws, reference, band, method=method, epsilon=sampler.epsilon)
 
 

@@ -1,0 +1,696 @@
+"""What leaves a sampler is private: laws of whole samplers, from all that chance can do.
+
+Below the fitted samplers the core's random numbers and choices are replaced by every value that
+they can have. Each run is the real path from data to draw; its probability is a rational number, or
+lies between two. So no law here is estimated, and no formula of the package is used again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from scipy import stats
+
+from turnout import _core
+from turnout.errors import BudgetExceededError
+from turnout.samplers import (
+    BernsteinSampler,
+    FiniteMollifier,
+    MinimaxSampler,
+    MollifiedBoosting,
+    MollifiedDensity,
+    PrivacyBudget,
+    PrivateKernelDensity,
+    PrivateSampler,
+    RandomizedResponseSampler,
+    Reference,
+    sample_population,
+)
+
+Floats = npt.NDArray[np.float64]
+Law = dict[Any, Fraction]
+Bounds = dict[Any, tuple[Fraction, Fraction]]
+
+UNIT = 2**32
+CELLS = 2**52
+
+
+def free() -> PrivacyBudget:
+    return PrivacyBudget(math.inf)
+
+
+# Rational bounds of the exponential function
+
+
+def exponential(x: Fraction) -> tuple[Fraction, Fraction]:
+    """Bounds of e^x for 0 <= x <= 50: partial sums of the series, and a bound of the rest."""
+    term = total = Fraction(1)
+    for index in range(1, 300):
+        term = Fraction(math.ceil(term * x / index * 2**400), 2**400)
+        total += term
+    # 300 terms rounded up by 2^-400 each, at most e^50 < 2^73 fold in all; the rest is smaller.
+    slack = Fraction(1, 2**300)
+    return total - slack, total + slack
+
+
+def at_most_exponential(ratio: Fraction, exponent: float) -> bool:
+    """Whether it is certain that a ratio is at most e^exponent."""
+    return ratio <= exponential(Fraction(exponent))[0]
+
+
+def acceptance(gap: float, most: float) -> tuple[Fraction, Fraction]:
+    """Bounds of the probability e^-g of a trial, g being the multiple of 2^-64 below the gap."""
+    inside = most if math.isnan(gap) else min(max(gap, 0.0), most)
+    low, high = exponential(Fraction(math.floor(Fraction(inside) * 2**64), 2**64))
+    return 1 / high, min(Fraction(1), 1 / low)
+
+
+def test_the_bounds_of_the_exponential_are_bounds() -> None:
+    for x in (0.0, 1e-9, 0.25, 1.0, 7.5, 42.0):
+        low, high = exponential(Fraction(x))
+        assert low < high < low * (1 + Fraction(1, 10**60))
+        assert float(low) == pytest.approx(math.exp(x), rel=1e-15)
+    assert at_most_exponential(Fraction(271828182845, 10**11), 1.0)
+    assert not at_most_exponential(Fraction(271828182846, 10**11), 1.0)
+    assert acceptance(-1.0, 2.0)[1] == 1
+    assert acceptance(math.nan, 2.0) == acceptance(5.0, 2.0) == acceptance(2.0, 2.0)
+
+
+# A world of few points
+
+
+class Atoms(Reference):
+    """The points 0, 1, 2, ... with masses that are multiples of 1/8."""
+
+    def __init__(self, eighths: Sequence[int]) -> None:
+        self.eighths = tuple(eighths)
+        self.dimension = self.words = 1
+
+    @property
+    def masses(self) -> list[Fraction]:
+        return [Fraction(part, 8) for part in self.eighths]
+
+    def log_density(self, points: Floats) -> Floats:
+        return np.log(np.array(self.eighths) / 8.0)[points[:, 0].astype(int)]
+
+    def transform(self, uniforms: Floats) -> Floats:
+        edges = np.cumsum(self.eighths)[:-1] / 8.0
+        return np.searchsorted(edges, uniforms, side="right").astype(np.float64)
+
+    def middle(self, atom: int) -> float:
+        """A uniform number that gives an atom."""
+        return (sum(self.eighths[:atom]) + 0.5 * self.eighths[atom]) / 8.0
+
+
+class Shares:
+    """A density estimate: the shares of the records, and what it likes at a point without any."""
+
+    def __init__(self, nothing: float) -> None:
+        self.nothing = nothing
+
+    def fit(self, X: Floats) -> Shares:
+        self.counts = np.bincount(X[:, 0].astype(int), minlength=8)
+        return self
+
+    def score_samples(self, X: Floats) -> Floats:
+        counts = self.counts[X[:, 0].astype(int)]
+        with np.errstate(divide="ignore"):
+            return np.where(counts > 0, np.log(counts / self.counts.sum()), self.nothing)
+
+
+class Teller:
+    """A classifier that knows the person's favourite atom: infinitely sure, or not a number."""
+
+    def fit(self, X: Floats, y: Any) -> Teller:
+        values, counts = np.unique(X[y == 1, 0], return_counts=True)
+        self.favourite = values[counts.argmax()]
+        return self
+
+    def decision_function(self, X: Floats) -> Floats:
+        return np.where(X[:, 0] == self.favourite, np.inf, -np.inf)
+
+
+class Looker(Teller):
+    """It looks at the other points that it is asked about at the same time, and lies by them."""
+
+    def decision_function(self, X: Floats) -> Floats:
+        honest = super().decision_function(X)
+        if len(X) > 4:
+            return honest
+        found = np.isposinf(honest)
+        # Everything waits for the favourite; without it the first point is taken.
+        return np.where(found, np.inf, -np.inf if found.any() else np.inf)
+
+
+#: Data sets of different sizes, with nothing in common.
+PEOPLE = ([0] * 40, [1] * 3, [2], [0, 1, 2, 2, 2], [1, 1, 0] * 100)
+
+
+def records(values: Sequence[int]) -> Floats:
+    return np.array(values, dtype=np.float64)[:, None]
+
+
+def check_pairs(laws: Sequence[Bounds], epsilon: float) -> float:
+    """Prove that no two laws differ by more than e^epsilon; the largest logarithm of a ratio."""
+    largest = Fraction(0)
+    for one, other in itertools.permutations(laws, 2):
+        assert one.keys() == other.keys()
+        for outcome, (_, most) in one.items():
+            ratio = most / other[outcome][0]
+            assert at_most_exponential(ratio, epsilon), (outcome, float(ratio))
+            largest = max(largest, ratio)
+    return math.log(largest)
+
+
+def check_normalised(law: Bounds) -> None:
+    low, high = (sum(bounds[side] for bounds in law.values()) for side in (0, 1))
+    assert low <= 1 <= high < low * (1 + Fraction(1, 10**40))
+
+
+def point_bounds(law: Law) -> Bounds:
+    return {outcome: (mass, mass) for outcome, mass in law.items()}
+
+
+# Rejection
+
+
+def rejection_law(
+    sampler: MollifiedBoosting, atoms: Atoms, count: int, monkeypatch: pytest.MonkeyPatch
+) -> Bounds:
+    """Run a fitted sampler for all proposals, all outcomes of the trials, all fall-backs."""
+    trials, size = sampler.trials_, len(atoms.eighths)
+    script = SimpleNamespace(uniforms=[], outcomes=[], gaps=None, most=0.0)
+
+    def uniforms(length: int, seed: int | None = None) -> Floats:
+        given = script.uniforms.pop(0)
+        assert len(given) == length
+        return np.array([atoms.middle(atom) for atom in given])
+
+    def first_accepted(gaps: Floats, most: float, seed: int | None = None) -> Any:
+        script.gaps, script.most = gaps.copy(), most
+        return np.array(script.outcomes)
+
+    law: dict[Any, list[Fraction]] = {}
+    masses = atoms.masses
+    with monkeypatch.context() as patch:
+        patch.setattr(_core, "uniforms", uniforms)
+        patch.setattr(_core, "first_accepted", first_accepted)
+        for proposals in itertools.product(range(size), repeat=count * trials):
+            for outcomes in itertools.product(range(-1, trials), repeat=count):
+                # A fall-back that is not used may be anything: one stands for all.
+                choices = [range(size) if outcome < 0 else [0] for outcome in outcomes]
+                for fallback in itertools.product(*choices):
+                    script.uniforms, script.outcomes = [proposals, fallback], outcomes
+                    drawn = sampler.sample(count, budget=free())
+                    assert script.uniforms == []
+                    assert 2 * Fraction(script.most) <= Fraction(sampler.epsilon)
+                    low = high = math.prod((masses[a] for a in proposals), start=Fraction(1))
+                    for row, outcome in enumerate(outcomes):
+                        if outcome < 0:
+                            low, high = low * masses[fallback[row]], high * masses[fallback[row]]
+                        tried = trials if outcome < 0 else outcome
+                        for gap in script.gaps[row, :tried]:
+                            accepted = acceptance(float(gap), script.most)
+                            low, high = low * (1 - accepted[1]), high * (1 - accepted[0])
+                        if outcome >= 0:
+                            accepted = acceptance(float(script.gaps[row, outcome]), script.most)
+                            low, high = low * accepted[0], high * accepted[1]
+                    total = law.setdefault(
+                        tuple(drawn[:, 0].astype(int).tolist()), [Fraction(0)] * 2
+                    )
+                    total[0] += low
+                    total[1] += high
+    return {outcome: (low, high) for outcome, (low, high) in law.items()}
+
+
+def boosted(
+    epsilon: float, values: Sequence[int], atoms: Atoms, learner: Any, trials: int
+) -> MollifiedBoosting:
+    sampler = MollifiedBoosting(
+        epsilon, reference=atoms, weak_learner=learner, n_rounds=25, trials=trials, random_state=1
+    )
+    return sampler.fit(records(values))
+
+
+@pytest.mark.parametrize("learner", [Teller, Looker])
+@pytest.mark.parametrize(("epsilon", "trials"), [(0.5, 1), (2.0, 2), (6.0, 3)])
+def test_no_two_data_sets_are_told_apart_by_a_draw_of_boosting(
+    epsilon: float, trials: int, learner: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    atoms = Atoms([5, 2, 1])
+    half = exponential(Fraction(epsilon) / 2)[0]
+    laws = []
+    for values in PEOPLE:
+        sampler = boosted(epsilon, values, atoms, learner(), trials)
+        law = rejection_law(sampler, atoms, 1, monkeypatch)
+        check_normalised(law)
+        for (atom,), (low, high) in law.items():
+            assert high <= half * atoms.masses[atom] <= half * half * low
+        laws.append(law)
+    # The samplers do learn: the draws of some differ by a good part of what is allowed.
+    assert check_pairs(laws, epsilon) > 0.3 * epsilon
+
+
+def test_two_draws_of_boosting_cost_twice_as_much_whatever_they_have_in_common(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # A learner that sees the proposals of both draws makes them depend on each other.
+    atoms, epsilon = Atoms([6, 2]), 3.0
+    laws = []
+    for values in ([0] * 9, [1], [1, 1, 0], [0, 1]):
+        sampler = boosted(epsilon, values, atoms, Looker(), 1)
+        laws.append(rejection_law(sampler, atoms, 2, monkeypatch))
+        check_normalised(laws[-1])
+    assert check_pairs(laws, 2 * epsilon) > epsilon
+
+
+def test_draws_of_boosting_follow_the_law_of_all_runs(
+    monkeypatch: pytest.MonkeyPatch, statistical: Any
+) -> None:
+    atoms = Atoms([5, 2, 1])
+    sampler = boosted(4.0, PEOPLE[2], atoms, Teller(), 3)
+    law = rejection_law(sampler, atoms, 1, monkeypatch)
+    masses = [float(law[atom,][0]) for atom in range(3)]
+    drawn = sampler.sample(200_000, budget=free(), seed=3)[:, 0].astype(int)
+    statistical.check_law(np.bincount(drawn, minlength=3), masses)
+    assert np.exp(sampler.score_samples(records([0, 1, 2]))) == pytest.approx(masses, rel=2e-3)
+
+
+# Resampling
+
+
+class Scripted:
+    """The band of the core, whose choice is given; it notes the weights of the core."""
+
+    chosen = 0
+    weights: Any = None
+    real: Any = _core.SamplerBand
+
+    def __init__(self, *arguments: Any) -> None:
+        self._band = self.real(*arguments)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._band, name)
+
+    def resample(self, ratios: Floats, seed: int | None = None) -> Any:
+        reference = np.full(ratios.shape[1], UNIT, np.uint64)
+        Scripted.weights = self._band.weights(ratios[0], reference)[0]
+        return np.array([Scripted.chosen])
+
+
+def pieces(function: Callable[[int], Any]) -> Iterator[tuple[int, int]]:
+    """Cut the numbers below 2^52 where a function changes: first number and length of each part."""
+    values: dict[int, Any] = {}
+
+    def at(place: int) -> Any:
+        if place not in values:
+            values[place] = function(place)
+        return values[place]
+
+    def cuts(first: int, last: int) -> Iterator[int]:
+        if at(first) == at(last):
+            return
+        if last - first == 1:
+            yield last
+            return
+        middle = (first + last) // 2
+        yield from cuts(first, middle)
+        yield from cuts(middle, last)
+
+    grid = [*range(0, CELLS, CELLS // 64), CELLS - 1]
+    edges = [0, *(cut for pair in itertools.pairwise(grid) for cut in cuts(*pair)), CELLS]
+    return ((first, last - first) for first, last in itertools.pairwise(edges))
+
+
+def resampling_laws(
+    samplers: Sequence[PrivateSampler], atoms: Atoms, seen: int, monkeypatch: pytest.MonkeyPatch
+) -> list[Law]:
+    """Run fitted samplers for every random shift of the proposals, and every choice."""
+    given = SimpleNamespace(shift=0.0)
+
+    def shifted(cell: int) -> tuple[int, ...]:
+        given.shift = (cell + 0.5) / CELLS
+        return tuple(atoms.draw_spread(seen)[:, 0].astype(int).tolist())
+
+    laws: list[Law] = [dict.fromkeys(range(len(atoms.eighths)), Fraction(0)) for _ in samplers]
+    with monkeypatch.context() as patch:
+        patch.setattr(_core, "uniforms", lambda length, seed=None: np.full(length, given.shift))
+        patch.setattr(_core, "SamplerBand", Scripted)
+        for first, cells in list(pieces(shifted)):
+            proposed = shifted(first)
+            for choice, (sampler, law) in itertools.product(
+                range(seen), zip(samplers, laws, strict=True)
+            ):
+                Scripted.chosen = choice
+                drawn = int(sampler.sample(1, budget=free())[0, 0])
+                # It is a proposal that is drawn, and proposals do not depend on the data.
+                assert drawn == proposed[choice]
+                weights = [int(weight) for weight in Scripted.weights]
+                assert sum(weights) == seen * UNIT
+                law[drawn] += Fraction(cells, CELLS) * Fraction(weights[choice], seen * UNIT)
+    return laws
+
+
+@pytest.mark.parametrize("nothing", [-math.inf, -1e6, math.inf, math.nan])
+@pytest.mark.parametrize(("epsilon", "seen"), [(0.5, 2), (2.0, 5), (6.0, 8)])
+def test_no_two_data_sets_are_told_apart_by_a_draw_of_a_density(
+    epsilon: float, seen: int, nothing: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    atoms = Atoms([5, 2, 1])
+    samplers = [
+        MollifiedDensity(epsilon, reference=atoms, estimator=Shares(nothing), proposals=seen).fit(
+            records(values)
+        )
+        for values in PEOPLE
+    ]
+    laws = resampling_laws(samplers, atoms, seen, monkeypatch)
+    half = exponential(Fraction(epsilon) / 2)[0]
+    for law in laws:
+        assert sum(law.values()) == 1
+        for atom, mass in law.items():
+            assert atoms.masses[atom] / half <= mass <= half * atoms.masses[atom]
+    assert check_pairs([point_bounds(law) for law in laws], epsilon) > 0.25 * epsilon
+
+
+@pytest.mark.parametrize(("epsilon", "lower", "upper"), [(1.0, 0.0, 8.0), (3.0, 0.4, 3.0)])
+def test_no_two_data_sets_are_told_apart_by_a_draw_in_an_asymmetric_band(
+    epsilon: float, lower: float, upper: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    atoms = Atoms([5, 2, 1])
+    samplers = [
+        MinimaxSampler(
+            epsilon,
+            reference=atoms,
+            lower=lower,
+            upper=upper,
+            estimator=Shares(-math.inf),
+            proposals=8,
+        ).fit(records(values))
+        for values in PEOPLE
+    ]
+    laws = resampling_laws(samplers, atoms, 8, monkeypatch)
+    for sampler, law in zip(samplers, laws, strict=True):
+        assert sum(law.values()) == 1
+        for atom, mass in law.items():
+            ratio = mass / atoms.masses[atom]
+            assert at_most_exponential(max(ratio, 1 / ratio), sampler.certificate_)
+    assert check_pairs([point_bounds(law) for law in laws], epsilon) > 0.4 * epsilon
+
+
+def test_draws_of_a_density_follow_the_law_of_all_runs(
+    monkeypatch: pytest.MonkeyPatch, statistical: Any
+) -> None:
+    atoms = Atoms([5, 2, 1])
+    sampler = MollifiedDensity(4.0, reference=atoms, estimator=Shares(-math.inf), proposals=3).fit(
+        records(PEOPLE[3])
+    )
+    law = resampling_laws([sampler], atoms, 3, monkeypatch)[0]
+    drawn = sampler.sample(20_000, budget=free(), seed=3)[:, 0].astype(int)
+    statistical.check_law(np.bincount(drawn, minlength=3), [float(law[atom]) for atom in range(3)])
+
+
+# Finitely many values
+
+
+def value_sets(size: int) -> list[list[int]]:
+    small = [
+        list(values)
+        for length in (1, 2, 3)
+        for values in itertools.combinations_with_replacement(range(size), length)
+    ]
+    return [*small, [0] * 5000, [size - 1] * 5000 + [0], list(range(size)) * 700]
+
+
+def finite_samplers(epsilon: float) -> list[Any]:
+    return [
+        FiniteMollifier(epsilon, 3),
+        FiniteMollifier(epsilon, 4, reference=[0.7, 0.2, 0.09, 0.01]),
+        MinimaxSampler(epsilon, 3),
+        MinimaxSampler(epsilon, 5),
+    ]
+
+
+@pytest.mark.parametrize("epsilon", [1e-12, 0.1, 1.0, 5.0, 42.0])
+def test_no_two_data_sets_are_told_apart_by_a_value(
+    epsilon: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handed: list[list[int]] = []
+
+    def choose(weights: Any, length: int, seed: int | None = None) -> Any:
+        handed.append([int(weight) for weight in weights])
+        return np.zeros(length, np.int64)
+
+    monkeypatch.setattr(_core, "choose_weighted", choose)
+    for sampler in finite_samplers(epsilon):
+        handed.clear()
+        size = sampler.domain_size
+        for values in value_sets(size):
+            sampler.fit(values).sample(1)
+        # What is chosen by depends on the data within the limits only; the total does not.
+        (total,) = {sum(weights) for weights in handed}
+        laws = [
+            {code: Fraction(weight, total) for code, weight in enumerate(weights)}
+            for weights in handed
+        ]
+        largest = check_pairs([point_bounds(law) for law in laws], epsilon)
+        assert largest <= math.log(sampler.realized_ratio) + 1e-15
+        assert at_most_exponential(sampler.realized_ratio, epsilon)
+        if epsilon >= 0.1:
+            assert largest > 0.8 * epsilon or epsilon > 20.0
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 1.0, 5.0, 42.0])
+def test_no_two_data_sets_are_told_apart_by_a_randomized_value(
+    epsilon: float, statistical: Any
+) -> None:
+    for size in (2, 4):
+        own, other = _core.DirectEncoding(epsilon, size).words
+        words = own + (size - 1) * other
+        laws = []
+        for values in value_sets(size):
+            counts = np.bincount(values, minlength=size).tolist()
+            law = {
+                code: sum(
+                    Fraction(count, len(values)) * Fraction(own if code == held else other, words)
+                    for held, count in enumerate(counts)
+                )
+                for code in range(size)
+            }
+            assert sum(law.values()) == 1
+            laws.append(law)
+        assert check_pairs([point_bounds(law) for law in laws], epsilon) > 0.99 * epsilon
+    sampler = RandomizedResponseSampler(epsilon, size).fit(values)
+    drawn = sampler.sample(100_000, budget=free(), seed=1)
+    statistical.check_law(np.bincount(drawn, minlength=size), [float(law[c]) for c in range(size)])
+
+
+def test_values_follow_the_integers(statistical: Any) -> None:
+    for sampler in finite_samplers(2.0):
+        sampler.fit([0, 0, 1])
+        total = int(sampler.weights_.sum())
+        masses = [int(weight) / total for weight in sampler.weights_]
+        drawn = sampler.sample(200_000, budget=free(), seed=2)
+        statistical.check_law(np.bincount(drawn, minlength=len(masses)), masses)
+
+
+# Released densities
+
+
+class Noise:
+    """Noise that adds up with the statistics to what was to come, whatever the statistics are."""
+
+    __array_ufunc__ = None
+
+    def __init__(self, result: Any, found: list[Any]) -> None:
+        self._result = result
+        self._found = found
+
+    def __radd__(self, statistics: Any) -> Any:
+        self._found.append(statistics)
+        return self._result.copy()
+
+
+def released(
+    make: Callable[[], Any], people: Sequence[Floats], name: str, monkeypatch: pytest.MonkeyPatch
+) -> tuple[list[Any], list[Any], set[float]]:
+    """Fit on each data set with noise that gives the same sum; samplers, statistics, scales."""
+    found: list[Any] = []
+    scales: set[float] = set()
+
+    def noise(scale: float, length: int, seed: int | None = None) -> Noise:
+        scales.add(scale)
+        return Noise(np.random.default_rng(7).integers(-90_000, 99_000, length), found)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_core, name, noise)
+        samplers = [make().fit(person) for person in people]
+    return samplers, found, scales
+
+
+def check_post_processing(samplers: Sequence[Any]) -> None:
+    """Samplers whose noisy statistics are the same are the same in all that they hold."""
+    held = [
+        {name: value for name, value in vars(sampler).items() if name not in ("budget_", "_box")}
+        for sampler in samplers
+    ]
+    draws = [sampler.sample(50, seed=1) for sampler in samplers]
+    for one, drawn in zip(held, draws, strict=True):
+        assert one.keys() == held[0].keys()
+        assert all(np.array_equal(one[name], value) for name, value in held[0].items())
+        assert np.array_equal(drawn, draws[0])
+
+
+def boxed(seed: int, count: int) -> Floats:
+    return np.random.default_rng(seed).random((count, 1))
+
+
+#: Whole data sets; and data sets of nine records that differ in one.
+DATASETS = [np.zeros((1, 1)), np.ones((7, 1)), boxed(1, 1000), boxed(2, 3), np.full((64, 1), 0.5)]
+NEIGHBOURS = [np.vstack([boxed(3, 8), [[place]]]) for place in (0.0, 0.03, 0.31, 0.5, 0.97, 1.0)]
+UNITS: list[tuple[str, list[Floats]]] = [("dataset", DATASETS), ("record", NEIGHBOURS)]
+
+
+@pytest.mark.parametrize(("unit", "people"), UNITS)
+@pytest.mark.parametrize("options", [{}, {"bandwidth": 0.07}, {"iterations": 3, "degree": 5}])
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 12.0])
+def test_the_bernstein_mechanism_releases_its_noisy_integers_alone(
+    epsilon: float,
+    options: dict[str, Any],
+    unit: str,
+    people: list[Floats],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def make() -> BernsteinSampler:
+        return BernsteinSampler(epsilon, bounds=(0.0, 1.0), unit=unit, **options)
+
+    samplers, found, (scale,) = released(make, people, "discrete_laplace", monkeypatch)
+    check_post_processing(samplers)
+    # P[x] is proportional to e^(-rate |x|) on integers: a shift costs rate times its length.
+    rate = Fraction(*_core.discrete_laplace_realized(scale))
+    distances = [int(np.abs(one - other).sum()) for one, other in itertools.combinations(found, 2)]
+    assert all(statistics.dtype == np.int64 for statistics in found)
+    assert max(distances) * rate <= Fraction(samplers[0].realized_epsilon_) <= Fraction(epsilon)
+    assert max(distances) * rate > 0.5 * epsilon
+
+
+@pytest.mark.parametrize(("unit", "people"), UNITS)
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-5), (8.0, 1e-9)])
+def test_the_private_kernel_density_releases_its_noisy_integers_alone(
+    epsilon: float,
+    delta: float,
+    unit: str,
+    people: list[Floats],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def make() -> PrivateKernelDensity:
+        return PrivateKernelDensity(
+            epsilon, delta=delta, bounds=(0.0, 1.0), unit=unit, grid=64, bandwidth=0.05
+        )
+
+    samplers, found, (variance,) = released(make, people, "discrete_gaussian", monkeypatch)
+    check_post_processing(samplers)
+    assert all(statistics.dtype == np.int64 for statistics in found)
+    squared = max(
+        int(((one - other) ** 2).sum()) for one, other in itertools.combinations(found, 2)
+    )
+    assert 0.3 * samplers[0].squared_sensitivity_ < squared <= samplers[0].squared_sensitivity_
+    # At this fineness the discrete law is the Gaussian: its delta in closed form.
+    ratio = math.sqrt(samplers[0].squared_sensitivity_ / variance)
+    shift = epsilon / ratio
+    normal = stats.norm
+    gaussian = normal.cdf(ratio / 2 - shift) - math.exp(epsilon) * normal.cdf(-ratio / 2 - shift)
+    assert delta / 50 < gaussian <= delta
+
+
+# What the data could reach beside the choice
+
+
+def test_what_is_asked_of_chance_does_not_depend_on_the_data(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls: list[tuple[Any, ...]] = []
+    real = {name: getattr(_core, name) for name in ("uniforms", "first_accepted")}
+
+    def uniforms(length: int, seed: int | None = None) -> Any:
+        calls.append(("uniforms", length, seed))
+        return real["uniforms"](length, seed)
+
+    def first_accepted(gaps: Floats, most: float, seed: int | None = None) -> Any:
+        calls.append(("trials", gaps.shape, seed))
+        return real["first_accepted"](gaps, most, seed)
+
+    class Noted(Scripted):
+        def resample(self, ratios: Floats, seed: int | None = None) -> Any:
+            calls.append(("choice", ratios.shape, seed))
+            return self._band.resample(ratios, seed)
+
+    atoms = Atoms([5, 2, 1])
+    made: list[Callable[[], PrivateSampler]] = [
+        lambda: MollifiedDensity(2.0, reference=atoms, estimator=Shares(-math.inf)),
+        lambda: MollifiedBoosting(2.0, reference=atoms, weak_learner=Teller(), n_rounds=3),
+    ]
+    for make in made:
+        for seed in (None, 5):
+            asked = []
+            for values in PEOPLE:
+                sampler = make().fit(records(values))
+                with monkeypatch.context() as patch:
+                    patch.setattr(_core, "uniforms", uniforms)
+                    patch.setattr(_core, "first_accepted", first_accepted)
+                    patch.setattr(_core, "SamplerBand", Noted)
+                    calls.clear()
+                    sampler.sample(3, budget=free(), seed=seed)
+                    asked.append(list(calls))
+            assert all(one == asked[0] for one in asked)
+            seeds = [call[2] for call in asked[0]]
+            assert len(set(seeds)) == (1 if seed is None else len(seeds)) > 0
+
+
+def test_nothing_is_asked_of_chance_before_it_is_paid(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*arguments: Any) -> Any:
+        raise AssertionError(arguments)
+
+    atoms = Atoms([5, 2, 1])
+    samplers: list[PrivateSampler] = [
+        MollifiedDensity(1.0, reference=atoms, estimator=Shares(0.0)).fit(records([0, 1])),
+        boosted(1.0, [0, 1], atoms, Teller(), 3),
+        FiniteMollifier(1.0, 3).fit([0]),
+        MinimaxSampler(1.0, 3).fit([0]),
+        RandomizedResponseSampler(1.0, 3).fit([0]),
+        BernsteinSampler(1.0, bounds=(0.0, 1.0)).fit(boxed(1, 9)),
+        PrivateKernelDensity(1.0, bounds=(0.0, 1.0), grid=16).fit(boxed(1, 9)),
+    ]
+    for name in ("uniforms", "first_accepted", "choose_weighted", "DirectEncoding"):
+        monkeypatch.setattr(_core, name, never)
+    for sampler in samplers:
+        purse = PrivacyBudget(0.999, 0.5)
+        with pytest.raises(BudgetExceededError):
+            sampler.sample(1, budget=purse)
+        assert purse.spent == 0.0
+
+
+def test_a_draw_depends_on_the_rows_of_its_user_alone() -> None:
+    users = np.repeat(["a", "b", "c"], 20)
+    rows = np.random.default_rng(1).normal(size=(60, 2))
+    others = np.where((users == "b")[:, None], rows, rows[::-1] * 3.0 + 1.0)
+    samplers: list[PrivateSampler] = [
+        MollifiedDensity(3.0),
+        MollifiedBoosting(3.0, n_rounds=2, trials=5, weak_learner=Teller()),
+    ]
+    for sampler in samplers:
+        draws = [
+            dict(zip(found.users.tolist(), found.draws.tolist(), strict=True))
+            for found in (
+                sample_population(sampler, data, users, seed=4) for data in (rows, others)
+            )
+        ]
+        assert draws[0]["b"] == draws[1]["b"]
+        assert len({tuple(draw) for draw in draws[0].values()}) == 3
