@@ -77,19 +77,28 @@ def automatic_estimate(records: Floats, reference: Reference, seed: int | None) 
     few = scaled
     if count > _MOST:
         few = scaled[generator(random_state).choice(count, _MOST, replace=False)]
-    best: Any = None
-    lowest = math.inf
+    # Identical or proportional columns have no covariance: the least one is relative to the spread.
+    least = 1e-6 * max(1.0, float(scaled.var(axis=0).max()))
+
+    def fitted(components: int, part: Floats) -> Any:
+        try:
+            return mixture(components, reg_covar=least, random_state=random_state).fit(part)
+        except ValueError:
+            return None
+
+    best, lowest = 0, math.inf
     with warnings.catch_warnings():
-        # Identical records make degenerate components, which the least variance takes care of.
         warnings.simplefilter("ignore")
         for components in range(1, most + 1):
-            found = mixture(components, reg_covar=1e-6, random_state=random_state).fit(few)
-            criterion = found.bic(few)
-            if best is None or criterion < lowest:
-                best, lowest = found, criterion
-        if few is not scaled:
-            best = best.fit(scaled)
-    return ScaledEstimate(best, center, scale)
+            found = fitted(components, few)
+            criterion = math.inf if found is None else float(found.bic(few))
+            if criterion < lowest:
+                best, lowest, chosen = components, criterion, found
+        if best and few is not scaled:
+            chosen = fitted(best, scaled)
+    return ScaledEstimate(
+        chosen if best and chosen is not None else _kernels(scaled), center, scale
+    )
 
 
 def _kernels(scaled: Floats) -> Any:

@@ -300,7 +300,7 @@ class Projection:
         """Give log Q/Q0 at points of shape (n, d): always within ``log_limits``."""
         log_constant, empty, infinite = self._solved
         ratios = log_ratios(self.reference, self._target, at)
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
             clipped = np.clip(ratios - log_constant, *self.log_limits)
         inner = np.where(np.isneginf(ratios), empty, clipped)
         return np.where(np.isposinf(ratios), infinite, inner)
