@@ -366,7 +366,7 @@ def test_few_records_and_identical_ones(count: int) -> None:
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e6, 1e12, 1e99])
-@pytest.mark.parametrize("count", [5, 30, 200])
+@pytest.mark.parametrize("count", [5, 40])
 def test_default_estimates_of_degenerate_records(scale: float, count: int) -> None:
     # Columns in proportion, far from the reference's scale; two values only.
     column = np.random.default_rng(count).normal(size=(count, 1)) * scale
