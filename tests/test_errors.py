@@ -24,6 +24,7 @@ HIERARCHY: dict[str, tuple[type[BaseException], ...]] = {
     "MissingPartyError": (errors.ProtocolError, RuntimeError),
     "BudgetExceededError": (errors.TurnoutError, RuntimeError),
     "EstimatorError": (errors.InvalidValueError, ValueError),
+    "NotFittedError": (errors.TurnoutError, ValueError, AttributeError),
     "MissingExtraError": (errors.TurnoutError, ImportError),
 }
 

