@@ -1,6 +1,6 @@
 """Compare turnout's speed and memory with NumPy and the published packages.
 
-One run measures everything and prints tables of direct encoding, of accounting and of sharing::
+One run measures everything and prints tables of direct encoding, accounting, sharing and samplers::
 
     pip install -r benches/requirements.txt
     python benches/compare.py --markdown comparison.md --json comparison.json
@@ -32,6 +32,7 @@ import accounting_jobs
 import jobs
 import memory
 import report
+import sampling_jobs
 import sharing_jobs
 from jobs import Job, Layout
 from measurement import measure
@@ -46,6 +47,7 @@ DISTRIBUTIONS = (
     "numba",
     accounting_jobs.PEER,
     sharing_jobs.PEER,
+    sampling_jobs.PEER,
 )
 MEMORY_NODES = (10**6, 10**7, 10**8)
 #: The width of the table where there is no terminal to fit.
@@ -82,12 +84,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     accounting = accounting_jobs.build(turnout, accountant)
     flower, missing_flower = sharing_jobs.load_peer()
     sharing = sharing_jobs.build(turnout, flower)
+    networks, missing_networks = sampling_jobs.load_peer()
+    sampling = sampling_jobs.build(turnout, networks)
     if options.quick:
         work, accounting = without_slow(work), without_slow(accounting)
     columns = [name for name in memory.CONTENDERS if name != "turnout" or turnout is not None]
     sizes = () if options.no_memory else MEMORY_NODES
 
-    total = len(work) + len(accounting) + len(sharing) + len(sizes) * len(columns)
+    total = len(work) + len(accounting) + len(sharing) + len(sampling) + len(sizes) * len(columns)
     with _progress(err, total) as progress:
         rows = measure_jobs(jobs.LAYOUT, work, missing, options.seconds, progress)
         rows += measure_memory(columns, sizes, progress)
@@ -96,6 +100,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         sharing_rows = measure_jobs(
             sharing_jobs.LAYOUT, sharing, missing_flower, options.seconds, progress
+        )
+        sampling_rows = measure_jobs(
+            sampling_jobs.LAYOUT, sampling, missing_networks, options.seconds, progress
         )
 
     found = environment(turnout)
@@ -123,10 +130,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         *(f"{name}: {problem}" for name, problem in missing_flower.items()),
         *(row.note for row in sharing_rows if row.note),
     ]
+    sampling_notes = [
+        *sampling_jobs.NOTES,
+        *(f"{name}: {problem}" for name, problem in missing_networks.items()),
+        *(row.note for row in sampling_rows if row.note),
+    ]
     parts = [
         Part(title, jobs.LAYOUT, rows, notes),
         Part(accounting_jobs.TITLE, accounting_jobs.LAYOUT, accounting_rows, accounting_notes),
         Part(sharing_jobs.TITLE, sharing_jobs.LAYOUT, sharing_rows, sharing_notes),
+        Part(sampling_jobs.TITLE, sampling_jobs.LAYOUT, sampling_rows, sampling_notes),
     ]
     for part in parts:
         out.print(report.table(part.title, part.layout, part.rows))
@@ -138,7 +151,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.json is not None:
         raw = {
             "environment": found,
-            "notes": notes + accounting_notes + sharing_notes,
+            "notes": notes + accounting_notes + sharing_notes + sampling_notes,
             "rows": [row.raw for part in parts for row in part.rows],
         }
         options.json.write_text(json.dumps(raw, indent=2) + "\n", encoding="utf-8")
