@@ -39,6 +39,9 @@ _TRUTH = "#d1495b"
 _REFERENCE = "0.35"
 _BAND = "#e3e6eb"
 _DRAWS = "#c9822b"
+
+#: Up to so many draws are shown as points on a map.
+_FEW_DRAWS = 500
 _COLOURS = (
     *("#1f6f8b", "#d1495b", "#c9822b", "#5b8c5a", "#7a5195"),
     *("#3d405b", "#a0522d", "#6c757d", "#d98aa5", "#9bb13c"),
@@ -277,6 +280,11 @@ def plot_population(estimate: PopulationEstimate, truth: Any, bounds: Any, ax: A
             sides = [_interval(None, None, column) for column in estimate.draws.T]
         maps = plot_heatmap(estimate, truth, bounds=sides, ax=ax)
         maps[0].set_title(f"mean law of the draws of {estimate.users:,} users", fontsize=10)
+        if estimate.users <= _FEW_DRAWS:
+            # So few draws say more than any estimate of where they come from.
+            maps[0].scatter(
+                *estimate.draws.T, s=14, color=_DRAWS, edgecolors="white", linewidths=0.5
+            )
         if truth is not None:
             maps[1].set_title("mean of the users' own distributions", fontsize=10)
         return maps
