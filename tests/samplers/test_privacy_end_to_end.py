@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
@@ -101,7 +101,8 @@ class Atoms(Reference):
         return [Fraction(part, 8) for part in self.eighths]
 
     def log_density(self, points: Floats) -> Floats:
-        return np.log(np.array(self.eighths) / 8.0)[points[:, 0].astype(int)]
+        result: Floats = np.log(np.array(self.eighths) / 8.0)[points[:, 0].astype(int)]
+        return result
 
     def transform(self, uniforms: Floats) -> Floats:
         edges = np.cumsum(self.eighths)[:-1] / 8.0
@@ -176,6 +177,10 @@ def check_pairs(laws: Sequence[Bounds], epsilon: float) -> float:
 def check_normalised(law: Bounds) -> None:
     low, high = (sum(bounds[side] for bounds in law.values()) for side in (0, 1))
     assert low <= 1 <= high < low * (1 + Fraction(1, 10**40))
+
+
+def sum_of(parts: Iterable[Fraction]) -> Fraction:
+    return sum(parts, start=Fraction(0))
 
 
 def point_bounds(law: Law) -> Bounds:
@@ -490,7 +495,7 @@ def test_no_two_data_sets_are_told_apart_by_a_randomized_value(
         for values in value_sets(size):
             counts = np.bincount(values, minlength=size).tolist()
             law = {
-                code: sum(
+                code: sum_of(
                     Fraction(count, len(values)) * Fraction(own if code == held else other, words)
                     for held, count in enumerate(counts)
                 )

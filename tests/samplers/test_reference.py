@@ -321,9 +321,12 @@ def test_own_objects() -> None:
     np.testing.assert_allclose(simple.log_density(at[:, :1]), stats.norm.logpdf(at[:, 0]))
 
 
-def test_what_is_a_reference_stays_what_it_is() -> None:
-    own = StandardNormal(2)
-    assert as_reference(own, 2) is own
+def test_a_reference_is_copied() -> None:
+    own = Normal([1.0, 2.0], [1.0, 1.0])
+    copied = as_reference(own, 2)
+    own.mean[:] = 50.0
+    assert isinstance(copied, Normal)
+    assert copied.mean.tolist() == [1.0, 2.0]
     assert isinstance(as_reference(None, 4), StandardNormal)
     assert as_reference(None, 4).dimension == 4
 
@@ -448,11 +451,27 @@ class TooFew(NoSource):
         return np.zeros((count - 1, 1))
 
 
+class OwnState(NoSource):
+    def __init__(self) -> None:
+        self.generator = np.random.default_rng(0)
+
+    def draw(self, count: int, seed: int | None = None) -> Floats:  # type: ignore[override]
+        return self.generator.normal(size=(count, 1))
+
+
+class Constant(NoSource):
+    def draw(self, count: int, seed: int | None = None) -> Floats:  # type: ignore[override]
+        return np.arange(count, dtype=np.float64)[:, None]
+
+
 def test_foreign_objects_that_cannot_be_used() -> None:
     with pytest.raises(InvalidTypeError, match="takes neither seed nor random_state nor rng"):
         as_reference(NoSource(), 1)
-    with pytest.raises(InvalidValueError, match="must draw 5 points when asked to, got 4"):
-        as_reference(TooFew(), 1).draw(5)
+    with pytest.raises(InvalidValueError, match="must draw 64 points when asked to, got 63"):
+        as_reference(TooFew(), 1)
+    for value in (OwnState(), Constant()):
+        with pytest.raises(InvalidValueError, match="from the randomness that it is given"):
+            as_reference(value, 1)
 
 
 def test_uniforms_become_normals_by_the_inverse() -> None:

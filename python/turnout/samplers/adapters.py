@@ -19,6 +19,9 @@ __all__ = ["as_reference"]
 
 Floats = npt.NDArray[np.float64]
 
+#: Points drawn to see whether an object draws from what it is given.
+_TRIAL = 64
+
 _EXPECTED = (
     "a reference of turnout.samplers, a frozen distribution of scipy.stats, a fitted density of "
     "scikit-learn, or any object with log_density(points) and draw(count, seed=)"
@@ -68,7 +71,8 @@ def as_reference(value: Any, dimension: int) -> Reference:
     """
     if value is None:
         return StandardNormal(dimension)
-    result = value if isinstance(value, Reference) else _converted(value, dimension)
+    own = isinstance(value, Reference)
+    result = copy.deepcopy(value) if own else _converted(value, dimension)
     if result.dimension != dimension:
         raise InvalidValueError(
             f"reference must have the dimension of the data, {dimension}, got {result.dimension}: "
@@ -160,6 +164,12 @@ class _Foreign(Reference):
                 f"{_arguments.shown(value)} takes neither seed nor random_state nor rng"
             )
         self._source = sources[0]
+        first, again, other = (self.draw(_TRIAL, seed=seed) for seed in (1, 1, 2))
+        if not np.array_equal(first, again) or np.array_equal(first, other):
+            raise InvalidValueError(
+                f"reference must draw from the randomness that it is given, and from nothing else: "
+                f"{draw} of {_arguments.shown(value)} does not"
+            )
 
     def _random(self, seed: int | None) -> Any:
         if self._source == "seed":

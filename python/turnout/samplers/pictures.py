@@ -283,7 +283,12 @@ def plot_population(estimate: PopulationEstimate, truth: Any, bounds: Any, ax: A
         if estimate.users <= _FEW_DRAWS:
             # So few draws say more than any estimate of where they come from.
             maps[0].scatter(
-                *estimate.draws.T, s=14, color=_DRAWS, edgecolors="white", linewidths=0.5
+                estimate.draws[:, 0],
+                estimate.draws[:, 1],
+                s=14,
+                color=_DRAWS,
+                edgecolors="white",
+                linewidths=0.5,
             )
         if truth is not None:
             maps[1].set_title("mean of the users' own distributions", fontsize=10)

@@ -124,11 +124,15 @@ class Drawn:
             if self.names == self.records.columns
             else "Who has rows is not hidden: the ids tell."
         )
+        if self.wanted.missing == "drop":
+            shown += " Users without a complete row have no record, which is not hidden either."
+        if self.records.labels is not None and not self.wanted.states_labels:
+            shown += " The labels of the columns are taken from the data as public."
         return (
             f"One record per user: whatever {unit} may hold, no record is more than "
-            f"e^{number(epsilon)} = {math.exp(epsilon):.4g} times as likely as if they held "
-            f"anything else. {shown} Every further record of the same users costs "
-            f"{number(epsilon)} again."
+            f"e^{epsilon!r} = {_at_least(math.exp(epsilon))} times as likely as if they held "
+            f"anything else. {shown} Every further record of the same users costs {epsilon!r} "
+            "again."
         )
 
     def summary(self, target: Path | None) -> list[tuple[str, str]]:
@@ -188,8 +192,6 @@ class Drawn:
         labels = self.records.labels
         result = {
             "users": len(self.draws),
-            "rows": len(self.records.users),
-            "dropped": self.records.dropped,
             "user_column": self.wanted.user_column,
             "columns": list(self.records.columns),
             "method": self.method,
@@ -212,6 +214,15 @@ def _rounded(
     if bounds is not None:
         nearest = np.clip(nearest, math.ceil(bounds[0]), math.floor(bounds[1]))
     return nearest.astype(np.int64) if (np.abs(nearest) < 2.0**62).all() else nearest
+
+
+def _at_least(value: float) -> str:
+    """Show four digits, rounded up."""
+    text = f"{value:.4g}"
+    if float(text) < value:
+        step = 10.0 ** (math.floor(math.log10(value)) - 3)
+        text = f"{float(text) + step:.4g}"
+    return text
 
 
 def _cell(value: object) -> str:

@@ -57,6 +57,11 @@ class PopulationDraws:
         """What the draw of a user cost that user: for all of its rows, if that is the unit."""
         return self.sampler.epsilon
 
+    @property
+    def delta(self) -> float:
+        """The delta that goes with it: 0 but for :class:`PrivateKernelDensity`."""
+        return float(getattr(self.sampler, "delta", 0.0))
+
     def __len__(self) -> int:
         return len(self.draws)
 
