@@ -47,6 +47,7 @@ _COLOURS = (
     *("#3d405b", "#a0522d", "#6c757d", "#d98aa5", "#9bb13c"),
 )
 _MARKERS = "osD^vPXhp*"
+_STYLES = ("-", "--", ":")
 
 #: Points of a curve, and cells to the side of a heat map.
 _POINTS, _CELLS = 1201, 161
@@ -250,6 +251,7 @@ def plot_curves(comparison: SamplerComparison, metric: str = "nll", ax: Any = No
             yerr=np.maximum([below[usable], above[usable]], 0.0),
             color=_COLOURS[place % len(_COLOURS)],
             marker=_MARKERS[place % len(_MARKERS)],
+            linestyle=_STYLES[place // len(_COLOURS) % len(_STYLES)],
             markersize=4.5,
             linewidth=1.4,
             elinewidth=1.0,
