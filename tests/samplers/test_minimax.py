@@ -328,7 +328,7 @@ def test_scikit_learn_and_pickle_copy_it() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "domain_size or domain must be given"),
+        ({}, "lower and upper must be given"),
         ({"lower": 0.1}, "lower and upper"),
         ({"domain_size": 3, "lower": 0.1}, "lower is for samplers of points"),
         ({"domain_size": 3, "reference": StandardNormal(1)}, "reference is for samplers of points"),

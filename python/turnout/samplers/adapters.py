@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.samplers.base import PrivateSampler
 from turnout.samplers.randomness import generator
 from turnout.samplers.reference import Mixture, Normal, Reference, StandardNormal
 
@@ -82,6 +83,11 @@ def as_reference(value: Any, dimension: int) -> Reference:
 
 
 def _converted(value: Any, dimension: int) -> Reference:
+    if isinstance(value, PrivateSampler):
+        raise InvalidTypeError(
+            "reference must be public: a fitted sampler knows a person's data, got "
+            f"{_arguments.shown(value)}"
+        )
     if isinstance(value, type):
         raise InvalidTypeError(f"reference must be {_EXPECTED}, got a class: {value.__name__}")
     if hasattr(value, "get_params") and not _fitted(value):

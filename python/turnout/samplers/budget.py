@@ -136,16 +136,17 @@ class PrivacyBudget:
         with self._lock:
             total = self._spent + count * Fraction(cost)
             total_delta = self._spent_delta + count * Fraction(cost_delta)
-            each = f"{_arguments.shown(count)} x {cost!r}" if count != 1 else f"{cost!r}"
+            times_ = "" if count == 1 else f"{_arguments.shown(count)} x "
             if not math.isinf(self._epsilon) and total > Fraction(self._epsilon):
                 raise BudgetExceededError(
-                    f"this costs epsilon = {each}, and {self.remaining:.6g} of "
+                    f"this costs epsilon = {times_}{cost!r}, and {self.remaining:.6g} of "
                     f"{self._epsilon!r} is left"
                 )
             if not math.isinf(self._epsilon) and total_delta > Fraction(self._delta):
                 raise BudgetExceededError(
-                    f"this costs delta = {_arguments.shown(count)} x {cost_delta!r}, and "
-                    f"{self.remaining_delta:.6g} of {self._delta!r} is left"
+                    f"this costs delta = {times_}{cost_delta!r}, and "
+                    f"{self.remaining_delta:.6g} of {self._delta!r} is left: "
+                    "PrivacyBudget(epsilon, delta) grants both"
                 )
             self._spent, self._spent_delta = total, total_delta
 

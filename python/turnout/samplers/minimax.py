@@ -64,7 +64,8 @@ class MinimaxSampler(PrivateSampler):
     domain_size
         The number of values, which are then the codes 0 .. domain_size - 1: from 2 to 2^24.
     domain
-        The values, where they are no codes: a public list, not one made of the person's values.
+        The values, where they are no codes: a :class:`turnout.Domain` or a list of labels. It is
+        public, and must not be made of the person's values.
     reference
         The public reference h over points: anything that :func:`as_reference` takes. It must not
         depend on the person's data.
@@ -354,8 +355,8 @@ class MinimaxSampler(PrivateSampler):
             )
         if not over_values and (self.lower is None or self.upper is None):
             raise InvalidValueError(
-                "domain_size or domain must be given for a sampler of finitely many values, lower "
-                "and upper for one of points"
+                "lower and upper must be given for a sampler of points, domain_size or domain for "
+                f"one of finitely many values, got lower = {self.lower!r}, upper = {self.upper!r}"
             )
         return over_values
 

@@ -230,7 +230,7 @@ class TestUse:
         many = sampler.sample(50_000, budget=PrivacyBudget(math.inf), seed=1)
         statistical.check_law(np.bincount(domain.encode(many), minlength=3), sampler.probabilities_)
         assert sampler.score(["once"]) > sampler.score(["never"])
-        assert "1-locally" in sampler.guarantee()
+        assert "1.0-locally" in sampler.guarantee()
         pairs = Domain([("a", 1), ("b", 2)])
         assert kind(1.0, domain=pairs).fit(list(pairs.labels)).sample()[0] in pairs.labels
 

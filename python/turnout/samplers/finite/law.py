@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from turnout import _arguments, _core
 from turnout.domain import Domain
-from turnout.errors import InvalidValueError
+from turnout.errors import InvalidTypeError, InvalidValueError
 
 __all__ = [
     "FiniteLaw",
@@ -58,7 +58,10 @@ def domain_of(domain_size: Any, domain: Any) -> Domain:
     if domain is None:
         size = _arguments.integer("domain_size", domain_size, least=2, most=LARGEST_DOMAIN)
         return Domain.from_integers(size)
-    made: Domain = _arguments.instance("domain", domain, Domain, "a Domain")
+    try:
+        made = domain if isinstance(domain, Domain) else Domain(domain)
+    except (InvalidTypeError, InvalidValueError) as error:
+        raise type(error)(f"domain must be a Domain or a list of labels: {error}") from error
     _arguments.integer("the size of domain", made.size, least=2, most=LARGEST_DOMAIN)
     return made
 

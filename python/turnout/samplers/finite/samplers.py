@@ -157,7 +157,8 @@ class FiniteMollifier(FiniteSampler):
         The public reference: one positive probability for each value; uniform if None. It must not
         depend on the person's data.
     domain
-        The values, where they are no codes: a public list, not one made of the person's values.
+        The values, where they are no codes: a :class:`turnout.Domain` or a list of labels. It is
+        public, and must not be made of the person's values.
 
     Attributes
     ----------
@@ -308,7 +309,8 @@ class RandomizedResponseSampler(FiniteSampler):
     domain_size
         The number of values, which are then the codes 0 .. domain_size - 1: from 2 to 2^24.
     domain
-        The values, where they are no codes: a public list, not one made of the person's values.
+        The values, where they are no codes: a :class:`turnout.Domain` or a list of labels. It is
+        public, and must not be made of the person's values.
 
     Attributes
     ----------

@@ -217,7 +217,7 @@ class SamplerComparison:
 
 def compare_samplers(
     samplers: Mapping[str, Callable[[float], Any]],
-    make_target: Callable[[int], Any],
+    make_target: Any,
     *,
     epsilons: Iterable[float] = (0.1, 1.0, 2.0, 5.0, 10.0),
     n_records: int = 10_000,
@@ -241,8 +241,8 @@ def compare_samplers(
         Name to a function of epsilon that makes an unfitted sampler: anything with ``fit(records)``
         (or ``fit_target(target)``) and ``score_samples``.
     make_target
-        Makes a target from a seed: anything with ``sample(n, seed=)``, ``log_density`` and
-        ``bounds``.
+        A target, anything with ``sample(n, seed=)``, ``log_density`` and ``bounds``; or a function
+        that makes one from a seed, such as :func:`random_gaussians_1d`.
     epsilons
         The settings.
     n_records, n_fresh
@@ -292,6 +292,8 @@ def compare_samplers(
     True
     """
     named = _named(samplers)
+    if hasattr(make_target, "log_density") and hasattr(make_target, "sample"):
+        make_target = _Always(make_target)
     if not callable(make_target):
         raise InvalidTypeError(
             f"make_target must be callable with a seed, got {_arguments.shown(make_target)}"
@@ -354,6 +356,16 @@ def _worked(tasks: Iterator[Any], n_jobs: int | None) -> Iterator[Any]:
     parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered")
     results: Iterator[Any] = parallel(joblib.delayed(_evaluate)(*task) for task in tasks)
     return results
+
+
+class _Always:
+    """Makes the same target from every seed."""
+
+    def __init__(self, target: Any) -> None:
+        self._target = target
+
+    def __call__(self, seed: int) -> Any:
+        return self._target
 
 
 def _evaluate(

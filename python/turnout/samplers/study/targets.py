@@ -157,7 +157,7 @@ def ring_of_gaussians(
     >>> ring_of_gaussians(4).means.round(6).tolist()
     [[4.0, 0.0], [0.0, 4.0], [-4.0, 0.0], [-0.0, -4.0]]
     """
-    count = _arguments.integer("modes", modes, least=1)
+    count = _arguments.integer("modes", modes, least=1, most=65_536)
     size = _arguments.number("radius", radius)
     angles = math.tau * np.arange(count) / count
     means = size * np.column_stack([np.cos(angles), np.sin(angles)])
