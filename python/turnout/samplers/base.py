@@ -377,8 +377,8 @@ def points(argument: str, value: Any, *, least: int = 1) -> Floats:
             array = array.astype(np.float64)
         except (TypeError, ValueError) as error:
             raise InvalidTypeError(
-                f"{argument} must hold real numbers, and one entry is none: {error}. An argument must "
-                "be a string or a number"
+                f"{argument} must hold real numbers, and one entry is none: {error}. An "
+                "argument must be a string or a number"
             ) from error
     if array.dtype.kind not in "iuf":
         raise InvalidTypeError(f"{argument} must hold real numbers, got dtype {array.dtype}")
