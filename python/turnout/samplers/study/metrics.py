@@ -236,7 +236,7 @@ def total_variation(
     tolerance: float = _TOLERANCE,
     max_evaluations: int = _EVALUATIONS,
 ) -> Divergence:
-    """Total variation distance: half the integral of |p - q|.
+    """Total variation distance: half the integral of ``|p - q|``.
 
     Parameters
     ----------
