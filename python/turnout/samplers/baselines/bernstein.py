@@ -80,8 +80,8 @@ class BernsteinSampler(ReleasedSampler):
     Attributes
     ----------
     weights_
-        The released weights of the Beta distributions, float64 of shape ``((degree_ + 1)^d,)``, in C
-        order over features. Who hands them out has spent epsilon, as the first draw does.
+        The released weights of the Beta distributions, float64 of shape ``((degree_ + 1)^d,)``,
+        in C order over features. Who hands them out has spent epsilon, as the first draw does.
     degree_
         The degree.
     sensitivity_
