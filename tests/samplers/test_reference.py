@@ -331,6 +331,50 @@ def test_a_reference_is_copied() -> None:
     assert as_reference(None, 4).dimension == 4
 
 
+@pytest.mark.parametrize(
+    ("value", "dimension"),
+    [
+        (None, 1),
+        (StandardNormal(3), 3),
+        (stats.gamma(2.0), 1),
+        (stats.multivariate_normal(MEAN, COVARIANCE), 3),
+        (stats.multivariate_t(MEAN, COVARIANCE, df=5), 3),
+        (Own(), 2),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_most_references_know_their_dimension(value: Any, dimension: int) -> None:
+    assert as_reference(value).dimension == dimension
+    assert as_reference(value).draw(4, seed=1).shape == (4, dimension)
+
+
+def test_those_of_scikit_learn_know_their_dimension() -> None:
+    neighbors = pytest.importorskip("sklearn.neighbors")
+    assert as_reference(neighbors.KernelDensity().fit(np.zeros((2, 3)))).dimension == 3
+    assert as_reference(sklearn_mixture("full", 2)).dimension == 2
+
+
+def test_a_reference_without_a_dimension_is_asked_for_it() -> None:
+    with pytest.raises(InvalidValueError, match="dimension must be given"):
+        as_reference(OwnWithGenerator())
+
+
+def test_a_mixture_takes_foreign_references() -> None:
+    law = stats.gamma(2.0)
+    mixture = Mixture([law, Normal([-3.0], [1.0])], [0.25, 0.75])
+
+    def cdf(x: Floats) -> Floats:
+        return 0.25 * law.cdf(x) + 0.75 * stats.norm.cdf(x, -3.0)
+
+    at = np.linspace(-4.0, 4.0, 9)
+    expected = np.log(0.25 * law.pdf(at) + 0.75 * stats.norm.pdf(at, -3.0))
+    np.testing.assert_allclose(mixture.log_density(at[:, None]), expected, rtol=1e-12)
+    fits(mixture.draw(20_000, seed=1)[:, 0], cdf)
+    plane = Mixture([stats.multivariate_normal([0.0, 1.0]), sklearn_mixture("full", 2)])
+    assert plane.draw(5, seed=1).shape == (5, 2)
+    assert [type(part) for part in plane.components] == [Normal, Mixture]
+
+
 def test_a_sampler_takes_foreign_references() -> None:
     records = np.abs(np.random.default_rng(1).normal(size=(30, 2)))
     for reference in [Own(), stats.multivariate_t([1.0, 1.0], np.eye(2)), sklearn_mixture("full")]:
@@ -370,6 +414,10 @@ def test_reprs_say_what_they_are() -> None:
     assert repr(Normal([0.0], [4.0])) == "Normal([0.0], [[4.0]])"
     assert repr(Uniform(0, 1)) == "Uniform([0.0], [1.0])"
     assert repr(Mixture([StandardNormal()])) == "Mixture([StandardNormal(1)], [1.0])"
+    assert repr(as_reference(stats.gamma(2.0, scale=3.0))) == "as_reference(gamma(2.0, scale=3.0))"
+    student = stats.multivariate_t([0.0, 0.0], np.eye(2), df=5)
+    assert repr(as_reference(student)) == "as_reference(multivariate_t_frozen)"
+    assert repr(as_reference(Own())) == "as_reference(Own)"
 
 
 # Refusals
@@ -393,9 +441,15 @@ def test_reprs_say_what_they_are() -> None:
         (lambda: Uniform(-1.7e308, 1.7e308), "their difference finite"),
         (lambda: Uniform(0.0, np.inf), "high.* must be finite"),
         (lambda: Uniform("a", 1.0), "low must hold real numbers"),
-        (lambda: Mixture([]), "components"),
+        (lambda: Mixture([]), "components must have at least one reference, got none"),
+        (lambda: Mixture([StandardNormal(), None]), r"components\[1\] must be a reference"),
+        (lambda: Mixture([StandardNormal(), stats.poisson(3)]), r"components\[1\] must be a ref"),
+        (lambda: Mixture([OwnWithGenerator()]), r"components\[0\]: dimension must be given"),
+        (lambda: Mixture([Own()]), r"components\[0\] must be drawn from uniform numbers"),
+        (lambda: Mixture([as_reference(Own())]), r"components\[0\] must be drawn from uniform"),
+        (lambda: Mixture([stats.norm(), StandardNormal(2)]), "one and the same dimension"),
         (lambda: Mixture(3), "components must be a sequence"),  # type: ignore[arg-type]
-        (lambda: Mixture([1]), r"components\[0\] must be a reference"),  # type: ignore[list-item]
+        (lambda: Mixture([1]), r"components\[0\] must be a reference"),
         (lambda: Mixture([StandardNormal(1), StandardNormal(2)]), "one and the same dimension"),
         (lambda: Mixture([StandardNormal()], [1.0, 2.0]), "weights must be 1 non-negative"),
         (lambda: Mixture([StandardNormal()], [0.0]), "with a positive sum"),

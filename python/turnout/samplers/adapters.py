@@ -29,7 +29,7 @@ _EXPECTED = (
 )
 
 
-def as_reference(value: Any, dimension: int) -> Reference:
+def as_reference(value: Any, dimension: int | None = None) -> Reference:
     """Make a reference of what a user gives.
 
     Parameters
@@ -41,7 +41,8 @@ def as_reference(value: Any, dimension: int) -> Reference:
         ``log_density(points)`` (or ``score_samples``, ``logpdf``) and ``draw(count, seed=)`` (or
         ``sample``, ``rvs``).
     dimension
-        The number of coordinates that it must have.
+        The number of coordinates that it must have. None asks the object: an object of one's own
+        says it by an attribute ``dimension``, and None by itself is one standard normal number.
 
     Returns
     -------
@@ -53,7 +54,7 @@ def as_reference(value: Any, dimension: int) -> Reference:
     InvalidTypeError
         If the object is none of these.
     InvalidValueError
-        If its dimension is another one.
+        If its dimension is another one, or neither it nor ``dimension`` says what it is.
 
     Notes
     -----
@@ -67,14 +68,16 @@ def as_reference(value: Any, dimension: int) -> Reference:
     Examples
     --------
     >>> from scipy import stats
-    >>> as_reference(stats.gamma(2.0), 1).dimension
+    >>> as_reference(stats.gamma(2.0))
+    as_reference(gamma(2.0))
+    >>> as_reference(stats.gamma(2.0)).dimension
     1
     """
     if value is None:
-        return StandardNormal(dimension)
+        return StandardNormal(1 if dimension is None else dimension)
     own = isinstance(value, Reference)
     result = copy.deepcopy(value) if own else _converted(value, dimension)
-    if result.dimension != dimension:
+    if dimension is not None and result.dimension != dimension:
         raise InvalidValueError(
             f"reference must have the dimension of the data, {dimension}, got {result.dimension}: "
             f"{_arguments.shown(value)}"
@@ -82,7 +85,7 @@ def as_reference(value: Any, dimension: int) -> Reference:
     return result
 
 
-def _converted(value: Any, dimension: int) -> Reference:
+def _converted(value: Any, dimension: int | None) -> Reference:
     if isinstance(value, PrivateSampler):
         raise InvalidTypeError(
             "reference must be public: a fitted sampler knows a person's data, got "
@@ -107,7 +110,29 @@ def _converted(value: Any, dimension: int) -> Reference:
     if not densities or not draws:
         raise InvalidTypeError(f"reference must be {_EXPECTED}, got {_arguments.shown(value)}")
     size = getattr(value, "dimension", getattr(value, "n_features_in_", dimension))
+    if size is None:
+        # What frozen multivariate distributions of scipy call it.
+        size = getattr(value, "dim", None)
+    if not isinstance(size, (int, np.integer)):
+        raise InvalidValueError(
+            "dimension must be given for a reference that does not say its own: "
+            f"{_arguments.shown(value)}"
+        )
     return _Foreign(value, densities[0], draws[0], int(size))
+
+
+def _named(value: Any) -> str:
+    """Show a foreign distribution by its name and parameters, or by its kind."""
+    name = getattr(getattr(value, "dist", None), "name", None)
+    if isinstance(name, str):
+        given = [_arguments.shown(entry) for entry in getattr(value, "args", ())]
+        named = getattr(value, "kwds", {}).items()
+        given += [f"{key}={_arguments.shown(entry)}" for key, entry in named]
+        return f"as_reference({name}({', '.join(given)}))"
+    text = _arguments.shown(value)
+    # An address says nothing to anybody.
+    bare = text.startswith("<") and " object at 0x" in text
+    return f"as_reference({type(value).__name__ if bare else text})"
 
 
 def _fitted(value: Any) -> bool:
@@ -150,7 +175,7 @@ class _Univariate(Reference):
         return np.asarray(self._frozen.ppf(uniforms), np.float64).reshape(-1, 1)
 
     def __repr__(self) -> str:
-        return _arguments.shown(self._frozen)
+        return _named(self._frozen)
 
 
 class _Foreign(Reference):
@@ -207,4 +232,4 @@ class _Foreign(Reference):
         return self.draw(count, seed=seed)
 
     def __repr__(self) -> str:
-        return _arguments.shown(self._value)
+        return _named(self._value)

@@ -266,7 +266,8 @@ class Mixture(Reference):
     Parameters
     ----------
     components
-        References of one dimension.
+        References of one dimension: anything that :func:`as_reference` takes and that is drawn from
+        uniform numbers.
     weights
         Their probabilities, non-negative; they are divided by their sum. Equal if None.
 
@@ -281,25 +282,26 @@ class Mixture(Reference):
     >>> modes = Mixture([Normal([-2.0], [1.0]), Normal([2.0], [1.0])], [0.3, 0.7])
     >>> modes.dimension
     1
+    >>> from scipy import stats
+    >>> Mixture([stats.gamma(2.0), Uniform(0.0, 50.0)], [3, 1])
+    Mixture([as_reference(gamma(2.0)), Uniform([0.0], [50.0])], [0.75, 0.25])
     """
 
-    def __init__(self, components: Sequence[Reference], weights: Any = None) -> None:
-        expected = "a sequence of references of turnout.samplers"
-        self.components = _arguments.items("components", components, expected)
-        for position, component in enumerate(self.components):
-            if not isinstance(component, Reference):
-                raise InvalidTypeError(
-                    f"components[{position}] must be a reference of turnout.samplers, got "
-                    f"{_arguments.shown(component)}"
-                )
+    def __init__(self, components: Sequence[Any], weights: Any = None) -> None:
+        expected = "a sequence of references"
+        given = _arguments.items("components", components, expected)
+        self.components: list[Reference] = [
+            _component(position, component) for position, component in enumerate(given)
+        ]
+        if not self.components:
+            raise InvalidValueError("components must have at least one reference, got none")
         dimensions = sorted({component.dimension for component in self.components})
         if len(dimensions) != 1:
             raise InvalidValueError(
                 f"components must have one and the same dimension, got {dimensions}"
             )
         count = len(self.components)
-        given = np.ones(count) if weights is None else weights
-        self.weights = shares_of(given, count)
+        self.weights = shares_of(np.ones(count) if weights is None else weights, count)
         self.dimension = dimensions[0]
         self.words = 1 + max(component.words for component in self.components)
 
@@ -325,6 +327,28 @@ class Mixture(Reference):
 
     def __repr__(self) -> str:
         return f"Mixture({self.components!r}, {self.weights.tolist()})"
+
+
+def _component(position: int, value: Any) -> Reference:
+    from turnout.samplers.adapters import as_reference  # noqa: PLC0415 (needs this module)
+
+    name = f"components[{position}]"
+    if value is None:
+        raise InvalidTypeError(f"{name} must be a reference, got None")
+    try:
+        component = value if isinstance(value, Reference) else as_reference(value)
+    except (InvalidTypeError, InvalidValueError) as error:
+        text = str(error)
+        ours = text.startswith("reference ")
+        raise type(error)(
+            text.replace("reference", name, 1) if ours else f"{name}: {text}"
+        ) from error
+    if component.words < 1:
+        raise InvalidValueError(
+            f"{name} must be drawn from uniform numbers, and this one draws with its own code: "
+            f"{_arguments.shown(value)}"
+        )
+    return component
 
 
 def shares_of(weights: Any, count: int) -> Floats:
