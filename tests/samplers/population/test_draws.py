@@ -366,6 +366,29 @@ def test_masses_of_cells_are_those_of_the_reference() -> None:
     assert box.density([[0.0]])[0] == pytest.approx(0.25, rel=0.05)
 
 
+def test_cells_of_a_box_are_equal() -> None:
+    ages = Uniform(17.0, 90.0)
+    estimate = PopulationEstimate(ages.draw(200, seed=1), ages, (-0.5, 0.5))
+    widths = np.diff(np.concatenate([[17.0], estimate._edges[0], [90.0]]))
+    np.testing.assert_allclose(widths, 73.0 / 12.0, atol=1e-3)
+    np.testing.assert_allclose(estimate._masses, 1.0 / 12.0, atol=1e-5)
+    box = Uniform([0.0, -1.0], [1.0, 1.0])
+    plane = PopulationEstimate(box.draw(400, seed=1), box, (-0.5, 0.5))
+    for edges, low, high in zip(plane._edges, box.low, box.high, strict=True):
+        np.testing.assert_allclose(np.ptp(np.diff([low, *edges, high])), 0.0, atol=1e-3)
+
+
+def test_an_estimate_takes_what_samplers_take_as_reference() -> None:
+    draws = StandardNormal(1).draw(200, seed=1)
+    at = np.linspace(-2.0, 2.0, 9)[:, None]
+    own = PopulationEstimate(draws, StandardNormal(1), (-1, 1))
+    foreign = PopulationEstimate(draws, stats.norm(), (-1, 1))
+    np.testing.assert_allclose(foreign.density(at), own.density(at), rtol=1e-6)
+    assert repr(foreign.reference) == "as_reference(norm())"
+    interval = own.interval([[0.0]])
+    assert repr(interval) == f"DensityInterval({interval.low!r}, {interval.high!r}, level=0.95)"
+
+
 def test_draws_of_users_are_estimated() -> None:
     generator = np.random.default_rng(3)
     users = np.repeat(np.arange(60), 5)
@@ -409,8 +432,10 @@ def test_bad_input_of_the_estimate_is_refused() -> None:
     ):
         with pytest.raises(InvalidValueError):
             PopulationEstimate(*arguments, **options)  # type: ignore[arg-type]
-    with pytest.raises(InvalidTypeError):
-        PopulationEstimate(draws, stats.norm(), (-1, 1))
+    with pytest.raises(InvalidTypeError, match="reference must be"):
+        PopulationEstimate(draws, "normal", (-1, 1))
+    with pytest.raises(InvalidValueError, match="reference must have the dimension of the data"):
+        PopulationEstimate(np.zeros((5, 2)), stats.norm(), (-1, 1))
     with pytest.raises(EstimatorError, match="3 dimensions"):
         PopulationEstimate(np.zeros((5, 3)), StandardNormal(3), (-1, 1))
     estimate = PopulationEstimate(draws, reference, (-1, 1))

@@ -15,7 +15,7 @@ from turnout.frequency.models import StatisticModel
 from turnout.samplers.adapters import as_reference
 from turnout.samplers.base import PrivateSampler, points
 from turnout.samplers.minimax import MinimaxSampler
-from turnout.samplers.reference import Reference
+from turnout.samplers.reference import Uniform
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,6 +45,9 @@ class DensityInterval:
     def __init__(self, low: Floats, high: Floats, level: float) -> None:
         self.low, self.high, self.level = low, high, level
 
+    def __repr__(self) -> str:
+        return f"DensityInterval({self.low!r}, {self.high!r}, level={self.level!r})"
+
 
 class PopulationEstimate:
     r"""A density estimate of the mean law of all users' draws.
@@ -64,13 +67,14 @@ class PopulationEstimate:
     draws
         One draw of each user, of shape (n_users, d) with d = 1 or 2.
     reference
-        The public reference Q0.
+        The public reference Q0: anything that :func:`as_reference` takes.
     band
         The pair (low, high) of limits of ``log Q/Q0``; infinite for samplers without a band.
     method
         ``"histogram"``: the shares of draws in cells between quantiles of Q0 (equally far apart,
-        closer in the tails), and Q0's own shape within a cell. Its intervals are Clopper and
-        Pearson's for the mean of ``Qbar/Q0`` over each cell, for all cells at once.
+        closer in the tails but for a :class:`Uniform`), and Q0's own shape within a cell. Its
+        intervals are Clopper and Pearson's for the mean of ``Qbar/Q0`` over each cell, for all
+        cells at once.
         ``"kernel"``: a Gaussian kernel estimate of Qbar, smoother; its intervals are normal, for
         each point by itself, and know nothing of the smoothing.
     epsilon
@@ -108,7 +112,7 @@ class PopulationEstimate:
     def __init__(
         self,
         draws: Any,
-        reference: Reference,
+        reference: Any,
         band: tuple[float, float],
         *,
         method: str = "histogram",
@@ -121,16 +125,10 @@ class PopulationEstimate:
                 f"draws of {dimension} dimensions have no density estimate here: take one or two "
                 "of their columns, with the reference of these columns"
             )
-        _arguments.instance("reference", reference, Reference, "a reference of turnout.samplers")
-        if reference.dimension != dimension:
-            raise InvalidValueError(
-                f"reference must have the dimension {dimension} of the draws, got "
-                f"{reference.dimension}"
-            )
         low, high = (_arguments.number("band", side) for side in band)
         if not low <= 0.0 <= high:
             raise InvalidValueError(f"band must enclose 0, got {_arguments.shown(band)}")
-        self.reference = reference
+        self.reference = as_reference(reference, dimension)
         self.band = (low, high)
         self.method = _arguments.choice("method", method, ("histogram", "kernel"))
         self.epsilon = epsilon
@@ -306,9 +304,11 @@ class PopulationEstimate:
         count = max(2, min(round(each), {1: 200, 2: 40}[dimension]))
         spread = self.reference.draw_spread(_SPREAD, seed=0)
         inner = np.arange(1, count) / count
-        # Beyond, where draws may be many times as likely as under the reference, ever smaller ones.
-        tails = inner[0] / 2.0 ** np.arange(1, _TAILS + 1)
-        inner = np.concatenate([tails[::-1], inner, 1.0 - tails])
+        if not isinstance(self.reference, Uniform):
+            # Beyond, where draws may be many times as likely as under the reference, ever smaller
+            # ones. A box has no tails: narrow cells at its ends would hold a draw or none.
+            tails = inner[0] / 2.0 ** np.arange(1, _TAILS + 1)
+            inner = np.concatenate([tails[::-1], inner, 1.0 - tails])
         self._edges = [np.unique(np.quantile(column, inner)) for column in spread.T]
         self._shape = tuple(edge.size + 1 for edge in self._edges)
         size = math.prod(self._shape)
