@@ -13,12 +13,16 @@ from scipy import stats
 from sklearn.neighbors import KernelDensity
 
 import turnout as tn
-from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.errors import InvalidTypeError, InvalidValueError, NotFittedError
 from turnout.samplers import (
+    BernsteinSampler,
+    FiniteMollifier,
+    MinimaxSampler,
     MollifiedDensity,
     Normal,
     PrivacyBudget,
     StandardNormal,
+    Uniform,
     plot_density,
     plot_heatmap,
     ring_of_gaussians,
@@ -85,6 +89,36 @@ def test_a_fitted_sampler_is_drawn_with_its_band() -> None:
     assert axes.get_ylabel() == "density"
 
 
+def test_the_band_of_a_minimax_sampler_is_its_own() -> None:
+    records = np.random.default_rng(1).normal(0.5, 0.2, (200, 1))
+    sampler = MinimaxSampler(1.0, reference=Uniform(-5.0, 5.0), lower=0.0, upper=3.0).fit(records)
+    axes: Any = plot_density(sampler)
+    (label,) = [each.get_label() for each in axes.collections]
+    low, high = area(axes, "band")
+    curve = lines(axes)["law of a draw"]
+    inside = np.abs(curve[:, 0]) < 5.0
+    # b = 1 / (e/3 + 2/3), and Q0 = 1/10.
+    least = 0.1 / (math.e / 3.0 + 2.0 / 3.0)
+    np.testing.assert_allclose(low[inside], least, rtol=1e-8)
+    np.testing.assert_allclose(high[inside], least * math.e, rtol=1e-8)
+    assert f"b = {10 * least:.3g}, ε = 1" in label
+    assert (low[inside] * (1 - 1e-9) <= curve[inside, 1]).all()
+    assert (curve[inside, 1] <= high[inside] * (1 + 1e-9)).all()
+    # The law is beyond the symmetric band of the mollifier.
+    assert curve[:, 1].max() > 0.1 * math.exp(0.5)
+    # That of the fit stays, whatever the parameters are now.
+    sampler.set_params(epsilon=2.0, upper=9.0)
+    again = area(plot_density(sampler), "band")
+    np.testing.assert_array_equal(again, (low, high))
+
+
+def test_a_sampler_with_public_bounds_is_drawn_within_them() -> None:
+    records = np.random.default_rng(1).uniform(2.0, 4.0, (50, 1))
+    axes = plot_density(BernsteinSampler(5.0, bounds=(1.0, 6.0)).fit(records))
+    assert axes.get_xlim() == (1.0, 6.0)
+    assert not axes.collections
+
+
 def test_many_draws_are_a_histogram_of_their_density() -> None:
     draws = StandardNormal(1).draw(5000, seed=1)
     axes: Any = plot_density(StandardNormal(1), draws=draws, bounds=(-5, 5))
@@ -133,12 +167,27 @@ def test_population_estimates_are_drawn(method: str) -> None:
     np.testing.assert_allclose(high, interval.high)
     band = area(axes, "band")
     np.testing.assert_allclose(band[1], stats.norm.pdf(x) * math.exp(0.5))
+    assert high.max() <= axes.get_ylim()[1]
     plane = PopulationEstimate(
-        StandardNormal(2).draw(400, seed=1), StandardNormal(2), (-0.5, 0.5), method=method
+        StandardNormal(2).draw(400, seed=1),
+        StandardNormal(2),
+        (-0.5, 0.5),
+        method=method,
+        epsilon=1.0,
     )
     maps = plane.plot(truth=StandardNormal(2))
     assert len(maps) == 2
-    assert "400 users" in maps[0].get_title()
+    assert maps[0].get_title() == "mean law of the draws of 400 users, ε = 1 each"
+    assert [*maps[0].get_xlim(), *maps[0].get_ylim()] == list(maps[0].images[0].get_extent())
+
+
+@pytest.mark.parametrize("users", [3, 40])
+def test_the_axis_holds_the_whole_interval(users: int) -> None:
+    draws = Uniform(0.0, 1.0).draw(users, seed=1)
+    estimate = PopulationEstimate(draws, Uniform(0.0, 1.0), (-2.0, 2.0))
+    axes = estimate.plot()
+    _, high = area(axes, "95% interval")
+    assert high.max() <= axes.get_ylim()[1]
 
 
 def test_identified_bounds_are_drawn() -> None:
@@ -155,6 +204,36 @@ def test_identified_bounds_are_drawn() -> None:
     np.testing.assert_allclose(narrow, np.column_stack([known.low, known.high]))
     assert [text.get_text() for text in axes.get_xticklabels()] == ["a", "b", "c"]
     assert [patch.get_height() for patch in axes.patches] == [0.6, 0.3, 0.1]
+    assert axes.get_title(loc="left") == "one draw of each of 100 users, ε = 1 each"
+
+
+def test_what_cannot_be_drawn_is_told_what_to_use() -> None:
+    plane = MollifiedDensity(1.0).fit(np.zeros((3, 2)))
+    space = MollifiedDensity(1.0).fit(np.zeros((3, 5)))
+    line = fitted()
+    for one in (plane, ring_of_gaussians()):
+        with pytest.raises(InvalidValueError, match="one feature here, got 2: use plot_heatmap"):
+            plot_density(one)
+    with pytest.raises(InvalidValueError, match="truth must have one feature here, got 2"):
+        plot_density(line, truth=plane)
+    with pytest.raises(InvalidValueError, match="got 5: one or two can be drawn"):
+        plot_density(space)
+    for one in (line, StandardNormal(1)):
+        with pytest.raises(InvalidValueError, match="two features here, got 1: use plot_density"):
+            plot_heatmap(one, bounds=(-1, 1))
+    with pytest.raises(InvalidValueError, match="truth must have two features here, got 1"):
+        plot_heatmap(plane, line, bounds=[(-1, 1)] * 2)
+    for one in (MollifiedDensity(1.0), FiniteMollifier(1.0, 3)):
+        with pytest.raises(NotFittedError, match=f"this {type(one).__name__} is not fitted yet"):
+            plot_density(one)
+    with pytest.raises(NotFittedError, match="is not fitted yet"):
+        plot_heatmap(MollifiedDensity(1.0), bounds=[(-1, 1)] * 2)
+    points = MinimaxSampler(1.0, reference=StandardNormal(1), lower=0.0, upper=3.0).fit([[0.0]])
+    # Features of an earlier fit are not those of this one.
+    values = points.set_params(reference=None, lower=None, upper=None, domain_size=3).fit([0])
+    for one in (FiniteMollifier(1.0, 3).fit([0, 1]), values):
+        with pytest.raises(InvalidValueError, match="finitely many values, whose probabilities_"):
+            plot_density(one)
 
 
 def test_bad_input_is_refused() -> None:

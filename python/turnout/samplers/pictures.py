@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,8 @@ from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.pictures import new_axes
 from turnout.samplers.adapters import as_reference
 from turnout.samplers.base import PrivateSampler, points
-from turnout.samplers.study.metrics import box, log_density
+from turnout.samplers.minimax import MinimaxSampler
+from turnout.samplers.study.metrics import LogDensity, box, log_density
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -80,10 +81,11 @@ def plot_density(
         A fitted sampler of one feature, or any log-density: a callable of points of shape (n, 1),
         or an object with ``score_samples``, ``log_density`` or ``logpdf``.
     bounds
-        The pair (low, high) of where to draw; where the reference or the draws are, by default.
+        The pair (low, high) of where to draw. By default where the reference or the draws are, or
+        within the bounds of a sampler that has them.
     reference, epsilon
-        The public reference and the epsilon of the band; those of a fitted sampler by default.
-        Without them no band is drawn.
+        The public reference and the epsilon of the band; by default those of a fitted sampler, and
+        its own limits (a minimax sampler's are not symmetric). Without them no band is drawn.
     truth
         The true log-density, as ``density``.
     draws
@@ -100,6 +102,8 @@ def plot_density(
     ------
     MissingExtraError
         If matplotlib is not installed.
+    NotFittedError
+        If the sampler was not fitted.
     InvalidTypeError, InvalidValueError
         If an argument cannot be used.
 
@@ -110,23 +114,25 @@ def plot_density(
     >>> axes.get_ylabel()
     'density'
     """
-    values = log_density("density", density)
-    base, epsilon = _band_of(density, reference, epsilon)
+    values = _log_density_of("density", density, 1)
+    known = None if truth is None else _log_density_of("truth", truth, 1)
+    base, band = _band_of(density, reference, epsilon)
     drawn = None if draws is None else _column(points("draws", draws))
+    if bounds is None and base is None and isinstance(density, PrivateSampler):
+        bounds = getattr(density, "bounds", None)
     low, high = _interval(bounds, base, drawn)
     axes = new_axes(ax)
     x = np.linspace(low, high, _POINTS)
     if base is not None:
         middle = np.exp(base.log_density(x[:, None]))
-        if epsilon is not None:
-            width = math.exp(epsilon / 2.0)
+        if band is not None:
             axes.fill_between(
                 x,
-                middle / width,
-                middle * width,
+                middle * math.exp(band.low),
+                middle * math.exp(band.high),
                 color=_BAND,
                 linewidth=0.0,
-                label=rf"band $Q_0\,e^{{\pm\varepsilon/2}}$, ε = {epsilon:g}",
+                label=band.label,
                 zorder=1,
             )
         axes.plot(
@@ -134,9 +140,10 @@ def plot_density(
         )
     if drawn is not None:
         _draw_draws(axes, drawn, (low, high))
-    if truth is not None:
-        known = np.exp(log_density("truth", truth)(x[:, None]))
-        axes.plot(x, known, color=_TRUTH, linewidth=1.4, label="truth", zorder=3)
+    if known is not None:
+        axes.plot(
+            x, np.exp(known(x[:, None])), color=_TRUTH, linewidth=1.4, label="truth", zorder=3
+        )
     curve = np.exp(values(x[:, None]))
     axes.plot(x, curve, color=_SAMPLER, linewidth=2.0, label="law of a draw", zorder=4)
     axes.set_xlabel("value")
@@ -176,6 +183,8 @@ def plot_heatmap(
     ------
     MissingExtraError
         If matplotlib is not installed.
+    NotFittedError
+        If the sampler was not fitted.
     InvalidTypeError, InvalidValueError
         If an argument cannot be used.
 
@@ -186,9 +195,9 @@ def plot_heatmap(
     >>> len(maps)
     1
     """
-    given = [("law of a draw", log_density("density", density))]
+    given = [("law of a draw", _log_density_of("density", density, 2))]
     if truth is not None:
-        given.append(("truth", log_density("truth", truth)))
+        given.append(("truth", _log_density_of("truth", truth, 2)))
     low, high = box(bounds)
     if low.size != 2:
         raise InvalidValueError(f"bounds must be two pairs, got {_arguments.shown(bounds)}")
@@ -276,12 +285,13 @@ def plot_curves(comparison: SamplerComparison, metric: str = "nll", ax: Any = No
 def plot_population(estimate: PopulationEstimate, truth: Any, bounds: Any, ax: Any) -> Any:
     """Draw a population estimate: see :meth:`PopulationEstimate.plot`."""
     reference = estimate.reference
+    paid = "" if estimate.epsilon is None else f", ε = {estimate.epsilon:g} each"
     if reference.dimension == 2:
         sides = bounds
         if sides is None:
             sides = [_interval(None, None, column) for column in estimate.draws.T]
         maps = plot_heatmap(estimate, truth, bounds=sides, ax=ax)
-        maps[0].set_title(f"mean law of the draws of {estimate.users:,} users", fontsize=10)
+        maps[0].set_title(f"mean law of the draws of {estimate.users:,} users{paid}", fontsize=10)
         if estimate.users <= _FEW_DRAWS:
             # So few draws say more than any estimate of where they come from.
             maps[0].scatter(
@@ -292,6 +302,8 @@ def plot_population(estimate: PopulationEstimate, truth: Any, bounds: Any, ax: A
                 edgecolors="white",
                 linewidths=0.5,
             )
+            # The map's own limits: a draw far away stretches nothing.
+            maps[0].set(xlim=sides[0], ylim=sides[1])
         if truth is not None:
             maps[1].set_title("mean of the users' own distributions", fontsize=10)
         return maps
@@ -329,7 +341,8 @@ def plot_population(estimate: PopulationEstimate, truth: Any, bounds: Any, ax: A
         axes.plot(x, known, color=_TRUTH, linewidth=1.4, label="mean of the users' own", zorder=3)
     axes.set_xlabel("value")
     _finish(axes, (low, high), curve, reference, x)
-    paid = "" if estimate.epsilon is None else f", ε = {estimate.epsilon:g} each"
+    _, top = axes.get_ylim()
+    axes.set_ylim(top=max(top, 1.05 * float(found.high.max())))
     axes.set_title(
         f"one draw of each of {estimate.users:,} users{paid} ({estimate.method})",
         fontsize=10,
@@ -379,27 +392,64 @@ def plot_identified(estimate: FinitePopulationEstimate, truth: Any, ax: Any, lev
     axes.set_xlabel("answer")
     axes.set_ylabel("mean probability over users")
     axes.set_ylim(bottom=0.0)
-    axes.set_title(f"{estimate.users:,} users, one draw each", fontsize=10, loc="left", pad=46)
+    axes.set_title(
+        f"one draw of each of {estimate.users:,} users, ε = {estimate.mixture.plan.epsilon:g} each",
+        fontsize=10,
+        loc="left",
+        pad=46,
+    )
     axes.spines[["top", "right"]].set_visible(False)
     _legend(axes)
     return axes
 
 
+class _Band(NamedTuple):
+    low: float
+    high: float
+    label: str
+
+
+def _log_density_of(argument: str, given: Any, size: int) -> LogDensity:
+    """Return checked log-densities of what has one or two features, as many as are drawn."""
+    if isinstance(given, PrivateSampler):
+        given._check_fitted()
+        if getattr(given, "_fitted_values", not hasattr(given, "n_features_in_")):
+            raise InvalidValueError(
+                f"{argument} must be a sampler of points, got one of finitely many values, whose "
+                f"probabilities_ are a bar chart: {_arguments.shown(given)}"
+            )
+    features = getattr(given, "n_features_in_", getattr(given, "dimension", size))
+    if features != size:
+        other = {1: "plot_density", 2: "plot_heatmap"}.get(features)
+        advice = "one or two can be drawn" if other is None else f"use {other}"
+        wanted = "one feature" if size == 1 else "two features"
+        raise InvalidValueError(f"{argument} must have {wanted} here, got {features}: {advice}")
+    return log_density(argument, given)
+
+
 def _band_of(
     density: Any, reference: Any, epsilon: float | None
-) -> tuple[Reference | None, float | None]:
+) -> tuple[Reference | None, _Band | None]:
     fitted = isinstance(density, PrivateSampler)
-    if reference is None and fitted:
+    own = fitted and reference is None
+    if own:
         reference = getattr(density, "reference_", None)
     base = None if reference is None else as_reference(reference, 1)
-    if epsilon is None and fitted and hasattr(density, "certificate_"):
-        epsilon = density.epsilon
+    bounded = fitted and hasattr(density, "certificate_")
+    if epsilon is None and bounded:
+        epsilon = density.epsilon_
     if epsilon is None or base is None:
         return base, None
     width = _arguments.number("epsilon", epsilon)
     if not 0.0 < width < math.inf:
         raise InvalidValueError(f"epsilon must be a finite number above 0, got {width}")
-    return base, width
+    if isinstance(density, MinimaxSampler) and own and width == density.epsilon_:
+        # Those of the fit, whatever the parameters are now.
+        low, high = density.projection_.log_limits
+        label = rf"band $b\,Q_0$ to $b\,e^\varepsilon Q_0$, b = {math.exp(low):.3g}, ε = {width:g}"
+        return base, _Band(low, high, label)
+    label = rf"band $Q_0\,e^{{\pm\varepsilon/2}}$, ε = {width:g}"
+    return base, _Band(-width / 2.0, width / 2.0, label)
 
 
 def _column(drawn: Floats) -> Floats:
