@@ -382,7 +382,7 @@ def test_parameters_follow_the_conventions() -> None:
     other = clone(sampler.fit(RECORDS))
     assert not hasattr(other, "rounds_")
     assert other.weak_learner is not sampler.weak_learner
-    assert repr(MollifiedBoosting()) == "MollifiedBoosting()"
+    assert repr(MollifiedBoosting()) == "MollifiedBoosting(epsilon=1.0)"
     assert repr(MollifiedBoosting(2.0, n_rounds=3)) == "MollifiedBoosting(epsilon=2.0, n_rounds=3)"
 
 

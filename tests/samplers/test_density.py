@@ -485,7 +485,7 @@ def test_parameters_follow_the_conventions() -> None:
     other = clone(sampler.fit([[0.0], [1.0]]))
     assert not hasattr(other, "budget_")
     assert other.estimator is not sampler.estimator
-    assert repr(MollifiedDensity()) == "MollifiedDensity()"
+    assert repr(MollifiedDensity()) == "MollifiedDensity(epsilon=1.0)"
     assert repr(MollifiedDensity(2.0, proposals=9)) == "MollifiedDensity(epsilon=2.0, proposals=9)"
 
 

@@ -111,7 +111,8 @@ class PrivateSampler(abc.ABC):
         changed = [
             f"{name}={_arguments.shown(getattr(self, name))}"
             for name, parameter in signature.parameters.items()
-            if name != "self" and not _same(getattr(self, name), parameter.default)
+            if name == "epsilon"
+            or (name != "self" and not _same(getattr(self, name), parameter.default))
         ]
         return f"{type(self).__name__}({', '.join(changed)})"
 

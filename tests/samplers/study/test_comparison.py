@@ -215,6 +215,7 @@ def test_tables_and_pictures_show_every_setting() -> None:
         n_fresh=100,
         bounds=(-9, 9),
     )
+    assert repr(study).endswith(f"nats\n{study.table()}")
     lines = study.table().splitlines()
     assert lines[0] == lines[2] == lines[-1]
     assert lines[1].split("  ")[0] == "sampler"

@@ -122,7 +122,7 @@ class SamplerRecord:
     repeats: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SamplerComparison:
     """The result of :func:`compare_samplers`.
 
@@ -151,6 +151,12 @@ class SamplerComparison:
             if (record.sampler, record.epsilon) == setting:
                 return record
         raise InvalidValueError(f"no record of {_arguments.shown(setting)}")
+
+    def __repr__(self) -> str:
+        return (
+            f"SamplerComparison: {self.repeats} repeats of {self.n_records:,} records, negative "
+            f"log-likelihood in nats\n{self.table()}"
+        )
 
     def table(self, metric: str = "nll") -> str:
         """Format a metric as a plain-text table, which is also a table of reStructuredText.
