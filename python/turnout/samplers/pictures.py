@@ -20,8 +20,6 @@ from turnout.samplers.study.metrics import LogDensity, box, log_density
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from turnout.samplers.population.answers import FinitePopulationEstimate
-    from turnout.samplers.population.points import PopulationEstimate
     from turnout.samplers.reference import Reference
     from turnout.samplers.study.comparison import SamplerComparison
 
@@ -29,20 +27,16 @@ __all__ = [
     "plot_curves",
     "plot_density",
     "plot_heatmap",
-    "plot_identified",
-    "plot_population",
 ]
 
 Floats = npt.NDArray[np.float64]
 
-_SAMPLER = "#1f6f8b"
-_TRUTH = "#d1495b"
-_REFERENCE = "0.35"
-_BAND = "#e3e6eb"
-_DRAWS = "#c9822b"
+SAMPLER = "#1f6f8b"
+TRUTH = "#d1495b"
+REFERENCE = "0.35"
+BAND = "#e3e6eb"
+DRAWS = "#c9822b"
 
-#: Up to so many draws are shown as points on a map.
-_FEW_DRAWS = 500
 _COLOURS = (
     *("#1f6f8b", "#d1495b", "#c9822b", "#5b8c5a", "#7a5195"),
     *("#3d405b", "#a0522d", "#6c757d", "#d98aa5", "#9bb13c"),
@@ -51,7 +45,7 @@ _MARKERS = "osD^vPXhp*"
 _STYLES = ("-", "--", ":")
 
 #: Points of a curve, and cells to the side of a heat map.
-_POINTS, _CELLS = 1201, 161
+POINTS, _CELLS = 1201, 161
 
 #: Up to this many draws are drawn one by one.
 _FEW = 200
@@ -120,9 +114,9 @@ def plot_density(
     drawn = None if draws is None else _column(points("draws", draws))
     if bounds is None and base is None and isinstance(density, PrivateSampler):
         bounds = getattr(density, "bounds", None)
-    low, high = _interval(bounds, base, drawn)
+    low, high = interval_of(bounds, base, drawn)
     axes = new_axes(ax)
-    x = np.linspace(low, high, _POINTS)
+    x = np.linspace(low, high, POINTS)
     if base is not None:
         middle = np.exp(base.log_density(x[:, None]))
         if band is not None:
@@ -130,24 +124,22 @@ def plot_density(
                 x,
                 middle * math.exp(band.low),
                 middle * math.exp(band.high),
-                color=_BAND,
+                color=BAND,
                 linewidth=0.0,
                 label=band.label,
                 zorder=1,
             )
         axes.plot(
-            x, middle, color=_REFERENCE, linestyle="--", linewidth=1.2, label="reference $Q_0$"
+            x, middle, color=REFERENCE, linestyle="--", linewidth=1.2, label="reference $Q_0$"
         )
     if drawn is not None:
         _draw_draws(axes, drawn, (low, high))
     if known is not None:
-        axes.plot(
-            x, np.exp(known(x[:, None])), color=_TRUTH, linewidth=1.4, label="truth", zorder=3
-        )
+        axes.plot(x, np.exp(known(x[:, None])), color=TRUTH, linewidth=1.4, label="truth", zorder=3)
     curve = np.exp(values(x[:, None]))
-    axes.plot(x, curve, color=_SAMPLER, linewidth=2.0, label="law of a draw", zorder=4)
+    axes.plot(x, curve, color=SAMPLER, linewidth=2.0, label="law of a draw", zorder=4)
     axes.set_xlabel("value")
-    _finish(axes, (low, high), curve, base, x)
+    finish(axes, (low, high), curve, base, x)
     return axes
 
 
@@ -278,128 +270,7 @@ def plot_curves(comparison: SamplerComparison, metric: str = "nll", ax: Any = No
     axes.spines[["top", "right"]].set_visible(False)
     if metric == "coverage":
         axes.axhline(comparison.level, color="0.4", linewidth=0.8, linestyle=":")
-    _legend(axes)
-    return axes
-
-
-def plot_population(estimate: PopulationEstimate, truth: Any, bounds: Any, ax: Any) -> Any:
-    """Draw a population estimate: see :meth:`PopulationEstimate.plot`."""
-    reference = estimate.reference
-    paid = "" if estimate.epsilon is None else f", ε = {estimate.epsilon:g} each"
-    if reference.dimension == 2:
-        sides = bounds
-        if sides is None:
-            sides = [_interval(None, None, column) for column in estimate.draws.T]
-        maps = plot_heatmap(estimate, truth, bounds=sides, ax=ax)
-        maps[0].set_title(f"mean law of the draws of {estimate.users:,} users{paid}", fontsize=10)
-        if estimate.users <= _FEW_DRAWS:
-            # So few draws say more than any estimate of where they come from.
-            maps[0].scatter(
-                estimate.draws[:, 0],
-                estimate.draws[:, 1],
-                s=14,
-                color=_DRAWS,
-                edgecolors="white",
-                linewidths=0.5,
-            )
-            # The map's own limits: a draw far away stretches nothing.
-            maps[0].set(xlim=sides[0], ylim=sides[1])
-        if truth is not None:
-            maps[1].set_title("mean of the users' own distributions", fontsize=10)
-        return maps
-    low, high = _interval(bounds, None, estimate.draws[:, 0])
-    axes = new_axes(ax)
-    x = np.linspace(low, high, _POINTS)
-    middle = np.exp(reference.log_density(x[:, None]))
-    limits = estimate.band
-    if np.isfinite(limits).all():
-        axes.fill_between(
-            x,
-            middle * math.exp(limits[0]),
-            middle * math.exp(limits[1]),
-            color=_BAND,
-            linewidth=0.0,
-            label="band that no mean law leaves",
-            zorder=1,
-        )
-    axes.plot(x, middle, color=_REFERENCE, linestyle="--", linewidth=1.2, label="reference $Q_0$")
-    found = estimate.interval(x[:, None])
-    axes.fill_between(
-        x,
-        found.low,
-        found.high,
-        color=_SAMPLER,
-        alpha=0.25,
-        linewidth=0.0,
-        label="95% interval" + (", all cells at once" if estimate.method == "histogram" else ""),
-        zorder=2,
-    )
-    curve = estimate.density(x[:, None])
-    axes.plot(x, curve, color=_SAMPLER, linewidth=1.8, label="mean law of the draws", zorder=4)
-    if truth is not None:
-        known = np.exp(log_density("truth", truth)(x[:, None]))
-        axes.plot(x, known, color=_TRUTH, linewidth=1.4, label="mean of the users' own", zorder=3)
-    axes.set_xlabel("value")
-    _finish(axes, (low, high), curve, reference, x)
-    _, top = axes.get_ylim()
-    axes.set_ylim(top=max(top, 1.05 * float(found.high.max())))
-    axes.set_title(
-        f"one draw of each of {estimate.users:,} users{paid} ({estimate.method})",
-        fontsize=10,
-        loc="left",
-        pad=58,
-    )
-    return axes
-
-
-def plot_identified(estimate: FinitePopulationEstimate, truth: Any, ax: Any, level: float) -> Axes:
-    """Draw identified bounds: see :meth:`FinitePopulationEstimate.plot`."""
-    size = estimate.domain.size
-    known = None if truth is None else _arguments.frequencies("truth", truth, size)
-    axes = new_axes(ax, width=max(7.0, min(14.0, 4.0 + 0.35 * size)))
-    positions = np.arange(size)
-    if known is not None:
-        axes.bar(positions, known, width=0.75, color="#c9ced6", label="truth", zorder=1)
-    wide, narrow = estimate.bounds(level), estimate.bounds(None)
-    for bounds, thick, alpha, label in (
-        (wide, 4.0, 0.3, f"bounds of the users' mean, {level:.0%} (all at once)"),
-        (narrow, 8.0, 0.7, "the same, were the law of the draws known"),
-    ):
-        axes.vlines(
-            positions,
-            bounds.low,
-            bounds.high,
-            color=_SAMPLER,
-            linewidth=thick,
-            alpha=alpha,
-            label=label,
-            zorder=2,
-        )
-    axes.plot(
-        positions,
-        estimate.mixture.frequencies,
-        "D",
-        color=_DRAWS,
-        markersize=5,
-        label="share of the draws",
-        zorder=3,
-    )
-    names = [str(label) for label in estimate.domain.labels]
-    axes.set_xticks(positions, names)
-    if sum(map(len, names)) > 60:
-        for name in axes.get_xticklabels():
-            name.set(rotation=40, ha="right", rotation_mode="anchor")
-    axes.set_xlabel("answer")
-    axes.set_ylabel("mean probability over users")
-    axes.set_ylim(bottom=0.0)
-    axes.set_title(
-        f"one draw of each of {estimate.users:,} users, ε = {estimate.mixture.plan.epsilon:g} each",
-        fontsize=10,
-        loc="left",
-        pad=46,
-    )
-    axes.spines[["top", "right"]].set_visible(False)
-    _legend(axes)
+    legend(axes)
     return axes
 
 
@@ -459,7 +330,7 @@ def _column(drawn: Floats) -> Floats:
     return result
 
 
-def _interval(bounds: Any, base: Reference | None, drawn: Floats | None) -> tuple[float, float]:
+def interval_of(bounds: Any, base: Reference | None, drawn: Floats | None) -> tuple[float, float]:
     if bounds is not None:
         low, high = box(bounds)
         if low.size != 1:
@@ -482,7 +353,7 @@ def _draw_draws(axes: Axes, drawn: Floats, sides: tuple[float, float]) -> None:
             inside,
             np.zeros(inside.size),
             "|",
-            color=_DRAWS,
+            color=DRAWS,
             markersize=12,
             markeredgewidth=1.2,
             label=f"{drawn.size:,} draws",
@@ -496,14 +367,14 @@ def _draw_draws(axes: Axes, drawn: Floats, sides: tuple[float, float]) -> None:
         counts / drawn.size / np.diff(edges),
         edges,
         fill=True,
-        color=_DRAWS,
+        color=DRAWS,
         alpha=0.3,
         label=f"{drawn.size:,} draws",
         zorder=2,
     )
 
 
-def _finish(
+def finish(
     axes: Axes, sides: tuple[float, float], curve: Floats, base: Reference | None, x: Floats
 ) -> None:
     """Set the limits so that what matters is seen: a narrow mode of the truth may be cut."""
@@ -514,10 +385,10 @@ def _finish(
     axes.set_ylim(0.0, 1.35 * top if math.isfinite(top) and top > 0 else None)
     axes.set_ylabel("density")
     axes.spines[["top", "right"]].set_visible(False)
-    _legend(axes)
+    legend(axes)
 
 
-def _legend(axes: Axes) -> None:
+def legend(axes: Axes) -> None:
     """Put the legend above the axes, where it covers nothing."""
     axes.legend(
         frameon=False,

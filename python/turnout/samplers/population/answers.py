@@ -389,7 +389,7 @@ class FinitePopulationEstimate:
         MissingExtraError
             If matplotlib is not installed.
         """
-        from turnout.samplers.pictures import plot_identified  # noqa: PLC0415
+        from turnout.samplers.population.pictures import plot_identified  # noqa: PLC0415
 
         return plot_identified(self, truth, ax, level)
 

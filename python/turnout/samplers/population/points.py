@@ -248,7 +248,7 @@ class PopulationEstimate:
         MissingExtraError
             If matplotlib is not installed.
         """
-        from turnout.samplers.pictures import plot_population  # noqa: PLC0415
+        from turnout.samplers.population.pictures import plot_population  # noqa: PLC0415
 
         return plot_population(self, truth, bounds, ax)
 
