@@ -12,6 +12,7 @@ import argparse
 import csv
 import gzip
 import os
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -45,13 +46,21 @@ def main() -> None:
     options = parser.parse_args()
     if not options.data.exists():
         parser.error(f"{options.data} is not there: get adult.data.gz from the UCI repository")
-    records, groups = read(options.data)
+    try:
+        records, groups = read(options.data)
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        parser.error(f"{options.data} is not adult.data.gz: {error}")
+    if not len(records):
+        parser.error(f"{options.data} is not adult.data.gz: no row has 15 columns")
     sampler = tn.samplers.MollifiedDensity(
         options.epsilon, reference=tn.samplers.Uniform(LOW, HIGH), random_state=options.seed
     )
-    released = tn.samplers.sample_population(
-        sampler, records, groups, progress=True, seed=options.seed
-    )
+    try:
+        released = tn.samplers.sample_population(
+            sampler, records, groups, progress=True, seed=options.seed
+        )
+    except tn.errors.InvalidValueError as error:
+        parser.error(str(error))
     # What the groups would release without privacy: one of their records.
     chooser = np.random.default_rng(options.seed)
     honest = np.array([chooser.choice(records[groups == group]) for group in released.users])

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import builtins
+import gzip
 import math
+import runpy
+import sys
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -20,7 +24,9 @@ from turnout.errors import (
     TurnoutError,
 )
 from turnout.samplers import (
+    FiniteMollifier,
     MinimaxSampler,
+    MollifiedBoosting,
     MollifiedDensity,
     Normal,
     PrivateSampler,
@@ -177,6 +183,95 @@ def test_errors_keep_their_kind() -> None:
     data[1234] = 2e6
     with pytest.raises(InvalidValueError, match="no draw for user 'u1234':"):
         sample_population(Mean(), data, [f"u{place}" for place in range(3000)])
+
+
+@pytest.mark.parametrize(
+    ("sampler", "message"),
+    [
+        (MollifiedDensity(0), "epsilon must be"),
+        (MollifiedDensity(reference="x"), "reference must be"),
+        (MollifiedDensity(reference=StandardNormal(2)), "reference must have the dimension"),
+        (MollifiedDensity(reference=KernelDensity()), "reference must be fitted on public data"),
+        (MollifiedDensity(proposals=1), "proposals must be"),
+        (MollifiedBoosting(n_rounds=0), "n_rounds must be"),
+        (MollifiedBoosting(weak_learner="x"), "weak_learner must be"),
+        (MinimaxSampler(1.0, reference=KernelDensity(), lower=0.0, upper=3.0), "reference must"),
+        (MinimaxSampler(1.0, reference=StandardNormal(1), lower=2.0, upper=3.0), "lower must be"),
+    ],
+)
+def test_no_user_is_blamed_for_a_parameter(sampler: PrivateSampler, message: str) -> None:
+    with pytest.raises((InvalidTypeError, InvalidValueError)) as seen:
+        sample_population(sampler, np.zeros((4, 1)), list("aabb"))
+    assert str(seen.value).startswith(message)
+
+
+def test_no_user_is_blamed_for_a_parameter_of_a_finite_sampler() -> None:
+    for sampler, message in (
+        (FiniteMollifier(1.0), "exactly one of domain_size and domain must be given"),
+        (FiniteMollifier(1.0, 2, reference=[0.5, 0.5, 0.0]), "reference"),
+    ):
+        with pytest.raises((InvalidTypeError, InvalidValueError)) as seen:
+            sample_population(sampler, [0, 1], list("ab"))
+        assert str(seen.value).startswith(message)
+    with pytest.raises(TurnoutError, match="no draw for user 'b'"):
+        sample_population(FiniteMollifier(1.0, 2), [0, 2], list("ab"))
+
+
+def test_parameters_are_checked_before_any_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: object) -> None:
+        raise AssertionError("a user was fitted")
+
+    monkeypatch.setattr(MollifiedDensity, "fit", never)
+    for sampler in (MollifiedDensity(math.inf), MollifiedDensity(reference=StandardNormal(3))):
+        with pytest.raises(InvalidValueError):
+            sample_population(sampler, np.zeros((2, 2)), [1, 2])
+
+
+class Moody(KernelDensity):  # type: ignore[misc]
+    """Fails on some rows only."""
+
+    def fit(self, X: Floats, y: object = None, sample_weight: object = None) -> Moody:
+        if len(X) == 2:
+            raise InvalidValueError("estimator must have more than two rows")
+        super().fit(X)
+        return self
+
+
+def test_a_user_whose_rows_an_estimator_refuses_is_named() -> None:
+    sampler = MollifiedDensity(1.0, estimator=Moody(), proposals=64)
+    with pytest.raises(InvalidValueError, match="no draw for user 'b': estimator must have"):
+        sample_population(sampler, np.zeros((5, 1)), list("aaabb"))
+
+
+def test_the_example_refuses_bad_arguments_in_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = Path(__file__).parents[3] / "examples" / "samplers" / "adult.py"
+    row = "39, State-gov, 77516, Bachelors, 13, Single, Clerk, Not, White, Male, 0, 0, 40, Cuba, x"
+    files = {
+        "plain.csv": row.encode(),
+        "good.gz": gzip.compress(f"{row}\n{row}\n".encode()),
+        "cut.gz": gzip.compress(row.encode())[:-9],
+        "other.gz": gzip.compress(b"a,b\n1,2\n"),
+        "words.gz": gzip.compress(",".join("abcdefghijklmno").encode()),
+    }
+    for name, content in files.items():
+        tmp_path.joinpath(name).write_bytes(content)
+    for name, epsilon, message in (
+        ("good.gz", "0", "epsilon must be"),
+        ("good.gz", "nan", "epsilon must be"),
+        ("plain.csv", "1", "plain.csv is not adult.data.gz"),
+        ("cut.gz", "1", "cut.gz is not adult.data.gz"),
+        ("other.gz", "1", "no row has 15 columns"),
+        ("words.gz", "1", "words.gz is not adult.data.gz"),
+        ("none.gz", "1", "is not there"),
+    ):
+        arguments = [str(script), "--data", str(tmp_path / name), "--epsilon", epsilon]
+        monkeypatch.setattr(sys, "argv", arguments)
+        with pytest.raises(SystemExit) as seen:
+            runpy.run_path(str(script), run_name="__main__")
+        assert seen.value.code == 2
+        assert message in capsys.readouterr().err
 
 
 def test_bad_input_is_refused() -> None:

@@ -15,7 +15,8 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout._extras import require
 from turnout.errors import InvalidTypeError, InvalidValueError, TurnoutError
-from turnout.samplers.base import PrivateSampler
+from turnout.samplers.adapters import as_reference
+from turnout.samplers.base import PointSampler, PrivateSampler
 from turnout.samplers.progress import track
 from turnout.samplers.randomness import derived
 
@@ -155,7 +156,8 @@ def sample_population(
     InvalidTypeError, InvalidValueError, TurnoutError
         If an argument cannot be used, or the sampler cannot be fitted on a user's rows: the message
         names the user, and nothing is returned. Such an error tells of that user's data; where
-        each user draws by himself he keeps it to himself.
+        each user draws by himself he keeps it to himself. Where a parameter of the sampler cannot
+        be used the message names the parameter alone.
     MissingExtraError
         If several processes are asked for and joblib is not installed.
 
@@ -177,6 +179,7 @@ def sample_population(
     root = _arguments.seed(seed)
     workers = None if n_jobs is None else _workers(n_jobs)
     model = fresh(sampler)
+    _check_parameters(model, rows)
     parts = _parts(places, workers or 1)
     tasks = ((model, [(rows[places[i]], derived(root, i)) for i in part]) for part in parts)
     draws: list[npt.NDArray[Any]] = []
@@ -184,7 +187,7 @@ def sample_population(
         _Sized(_worked(tasks, workers), parts), "drawing", progress
     ):
         if failure is not None:
-            _refuse(names[part[len(drawn)]], failure)
+            _refuse(model, names[part[len(drawn)]], failure)
         draws.extend(drawn)
     return PopulationDraws(names, np.concatenate(draws), model)
 
@@ -217,6 +220,14 @@ def seeded(sampler: Any, seed: int | None) -> Any:
         if parameters.get(name, 0) is None:
             sampler.set_params(**{name: seed % 2**32})
     return sampler
+
+
+def _check_parameters(model: PrivateSampler, rows: npt.NDArray[Any]) -> None:
+    """Refuse what no user's rows could be sampled with, before any user is."""
+    model._check_epsilon()
+    reference = getattr(model, "reference", None)
+    if isinstance(model, PointSampler) and reference is not None and rows.ndim > 1:
+        as_reference(reference, rows.shape[1])
 
 
 def _rows(data: Any) -> npt.NDArray[Any]:
@@ -343,7 +354,9 @@ def _one_thread() -> contextlib.AbstractContextManager[Any]:
     return limits
 
 
-def _refuse(user: Any, failure: Exception) -> None:
+def _refuse(model: PrivateSampler, user: Any, failure: Exception) -> None:
+    if _blames_parameter(model, failure):
+        raise failure
     kind = next(
         (known for known in (InvalidTypeError, InvalidValueError) if isinstance(failure, known)),
         TurnoutError,
@@ -351,3 +364,15 @@ def _refuse(user: Any, failure: Exception) -> None:
     said = str(failure) if isinstance(failure, TurnoutError) else f"{failure!r}"
     shown = _arguments.shown(user.item() if isinstance(user, np.generic) else user)
     raise kind(f"no draw for user {shown}: {said}") from failure
+
+
+def _blames_parameter(model: PrivateSampler, failure: Exception) -> bool:
+    """Whether an error is about a parameter of the sampler: messages begin with what is wrong."""
+    if not isinstance(failure, (InvalidTypeError, InvalidValueError)):
+        return False
+    subject = str(failure).partition(" must ")[0].split()
+    # A learner may fail on the rows of one user and not on those of another.
+    return any(
+        name in subject and (name == "reference" or not hasattr(value, "fit"))
+        for name, value in model.get_params(deep=False).items()
+    )
