@@ -12,10 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 import pytest
 from scipy import stats
+
+from turnout.errors import InvalidValueError
+from turnout.samplers import MollifiedBoosting
 
 pytest.importorskip("sklearn")
 
@@ -97,6 +101,32 @@ def test_boosting(visits: Path, tmp_path: Path, turnout: Run) -> None:
     assert [0 <= row["x"] <= 1 for row in answer["records"]] == [True]
 
 
+@pytest.mark.parametrize(("given", "shown"), [((), 10), (("--rounds", 3), 3), (("--rounds", 1), 1)])
+def test_rounds_of_boosting(
+    visits: Path, turnout: Run, monkeypatch: pytest.MonkeyPatch, given: tuple[Any, ...], shown: int
+) -> None:
+    used: list[int] = []
+
+    def fit(self: MollifiedBoosting, records: Any) -> None:
+        used.append(self.n_rounds)
+        raise InvalidValueError("enough")
+
+    if shown > 3:
+        # Ten rounds take long.
+        monkeypatch.setattr(MollifiedBoosting, "_fit", fit)
+    result = turnout(
+        "sample", visits, "-c", "x", "-e", 1, "--rows-are", "who", "--bounds", "x=0:1",
+        "--method", "boosting", *given,
+    )  # fmt: skip
+    if shown > 3:
+        assert used == [shown]
+        return
+    assert result.exit_code == 0, result.stderr
+    plural = "" if shown == 1 else "s"
+    said = " ".join(result.stderr.split())
+    assert f"mollified boosting in {shown} round{plural} around the uniform" in said
+
+
 def test_labels_are_those_of_their_user(visits: Path, tmp_path: Path, turnout: Run) -> None:
     target = tmp_path / "records.parquet"
     for method in ("minimax", "randomized-response", "mollifier"):
@@ -106,7 +136,12 @@ def test_labels_are_those_of_their_user(visits: Path, tmp_path: Path, turnout: R
         )  # fmt: skip
         assert result.exit_code == 0, result.stderr
         assert "3 x 3 labels, 9 combinations" in result.stdout
-        assert result.stderr.count("note: the 3 labels of the domain are taken") == 1
+        # Those of size are stated.
+        assert result.stderr.count("note: the 3 labels of column 'kind' are taken") == 1
+        assert result.stderr.count("note:") == 1
+        assert "--labels kind=A,B,C" in result.stderr
+        said = "The labels of column 'kind' are taken from the data as public."
+        assert said in " ".join(result.stdout.split())
         # The mollifier at epsilon 42 gives other labels a chance of e^-21 each.
         assert pq.read_table(target).to_pylist() == [
             {"who": "ann", "kind": "c, d", "size": 2},
@@ -196,6 +231,8 @@ def test_without_an_output_records_are_csv_on_standard_output(visits: Path, turn
     result = turnout("sample", visits, "-c", "x", "-e", 1, "--rows-are", "who")
     assert result.exit_code == 0
     assert "note: without --bounds records are drawn around the standard normal" in result.stderr
+    assert "they will be numbers of about -3 to 3, whatever the columns hold" in result.stderr
+    assert "--bounds gives public ranges" in result.stderr
     assert "guarantee" in result.stderr
     table = arrow_csv.read_csv(io.BytesIO(result.stdout.encode()))
     assert table.column_names == ["who", "x"]
@@ -269,7 +306,18 @@ def test_pictures(visits: Path, tmp_path: Path, turnout: Run, columns: str, suff
         (("-c", "none"), "no column 'none'"),
         (("-c", "x", "--rows-are", "none"), "no column 'none'"),
         (("-c", "kind", "--labels", "a,b"), "not among the 2 labels"),
-        (("-c", "kind", "--labels", "a"), "at least 2 and at most"),
+        (
+            ("-c", "kind", "--labels", "a"),
+            "--labels of column 'kind': must have at least 2 labels, got 'a'",
+        ),
+        (
+            ("-c", "kind,size", "--labels", "size=0,1,2", "--labels", "kind=b"),
+            "--labels of column 'kind': must have at least 2 labels, got 'b'",
+        ),
+        (
+            ("-c", "kind", "--labels", "a, b,c,b"),
+            "--labels of column 'kind': label 4, 'b', is the same label as label 2, 'b'",
+        ),
     ],
 )
 def test_refusals(
@@ -313,6 +361,9 @@ def test_refusals(
         ("-c", "x", "-o", "out.xlsx"),
         ("-c", "x", "--jobs", 0),
         ("-c", "x", "--seed", -1),
+        ("-c", "x", "--rounds", 3),
+        ("-c", "x", "--rounds", 3, "--method", "density"),
+        ("-c", "x", "--rounds", 0, "--method", "boosting"),
     ],
 )
 def test_wrong_usage(
@@ -367,6 +418,92 @@ def test_codes_with_leading_zeros_are_labels(tmp_path: Path, turnout: Run) -> No
     answer = json.loads(turnout("sample", path, "-c", "zip", "-e", 42, "--json").stdout)
     assert answer["labels"] == [["02139", "10115"]]
     assert [record["zip"] for record in answer["records"]] == ["02139", "10115", "02139"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a\n\n  \nb\nc\nb\n", "line 6, 'b', is the same label as line 4, 'b'"),
+        (b"\n\na\n", "must have at least 2 labels, got 'a'"),
+        (b"", "must have at least 2 labels, got none"),
+        (b"\xef\xbb\xbfa\n\nb\xff\n", "line 3 is not UTF-8 text"),
+    ],
+)
+def test_errors_of_a_file_of_labels_name_it_and_its_line(
+    visits: Path, tmp_path: Path, turnout: Run, content: bytes, message: str
+) -> None:
+    labels = tmp_path / "labels.txt"
+    labels.write_bytes(content)
+    result = turnout("sample", visits, "-c", "kind", "-e", 1, "--labels-file", labels)
+    assert result.exit_code == 1
+    line = only_line(result.stderr)
+    assert f"--labels-file {labels}, column 'kind': {message}" in line
+
+
+def test_a_file_of_labels(visits: Path, tmp_path: Path, turnout: Run) -> None:
+    labels = tmp_path / "labels.txt"
+    labels.write_bytes(b"\xef\xbb\xbfc, d\r\n\r\nb\r\na\r\nnever\r\n")
+    options = ("-e", 42, "--rows-are", "who", "--labels-file", labels, "--json")
+    result = turnout("sample", visits, "-c", "kind", *options)
+    answer = json.loads(result.stdout)
+    assert answer["labels"] == [["c, d", "b", "a", "never"]]
+    assert [row["kind"] for row in answer["records"]] == ["c, d", "b", "a"]
+    assert "taken from the data" not in answer["guarantee"] + result.stderr
+
+
+def test_labels_that_read_alike_are_the_same(tmp_path: Path, turnout: Run) -> None:
+    path = tmp_path / "in.parquet"
+    pq.write_table(pa.table({"x": [0.5, None, 1.5], "t": [True, False, None]}), path)
+    for column, labels, message in [
+        ("x", "0.5,1.5,1.50", "label 3, '1.50', is the same label as label 2, '1.5'"),
+        ("t", "true,False,TRUE", "label 3, 'TRUE', is the same label as label 1, 'true'"),
+    ]:
+        result = turnout(
+            "sample", path, "-c", column, "-e", 1, "--labels", labels, "--missing", "drop"
+        )
+        assert result.exit_code == 1
+        assert f"--labels of column '{column}': {message}" in only_line(result.stderr)
+    # All are text where the label for what is missing is: these differ.
+    result = turnout(
+        "sample", path, "-c", "x", "-e", 1, "--labels", "0.5,1.5,1.50,none", "--missing", "none"
+    )
+    assert result.exit_code == 0, result.stderr
+
+
+def test_labels_that_are_taken_from_the_data(tmp_path: Path, turnout: Run) -> None:
+    path = tmp_path / "in.parquet"
+    # No label on a command line is an integer that large.
+    large = 2**62 + 1
+    columns = {"n": [large, 3, 20], "k": ["b", None, "a"], "o": ["x"] * 3}
+    pq.write_table(pa.table(columns), path)
+
+    def run(columns: str, *options: object) -> Any:
+        result = turnout("sample", path, "-c", columns, "-e", 42, "--json", *options)
+        assert result.exit_code == 0, result.stderr
+        return json.loads(result.stdout)
+
+    answer = run("n", "--method", "minimax")
+    assert answer["labels"] == [[3, 20, large]]
+    assert [row["n"] for row in answer["records"]] == [large, 3, 20]
+    assert "The labels of column 'n' are taken from the data as public." in answer["guarantee"]
+    answer = run("k,n", "--missing", "?", "--method", "mollifier")
+    assert answer["labels"] == [["a", "b", "?"], [3, 20, large]]
+    assert [row["k"] for row in answer["records"]] == ["b", "?", "a"]
+    assert "The labels of columns 'k', 'n' are taken from the data" in answer["guarantee"]
+    assert run("k", "--missing", "a")["labels"] == [["a", "b"]]
+    answer = run("k,n", "--missing", "a", "--labels", f"n=1,3,20,{large}")
+    assert "The labels of column 'k' are taken from the data" in answer["guarantee"]
+    result = turnout("sample", path, "-c", "o", "-e", 1)
+    assert "column 'o': all values are 'x'; state at least 2" in only_line(result.stderr)
+
+
+def test_the_summary_names_the_file(
+    visits: Path, turnout: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(visits.parent)
+    result = turnout("sample", visits, "-c", "kind", "-e", 1, "-o", "out.csv")
+    size = Path("out.csv").stat().st_size
+    assert f"out.csv, {size} bytes" in result.stdout
 
 
 def test_the_input_is_never_overwritten(visits: Path, turnout: Run) -> None:

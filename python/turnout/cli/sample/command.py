@@ -105,6 +105,17 @@ def sample(
             "mollifier; the first of each if not given.",
         ),
     ] = None,
+    rounds: Annotated[
+        int | None,
+        typer.Option(
+            "--rounds",
+            metavar="N",
+            min=1,
+            max=10_000,
+            rich_help_panel=_NUMBERS,
+            help="Rounds of --method boosting, 10 if not given; time grows with them.",
+        ),
+    ] = None,
     ids: Annotated[
         bool,
         typer.Option(
@@ -171,10 +182,10 @@ def sample(
     Every further run on the same users spends epsilon again.
 
     Numbers are drawn around a public distribution: uniform within --bounds, which must not be
-    computed from the data; without them the standard normal, which suits few columns. Labels are
-    those of --labels or --labels-file; without them the distinct values of each column are taken
-    and treated as public. A column whose values all read as numbers is one of numbers, unless a
-    method for labels is named.
+    computed from the data; without them the standard normal, and records are numbers of about -3
+    to 3. Labels are those of --labels or --labels-file; without them the distinct values of each
+    column are taken and treated as public. A column whose values all read as numbers is one of
+    numbers, unless a method for labels is named.
 
     Without --output the records go to standard output as CSV, the summary to standard error.
     --plot shows what the records of all users tell together.
@@ -190,6 +201,7 @@ def sample(
         columns,
         rows_are,
         method=method,
+        rounds=rounds,
         bounds=bounds,
         labels=labels,
         labels_file=labels_file,

@@ -47,13 +47,15 @@ def make_sampler(
     reference: Uniform | StandardNormal = StandardNormal(len(wanted.columns))
     if wanted.bounds is None:
         note(
-            "without --bounds records are drawn around the standard normal distribution, whatever "
-            "the columns hold; public bounds usually give better records"
+            "without --bounds records are drawn around the standard normal distribution: they will "
+            "be numbers of about -3 to 3, whatever the columns hold; --bounds gives public ranges"
         )
     else:
         low, high = zip(*(wanted.bounds[name] for name in wanted.columns), strict=True)
         reference = Uniform(low, high)
     if method == "boosting":
+        if wanted.rounds is not None:
+            return MollifiedBoosting(epsilon, reference=reference, n_rounds=wanted.rounds)
         return MollifiedBoosting(epsilon, reference=reference)
     return MollifiedDensity(epsilon, reference=reference)
 

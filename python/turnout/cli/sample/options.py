@@ -33,6 +33,8 @@ class Wanted:
         The column that says whose row it is; None if every row is a user of its own.
     method
         The method, if one was named.
+    rounds
+        How many rounds boosting has at most, if that was stated.
     bounds
         Public ranges of the columns, if they were stated.
     labels
@@ -48,6 +50,7 @@ class Wanted:
     columns: tuple[str, ...]
     user_column: str | None
     method: Method | None
+    rounds: int | None
     bounds: Bounds | None
     labels: dict[str, str]
     labels_file: Path | None
@@ -59,12 +62,17 @@ class Wanted:
         """Whether labels were stated for any column."""
         return bool(self.labels) or self.labels_file is not None
 
+    def states_labels_of(self, column: str) -> bool:
+        """Whether labels were stated for this column; a file is for the only one."""
+        return column in self.labels or self.labels_file is not None
+
 
 def parse(
     columns: str,
     user_column: str | None,
     *,
     method: Method | None,
+    rounds: int | None = None,
     bounds: str | None,
     labels: Sequence[str] | None,
     labels_file: Path | None,
@@ -95,12 +103,15 @@ def parse(
         names,
         user_column,
         method,
+        rounds,
         None if bounds is None else _bounds(bounds, names),
         _labels(labels or (), names),
         labels_file,
         missing,
         tuple(missing_values or ()),
     )
+    if rounds is not None and method != "boosting":
+        raise typer.BadParameter("is for --method boosting", param_hint="--rounds")
     if labels_file is not None and (labels or len(names) > 1):
         raise typer.BadParameter(
             "is for one column whose labels are not stated with --labels",

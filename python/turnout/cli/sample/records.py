@@ -14,9 +14,9 @@ import numpy.typing as npt
 import typer
 
 from turnout import Domain
-from turnout.cli.answers import name_rows, read_labels, settle_domain
+from turnout.cli.answers import name_rows, settle_domain
 from turnout.cli.columns import Column, Value, label_text, parse_label, read_column
-from turnout.cli.running import messages
+from turnout.cli.running import messages, note
 from turnout.cli.sample.options import LABEL_METHODS, NUMBER_METHODS, Wanted
 from turnout.errors import InvalidValueError
 
@@ -24,6 +24,8 @@ __all__ = ["Records", "read_records"]
 
 #: The largest product of label sets: all probabilities of a user are held in memory.
 _LARGEST_DOMAIN = 2**24
+
+_FEWEST_LABELS = 2
 
 _PADDED = re.compile(r"[+-]?0[0-9]")
 
@@ -187,9 +189,72 @@ def _refuse_outside(
 
 
 def _settle(column: Column, wanted: Wanted) -> tuple[Column, Domain]:
+    """Settle the labels of a column: those that are stated, or those in the data."""
+    if not wanted.states_labels_of(column.name):
+        return _take_labels(column, wanted)
     stated = wanted.labels.get(column.name)
-    labels = read_labels(stated, wanted.labels_file)
-    return settle_domain(column, labels, wanted.missing)
+    if stated is not None:
+        where, unit = f"--labels of column {column.name!r}", "label"
+        entries = list(enumerate((text.strip() for text in stated.split(",")), start=1))
+    else:
+        where, unit = f"--labels-file {wanted.labels_file}, column {column.name!r}", "line"
+        lines = _lines(wanted.labels_file, where)
+        entries = [(line, text) for line, text in enumerate(lines, start=1) if text.strip()]
+    if len(entries) < _FEWEST_LABELS:
+        got = ", ".join(repr(text) for _, text in entries) or "none"
+        raise InvalidValueError(f"{where}: must have at least 2 labels, got {got}")
+    texts = [text for _, text in entries]
+    seen: dict[Value, tuple[int, str]] = {}
+    values = _values_of(texts, column, wanted.missing)
+    for value, (place, text) in zip(values, entries, strict=True):
+        first, same = seen.setdefault(value, (place, text))
+        if first != place:
+            raise InvalidValueError(
+                f"{where}: {unit} {place}, {text!r}, is the same label as {unit} {first}, {same!r}"
+            )
+    return settle_domain(column, texts, wanted.missing)
+
+
+def _values_of(texts: list[str], column: Column, missing: str | None) -> Sequence[Value]:
+    """Read labels as :func:`settle_domain` does: as text if one is not of the column's kind."""
+    fills = missing not in (None, "drop") and column.missing_rows().size
+    if fills and parse_label(str(missing), column.kind) is None:
+        return texts
+    values = [value for text in texts if (value := parse_label(text, column.kind)) is not None]
+    return values if len(values) == len(texts) else texts
+
+
+def _lines(path: Path | None, where: str) -> list[str]:
+    data = b"" if path is None else path.read_bytes()
+    try:
+        return data.decode("utf-8").removeprefix("\ufeff").splitlines()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InvalidValueError(f"{where}: line {line} is not UTF-8 text: {error}") from error
+
+
+def _take_labels(column: Column, wanted: Wanted) -> tuple[Column, Domain]:
+    """Take the labels of a column from the data, and say so."""
+    remedy = "--labels or --labels-file"
+    if len(wanted.columns) > 1:
+        remedy = f"--labels {column.name}=A,B,C"
+    found = sorted(column.values)
+    texts = [label_text(value) for value in found]
+    missing = wanted.missing
+    fills = missing not in (None, "drop") and bool(column.missing_rows().size)
+    if fills and missing not in texts and parse_label(str(missing), column.kind) not in found:
+        texts.append(str(missing))
+    if len(texts) < _FEWEST_LABELS:
+        raise InvalidValueError(
+            f"column {column.name!r}: all values are {texts[0]!r}; state at least 2 possible "
+            f"labels with {remedy}"
+        )
+    note(
+        f"the {len(texts)} labels of column {column.name!r} are taken from the data and treated as "
+        f"public; state them with {remedy}"
+    )
+    # Values that are complete keep their type even where no label on a command line has it.
+    return settle_domain(column, texts, missing) if fills else (column, Domain(found))
 
 
 def _codes(column: Column, domain: Domain) -> npt.NDArray[np.int64]:

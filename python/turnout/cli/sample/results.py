@@ -19,7 +19,7 @@ from turnout._extras import require
 from turnout.cli.sample.options import Method, Wanted
 from turnout.cli.sample.records import Records
 from turnout.cli.tables import file_size, number
-from turnout.samplers import PopulationDraws
+from turnout.samplers import MollifiedBoosting, PopulationDraws
 
 __all__ = ["Drawn", "check_target"]
 
@@ -126,8 +126,12 @@ class Drawn:
         )
         if self.wanted.missing == "drop":
             shown += " Users without a complete row have no record, which is not hidden either."
-        if self.records.labels is not None and not self.wanted.states_labels:
-            shown += " The labels of the columns are taken from the data as public."
+        taken: list[str] = []
+        if self.records.labels is not None:
+            taken = [n for n in self.records.columns if not self.wanted.states_labels_of(n)]
+        if taken:
+            named = ("columns " if len(taken) > 1 else "column ") + ", ".join(map(repr, taken))
+            shown += f" The labels of {named} are taken from the data as public."
         return (
             f"One record per user: whatever {unit} may hold, no record is more than "
             f"e^{epsilon!r} = {_at_least(math.exp(epsilon))} times as likely as if they held "
@@ -152,7 +156,8 @@ class Drawn:
             ("epsilon", f"{number(self.draws.epsilon)} for a user, all rows together"),
         ]
         if target is not None:
-            result.append(("file", file_size(target.stat().st_size)))
+            size = file_size(target.stat().st_size)
+            result.append(("file", f"{_printable(str(target))}, {size}"))
         return [*result, ("guarantee", self.guarantee())]
 
     def _columns(self) -> str:
@@ -171,7 +176,11 @@ class Drawn:
         base = "standard normal distribution"
         if self.wanted.bounds is not None:
             base = "uniform distribution on the bounds"
-        return f"{_NAMES[self.method]} around the {base}"
+        name = _NAMES[self.method]
+        sampler = self.draws.sampler
+        if isinstance(sampler, MollifiedBoosting):
+            name += f" in {sampler.n_rounds:,} round{'s' if sampler.n_rounds > 1 else ''}"
+        return f"{name} around the {base}"
 
     def preview(self) -> Table:
         """Draw the first records."""
