@@ -512,3 +512,14 @@ def test_the_input_is_never_overwritten(visits: Path, turnout: Run) -> None:
     assert result.exit_code == 1
     assert "is an input" in only_line(result.stderr)
     assert visits.read_bytes() == before
+
+
+def test_labels_on_both_sides_of_2_to_the_63(tmp_path: Path, turnout: Run) -> None:
+    path = tmp_path / "in.parquet"
+    large = 2**63 + 5
+    table = pa.table({"who": [1, 2, 3], "k": pa.array([1, large, 2], pa.uint64())})
+    pq.write_table(table, path)
+    # At epsilon 42 another value has a chance of e^-42.
+    options = ("-e", 42, "--rows-are", "who", "--method", "minimax", "--json")
+    answer = json.loads(turnout("sample", path, "-c", "k", *options).stdout)
+    assert [record["k"] for record in answer["records"]] == [1, large, 2]

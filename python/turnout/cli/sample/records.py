@@ -65,7 +65,7 @@ class Records:
         result: list[npt.NDArray[Any]] = []
         for labels in reversed(self.labels):
             rest, codes = np.divmod(rest, len(labels))
-            result.append(np.array(labels)[codes])
+            result.append(_array_of(labels)[codes])
         return result[::-1]
 
 
@@ -119,7 +119,7 @@ def read_records(source: Path, wanted: Wanted) -> Records:
     codes = np.zeros(int(kept.sum()), np.int64)
     for column, part in settled_columns:
         codes = codes * part.size + _codes(column, part)
-    data = np.array(domain.labels)[codes]
+    data = _array_of(domain.labels)[codes]
     return Records(wanted.columns, data, users, labels, domain, dropped)  # type: ignore[arg-type]
 
 
@@ -278,6 +278,12 @@ def _product(settled: Sequence[tuple[Column, Domain]]) -> Domain:
         comma = ", " if place else ""
         texts = [f"{text}{comma}{part}" for text in texts for part in parts]
     return Domain(texts)
+
+
+def _array_of(labels: Sequence[Any]) -> npt.NDArray[Any]:
+    """Give labels as an array; NumPy makes floats of integers on both sides of 2^63."""
+    whole = all(type(label) is int and label >= 0 for label in labels)
+    return np.array(labels, dtype=np.uint64 if whole else None)
 
 
 def _escaped(label: Any) -> str:

@@ -98,7 +98,11 @@ class Drawn:
     def table(self) -> Any:
         """Give the columns as an Arrow table."""
         pa = require("pyarrow", "cli")
-        return pa.table([pa.array(column.tolist()) for column in self.columns], list(self.names))
+        # Integers keep their width: Arrow takes those of a list for 64 bits with a sign.
+        plain = [
+            column if column.dtype.kind in "iu" else column.tolist() for column in self.columns
+        ]
+        return pa.table([pa.array(column) for column in plain], list(self.names))
 
     def csv(self) -> bytes:
         """Give the columns as the bytes of a CSV file."""
