@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import csv
 import gzip
+import importlib.util
 import os
 import zlib
 from pathlib import Path
@@ -44,6 +45,8 @@ def main() -> None:
     parser.add_argument("--plot", type=Path, help="write a picture to this file")
     parser.add_argument("--seed", type=int, help="for tests only")
     options = parser.parse_args()
+    if options.plot and importlib.util.find_spec("matplotlib") is None:
+        parser.error("--plot needs matplotlib: pip install 'turnout[plot]'")
     if not options.data.exists():
         parser.error(f"{options.data} is not there: get adult.data.gz from the UCI repository")
     try:

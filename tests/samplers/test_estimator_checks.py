@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from turnout.errors import MissingExtraError, NotFittedError
+from turnout.errors import InvalidValueError, MissingExtraError, NotFittedError
 from turnout.samplers import MollifiedBoosting, MollifiedDensity
 
 checks = pytest.importorskip("sklearn.utils.estimator_checks")
@@ -130,3 +130,17 @@ def test_a_missing_scikit_learn_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
             sampler.fit([[0.0], [1.0]])
         with pytest.raises(NotFittedError):
             sampler.sample()
+
+
+def test_columns_keep_their_names() -> None:
+    pandas = pytest.importorskip("pandas")
+    rows = np.random.default_rng(1).normal([0.0, 1.0], 1.0, size=(40, 2))
+    frame = pandas.DataFrame(rows, columns=["a", "b"])
+    sampler = MollifiedDensity(1.0, random_state=1).fit(frame)
+    assert sampler.feature_names_in_.tolist() == ["a", "b"]
+    np.testing.assert_array_equal(sampler.score_samples(frame), sampler.score_samples(rows))
+    with pytest.raises(
+        InvalidValueError, match=r"the columns of fit in their order, 'a', 'b', got"
+    ):
+        sampler.score_samples(frame[["b", "a"]])
+    assert not hasattr(sampler.fit(rows), "feature_names_in_")

@@ -258,6 +258,7 @@ class PointSampler(PrivateSampler):
     """A sampler of records that are points: rows of real numbers."""
 
     n_features_in_: int
+    feature_names_in_: npt.NDArray[np.object_]
 
     def fit(self: SelfPoints, X: Any, y: None = None) -> SelfPoints:
         """Fit on one person's data.
@@ -288,6 +289,11 @@ class PointSampler(PrivateSampler):
         vars(self).pop("budget_", None)
         self.epsilon_ = epsilon
         self.n_features_in_ = records.shape[1]
+        # As in scikit-learn: there if the records had names of columns, and only then.
+        vars(self).pop("feature_names_in_", None)
+        names = _column_names(X)
+        if names is not None:
+            self.feature_names_in_ = names
         self._fit(records)
         self.budget_ = self._grant()
         return self
@@ -318,6 +324,12 @@ class PointSampler(PrivateSampler):
             raise InvalidValueError(
                 f"X has {records.shape[1]} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_} features as input"
+            )
+        names, known = _column_names(X), getattr(self, "feature_names_in_", None)
+        if names is not None and known is not None and names.tolist() != known.tolist():
+            raise InvalidValueError(
+                "X must have the columns of fit in their order, "
+                f"{_arguments.listed(known.tolist())}, got {_arguments.listed(names.tolist())}"
             )
         return self._log_density(records)
 
@@ -406,6 +418,14 @@ def points(argument: str, value: Any, *, least: int = 1) -> Floats:
             f"{result[row, column]}"
         )
     return result
+
+
+def _column_names(value: Any) -> npt.NDArray[np.object_] | None:
+    """Give the names of the columns of a data frame, if all are texts."""
+    names = list(getattr(value, "columns", ()))
+    if not names or not all(isinstance(name, str) for name in names):
+        return None
+    return np.array(names, dtype=object)
 
 
 def _unfitted(value: Any) -> Any:
