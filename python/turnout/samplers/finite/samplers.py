@@ -169,7 +169,9 @@ class FiniteMollifier(FiniteSampler):
     weights_
         The same as integers, by which draws are made.
     certificate_
-        A proven bound of ``|log Q/Q0|``, at most ``epsilon / 2``.
+        A proven bound of ``|log Q/Q0|``, at most ``epsilon / 2``. Q0 is the reference as it is
+        realised: in whole numbers of 2^61, which differ from given probabilities by less than
+        2^-21, relatively.
     budget_
         What pays for draws where no other budget is given: one draw.
 
@@ -206,7 +208,7 @@ class FiniteMollifier(FiniteSampler):
 
     @property
     def certificate_(self) -> float:
-        """A proven bound of ``|log Q/Q0|`` for the law Q of a draw."""
+        """A proven bound of ``|log Q/Q0|`` for the law Q of a draw and the realised reference."""
         self._check_fitted()
         return self._fitted_law.certificate
 
