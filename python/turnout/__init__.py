@@ -15,6 +15,7 @@ from importlib.metadata import version as _version
 from typing import TYPE_CHECKING, Any
 
 from turnout import accounting, errors, frequency, participation
+from turnout.collection import Plan
 from turnout.domain import Domain
 from turnout.errors import TurnoutError
 from turnout.frequency import (
@@ -29,7 +30,6 @@ from turnout.frequency import (
     estimator_variance,
 )
 from turnout.participation import Bernoulli, Everyone, Participation, Personalized
-from turnout.plan import Plan
 
 if TYPE_CHECKING:
     from turnout import distributed, mean, samplers, weighting

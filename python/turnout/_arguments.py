@@ -182,6 +182,29 @@ def counts(argument: str, value: Any, size: int) -> npt.NDArray[np.uint64]:
     return array.astype(np.uint64)
 
 
+def scores(argument: str, value: Any, size: int) -> npt.NDArray[np.int64]:
+    """Return one whole number for each code, which may be negative, as int64."""
+    array = vector(
+        argument,
+        value,
+        f"one sum of scores for each of the {size} codes: a sequence of {size} whole numbers",
+        "whole numbers",
+        "iu",
+    )
+    if array.size != size:
+        raise InvalidValueError(
+            f"{argument} must have one sum for each of the {size} codes of the domain, got shape "
+            f"{array.shape}"
+        )
+    if array.dtype.kind == "u" and (array > np.uint64(2**63 - 1)).any():
+        position = int(array.argmax())
+        raise InvalidValueError(
+            f"{argument}[{position}] must be a whole number from -2^63 to 2^63 - 1, got "
+            f"{array[position]}"
+        )
+    return array.astype(np.int64)
+
+
 def frequencies(argument: str, value: Any, size: int) -> npt.NDArray[np.float64]:
     """Return one finite number for each code, as float64."""
     array = vector(

@@ -5,9 +5,11 @@ a report file stands in its schema metadata.
 
 Columns
     ``report``
-        The smallest unsigned integer type that holds every code (8, 16 or 32 bits), no nulls.
-        One received report a row, in node order: the code that the node's randomizer put out, not
-        the node's value.
+        One received report a row, in node order: what the node's randomizer put out, not the
+        node's value. No nulls. Of an oracle whose report is one number, the smallest unsigned
+        integer type that holds every report (8 to 64 bits). Of an oracle whose report is a row of
+        numbers, their bytes, little-endian, as a binary of fixed size: packed bits as 64-bit words
+        (answer ``i`` in bit ``i % 64`` of word ``i / 64``), scores as signed 32-bit numbers.
     ``probability``
         Float64, no nulls; only with personalised participation: the probability with which the
         node that sent this report took part.
@@ -44,11 +46,13 @@ import os
 from pathlib import Path
 from typing import Any, Final, Literal
 
+import numpy as np
 import numpy.typing as npt
 
 from turnout._atomic import atomic_write
 from turnout._extras import require
 from turnout._seal import SEAL_MARKER, new_placeholder, seal_file, verify_seal
+from turnout.collection import Plan
 from turnout.errors import (
     CorruptDataError,
     InvalidTypeError,
@@ -57,9 +61,9 @@ from turnout.errors import (
     TurnoutError,
     UnsupportedVersionError,
 )
+from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.reports import Reports
 from turnout.frequency.sums import DesignSums
-from turnout.plan import Plan
 
 __all__ = ["FileFormat", "file_format", "read_reports", "write_reports"]
 
@@ -161,7 +165,7 @@ def write_reports(
     if chosen not in ("parquet", "arrow"):
         raise InvalidValueError(f"format: expected 'parquet' or 'arrow', got {format!r}")
     pa = require("pyarrow", "cli")
-    columns: dict[str, Any] = {"report": pa.array(reports.codes)}
+    columns: dict[str, Any] = {"report": _column(reports.codes)}
     if reports.probabilities is not None:
         columns["probability"] = pa.array(reports.probabilities)
     placeholder = new_placeholder()
@@ -285,7 +289,7 @@ def _parse(data: bytes) -> Reports:
     return Reports(
         plan.oracle,
         plan.participation,
-        _values(table, "report", pa.from_numpy_dtype(plan.oracle.domain.code_dtype)),
+        _reported(table, plan.oracle),
         header["nodes"],
         probabilities=_values(table, "probability", pa.float64()) if own else None,
         design=DesignSums.from_dict(header.get("design")) if own else None,
@@ -326,6 +330,40 @@ def _parse_header(text: bytes | None) -> dict[str, Any]:
     if not isinstance(header.get("plan"), dict):
         raise CorruptDataError("there is no plan in the schema metadata")
     return header
+
+
+def _column(codes: npt.NDArray[Any]) -> Any:
+    """Make an Arrow array of reports."""
+    pa = require("pyarrow", "cli")
+    if codes.ndim == 1:
+        return pa.array(codes)
+    rows = np.ascontiguousarray(codes, codes.dtype.newbyteorder("<"))
+    kind = pa.binary(rows.itemsize * rows.shape[1])
+    return pa.FixedSizeBinaryArray.from_buffers(kind, len(rows), [None, pa.py_buffer(rows)])
+
+
+def _reported(table: Any, oracle: FrequencyOracle) -> npt.NDArray[Any]:
+    """Get the reports as an array of the oracle's type and shape."""
+    pa = require("pyarrow", "cli")
+    dtype, shape = oracle.report_dtype, oracle.report_shape
+    if not shape:
+        return _values(table, "report", pa.from_numpy_dtype(dtype))
+    size = dtype.itemsize * shape[0]
+    column = table.column("report")
+    if column.type != pa.binary(size):
+        raise CorruptDataError(
+            f"column 'report' has type {column.type}, expected {pa.binary(size)}"
+        )
+    if column.null_count:
+        raise CorruptDataError(f"column 'report' has {column.null_count} nulls")
+    pieces = [
+        np.frombuffer(piece.buffers()[1], np.uint8)[piece.offset * size :][: len(piece) * size]
+        for piece in column.chunks
+        if len(piece)
+    ]
+    data = np.concatenate(pieces) if pieces else np.empty(0, np.uint8)
+    rows: npt.NDArray[Any] = data.view(dtype.newbyteorder("<")).reshape(-1, shape[0])
+    return rows.astype(dtype, copy=False)
 
 
 def _values(table: Any, column: str, kind: Any) -> npt.NDArray[Any]:

@@ -73,6 +73,15 @@ pub enum Error {
         offenders: usize,
     },
 
+    /// A report that the oracle cannot have made.
+    #[error("reports[{index}] is not a report of this oracle: expected {expected}")]
+    Report {
+        /// The position of the first offender.
+        index: usize,
+        /// What is expected.
+        expected: String,
+    },
+
     /// Two arguments that go together have different lengths.
     #[error("{left} and {right} must have the same length, got {left_length} and {right_length}")]
     LengthMismatch {

@@ -51,7 +51,7 @@ ONE = tn.Personalized([0.5])
 
 
 def weights(size: int) -> WeightedSums:
-    return WeightedSums(np.zeros((size, 2), np.uint64), np.zeros((size, 2), np.uint64))
+    return WeightedSums(np.zeros((size + 1, 2), np.uint64), np.zeros((size + 1, 2), np.uint64))
 
 
 def compare(counts: Any = (5, 5), **settings: Any) -> Any:

@@ -21,7 +21,7 @@ from scipy import stats
 
 import turnout as tn
 from turnout.errors import EstimatorError, InvalidValueError
-from turnout.frequency.models import excess_model, ratio_model
+from turnout.frequency.models import ScoreMoments, excess_model, ratio_model
 from turnout.frequency.sums import DesignSums
 from turnout.frequency.variance import mean_inverse
 
@@ -321,7 +321,7 @@ def test_the_hajek_model_is_exact_given_the_number_of_reports(population: Popula
         mean, variance = moments([(weight / total, entries) for weight, entries in weighted])
         truth = np.array(population.counts) / n
         np.testing.assert_allclose(mean, truth, atol=1e-9)
-        model = ratio_model(n, received, p, q)
+        model = ratio_model(n, received, ScoreMoments.pure(p, q))
         np.testing.assert_allclose(model.variance(truth), variance, rtol=1e-9)
 
 
@@ -687,5 +687,5 @@ def _large_sample_hajek(oracle: tn.DirectEncoding, values: list[int], rate: floa
     """The linearised variance of the frequency: that of c_hat less f^2 (1 - rate) / (n rate)."""
     p, q = oracle.support_probabilities
     f = np.bincount(values, minlength=oracle.domain.size) / len(values)
-    model = excess_model(len(values), rate, p, q)
+    model = excess_model(len(values), rate, ScoreMoments.pure(p, q))
     return model.variance(f) - f**2 * (1 - rate) / (len(values) * rate)

@@ -47,7 +47,8 @@ def personal_tally() -> tn.Tally:
         3,
         7,
         weights=WeightedSums(
-            u64((2**33, 0), (0, 0), (5 * 2**32, 1)), u64((2**34, 0), (0, 0), (13 * 2**32, 3))
+            u64((2**33, 0), (0, 0), (5 * 2**32, 1), (7 * 2**32, 1)),
+            u64((2**34, 0), (0, 0), (13 * 2**32, 3), (17 * 2**32, 3)),
         ),
         design=DesignSums(4 * 2**64 + 17, 3 * 2**64 + 5),
     )
@@ -75,8 +76,9 @@ VERSION_1 = {
         "7d2c2270617274696369706174696f6e223a7b226b696e64223a22706572736f6e616c697a6564227d2c2276"
         "657273696f6e223a317d2c227265636569766564223a337d0100000000000000000000000000000002000000"
         "0000000000000000020000000000000000000000000000000000000000000000000000000000000005000000"
-        "0100000000000000000000000400000000000000000000000000000000000000000000000000000000000000"
-        "0d000000030000000000000092578d7acecb8dcec38099897737144c50c5445c6b080f7865e8a4c659643c4d"
+        "0100000000000000000000000700000001000000000000000000000004000000000000000000000000000000"
+        "000000000000000000000000000000000d000000030000000000000000000000110000000300000000000000"
+        "db6204a7c8504a8e4b5f94bd2ccca5eaa9209be672f0d4b3f4f4e1c4a71fad32"
     ),
 }
 
@@ -99,11 +101,11 @@ def test_version_1_is_laid_out_as_documented() -> None:
     assert (header["nodes"], header["received"]) == (7, 3)
     support = struct.unpack_from("<3Q", data, 16 + length)
     assert support == (1, 0, 2)
-    weights = struct.unpack_from("<12Q", data, 16 + length + 24)
-    assert weights[:6] == (2**33, 0, 0, 0, 5 * 2**32, 1)
-    assert weights[6:] == (2**34, 0, 0, 0, 13 * 2**32, 3)
-    assert data[16 + length + 24 + 96 :] == hashlib.sha256(data[:-32]).digest()
-    assert len(data) == 16 + length + 24 + 96 + 32
+    weights = struct.unpack_from("<16Q", data, 16 + length + 24)
+    assert weights[:8] == (2**33, 0, 0, 0, 5 * 2**32, 1, 7 * 2**32, 1)
+    assert weights[8:] == (2**34, 0, 0, 0, 13 * 2**32, 3, 17 * 2**32, 3)
+    assert data[16 + length + 24 + 128 :] == hashlib.sha256(data[:-32]).digest()
+    assert len(data) == 16 + length + 24 + 128 + 32
 
 
 def collected(size: int, nodes: int, kind: int, seed: int, rates_seed: int = 0) -> tn.Tally:
@@ -160,10 +162,10 @@ def test_the_sums_of_personal_tallies_are_exact() -> None:
 
 
 def test_sums_of_weights_carry_from_the_low_to_the_high_half() -> None:
-    one = WeightedSums(u64((2**64 - 1, 0)), u64((2**64 - 1, 7)))
-    other = WeightedSums(u64((1, 0)), u64((2**64 - 1, 2)))
+    one = WeightedSums(u64((2**64 - 1, 0), (0, 1)), u64((2**64 - 1, 7), (0, 8)))
+    other = WeightedSums(u64((1, 0), (2, 0)), u64((2**64 - 1, 2), (0, 3)))
     total = one + other
-    assert total == WeightedSums(u64((0, 1)), u64((2**64 - 2, 10)))
+    assert total == WeightedSums(u64((0, 1), (2, 1)), u64((2**64 - 2, 10), (0, 11)))
     assert total.inverse.tolist() == [2.0**32]
 
 
@@ -235,7 +237,10 @@ def test_equality_sees_every_number() -> None:
             support,
             sum(support),
             nodes,
-            weights=WeightedSums(u64((weight, 0), (2**40, 0)), u64((square, 0), (2**50, 0))),
+            weights=WeightedSums(
+                u64((weight, 0), (2**40, 0), (weight + 2**40, 0)),
+                u64((square, 0), (2**50, 0), (square + 2**50, 0)),
+            ),
             design=DesignSums(design, design_square),
         )
 

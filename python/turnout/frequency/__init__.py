@@ -1,14 +1,14 @@
 """Frequency estimation under local differential privacy when only some nodes report.
 
-A value's path is the order of the modules: an oracle (:mod:`~turnout.frequency.direct_encoding`)
+A value's path is the order of the modules: an oracle (:mod:`~turnout.frequency.oracles`)
 makes :mod:`~turnout.frequency.reports`, which add up to a :mod:`~turnout.frequency.tally`, of which
 :mod:`~turnout.frequency.estimators` make an :mod:`~turnout.frequency.estimate`.
 """
 
-from turnout.frequency.direct_encoding import DirectEncoding
 from turnout.frequency.estimate import FrequencyEstimate
 from turnout.frequency.intervals import Interval
 from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
+from turnout.frequency.oracles.direct_encoding import DirectEncoding
 from turnout.frequency.reports import Reports
 from turnout.frequency.shuffled import ShuffledComparison, compare_shuffled
 from turnout.frequency.study import Comparison, compare

@@ -2,7 +2,8 @@
 
 Notation of Biswas, Cormode, Maple, "Impact of sampling on locally differentially private data
 collection", for every pure protocol: ``C`` reports support an answer, ``S`` were received, of ``n``
-nodes, each taking part with probability ``pi_j``; ``p`` and ``q`` are the support probabilities.
+nodes, each taking part with probability ``pi_j``; ``p`` and ``q`` are the support probabilities, or
+the means of the scores where reports hold scores.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ import numpy.typing as npt
 
 from turnout.errors import EstimatorError
 from turnout.frequency.models import (
+    ScoreMoments,
     StatisticModel,
     excess_model,
     personal_support_model,
     ratio_model,
     support_model,
 )
+from turnout.frequency.sums import WeightedSums
 
 if TYPE_CHECKING:
     from turnout.frequency.tally import Tally
@@ -96,14 +99,15 @@ class _Unsampled(Estimator):
     name = "c"
 
     def estimate(self, tally: Tally) -> Estimation:
-        p, q = tally.oracle.support_probabilities
+        scores = tally.oracle.score_moments
+        q, d = scores.other, scores.difference
         n, support = tally.nodes, _support(tally)
         sampled = _support_model(tally)
         if tally.participation.uniform_rate == 1.0:
             return _from_model(sampled, support)
-        frequencies = (support - n * q) / (n * (p - q))
+        frequencies = (support - n * q) / (n * d)
         plug_in = np.clip(sampled.frequency(support), 0.0, 1.0)
-        variances = sampled.statistic_variance(plug_in) / (n * (p - q)) ** 2
+        variances = sampled.statistic_variance(plug_in) / (n * d) ** 2
         reason = (
             '"c" takes every node for a participant: its mean is that of the true count shrunk by '
             'the participation rate, less n q (1 - rate) / (p - q); use "hajek"'
@@ -128,9 +132,9 @@ class _Received(Estimator):
 
     def estimate(self, tally: Tally) -> Estimation:
         rate = _common_rate(tally, self.name)
-        p, q = tally.oracle.support_probabilities
-        model = excess_model(tally.nodes, rate, p, q)
-        return _from_model(model, _support(tally) - tally.received * q)
+        scores = tally.oracle.score_moments
+        model = excess_model(tally.nodes, rate, scores)
+        return _from_model(model, _support(tally) - tally.received * scores.other)
 
 
 class _Total(Estimator):
@@ -152,38 +156,47 @@ class _HorvitzThompson(Estimator):
     name = "horvitz_thompson"
 
     def estimate(self, tally: Tally) -> Estimation:
-        p, q = tally.oracle.support_probabilities
+        scores = tally.oracle.score_moments
+        q, d = scores.other, scores.difference
         rate = tally.participation.uniform_rate
         if rate is not None:
-            model = excess_model(tally.nodes, rate, p, q)
+            model = excess_model(tally.nodes, rate, scores)
             return _from_model(model, _support(tally) - tally.received * q)
         if tally.received == 0:
             raise EstimatorError(
                 '"horvitz_thompson" estimates its variance from the reports, and none were '
                 'received: use "T" if participation does not depend on the values'
             )
-        inverse, squared = _weights(tally, self.name)
-        d, n = p - q, tally.nodes
-        counts = (inverse - q * inverse.sum()) / d
+        sums, n = _weights(tally, self.name), tally.nodes
+        counts = (sums.inverse - q * sums.total_inverse) / d
         # Unbiased: sum of z^2 / pi^2 over the reports estimates sum of E[z^2] / pi over all nodes.
-        unbiased = ((1 - 2 * q) * squared + q * q * squared.sum()) / d**2 - counts
+        unbiased = _second_moments(sums, scores) - counts
         # But far too small for an answer that hardly any report supports: see _cautious.
-        cautious = _cautious(counts / n, inverse, squared)
-        second = ((q + d * cautious) * (1 - 2 * q) + q * q) / d**2
-        least = second * squared.sum() - n * cautious
+        cautious = _cautious(counts / n, sums)
+        excess = scores.other_variance + (scores.own_excess - scores.other_variance) * cautious
+        least = excess / d**2 * sums.total_inverse_squared - n * cautious
         variances = np.maximum(unbiased, 0.0) / n**2
         wide = np.maximum(variances, least / n**2)
         return Estimation(counts / n, variances, interval_variances=wide)
 
 
-def _cautious(frequencies: Floats, inverse: Floats, squared: Floats) -> Floats:
+def _second_moments(sums: WeightedSums, scores: ScoreMoments) -> Floats:
+    """Estimate the sum of ``E[z^2] / pi`` over all nodes, ``z`` the score less q, over d."""
+    constant, slope = scores.second_from_first
+    q = scores.other
+    second: Floats = (slope - 2 * q) * sums.inverse_squared
+    second = second + (constant + q * q) * sums.total_inverse_squared
+    return second / scores.difference**2
+
+
+def _cautious(frequencies: Floats, sums: WeightedSums) -> Floats:
     """Frequencies drawn towards 1/2 by four reports, after Agresti and Coull (1998).
 
     For variances: the residuals of an answer that hardly any report supports are next to nothing,
     though another draw might have brought some. Reports count as many as their weights are worth
     (Kish).
     """
-    worth = inverse.sum() ** 2 / squared.sum()
+    worth = sums.total_inverse**2 / sums.total_inverse_squared
     drawn: Floats = (np.clip(frequencies, 0.0, 1.0) * worth + 2.0) / (worth + 4.0)
     return drawn
 
@@ -203,24 +216,27 @@ class _Hajek(Estimator):
                 '"hajek" divides by the number of reports, and none were received: use '
                 '"horvitz_thompson" or "c_hat" if an estimate from nothing makes sense'
             )
-        p, q = tally.oracle.support_probabilities
+        scores = tally.oracle.score_moments
+        q, d = scores.other, scores.difference
         n = tally.nodes
         if tally.participation.uniform_rate is not None:
-            return _from_model(ratio_model(n, tally.received, p, q), _support(tally))
-        inverse, squared = _weights(tally, self.name)
-        d = p - q
-        # A report of direct encoding supports one answer: totals over answers are over reports.
-        total, total_of_squares = inverse.sum(), squared.sum()
-        frequencies = (inverse - q * total) / (d * total)
-        second = ((1 - 2 * q) * squared + q * q * total_of_squares) / d**2
-        cross = (squared - q * total_of_squares) / d
-        residuals = second - 2 * frequencies * cross + frequencies**2 * total_of_squares
+            return _from_model(ratio_model(n, tally.received, scores), _support(tally))
+        sums = _weights(tally, self.name)
+        total, total_of_squares = sums.total_inverse, sums.total_inverse_squared
+        frequencies = (sums.inverse - q * total) / (d * total)
+        cross = (sums.inverse_squared - q * total_of_squares) / d
+        residuals = (
+            _second_moments(sums, scores)
+            - 2 * frequencies * cross
+            + frequencies**2 * total_of_squares
+        )
         # As many reports of equal weight as these are worth (Kish); one is taken by the estimate.
         degrees = total**2 / total_of_squares - 1.0
         if degrees < 1e-9:
             return Estimation(frequencies, np.full_like(frequencies, np.inf))
-        cautious = _cautious(frequencies, inverse, squared)
-        noise = (cautious * p * (1 - p) + (1 - cautious) * q * (1 - q)) / d**2
+        cautious = _cautious(frequencies, sums)
+        noise = cautious * scores.own_variance + (1 - cautious) * scores.other_variance
+        noise = noise / d**2
         least = total_of_squares * (noise + cautious * (1 - cautious))
         spread = np.maximum(residuals * (degrees + 1.0) / degrees, least) / total**2
         inside = np.clip(frequencies, 0.0, 1.0)
@@ -229,20 +245,21 @@ class _Hajek(Estimator):
 
 
 def _support_model(tally: Tally) -> StatisticModel:
-    p, q = tally.oracle.support_probabilities
+    scores = tally.oracle.score_moments
     rate = tally.participation.uniform_rate
     if rate is not None:
-        return support_model(tally.nodes, rate, p, q)
+        return support_model(tally.nodes, rate, scores)
     if tally.design is None:
         raise EstimatorError("the sums of the participation probabilities of all nodes are missing")
     design = tally.design
-    return personal_support_model(tally.nodes, design.mean_received, design.sum_of_squares, p, q)
+    mean, squares = design.mean_received, design.sum_of_squares
+    return personal_support_model(tally.nodes, mean, squares, scores)
 
 
-def _weights(tally: Tally, name: str) -> tuple[Floats, Floats]:
+def _weights(tally: Tally, name: str) -> WeightedSums:
     if tally.weights is None:
         raise EstimatorError(f"{name!r} needs the weights of the reports, and they are missing")
-    return tally.weights.inverse, tally.weights.inverse_squared
+    return tally.weights
 
 
 #: All estimators by name.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout.domain import Domain
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
+from turnout.frequency.models import ScoreMoments
 from turnout.frequency.sums import DesignSums, WeightedSums
 from turnout.frequency.variation import VariationRatio
 from turnout.participation import Everyone, Participation, Personalized
@@ -29,19 +30,27 @@ Counts = npt.NDArray[np.uint64]
 class Kernel(Protocol):
     """What the compiled core offers for one oracle."""
 
+    @property
+    def realized_epsilon(self) -> float: ...
+    @property
+    def support_probabilities(self) -> tuple[float, float]: ...
     def randomize(self, codes: Array, rate: float, seed: int | None = None) -> Array: ...
     def randomize_personalized(
         self, codes: Array, probabilities: Array, seed: int | None = None
     ) -> tuple[Array, Array]: ...
-    def tally(self, reports: Array) -> Counts: ...
+    def check(self, reports: Array) -> None: ...
+    def supports(self, reports: Array) -> Counts: ...
+    def tally(self, reports: Array) -> Array: ...
     def tally_personalized(
         self, reports: Array, probabilities: Array
-    ) -> tuple[Counts, Counts, Counts]: ...
-    def collect(self, codes: Array, rate: float, seed: int | None = None) -> Counts: ...
+    ) -> tuple[Array, Counts, Counts]: ...
+    def collect(self, codes: Array, rate: float, seed: int | None = None) -> tuple[Array, int]: ...
     def collect_personalized(
         self, codes: Array, probabilities: Array, seed: int | None = None
-    ) -> tuple[Counts, Counts, Counts]: ...
-    def simulate(self, true_counts: Counts, rate: float, seed: int | None = None) -> Counts: ...
+    ) -> tuple[Array, int, Counts, Counts]: ...
+    def simulate(
+        self, true_counts: Counts, rate: float, seed: int | None = None
+    ) -> tuple[Array, int]: ...
 
 
 class FrequencyOracle(ABC):
@@ -54,12 +63,16 @@ class FrequencyOracle(ABC):
     #: The word for this oracle in plans.
     name: ClassVar[str]
 
+    #: The type of the support counts: signed where reports hold scores that may be negative.
+    support_dtype: ClassVar[np.dtype[Any]] = np.dtype(np.uint64)
+
     _registry: ClassVar[dict[str, type[FrequencyOracle]]] = {}
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         """Make the oracle known to :func:`oracle_from_dict`."""
         super().__init_subclass__(**arguments)
-        FrequencyOracle._registry[cls.name] = cls
+        if "name" in cls.__dict__:
+            FrequencyOracle._registry[cls.name] = cls
 
     def __init__(self, epsilon: float, domain: Domain | int) -> None:
         self._epsilon = _arguments.number("epsilon", epsilon)
@@ -88,22 +101,44 @@ class FrequencyOracle(ABC):
         """The largest likelihood ratio of a report under two answers, exactly."""
 
     @property
-    @abstractmethod
     def realized_epsilon(self) -> float:
         """The logarithm of :attr:`realized_ratio`, rounded up; never above :attr:`epsilon`."""
+        return self._kernel.realized_epsilon
 
     @property
-    @abstractmethod
     def support_probabilities(self) -> tuple[float, float]:
         """``(p*, q*)``: how likely a report supports the own answer, and any other fixed one."""
+        return self._kernel.support_probabilities
+
+    @property
+    def score_moments(self) -> ScoreMoments:
+        """What a report says about one answer: the moments that all estimators are made of."""
+        return ScoreMoments.pure(*self.support_probabilities)
 
     @property
     def variation_ratio(self) -> VariationRatio:
         """How much a report hides among other people's, for :class:`turnout.accounting.Shuffled`.
 
-        That of the worst oracle with the same :attr:`realized_ratio`, unless more is known.
+        The likelihood of a report of a pure oracle is :attr:`realized_ratio` times as large under
+        the answers that the report supports as under the others, so that the reports of two answers
+        are ``p* - q*`` apart in total variation. What a third person's reports look like is taken
+        at its worst, unless more is known.
         """
-        return VariationRatio.of_any(self.realized_ratio)
+        ratio = self.realized_ratio
+        p, q = self.support_probabilities
+        # Rounded up: more variation hides less.
+        distance = (Fraction(p) - Fraction(q)) * (1 + Fraction(1, 10**12))
+        return VariationRatio(ratio, min(distance, (ratio - 1) / (ratio + 1)), ratio)
+
+    @property
+    def report_dtype(self) -> np.dtype[Any]:
+        """The type of the integers that a report is made of."""
+        return self._domain.code_dtype
+
+    @property
+    def report_shape(self) -> tuple[int, ...]:
+        """The shape of a report: ``()`` for one integer, ``(width,)`` for a row of them."""
+        return ()
 
     @property
     @abstractmethod
@@ -200,9 +235,9 @@ class FrequencyOracle(ABC):
         >>> oracle.tally(oracle.randomize([0, 1, 2, 2])).received
         4
         """
+        from turnout.collection import Plan  # noqa: PLC0415
         from turnout.frequency.reports import Reports  # noqa: PLC0415
         from turnout.frequency.tally import Tally  # noqa: PLC0415
-        from turnout.plan import Plan  # noqa: PLC0415
 
         _arguments.instance("reports", reports, Reports, "a Reports object")
         plan = Plan(self, reports.participation)
@@ -246,23 +281,22 @@ class FrequencyOracle(ABC):
         >>> oracle.collect([0, 1, 2, 2] * 1000, participation=tn.Bernoulli(0.1)).nodes
         4000
         """
+        from turnout.collection import Plan  # noqa: PLC0415
         from turnout.frequency.tally import Tally  # noqa: PLC0415
-        from turnout.plan import Plan  # noqa: PLC0415
 
         taking_part = _taking_part(participation)
         codes = self._domain._to_codes(values)
         checked_seed = _arguments.seed(seed)
         plan = Plan(self, taking_part)
         if isinstance(taking_part, Personalized):
-            counts = self._kernel.collect_personalized(
+            support, received, *sums = self._kernel.collect_personalized(
                 codes, taking_part.probabilities, checked_seed
             )
-            weights = WeightedSums(*counts[1:])
+            weights = WeightedSums(*sums)
             design = DesignSums.of(taking_part.probabilities)
-            received = self._received(counts[0])
-            return Tally(plan, counts[0], received, codes.size, weights=weights, design=design)
-        support = self._kernel.collect(codes, _rate(taking_part), checked_seed)
-        return Tally(plan, support, self._received(support), codes.size)
+            return Tally(plan, support, received, codes.size, weights=weights, design=design)
+        support, received = self._kernel.collect(codes, _rate(taking_part), checked_seed)
+        return Tally(plan, support, received, codes.size)
 
     def simulate(
         self,
@@ -304,8 +338,8 @@ class FrequencyOracle(ABC):
         >>> oracle.simulate([400_000_000_000, 600_000_000_000]).nodes
         1000000000000
         """
+        from turnout.collection import Plan  # noqa: PLC0415
         from turnout.frequency.tally import Tally  # noqa: PLC0415
-        from turnout.plan import Plan  # noqa: PLC0415
 
         taking_part = _taking_part(participation)
         if taking_part.uniform_rate is None:
@@ -315,16 +349,11 @@ class FrequencyOracle(ABC):
                 "use collect"
             )
         counts = _arguments.counts("true_counts", true_counts, self._domain.size)
-        support = self._kernel.simulate(counts, taking_part.uniform_rate, _arguments.seed(seed))
-        nodes = sum(counts.tolist())
-        return Tally(Plan(self, taking_part), support, self._received(support), nodes)
+        rate, checked_seed = taking_part.uniform_rate, _arguments.seed(seed)
+        support, received = self._kernel.simulate(counts, rate, checked_seed)
+        return Tally(Plan(self, taking_part), support, received, sum(counts.tolist()))
 
-    @abstractmethod
-    def _received(self, support: Counts) -> int:
-        """Derive the number of reports from the support that they give."""
-
-    @abstractmethod
-    def check_support(self, support: Counts, received: int) -> None:
+    def check_support(self, support: Array, received: int) -> None:
         """Refuse support counts that ``received`` reports cannot have.
 
         Raises
@@ -332,6 +361,42 @@ class FrequencyOracle(ABC):
         InvalidValueError
             If the counts contradict the number of reports.
         """
+        over = support > np.uint64(received)
+        if over.any():
+            code = int(np.flatnonzero(over)[0])
+            raise InvalidValueError(
+                f"support[{code}] must be at most the {received} reports received, got "
+                f"{support[code]}"
+            )
+
+    def check_reports(self, reports: Array) -> None:
+        """Refuse reports that the oracle cannot have made.
+
+        Parameters
+        ----------
+        reports
+            An array of :attr:`report_dtype`, one :attr:`report_shape` for each report.
+
+        Raises
+        ------
+        InvalidValueError
+            If there is one, with its position.
+        """
+        self._kernel.check(reports)
+
+    def _refuse_range(self, reports: Array) -> NoReturn:
+        """Refuse reports with a number that :attr:`report_dtype` does not hold."""
+        limits = np.iinfo(self.report_dtype)
+        outside = (reports < limits.min) | (reports > limits.max)
+        position = tuple(int(index) for index in np.argwhere(outside)[0])
+        raise InvalidValueError(
+            f"codes[{', '.join(map(str, position))}] = {reports[position]} is out of range: "
+            f"expected an integer from {limits.min} to {limits.max}"
+        )
+
+    def _parameters(self) -> dict[str, Any]:
+        """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""
+        return {}
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the oracle in terms of JSON.
@@ -341,16 +406,22 @@ class FrequencyOracle(ABC):
         InvalidTypeError
             If a label of the domain cannot be written to a file.
         """
-        return {"name": self.name, "epsilon": self._epsilon, "domain": self._domain.to_dict()}
+        return {
+            "name": self.name,
+            "epsilon": self._epsilon,
+            "domain": self._domain.to_dict(),
+            **self._parameters(),
+        }
 
     def __eq__(self, other: object) -> bool:
-        """Compare class, epsilon and domain."""
+        """Compare class, epsilon, domain and other parameters."""
         if not isinstance(other, FrequencyOracle):
             return NotImplemented
         return (
             type(self) is type(other)
             and self._epsilon == other._epsilon
             and self._domain == other._domain
+            and self._parameters() == other._parameters()
         )
 
     def __hash__(self) -> int:
@@ -359,7 +430,12 @@ class FrequencyOracle(ABC):
 
     def __repr__(self) -> str:
         """Show the constructor."""
-        return f"{type(self).__name__}(epsilon={self._epsilon!r}, domain={self._domain!r})"
+        others = "".join(f", {name}={value!r}" for name, value in self._parameters().items())
+        return f"{type(self).__name__}(epsilon={self._epsilon!r}, domain={self._domain!r}{others})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the parameters: the kernel is rebuilt."""
+        return _rebuild, (type(self), self._epsilon, self._domain, self._parameters())
 
 
 def oracle_from_dict(description: Any) -> FrequencyOracle:
@@ -393,12 +469,25 @@ def oracle_from_dict(description: Any) -> FrequencyOracle:
             "epsilon": float() | int() as epsilon,
             "domain": domain,
             **rest,
-        } if not rest and name in FrequencyOracle._registry:
+        } if name in FrequencyOracle._registry:
             try:
-                return FrequencyOracle._registry[name](epsilon, Domain.from_dict(domain))
-            except (InvalidValueError, InvalidTypeError) as error:
+                made = FrequencyOracle._registry[name]
+                oracle = made(epsilon, Domain.from_dict(domain), **_keywords(rest))
+            except (InvalidValueError, InvalidTypeError, TypeError) as error:
                 raise CorruptDataError(f"not the description of an oracle: {error}") from error
+            if oracle._parameters() == rest:
+                return oracle
     raise CorruptDataError(f"not the description of an oracle: {_arguments.shown(description)}")
+
+
+def _keywords(rest: dict[Any, Any]) -> dict[str, Any]:
+    return {str(name): value for name, value in rest.items()}
+
+
+def _rebuild(
+    oracle: type[FrequencyOracle], epsilon: float, domain: Domain, parameters: dict[str, Any]
+) -> FrequencyOracle:
+    return oracle(epsilon, domain, **parameters)
 
 
 def _taking_part(participation: Participation | None) -> Participation:

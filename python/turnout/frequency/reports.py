@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout.errors import InvalidValueError
+from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.sums import DesignSums
 from turnout.participation import Participation, Personalized
 
 if TYPE_CHECKING:
-    from turnout.plan import Plan
+    from turnout.collection import Plan
 
 __all__ = ["Reports"]
 
@@ -33,7 +33,9 @@ class Reports:
     participation
         How the nodes took part.
     codes
-        One reported code for each report: a one-dimensional integer array.
+        What was reported: of direct encoding one code for each report; in general an integer array
+        with one :attr:`FrequencyOracle.report_shape` for each report, of the type
+        :attr:`FrequencyOracle.report_dtype` or one that fits into it.
     nodes
         How many nodes there are, reporting or not.
     probabilities
@@ -46,8 +48,8 @@ class Reports:
     CodeOutsideDomainError
         If a code is not below the size of the domain.
     InvalidValueError
-        If there are more reports than nodes, fewer under ``Everyone()``, or personal probabilities
-        are missing or too many.
+        If the oracle cannot have made a report, if there are more reports than nodes, fewer under
+        ``Everyone()``, or if personal probabilities are missing or too many.
     InvalidTypeError
         If an argument is of the wrong type.
 
@@ -72,14 +74,12 @@ class Reports:
         probabilities: npt.ArrayLike | None = None,
         design: DesignSums | None = None,
     ) -> None:
-        from turnout.plan import Plan  # noqa: PLC0415
+        from turnout.collection import Plan  # noqa: PLC0415
 
         self._plan = Plan(oracle, participation)
-        array = _arguments.vector("codes", codes, "an array of integers", "integers", "iu")
-        oracle.domain._check_codes("codes", array)
-        self._codes = _frozen(array, oracle.domain.code_dtype)
+        self._codes = _checked(oracle, codes)
         self._nodes = _arguments.integer("nodes", nodes, least=0, most=2**64 - 1)
-        _check_number(participation, self._codes.size, self._nodes)
+        _check_number(participation, len(self._codes), self._nodes)
         self._probabilities: npt.NDArray[np.float64] | None = None
         self._design: DesignSums | None = None
         if participation.uniform_rate is None:
@@ -91,9 +91,9 @@ class Reports:
             self._probabilities = Personalized(probabilities).probabilities
             self._design = _arguments.instance("design", design, DesignSums, "a DesignSums object")
             self._design.check_nodes(self._nodes)
-            if self._probabilities.size != self._codes.size:
+            if self._probabilities.size != len(self._codes):
                 raise InvalidValueError(
-                    f"probabilities must have one entry for each of the {self._codes.size} "
+                    f"probabilities must have one entry for each of the {len(self._codes)} "
                     f"reports, got {self._probabilities.size}"
                 )
         elif probabilities is not None or design is not None:
@@ -117,8 +117,11 @@ class Reports:
         return self._plan.participation
 
     @property
-    def codes(self) -> npt.NDArray[np.unsignedinteger[Any]]:
-        """The reported codes, in the order of the nodes; read-only."""
+    def codes(self) -> npt.NDArray[np.integer[Any]]:
+        """What was reported, in the order of the nodes; read-only.
+
+        One code for each report, or a row of integers: see the oracle's ``report_shape``.
+        """
         return self._codes
 
     @property
@@ -138,7 +141,7 @@ class Reports:
 
     def __len__(self) -> int:
         """Return the number of reports."""
-        return self._codes.size
+        return len(self._codes)
 
     def __eq__(self, other: object) -> bool:
         """Compare plans, codes, nodes and probabilities."""
@@ -232,9 +235,30 @@ def _rebuild(
     return Reports(oracle, participation, codes, nodes, probabilities=probabilities, design=design)
 
 
-def _frozen(
-    array: npt.NDArray[Any], dtype: np.dtype[np.unsignedinteger[Any]]
-) -> npt.NDArray[np.unsignedinteger[Any]]:
+def _checked(oracle: FrequencyOracle, codes: npt.ArrayLike) -> npt.NDArray[np.integer[Any]]:
+    """Take over the reports that an oracle can have made, as a read-only array of its type."""
+    shape, dtype = oracle.report_shape, oracle.report_dtype
+    array: npt.NDArray[Any]
+    if shape:
+        array = np.asarray(codes)
+        if array.ndim != 2 or array.shape[1:] != shape or array.dtype.kind not in "iu":
+            raise InvalidTypeError(
+                f"codes must be an array of integers with rows of {shape[0]}, got "
+                f"{_arguments.shown(codes)} of shape {array.shape}"
+            )
+    else:
+        array = _arguments.vector("codes", codes, "an array of integers", "integers", "iu")
+    if array.size and not np.can_cast(array.dtype, dtype):
+        limits = np.iinfo(dtype)
+        if int(array.min()) < limits.min or int(array.max()) > limits.max:
+            # A kernel only takes its own type: what does not fit is refused in the type given.
+            oracle._refuse_range(array)
+    kept = _frozen(array, dtype)
+    oracle.check_reports(kept)
+    return kept
+
+
+def _frozen(array: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[np.integer[Any]]:
     """Take over a contiguous read-only array of the right type; copy any other.
 
     What the caller can still write to would change under the checks.

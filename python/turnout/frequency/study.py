@@ -12,9 +12,9 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.frequency.direct_encoding import DirectEncoding
 from turnout.frequency.estimators import ESTIMATORS
 from turnout.frequency.oracle import FrequencyOracle
+from turnout.frequency.oracles.direct_encoding import DirectEncoding
 from turnout.frequency.projection import PROJECTIONS
 from turnout.frequency.variance import estimator_variance
 from turnout.participation import Bernoulli
@@ -229,8 +229,9 @@ def compare(
             chosen, participation, method=method, true_counts=counts
         )
         if method == "c":
-            p, q = chosen.support_probabilities
-            errors_squared += ((1 - participation.rate) * (counts + nodes * q / (p - q))) ** 2
+            scores = chosen.score_moments
+            shift = nodes * scores.other / scores.difference
+            errors_squared += ((1 - participation.rate) * (counts + shift)) ** 2
         reports = nodes * participation.rate
         records.append(
             ComparisonRecord(

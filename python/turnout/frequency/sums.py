@@ -108,8 +108,9 @@ class WeightedSums:
     Parameters
     ----------
     inverse
-        (k, 2) uint64: the sums of ``1/pi`` over the reports that support each code, in units of
-        2^-32, as the low and the high 64 bits.
+        (k + 1, 2) uint64: the sums of ``1/pi`` over the reports that support each code, and last
+        over all reports, in units of 2^-32, as the low and the high 64 bits. Where reports hold
+        scores, the sums of ``score / pi``, which may be negative, as two's complement.
     inverse_squared
         The same of ``1/pi^2``.
 
@@ -120,9 +121,11 @@ class WeightedSums:
 
     Examples
     --------
-    >>> one = np.array([[2**33, 0], [0, 0]], dtype=np.uint64)
+    >>> one = np.array([[2**33, 0], [0, 0], [2**33, 0]], dtype=np.uint64)
     >>> WeightedSums(one, one).inverse
     array([2., 0.])
+    >>> WeightedSums(one, one).total_inverse
+    2.0
     """
 
     __slots__ = ("_inverse", "_inverse_squared")
@@ -131,10 +134,10 @@ class WeightedSums:
         self, inverse: npt.NDArray[np.uint64], inverse_squared: npt.NDArray[np.uint64]
     ) -> None:
         for array in (inverse, inverse_squared):
-            if array.dtype != np.uint64 or array.ndim != 2 or array.shape[1] != 2:
+            if array.dtype != np.uint64 or array.ndim != 2 or array.shape[1:] != (2,):
                 raise InvalidTypeError(
-                    f"weighted sums must be (k, 2) arrays of uint64, got {array.dtype} of shape "
-                    f"{array.shape}"
+                    f"weighted sums must be (k + 1, 2) arrays of uint64, got {array.dtype} of "
+                    f"shape {array.shape}"
                 )
             array.flags.writeable = False
         self._inverse = inverse
@@ -143,14 +146,24 @@ class WeightedSums:
     @property
     def inverse(self) -> npt.NDArray[np.float64]:
         """The sums of 1/pi over the reports that support each code."""
-        return _to_float(self._inverse)
+        return _to_float(self._inverse[:-1])
 
     @property
     def inverse_squared(self) -> npt.NDArray[np.float64]:
         """The sums of 1/pi^2 over the reports that support each code."""
-        return _to_float(self._inverse_squared)
+        return _to_float(self._inverse_squared[:-1])
 
-    def check_support(self, support: npt.NDArray[np.uint64]) -> None:
+    @property
+    def total_inverse(self) -> float:
+        """The sum of 1/pi over all reports."""
+        return float(_to_float(self._inverse[-1:])[0])
+
+    @property
+    def total_inverse_squared(self) -> float:
+        """The sum of 1/pi^2 over all reports."""
+        return float(_to_float(self._inverse_squared[-1:])[0])
+
+    def check_support(self, support: npt.NDArray[Any], received: int) -> None:
         """Refuse sums that so many reports cannot have.
 
         Raises
@@ -158,14 +171,22 @@ class WeightedSums:
         InvalidValueError
             If they cannot: every weight is at least 1.
         """
-        reports, first, second = support.astype(np.float64), self.inverse, self.inverse_squared
+        first, second = _to_float(self._inverse), _to_float(self._inverse_squared)
+        reports = np.append(support, [received]).astype(np.float64)
         fits = (reports <= first * (1 + 1e-12)) & (first <= second * (1 + 1e-9))
         fits &= (reports > 0) | (second == 0)
+        # What supports a code is some of all reports.
+        fits &= (first <= first[-1] * (1 + 1e-12)) & (second <= second[-1] * (1 + 1e-12))
+        if support.dtype.kind == "i":
+            # Scores, which may be negative: only the totals are weights of at least 1.
+            fits[:-1] = True
         if not fits.all():
             code = int(np.flatnonzero(~fits)[0])
+            place = f"at code {code}" if code < support.size else "in all"
             raise InvalidValueError(
-                f"weights do not fit support at code {code}: {support[code]} reports, weights of "
-                f"at least 1 that add up to {first[code]:g}, their squares to {second[code]:g}"
+                f"weights do not fit support {place}: {reports[code]:.0f} reports, weights of "
+                f"at least 1 that add up to {first[code]:g}, their squares to {second[code]:g}; "
+                f"over all {received} reports to {first[-1]:g} and {second[-1]:g}"
             )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -175,7 +196,7 @@ class WeightedSums:
     @property
     def size(self) -> int:
         """The number of codes."""
-        return len(self._inverse)
+        return len(self._inverse) - 1
 
     def __add__(self, other: WeightedSums) -> WeightedSums:
         """Add the sums of other reports."""
@@ -209,14 +230,17 @@ class WeightedSums:
         CorruptDataError
             If the length does not fit.
         """
-        if len(data) != 32 * size:
-            raise CorruptDataError(f"expected {32 * size} bytes of weights, got {len(data)}")
-        both = np.frombuffer(data, dtype="<u8").astype(np.uint64).reshape(2, size, 2)
+        length = 32 * (size + 1)
+        if len(data) != length:
+            raise CorruptDataError(f"expected {length} bytes of weights, got {len(data)}")
+        both = np.frombuffer(data, dtype="<u8").astype(np.uint64).reshape(2, size + 1, 2)
         return cls(both[0].copy(), both[1].copy())
 
 
 def _to_float(halves: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:
-    wide = halves[:, 1].astype(np.float64) * 2.0**64 + halves[:, 0].astype(np.float64)
+    # The high half is signed: sums of scores may be negative.
+    high = halves[:, 1].astype(np.int64)
+    wide = high.astype(np.float64) * 2.0**64 + halves[:, 0].astype(np.float64)
     return wide * _WEIGHT_UNIT
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout.collection import Plan
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.estimate import FrequencyEstimate
@@ -15,7 +16,6 @@ from turnout.frequency.estimators import ESTIMATORS
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.sums import DesignSums, WeightedSums
 from turnout.participation import Participation
-from turnout.plan import Plan
 
 __all__ = ["Tally"]
 
@@ -30,7 +30,8 @@ class Tally:
     plan
         The oracle and the participation.
     support
-        The number of reports that support each answer: one uint64 for each code.
+        The number of reports that support each answer: one uint64 for each code. Where reports
+        hold scores (:class:`turnout.SummationHistogramEncoding`), their sums.
     received
         The number of reports.
     nodes
@@ -72,7 +73,8 @@ class Tally:
     ) -> None:
         self._plan = _arguments.instance("plan", plan, Plan, "a Plan")
         size = plan.oracle.domain.size
-        self._support = _arguments.counts("support", support, size)
+        taken = _arguments.counts if plan.oracle.support_dtype.kind == "u" else _arguments.scores
+        self._support: npt.NDArray[Any] = taken("support", support, size)
         self._support.flags.writeable = False
         self._nodes = _arguments.integer("nodes", nodes, least=0, most=2**64 - 1)
         self._received = _arguments.integer("received", received, least=0, most=self._nodes)
@@ -96,7 +98,7 @@ class Tally:
                 f"weights must have {size} codes as the domain has, got {weights.size}"
             )
         if weights is not None and design is not None:
-            weights.check_support(self._support)
+            weights.check_support(self._support, self._received)
             design.check_nodes(self._nodes)
         self._weights = weights
         self._design = design
@@ -122,8 +124,11 @@ class Tally:
         return self._plan.participation
 
     @property
-    def support(self) -> npt.NDArray[np.uint64]:
-        """The number of reports that support each answer; read-only."""
+    def support(self) -> npt.NDArray[Any]:
+        """The number of reports that support each answer, uint64; read-only.
+
+        Where reports hold scores, their sums, int64.
+        """
         return self._support
 
     @property

@@ -9,9 +9,10 @@ offset  size            content
 8       4               version, unsigned
 12      4               length of the header ``h``, unsigned
 16      h               header: canonical JSON with ``plan``, ``nodes``, ``received``, ``design``
-16 + h  8 k             support counts, unsigned 64-bit
-...     32 k            with personal participation: the sums of 1/pi and of 1/pi^2, each as k
-                        pairs of low and high 64 bits, in units of 2^-32
+16 + h  8 k             support counts, unsigned 64-bit; sums of scores, signed 64-bit
+...     32 (k + 1)      with personal participation: the sums of 1/pi and of 1/pi^2, each as k + 1
+                        pairs of low and high 64 bits, in units of 2^-32: for each code the sum
+                        over the reports that support it, and last over all reports
 ...     32              SHA-256 of everything before
 ======  ==============  =========================================================================
 
@@ -27,9 +28,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from turnout.collection import Plan
 from turnout.errors import CorruptDataError, TurnoutError, UnsupportedVersionError
 from turnout.frequency.sums import DesignSums, WeightedSums
-from turnout.plan import Plan
 
 if TYPE_CHECKING:
     from turnout.frequency.tally import Tally
@@ -58,7 +59,7 @@ def encode(tally: Tally) -> bytes:
     }
     text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
     body = _PREFIX.pack(MAGIC, VERSION, len(text)) + text
-    body += tally.support.astype("<u8").tobytes()
+    body += tally.support.astype(tally.support.dtype.newbyteorder("<")).tobytes()
     if tally.weights is not None:
         body += tally.weights.to_bytes()
     return body + hashlib.sha256(body).digest()
@@ -101,9 +102,10 @@ def _read(text: bytes, arrays: bytes) -> Tally:
     plan = Plan.from_dict(header["plan"])
     size = plan.oracle.domain.size
     personal = header["design"] is not None
-    if len(arrays) != size * (40 if personal else 8):
+    if len(arrays) != 8 * size + (32 * (size + 1) if personal else 0):
         raise CorruptDataError(f"the counts of the tally do not fit a domain of {size} answers")
-    support = np.frombuffer(arrays, dtype="<u8", count=size).astype(np.uint64)
+    kind = plan.oracle.support_dtype
+    support = np.frombuffer(arrays, dtype=kind.newbyteorder("<"), count=size).astype(kind)
     weights = WeightedSums.from_bytes(arrays[8 * size :], size) if personal else None
     design = DesignSums.from_dict(header["design"]) if personal else None
     return Tally(plan, support, header["received"], header["nodes"], weights=weights, design=design)

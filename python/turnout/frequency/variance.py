@@ -10,7 +10,7 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimators import ESTIMATORS
-from turnout.frequency.models import excess_model, support_model
+from turnout.frequency.models import ScoreMoments, excess_model, support_model
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.participation import Participation, Personalized
 
@@ -80,7 +80,7 @@ def estimator_variance(
     _arguments.choice("method", method, tuple(ESTIMATORS))
     if (true_counts is None) == (values is None):
         raise InvalidValueError("exactly one of true_counts and values must be given")
-    p, q = oracle.support_probabilities
+    scores = oracle.score_moments
     size = oracle.domain.size
     rate = participation.uniform_rate
     if rate is None:
@@ -105,12 +105,12 @@ def estimator_variance(
     _check_nodes(nodes)
     frequencies = counts.astype(np.float64) / nodes
     if method == "hajek":
-        return _hajek(nodes, rate, frequencies, p, q)
+        return _hajek(nodes, rate, frequencies, scores)
     if method in {"c_hat", "horvitz_thompson"}:
-        model = excess_model(nodes, rate, p, q)
+        model = excess_model(nodes, rate, scores)
     else:
-        model = support_model(nodes, rate, p, q)
-    scale = 1 / (p - q) if method == "c" else nodes / model.b
+        model = support_model(nodes, rate, scores)
+    scale = 1 / scores.difference if method == "c" else nodes / model.b
     result: Floats = scale**2 * model.statistic_variance(frequencies)
     return result
 
@@ -120,11 +120,11 @@ def _check_nodes(nodes: int) -> None:
         raise InvalidValueError("there must be at least one node, got none")
 
 
-def _hajek(nodes: int, rate: float, frequencies: Floats, p: float, q: float) -> Floats:
+def _hajek(nodes: int, rate: float, frequencies: Floats, scores: ScoreMoments) -> Floats:
     """Average the variance given S over the binomial number S of reports, given one."""
-    d = p - q
+    d = scores.difference
     inverse = mean_inverse(nodes, rate)
-    perturbation = frequencies * p * (1 - p) + (1 - frequencies) * q * (1 - q)
+    perturbation = frequencies * scores.own_variance + (1 - frequencies) * scores.other_variance
     sampling = (nodes * inverse - 1) / (nodes - 1) if nodes > 1 else 0.0
     variance = perturbation * inverse / d**2 + frequencies * (1 - frequencies) * sampling
     result: Floats = float(nodes) ** 2 * variance
@@ -164,9 +164,9 @@ def mean_inverse(trials: int, rate: float) -> float:
 def _personal(
     codes: npt.NDArray[np.integer[Any]], pi: Floats, oracle: FrequencyOracle, method: str
 ) -> Floats:
-    p, q = oracle.support_probabilities
+    scores = oracle.score_moments
+    p, q, d = scores.own, scores.other, scores.difference
     size = oracle.domain.size
-    d = p - q
     result: Floats
     nodes = codes.size
     position = codes.astype(np.int64)
@@ -174,7 +174,8 @@ def _personal(
     if method in {"c", "T"}:
         first = np.bincount(position, weights=pi, minlength=size)
         second = np.bincount(position, weights=pi * pi, minlength=size)
-        mean = q * pi.sum() + d * first
+        mean = scores.other_second * pi.sum()
+        mean = mean + (scores.own_second - scores.other_second) * first
         squares = q * q * (pi * pi).sum() + (p * p - q * q) * second
         scale = nodes / (d * pi.sum()) if method == "T" else 1.0 / d
         result = scale**2 * (mean - squares)
@@ -182,7 +183,9 @@ def _personal(
     if method in {"horvitz_thompson", "hajek"}:
         inverse = np.bincount(position, weights=1 / pi, minlength=size)
         total = (1 / pi).sum()
-        second_moment = ((1 - 2 * q) * (q * total + d * inverse) + q * q * total) / d**2
+        second_moment = scores.other_variance * total
+        second_moment = second_moment + (scores.own_excess - scores.other_variance) * inverse
+        second_moment = second_moment / d**2
         f = held / nodes
         if method == "horvitz_thompson":
             result = second_moment - held

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout.collection import Plan
 from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
 from turnout.frequency.estimate import FrequencyEstimate
@@ -18,7 +19,6 @@ from turnout.frequency.models import StatisticModel, ratio_model
 from turnout.mean.estimate import MeanEstimate
 from turnout.mean.estimators import MeanEstimation
 from turnout.mean.plan import MeanPlan
-from turnout.plan import Plan
 from turnout.weighting.weights import METHODS, positive
 from turnout.weighting.weights import weights as choose
 
@@ -307,7 +307,7 @@ def _frequency_trace(group: FrequencyEstimate, model: StatisticModel | None) -> 
         return float((estimation.variances + inside * (1 - inside) / group.nodes).sum())
     # As many reports of equal weight as those of personal weights are worth (Kish).
     worth = group.received if estimation.degrees is None else round(estimation.degrees + 1)
-    equal = ratio_model(group.nodes, max(worth, 1), *plan.oracle.support_probabilities)
+    equal = ratio_model(group.nodes, max(worth, 1), plan.oracle.score_moments)
     return size * float(equal.variance(even) + even * (1 - even) / group.nodes)
 
 

@@ -6,12 +6,14 @@
 
 mod codes;
 mod direct_encoding;
+mod oracle;
 mod participation;
 mod tally;
 
 pub(crate) use codes::outside;
 pub use codes::{Code, ReportCode};
 pub use direct_encoding::DirectEncoding;
+pub use oracle::{FrequencyOracle, Randomizer};
 pub use participation::{DesignSums, NodeProbabilities, Selection};
 pub use tally::{Reports, Tally, WeightedSums};
 

@@ -3,7 +3,8 @@
 /// The reports of the nodes that took part, in the order of the nodes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reports<O> {
-    /// One code for each report.
+    /// The items of all reports, one report after the other: one code for each report of direct
+    /// encoding.
     pub codes: Vec<O>,
     /// The participation probability of each reporting node, if every node has its own.
     pub probabilities: Option<Vec<f64>>,
@@ -30,21 +31,31 @@ pub struct WeightedSums {
     pub inverse: Vec<u128>,
     /// Sum of `1/pi^2` over the reports that support each code.
     pub inverse_squared: Vec<u128>,
+    /// Sum of `1/pi` over all reports.
+    pub total: u128,
+    /// Sum of `1/pi^2` over all reports.
+    pub total_squared: u128,
 }
 
 impl WeightedSums {
     pub(super) fn zero(size: usize) -> Self {
-        Self { inverse: vec![0; size], inverse_squared: vec![0; size] }
+        Self { inverse: vec![0; size], inverse_squared: vec![0; size], total: 0, total_squared: 0 }
     }
 
-    /// Adds one report. At most 2^36 reports fit: 2^36 squared weights of 2^92 units.
+    /// Adds one report of a node that takes part with `probability`; `supported` visits the codes
+    /// that it supports. At most 2^36 reports fit: 2^36 squared weights of 2^92 units.
     #[inline]
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in [2^32, 2^62]")]
-    pub(super) fn add(&mut self, index: usize, probability: f64) {
+    pub(super) fn add(&mut self, probability: f64, supported: impl FnOnce(&mut dyn FnMut(usize))) {
         let weight = (4_294_967_296.0 / probability).round() as u64;
         let square = (u128::from(weight) * u128::from(weight) + (1 << 31)) >> 32;
-        self.inverse[index] += u128::from(weight);
-        self.inverse_squared[index] += square;
+        let weight = u128::from(weight);
+        self.total += weight;
+        self.total_squared += square;
+        supported(&mut |index| {
+            self.inverse[index] += weight;
+            self.inverse_squared[index] += square;
+        });
     }
 
     pub(super) fn merge(mut self, other: &Self) -> Self {
@@ -54,6 +65,8 @@ impl WeightedSums {
         for (sum, term) in self.inverse_squared.iter_mut().zip(&other.inverse_squared) {
             *sum += term;
         }
+        self.total += other.total;
+        self.total_squared += other.total_squared;
         self
     }
 }

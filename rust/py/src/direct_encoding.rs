@@ -2,18 +2,14 @@
 
 use numpy::{Element, IntoPyArray, PyArray1, PyArray2};
 use pyo3::prelude::*;
-use turnout::frequency::{self as core, NodeProbabilities, ReportCode, Selection, Tally};
-use turnout::parameters::{DomainSize, Epsilon, Probability};
-use turnout::random::AesStreams;
+use turnout::frequency::{self as core, NodeProbabilities, ReportCode, Selection};
+use turnout::parameters::{DomainSize, Epsilon};
 
-use crate::arrays::{CodeArray, counts, floats, slice, wide, with_codes};
+use crate::arrays::{CodeArray, floats, slice, with_codes};
 use crate::errors::{exception, internal};
+use crate::oracle::{self, Support, Weighted, WeightedCollection, bit_rows, streams, weighted};
 use crate::participation::uniform;
 use crate::pool::run;
-
-/// Support counts, and the weighted sums as (k, 2) arrays of low and high 64 bits.
-type WeightedCounts<'py> =
-    (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray2<u64>>, Bound<'py, PyArray2<u64>>);
 
 /// The direct-encoding randomizer on integer codes.
 #[pyclass(frozen, module = "turnout._core")]
@@ -91,7 +87,7 @@ impl DirectEncoding {
     }
 
     /// Counts the reports that support each code.
-    fn tally<'py>(&self, reports: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    fn tally<'py>(&self, reports: &Bound<'py, PyAny>) -> PyResult<Support<'py>> {
         let py = reports.py();
         let array = CodeArray::extract("reports", reports)?;
         let tally = with_codes!(py, "reports", array, |codes| {
@@ -105,7 +101,7 @@ impl DirectEncoding {
         &self,
         reports: &Bound<'py, PyAny>,
         probabilities: &Bound<'py, PyAny>,
-    ) -> PyResult<WeightedCounts<'py>> {
+    ) -> PyResult<Weighted<'py>> {
         let py = reports.py();
         let array = CodeArray::extract("reports", reports)?;
         let rates = floats("probabilities", probabilities)?;
@@ -123,13 +119,13 @@ impl DirectEncoding {
         codes: &Bound<'py, PyAny>,
         rate: f64,
         seed: Option<u64>,
-    ) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    ) -> PyResult<(Support<'py>, u64)> {
         let py = codes.py();
         let array = CodeArray::extract("values", codes)?;
         let tally = with_codes!(py, "values", array, |codes| {
             run(py, || self.oracle.collect(codes, &uniform(rate)?, &streams(seed)?))
         })?;
-        Ok(tally.support.into_pyarray(py))
+        Ok((tally.support.into_pyarray(py), tally.received))
     }
 
     /// The same with a rate for each node.
@@ -139,7 +135,7 @@ impl DirectEncoding {
         codes: &Bound<'py, PyAny>,
         probabilities: &Bound<'py, PyAny>,
         seed: Option<u64>,
-    ) -> PyResult<WeightedCounts<'py>> {
+    ) -> PyResult<WeightedCollection<'py>> {
         let py = codes.py();
         let array = CodeArray::extract("values", codes)?;
         let rates = floats("probabilities", probabilities)?;
@@ -150,7 +146,9 @@ impl DirectEncoding {
                 self.oracle.collect(codes, &selection, &streams(seed)?)
             })
         })?;
-        weighted(py, tally)
+        let received = tally.received;
+        let (support, inverse, squared) = weighted(py, tally)?;
+        Ok((support, received, inverse, squared))
     }
 
     /// A tally with the law of `collect`, from the true counts alone.
@@ -160,13 +158,33 @@ impl DirectEncoding {
         true_counts: &Bound<'py, PyAny>,
         rate: f64,
         seed: Option<u64>,
-    ) -> PyResult<Bound<'py, PyArray1<u64>>> {
-        let py = true_counts.py();
-        let array = counts("true_counts", true_counts)?;
-        let held = slice(py, "true_counts", &array)?;
-        let tally =
-            run(py, || self.oracle.simulate(held, Probability::new(rate)?, &streams(seed)?))?;
-        Ok(tally.support.into_pyarray(py))
+    ) -> PyResult<(Support<'py>, u64)> {
+        oracle::simulate(true_counts, rate, seed, |counts, rate, streams| {
+            self.oracle.simulate(counts, rate, streams)
+        })
+    }
+
+    /// Which codes each report supports, as rows of bits.
+    fn supports<'py>(&self, reports: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray2<u64>>> {
+        let py = reports.py();
+        let array = CodeArray::extract("reports", reports)?;
+        let bits =
+            with_codes!(py, "reports", array, |codes| { run(py, || self.oracle.supports(codes)) })?;
+        bit_rows(py, bits, self.oracle.domain_size().len())
+    }
+
+    /// Refuses reports that are outside the domain.
+    fn check(&self, reports: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = reports.py();
+        let array = CodeArray::extract("reports", reports)?;
+        with_codes!(py, "reports", array, |codes| { run(py, || self.oracle.check(codes)) })
+    }
+
+    /// How many items a report has.
+    #[getter]
+    #[expect(clippy::unused_self, reason = "it depends on the parameters of other oracles")]
+    fn report_width(&self) -> usize {
+        1
     }
 }
 
@@ -200,14 +218,4 @@ impl DirectEncoding {
         let rates = reports.probabilities.ok_or_else(|| internal("reports without rates"))?;
         Ok((reports.codes.into_pyarray(py).into_any(), rates.into_pyarray(py)))
     }
-}
-
-/// Fresh streams from the operating system, or those of a seed.
-pub(crate) fn streams(seed: Option<u64>) -> turnout::Result<AesStreams> {
-    seed.map_or_else(AesStreams::from_operating_system, |seed| Ok(AesStreams::from_seed(seed)))
-}
-
-fn weighted(py: Python<'_>, tally: Tally) -> PyResult<WeightedCounts<'_>> {
-    let sums = tally.weighted.ok_or_else(|| internal("a personalized tally without weights"))?;
-    Ok((tally.support.into_pyarray(py), wide(py, &sums.inverse), wide(py, &sums.inverse_squared)))
 }

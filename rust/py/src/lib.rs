@@ -9,6 +9,7 @@ mod direct_encoding;
 mod errors;
 mod mean;
 mod networks;
+mod oracle;
 mod participation;
 mod pool;
 mod samplers;

@@ -5,8 +5,8 @@ use pyo3::prelude::*;
 use turnout::samplers::{self, Band};
 
 use crate::arrays::{counts, floats, matrix, slice};
-use crate::direct_encoding::streams;
 use crate::errors::{exception, invalid_type};
+use crate::oracle::streams;
 use crate::pool::run;
 
 /// How far a weight may be from its reference.

@@ -13,10 +13,10 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidValueError
-from turnout.frequency.direct_encoding import DirectEncoding
 from turnout.frequency.estimate import FrequencyEstimate
 from turnout.frequency.estimators import Estimation
-from turnout.frequency.models import StatisticModel, support_model
+from turnout.frequency.models import ScoreMoments, StatisticModel, support_model
+from turnout.frequency.oracles.direct_encoding import DirectEncoding
 from turnout.samplers.base import PrivateSampler
 from turnout.samplers.finite import FiniteMollifier, RandomizedResponseSampler
 from turnout.samplers.finite.law import codes_of, domain_of, positive_probabilities
@@ -89,7 +89,7 @@ def debiased(
     if not p > q:
         raise EstimatorError("these draws say nothing: every answer is as likely for every user")
     if one_value:
-        model = support_model(plan.users, 1.0, p, q)
+        model = support_model(plan.users, 1.0, ScoreMoments.pure(p, q))
         counts = _counts(plan, codes)
         frequencies = model.frequency(counts)
         variances = model.variance(np.clip(frequencies, 0.0, 1.0))

@@ -2,10 +2,11 @@
 
 use rayon::prelude::*;
 
-use super::tally::{Counter, position, stretch};
+use super::tally::{Counter, position};
 use super::{BLOCK, DirectEncoding};
 use crate::Result;
 use crate::frequency::codes::{all_inside, outside};
+use crate::frequency::oracle::stretch;
 use crate::frequency::{CHUNK, Code, Selection, Tally, WeightedSums};
 use crate::random::{Purpose, Streams};
 
@@ -107,7 +108,7 @@ impl Part {
             if let (Some(sums), Some(rates)) = (&mut self.weighted, selection.probabilities()) {
                 let rates = &rates.get()[chunk * CHUNK..];
                 for (&report, &node) in reports.iter().zip(selected) {
-                    sums.add(position(report), rates[usize::from(node)]);
+                    sums.add(rates[usize::from(node)], |visit| visit(position(report)));
                 }
             }
         }

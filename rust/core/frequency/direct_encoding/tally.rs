@@ -4,6 +4,7 @@ use rayon::prelude::*;
 
 use super::DirectEncoding;
 use crate::frequency::codes::{all_inside, outside};
+use crate::frequency::oracle::stretch;
 use crate::frequency::{CHUNK, Code, NodeProbabilities, Tally, WeightedSums};
 use crate::parameters::DomainSize;
 use crate::{Error, Result};
@@ -52,7 +53,7 @@ impl DirectEncoding {
             Some(probabilities) if probabilities.get().len() == reports.len() => {
                 let mut sums = WeightedSums::zero(self.domain.len());
                 for (report, &probability) in reports.iter().zip(probabilities.get()) {
-                    sums.add(position(report.index()), probability);
+                    sums.add(probability, |visit| visit(position(report.index())));
                 }
                 Some(sums)
             }
@@ -67,6 +68,35 @@ impl DirectEncoding {
         };
         Ok(Tally { support: total.finish(), received: reports.len() as u64, weighted })
     }
+
+    /// Which codes each report supports: its own and no other. One row of `ceil(k / 64)` words for
+    /// each report, code `i` in bit `i % 64` of word `i / 64`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::CodeOutsideDomain`] if a report is outside the domain.
+    pub fn supports<O: Code>(&self, reports: &[O]) -> Result<Vec<u64>> {
+        self.check(reports)?;
+        let words = self.domain.len().div_ceil(64);
+        let mut bits = vec![0; reports.len() * words];
+        bits.par_chunks_mut(words).zip(reports.par_iter()).for_each(|(bits, report)| {
+            let code = position(report.index());
+            bits[code / 64] |= 1 << (code % 64);
+        });
+        Ok(bits)
+    }
+
+    /// Refuses reports that are outside the domain.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::CodeOutsideDomain`] if a report is.
+    pub fn check<O: Code>(&self, reports: &[O]) -> Result<()> {
+        if reports.par_chunks(CHUNK).all(|reports| all_inside(reports, self.domain)) {
+            return Ok(());
+        }
+        Err(outside("reports", reports, self.domain))
+    }
 }
 
 /// A checked code as a position in a slice.
@@ -74,11 +104,6 @@ impl DirectEncoding {
 #[expect(clippy::cast_possible_truncation, reason = "a code of the domain is below 2^32")]
 pub(super) fn position(index: u64) -> usize {
     index as usize
-}
-
-/// How many chunks one counter takes: some counters for each thread, whatever the input's size.
-pub(super) fn stretch(nodes: usize) -> usize {
-    (nodes / CHUNK / (8 * rayon::current_num_threads())).max(1)
 }
 
 /// Counts of codes. Neighbouring codes are counted in different lanes, so that runs of one code do

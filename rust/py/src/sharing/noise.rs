@@ -7,8 +7,8 @@ use turnout::sharing::noise::{
     self, BernoulliCounts, DiscreteGaussian, DiscreteLaplace, DiscreteLaplacePiece, Skellam,
 };
 
-use crate::direct_encoding::streams;
 use crate::errors::exception;
+use crate::oracle::streams;
 use crate::pool::run;
 
 /// Draws that many numbers, on the pool of this process if they are many.

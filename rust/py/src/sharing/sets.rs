@@ -7,8 +7,8 @@ use turnout::parameters::DomainSize;
 use turnout::sharing;
 
 use crate::arrays::{counts, matrix, slice, vector};
-use crate::direct_encoding::streams;
 use crate::errors::{exception, internal, invalid_type};
+use crate::oracle::streams;
 use crate::pool::run;
 
 /// Coins and sets.

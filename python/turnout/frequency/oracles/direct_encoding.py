@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any, NoReturn
 
-import numpy as np
 import numpy.typing as npt
 
 from turnout import _core
@@ -66,16 +66,6 @@ class DirectEncoding(FrequencyOracle):
         return Fraction(own, other)
 
     @property
-    def realized_epsilon(self) -> float:
-        """The logarithm of :attr:`realized_ratio`, rounded up; never above :attr:`epsilon`."""
-        return self._core.realized_epsilon
-
-    @property
-    def support_probabilities(self) -> tuple[float, float]:
-        """``(p*, q*)`` as realised: how likely a report names the own answer, and another one."""
-        return self._core.support_probabilities
-
-    @property
     def variation_ratio(self) -> VariationRatio:
         """How much a report hides among other people's: each answer has q* in common with all.
 
@@ -100,11 +90,21 @@ class DirectEncoding(FrequencyOracle):
     def _kernel(self) -> Kernel:
         return self._core
 
-    def _received(self, support: npt.NDArray[np.uint64]) -> int:
-        # Every report supports exactly one answer.
-        return sum(support.tolist())
+    def check_reports(self, reports: npt.NDArray[Any]) -> None:
+        """Refuse reports that name no answer of the domain.
 
-    def check_support(self, support: npt.NDArray[np.uint64], received: int) -> None:
+        Raises
+        ------
+        CodeOutsideDomainError
+            If there is one, with its position.
+        """
+        self._domain._check_codes("codes", reports)
+
+    def _refuse_range(self, reports: npt.NDArray[Any]) -> NoReturn:
+        self._domain._check_codes("codes", reports)
+        super()._refuse_range(reports)
+
+    def check_support(self, support: npt.NDArray[Any], received: int) -> None:
         """Refuse support counts that do not add up to the number of reports.
 
         Raises
@@ -117,7 +117,3 @@ class DirectEncoding(FrequencyOracle):
             raise InvalidValueError(
                 f"support must add up to the {received} reports received, got {total}"
             )
-
-    def __reduce__(self) -> tuple[type[DirectEncoding], tuple[float, Domain]]:
-        """Pickle the parameters: the kernel is rebuilt."""
-        return type(self), (self._epsilon, self._domain)

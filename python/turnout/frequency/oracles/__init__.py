@@ -1,0 +1,1 @@
+"""The frequency oracles, one family a module."""

@@ -1,0 +1,381 @@
+//! What the bindings of all frequency oracles have in common.
+
+use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
+use numpy::{PyReadonlyArray2, PyUntypedArrayMethods};
+use pyo3::prelude::*;
+use turnout::frequency::{FrequencyOracle, NodeProbabilities, Reports, Selection, Tally};
+use turnout::parameters::Probability;
+use turnout::random::AesStreams;
+
+use crate::arrays::{
+    CodeArray, counts, floats, matrix, slice, unexpected, vector, wide, with_codes,
+};
+use crate::errors::internal;
+use crate::participation::uniform;
+use crate::pool::run;
+
+/// Support counts.
+pub(crate) type Support<'py> = Bound<'py, PyArray1<u64>>;
+
+/// 128-bit sums as (k + 1, 2) arrays of low and high 64 bits, the last row for all reports.
+pub(crate) type Sums<'py> = Bound<'py, PyArray2<u64>>;
+
+/// Support counts and the sums of the weights and of their squares.
+pub(crate) type Weighted<'py> = (Support<'py>, Sums<'py>, Sums<'py>);
+
+/// The same with the number of reports.
+pub(crate) type WeightedCollection<'py> = (Support<'py>, u64, Sums<'py>, Sums<'py>);
+
+/// How reports look as an array.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// One integer for each report: a one-dimensional array.
+    Flat,
+    /// One row for each report: a two-dimensional array.
+    Rows,
+}
+
+/// A view of an array of reports.
+enum ReportArray<'py, T: Element> {
+    Flat(PyReadonlyArray1<'py, T>),
+    Rows(PyReadonlyArray2<'py, T>),
+}
+
+impl<'py, T: Element> ReportArray<'py, T> {
+    fn extract(shape: Shape, width: usize, reports: &Bound<'py, PyAny>) -> PyResult<Self> {
+        if shape == Shape::Flat {
+            return Ok(Self::Flat(vector("reports", reports)?));
+        }
+        let array = matrix::<T>("reports", reports)?;
+        if array.shape()[1] == width {
+            return Ok(Self::Rows(array));
+        }
+        Err(unexpected("reports", &format!("an array with rows of {width} items"), reports))
+    }
+
+    fn slice(&self, py: Python<'_>) -> PyResult<&[T]> {
+        match self {
+            Self::Flat(array) => slice(py, "reports", array),
+            Self::Rows(array) => array.as_slice().map_err(|_| {
+                crate::errors::invalid_type(py, "reports must be a contiguous array".to_owned())
+            }),
+        }
+    }
+}
+
+fn into_array<T: Element>(
+    py: Python<'_>,
+    items: Vec<T>,
+    shape: Shape,
+    width: usize,
+) -> PyResult<Bound<'_, PyAny>> {
+    let rows = items.len() / width;
+    let array = items.into_pyarray(py);
+    if shape == Shape::Flat {
+        Ok(array.into_any())
+    } else {
+        Ok(array.reshape([rows, width])?.into_any())
+    }
+}
+
+/// Fresh streams from the operating system, or those of a seed.
+pub(crate) fn streams(seed: Option<u64>) -> turnout::Result<AesStreams> {
+    seed.map_or_else(AesStreams::from_operating_system, |seed| Ok(AesStreams::from_seed(seed)))
+}
+
+/// One report for each node that takes part, all with the same rate.
+pub(crate) fn randomize<'py, O>(
+    oracle: &O,
+    shape: Shape,
+    codes: &Bound<'py, PyAny>,
+    rate: f64,
+    seed: Option<u64>,
+) -> PyResult<Bound<'py, PyAny>>
+where
+    O: FrequencyOracle<Item: Element>,
+{
+    let py = codes.py();
+    let array = CodeArray::extract("values", codes)?;
+    let reports: Reports<O::Item> = with_codes!(py, "values", array, |codes| {
+        run(py, || oracle.randomize(codes, &uniform(rate)?, &streams(seed)?))
+    })?;
+    into_array(py, reports.codes, shape, oracle.width())
+}
+
+/// The same with a rate for each node; gives the reports and the rates of their nodes.
+pub(crate) fn randomize_personalized<'py, O>(
+    oracle: &O,
+    shape: Shape,
+    codes: &Bound<'py, PyAny>,
+    probabilities: &Bound<'py, PyAny>,
+    seed: Option<u64>,
+) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyArray1<f64>>)>
+where
+    O: FrequencyOracle<Item: Element>,
+{
+    let py = codes.py();
+    let array = CodeArray::extract("values", codes)?;
+    let rates = floats("probabilities", probabilities)?;
+    let rates = slice(py, "probabilities", &rates)?;
+    let reports: Reports<O::Item> = with_codes!(py, "values", array, |codes| {
+        run(py, || {
+            let selection = Selection::personalized(NodeProbabilities::new(rates)?);
+            oracle.randomize(codes, &selection, &streams(seed)?)
+        })
+    })?;
+    let rates = reports.probabilities.ok_or_else(|| internal("reports without rates"))?;
+    Ok((into_array(py, reports.codes, shape, oracle.width())?, rates.into_pyarray(py)))
+}
+
+/// Counts the reports that support each code.
+pub(crate) fn tally<'py, O>(
+    oracle: &O,
+    shape: Shape,
+    reports: &Bound<'py, PyAny>,
+) -> PyResult<Support<'py>>
+where
+    O: FrequencyOracle<Item: Element>,
+{
+    let py = reports.py();
+    let array = ReportArray::<O::Item>::extract(shape, oracle.width(), reports)?;
+    let reports = array.slice(py)?;
+    Ok(run(py, || oracle.tally(reports, None))?.support.into_pyarray(py))
+}
+
+/// Counts reports and adds up the weights of their nodes.
+pub(crate) fn tally_personalized<'py, O>(
+    oracle: &O,
+    shape: Shape,
+    reports: &Bound<'py, PyAny>,
+    probabilities: &Bound<'py, PyAny>,
+) -> PyResult<Weighted<'py>>
+where
+    O: FrequencyOracle<Item: Element>,
+{
+    let py = reports.py();
+    let array = ReportArray::<O::Item>::extract(shape, oracle.width(), reports)?;
+    let reports = array.slice(py)?;
+    let rates = floats("probabilities", probabilities)?;
+    let rates = slice(py, "probabilities", &rates)?;
+    weighted(py, run(py, || oracle.tally(reports, Some(NodeProbabilities::new(rates)?)))?)
+}
+
+/// Selects, randomizes and counts in one pass, all with the same rate.
+pub(crate) fn collect<'py, O: FrequencyOracle>(
+    oracle: &O,
+    codes: &Bound<'py, PyAny>,
+    rate: f64,
+    seed: Option<u64>,
+) -> PyResult<(Support<'py>, u64)> {
+    let py = codes.py();
+    let array = CodeArray::extract("values", codes)?;
+    let tally = with_codes!(py, "values", array, |codes| {
+        run(py, || oracle.collect(codes, &uniform(rate)?, &streams(seed)?))
+    })?;
+    Ok((tally.support.into_pyarray(py), tally.received))
+}
+
+/// The same with a rate for each node.
+pub(crate) fn collect_personalized<'py, O: FrequencyOracle>(
+    oracle: &O,
+    codes: &Bound<'py, PyAny>,
+    probabilities: &Bound<'py, PyAny>,
+    seed: Option<u64>,
+) -> PyResult<WeightedCollection<'py>> {
+    let py = codes.py();
+    let array = CodeArray::extract("values", codes)?;
+    let rates = floats("probabilities", probabilities)?;
+    let rates = slice(py, "probabilities", &rates)?;
+    let tally = with_codes!(py, "values", array, |codes| {
+        run(py, || {
+            let selection = Selection::personalized(NodeProbabilities::new(rates)?);
+            oracle.collect(codes, &selection, &streams(seed)?)
+        })
+    })?;
+    let received = tally.received;
+    let (support, inverse, squared) = weighted(py, tally)?;
+    Ok((support, received, inverse, squared))
+}
+
+/// A tally with the law of `collect`, from the true counts alone; `draw` is the oracle's own.
+pub(crate) fn simulate<'py>(
+    true_counts: &Bound<'py, PyAny>,
+    rate: f64,
+    seed: Option<u64>,
+    draw: impl FnOnce(&[u64], Probability, &AesStreams) -> turnout::Result<Tally> + Send,
+) -> PyResult<(Support<'py>, u64)> {
+    let py = true_counts.py();
+    let array = counts("true_counts", true_counts)?;
+    let held = slice(py, "true_counts", &array)?;
+    let tally = run(py, || draw(held, Probability::new(rate)?, &streams(seed)?))?;
+    Ok((tally.support.into_pyarray(py), tally.received))
+}
+
+/// Which codes each report supports, as rows of bits.
+pub(crate) fn supports<'py, O>(
+    oracle: &O,
+    shape: Shape,
+    reports: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyArray2<u64>>>
+where
+    O: FrequencyOracle<Item: Element>,
+{
+    let py = reports.py();
+    let array = ReportArray::<O::Item>::extract(shape, oracle.width(), reports)?;
+    let reports = array.slice(py)?;
+    let bits = run(py, || oracle.supports(reports))?;
+    bit_rows(py, bits, oracle.domain().len())
+}
+
+/// Bits of `size` codes as an array with one row for each report.
+pub(crate) fn bit_rows(
+    py: Python<'_>,
+    bits: Vec<u64>,
+    size: usize,
+) -> PyResult<Bound<'_, PyArray2<u64>>> {
+    let words = size.div_ceil(64);
+    let rows = bits.len() / words;
+    bits.into_pyarray(py).reshape([rows, words])
+}
+
+/// Refuses reports that the oracle cannot have made.
+pub(crate) fn check<O>(oracle: &O, shape: Shape, reports: &Bound<'_, PyAny>) -> PyResult<()>
+where
+    O: FrequencyOracle<Item: Element>,
+{
+    let py = reports.py();
+    let array = ReportArray::<O::Item>::extract(shape, oracle.width(), reports)?;
+    let reports = array.slice(py)?;
+    run(py, || oracle.check(reports))
+}
+
+/// Support counts and the sums of weights of a tally for personal participation.
+pub(crate) fn weighted(py: Python<'_>, tally: Tally) -> PyResult<Weighted<'_>> {
+    let sums = tally.weighted.ok_or_else(|| internal("a personalized tally without weights"))?;
+    let (mut inverse, mut squared) = (sums.inverse, sums.inverse_squared);
+    inverse.push(sums.total);
+    squared.push(sums.total_squared);
+    Ok((tally.support.into_pyarray(py), wide(py, &inverse), wide(py, &squared)))
+}
+
+/// The methods of the class of an oracle: a struct with a field `oracle`, whose type implements
+/// [`FrequencyOracle`] and has `realized_epsilon`, `support_probabilities` and `simulate`.
+///
+/// In braces stand the methods that only this oracle has, its constructor first.
+macro_rules! oracle_methods {
+    ($class:ident, $shape:expr, { $($own:tt)* }) => {
+        #[pymethods]
+        impl $class {
+            $($own)*
+
+            /// How many items a report has.
+            #[getter]
+            fn report_width(&self) -> usize {
+                turnout::frequency::Randomizer::width(&self.oracle)
+            }
+
+            /// The realised epsilon, rounded up.
+            #[getter]
+            fn realized_epsilon(&self) -> f64 {
+                self.oracle.realized_epsilon()
+            }
+
+            /// The probabilities p* and q*.
+            #[getter]
+            fn support_probabilities(&self) -> (f64, f64) {
+                self.oracle.support_probabilities()
+            }
+
+            /// One report for each node that takes part, all with the same rate.
+            #[pyo3(signature = (codes, rate, seed=None))]
+            fn randomize<'py>(
+                &self,
+                codes: &Bound<'py, PyAny>,
+                rate: f64,
+                seed: Option<u64>,
+            ) -> PyResult<Bound<'py, PyAny>> {
+                $crate::oracle::randomize(&self.oracle, $shape, codes, rate, seed)
+            }
+
+            /// The same with a rate for each node; gives the reports and the rates of their nodes.
+            #[pyo3(signature = (codes, probabilities, seed=None))]
+            fn randomize_personalized<'py>(
+                &self,
+                codes: &Bound<'py, PyAny>,
+                probabilities: &Bound<'py, PyAny>,
+                seed: Option<u64>,
+            ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, numpy::PyArray1<f64>>)> {
+                $crate::oracle::randomize_personalized(
+                    &self.oracle, $shape, codes, probabilities, seed,
+                )
+            }
+
+            /// Refuses reports that the oracle cannot have made.
+            fn check(&self, reports: &Bound<'_, PyAny>) -> PyResult<()> {
+                $crate::oracle::check(&self.oracle, $shape, reports)
+            }
+
+            /// Counts the reports that support each code.
+            fn tally<'py>(
+                &self,
+                reports: &Bound<'py, PyAny>,
+            ) -> PyResult<$crate::oracle::Support<'py>> {
+                $crate::oracle::tally(&self.oracle, $shape, reports)
+            }
+
+            /// Counts reports and adds up the weights of their nodes.
+            fn tally_personalized<'py>(
+                &self,
+                reports: &Bound<'py, PyAny>,
+                probabilities: &Bound<'py, PyAny>,
+            ) -> PyResult<$crate::oracle::Weighted<'py>> {
+                $crate::oracle::tally_personalized(&self.oracle, $shape, reports, probabilities)
+            }
+
+            /// Which codes each report supports, as rows of bits.
+            fn supports<'py>(
+                &self,
+                reports: &Bound<'py, PyAny>,
+            ) -> PyResult<Bound<'py, numpy::PyArray2<u64>>> {
+                $crate::oracle::supports(&self.oracle, $shape, reports)
+            }
+
+            /// Selects, randomizes and counts in one pass, all with the same rate.
+            #[pyo3(signature = (codes, rate, seed=None))]
+            fn collect<'py>(
+                &self,
+                codes: &Bound<'py, PyAny>,
+                rate: f64,
+                seed: Option<u64>,
+            ) -> PyResult<($crate::oracle::Support<'py>, u64)> {
+                $crate::oracle::collect(&self.oracle, codes, rate, seed)
+            }
+
+            /// The same with a rate for each node.
+            #[pyo3(signature = (codes, probabilities, seed=None))]
+            fn collect_personalized<'py>(
+                &self,
+                codes: &Bound<'py, PyAny>,
+                probabilities: &Bound<'py, PyAny>,
+                seed: Option<u64>,
+            ) -> PyResult<$crate::oracle::WeightedCollection<'py>> {
+                $crate::oracle::collect_personalized(&self.oracle, codes, probabilities, seed)
+            }
+
+            /// A tally with the law of `collect`, from the true counts alone.
+            #[pyo3(signature = (true_counts, rate, seed=None))]
+            fn simulate<'py>(
+                &self,
+                true_counts: &Bound<'py, PyAny>,
+                rate: f64,
+                seed: Option<u64>,
+            ) -> PyResult<($crate::oracle::Support<'py>, u64)> {
+                $crate::oracle::simulate(true_counts, rate, seed, |counts, rate, streams| {
+                    self.oracle.simulate(counts, rate, streams)
+                })
+            }
+        }
+    };
+}
+#[allow(unused_imports, reason = "each oracle's file takes it from here")]
+pub(crate) use oracle_methods;
