@@ -1,6 +1,7 @@
 """Compare turnout's speed and memory with NumPy and the published packages.
 
-One run measures everything and prints tables of direct encoding, accounting, sharing and samplers::
+One run measures everything and prints tables of direct encoding, the other oracles, accounting,
+sharing and samplers::
 
     pip install -r benches/requirements.txt
     python benches/compare.py --markdown comparison.md --json comparison.json
@@ -20,7 +21,7 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -31,6 +32,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 import accounting_jobs
 import jobs
 import memory
+import oracle_jobs
+import oracle_peers
 import report
 import sampling_jobs
 import sharing_jobs
@@ -55,8 +58,19 @@ WIDTH = 170
 
 
 @dataclass(frozen=True)
+class Table:
+    """The jobs of one table, what is said below it, and which packages are not to be had."""
+
+    title: str
+    layout: Layout
+    jobs: list[Job]
+    notes: list[str]
+    missing: dict[str, str]
+
+
+@dataclass(frozen=True)
 class Part:
-    """One table of the comparison, and what is said below it."""
+    """One table of the comparison as measured, and what is said below it."""
 
     title: str
     layout: Layout
@@ -78,69 +92,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
             err.print(f"turnout cannot be imported: {error}", style="red", markup=False)
             err.print("Install a release build of it, or leave it out with --without-turnout.")
             return 1
-    peers, missing = load_peers()
-    accountant, missing_accountant = accounting_jobs.load_peer()
-    work = jobs.build(turnout, peers, jobs.Inputs(options.nodes, options.peer_nodes))
-    accounting = accounting_jobs.build(turnout, accountant)
-    flower, missing_flower = sharing_jobs.load_peer()
-    sharing = sharing_jobs.build(turnout, flower)
-    networks, missing_networks = sampling_jobs.load_peer()
-    sampling = sampling_jobs.build(turnout, networks)
+    tables = build(turnout, options)
     if options.quick:
-        work, accounting = without_slow(work), without_slow(accounting)
+        tables = [replace(table, jobs=without_slow(table.jobs)) for table in tables]
     columns = [name for name in memory.CONTENDERS if name != "turnout" or turnout is not None]
     sizes = () if options.no_memory else MEMORY_NODES
-
-    total = len(work) + len(accounting) + len(sharing) + len(sampling) + len(sizes) * len(columns)
+    total = sum(len(table.jobs) for table in tables) + len(sizes) * len(columns)
     with _progress(err, total) as progress:
-        rows = measure_jobs(jobs.LAYOUT, work, missing, options.seconds, progress)
-        rows += measure_memory(columns, sizes, progress)
-        accounting_rows = measure_jobs(
-            accounting_jobs.LAYOUT, accounting, missing_accountant, options.seconds, progress
-        )
-        sharing_rows = measure_jobs(
-            sharing_jobs.LAYOUT, sharing, missing_flower, options.seconds, progress
-        )
-        sampling_rows = measure_jobs(
-            sampling_jobs.LAYOUT, sampling, missing_networks, options.seconds, progress
-        )
+        measured = [measure_jobs(table, options.seconds, progress) for table in tables]
+        # Memory is that of direct encoding, the first table.
+        measured[0] += measure_memory(columns, sizes, progress)
 
     found = environment(turnout)
-    title = f"Direct encoding, epsilon {jobs.EPSILON:g}, k={jobs.DOMAIN_SIZE}: " + ", ".join(
-        f"{name} {version}" for name, version in found.items()
-    )
-    notes = [
-        f"n={report.magnitude(options.nodes)}; pure-ldp and multi-freq-ldpy "
-        f"n={report.magnitude(options.peer_nodes)}; rates are nodes per second, best call.",
-        "NumPy: the fastest plain program, one thread; tuned: one draw a node, gaps, blocks.",
-        "collect at less than 1: the peers have no participation, it is done around them.",
-        "peak memory: growth beyond the input in a fresh process, over collects at "
-        + " and ".join(f"{participation:g}" for participation in memory.RATES)
-        + ".",
-        *(f"{name}: {problem}" for name, problem in missing.items()),
-        *(row.note for row in rows if row.note),
-    ]
-    accounting_notes = [
-        *accounting_jobs.NOTES,
-        *(f"{name}: {problem}" for name, problem in missing_accountant.items()),
-        *(row.note for row in accounting_rows if row.note),
-    ]
-    sharing_notes = [
-        *sharing_jobs.NOTES,
-        *(f"{name}: {problem}" for name, problem in missing_flower.items()),
-        *(row.note for row in sharing_rows if row.note),
-    ]
-    sampling_notes = [
-        *sampling_jobs.NOTES,
-        *(f"{name}: {problem}" for name, problem in missing_networks.items()),
-        *(row.note for row in sampling_rows if row.note),
-    ]
-    parts = [
-        Part(title, jobs.LAYOUT, rows, notes),
-        Part(accounting_jobs.TITLE, accounting_jobs.LAYOUT, accounting_rows, accounting_notes),
-        Part(sharing_jobs.TITLE, sharing_jobs.LAYOUT, sharing_rows, sharing_notes),
-        Part(sampling_jobs.TITLE, sampling_jobs.LAYOUT, sampling_rows, sampling_notes),
-    ]
+    versions = ", ".join(f"{name} {version}" for name, version in found.items())
+    parts = []
+    for place, (table, rows) in enumerate(zip(tables, measured, strict=True)):
+        title = f"{table.title}: {versions}" if place == 0 else table.title
+        problems = [f"{name}: {problem}" for name, problem in table.missing.items()]
+        notes = [*table.notes, *problems, *(row.note for row in rows if row.note)]
+        parts.append(Part(title, table.layout, rows, notes))
     for part in parts:
         out.print(report.table(part.title, part.layout, part.rows))
         for note in part.notes:
@@ -151,11 +121,62 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.json is not None:
         raw = {
             "environment": found,
-            "notes": notes + accounting_notes + sharing_notes + sampling_notes,
+            "notes": [note for part in parts for note in part.notes],
             "rows": [row.raw for part in parts for row in part.rows],
         }
         options.json.write_text(json.dumps(raw, indent=2) + "\n", encoding="utf-8")
     return 0
+
+
+def build(turnout: ModuleType | None, options: argparse.Namespace) -> list[Table]:
+    """Return the tables, that of direct encoding first."""
+    peers, missing = load_peers()
+    packages, missing_packages = oracle_peers.load()
+    accountant, missing_accountant = accounting_jobs.load_peer()
+    flower, missing_flower = sharing_jobs.load_peer()
+    networks, missing_networks = sampling_jobs.load_peer()
+    inputs = jobs.Inputs(options.nodes, options.peer_nodes)
+    notes = [
+        f"n={report.magnitude(options.nodes)}; pure-ldp and multi-freq-ldpy "
+        f"n={report.magnitude(options.peer_nodes)}; rates are nodes per second, best call.",
+        "NumPy: the fastest plain program, one thread; tuned: one draw a node, gaps, blocks.",
+        "collect at less than 1: the peers have no participation, it is done around them.",
+        "peak memory: growth beyond the input in a fresh process, over collects at "
+        + " and ".join(f"{participation:g}" for participation in memory.RATES)
+        + ".",
+    ]
+    title = f"Direct encoding, epsilon {jobs.EPSILON:g}, k={jobs.DOMAIN_SIZE}"
+    return [
+        Table(title, jobs.LAYOUT, jobs.build(turnout, peers, inputs), notes, missing),
+        Table(
+            oracle_jobs.TITLE,
+            oracle_jobs.LAYOUT,
+            oracle_jobs.build(turnout, packages),
+            oracle_jobs.NOTES,
+            missing_packages,
+        ),
+        Table(
+            accounting_jobs.TITLE,
+            accounting_jobs.LAYOUT,
+            accounting_jobs.build(turnout, accountant),
+            accounting_jobs.NOTES,
+            missing_accountant,
+        ),
+        Table(
+            sharing_jobs.TITLE,
+            sharing_jobs.LAYOUT,
+            sharing_jobs.build(turnout, flower),
+            sharing_jobs.NOTES,
+            missing_flower,
+        ),
+        Table(
+            sampling_jobs.TITLE,
+            sampling_jobs.LAYOUT,
+            sampling_jobs.build(turnout, networks),
+            sampling_jobs.NOTES,
+            missing_networks,
+        ),
+    ]
 
 
 def without_slow(work: Sequence[Job]) -> list[Job]:
@@ -166,24 +187,18 @@ def without_slow(work: Sequence[Job]) -> list[Job]:
     ]
 
 
-def measure_jobs(
-    layout: Layout,
-    work: Sequence[Job],
-    missing: Mapping[str, str],
-    seconds: float,
-    progress: Progress,
-) -> list[Row]:
-    """Time the contenders of every job; return a row for each job."""
+def measure_jobs(table: Table, seconds: float, progress: Progress) -> list[Row]:
+    """Time the contenders of every job of a table; return a row for each job."""
     task, rows = progress.task_ids[0], []
     before = progress.tasks[0].completed
-    for done, job in enumerate(work):
+    for done, job in enumerate(table.jobs):
 
         def show(share: float, done: int = done) -> None:
             progress.update(task, completed=before + done + share, refresh=True)
 
         progress.update(task, description=job.name, refresh=True)
         timings = measure(job.contenders, seconds, show)
-        rows.append(report.throughput_row(layout, job, timings, missing))
+        rows.append(report.throughput_row(table.layout, job, timings, table.missing))
     return rows
 
 

@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from turnout.frequency.estimate import FrequencyEstimate
+    from turnout.frequency.oracle_study import OracleComparison
     from turnout.frequency.shuffled import ShuffledComparison
     from turnout.frequency.study import Comparison
 
-__all__ = ["plot_comparison", "plot_estimate", "plot_shuffled"]
+__all__ = ["plot_comparison", "plot_estimate", "plot_oracles", "plot_shuffled"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -219,6 +220,49 @@ def plot_shuffled(comparison: ShuffledComparison, ax: Any) -> Axes:
     axes.set_title(
         f"{comparison.nodes:,} nodes, {comparison.domain_size} answers, equal (ε, δ)", fontsize=10
     )
+    axes.legend(frameon=False, fontsize=9)
+    axes.spines[["top", "right"]].set_visible(False)
+    return axes
+
+
+def plot_oracles(comparison: OracleComparison, ax: Any) -> Axes:
+    """Draw oracles side by side: see :meth:`OracleComparison.plot`."""
+    least = min(row.epsilon for row in comparison.records)
+    first = [row for row in comparison.records if row.epsilon == least]
+    others = {row.oracle: row for row in comparison.records}
+    # The best of the smallest epsilon on top; below, those that only others have.
+    names = [row.oracle for row in sorted(first, key=lambda row: row.rmse_predicted)]
+    names += [name for name in others if name not in names]
+    axes = new_axes(ax, width=8.0, height=1.6 + 0.34 * len(names))
+    colours = require("matplotlib.pyplot", "plot").get_cmap("viridis")
+    epsilons = sorted({row.epsilon for row in comparison.records})
+    for place, epsilon in enumerate(epsilons):
+        rows = [row for row in comparison.records if row.epsilon == epsilon]
+        colour = colours(0.1 + 0.75 * place / max(1, len(epsilons) - 1))
+        heights = [names.index(row.oracle) for row in rows]
+        axes.errorbar(
+            [row.rmse for row in rows],
+            heights,
+            xerr=[2 * row.rmse_error for row in rows],
+            fmt="o",
+            markersize=5,
+            capsize=2,
+            color=colour,
+            label=f"ε = {epsilon:g}",
+        )
+        predicted = [row.rmse_predicted for row in rows]
+        axes.plot(predicted, heights, "|", markersize=11, color=colour, zorder=1)
+    sizes = {name: f"{others[name].report_bits:,} bits" for name in names}
+    axes.set_yticks(range(len(names)), [f"{name}\n{sizes[name]}" for name in names], fontsize=8)
+    axes.invert_yaxis()
+    axes.set_xscale("log")
+    axes.set_xlabel("rmse of an answer's frequency (± 2 s.e.; bars: what the variance predicts)")
+    axes.set_title(
+        f"{comparison.nodes:,} nodes, {comparison.domain_size} answers, participation "
+        f"{comparison.rate:g}, {comparison.method}",
+        fontsize=10,
+    )
+    axes.grid(axis="x", alpha=0.3)
     axes.legend(frameon=False, fontsize=9)
     axes.spines[["top", "right"]].set_visible(False)
     return axes
