@@ -8,6 +8,7 @@ makes :mod:`~turnout.frequency.reports`, which add up to a :mod:`~turnout.freque
 from turnout.frequency.estimate import FrequencyEstimate
 from turnout.frequency.intervals import Interval
 from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
+from turnout.frequency.oracle_study import OracleComparison, OracleRecord, compare_oracles
 from turnout.frequency.oracles.direct_encoding import DirectEncoding
 from turnout.frequency.reports import Reports
 from turnout.frequency.shuffled import ShuffledComparison, compare_shuffled
@@ -22,11 +23,14 @@ __all__ = [
     "FrequencyEstimate",
     "FrequencyOracle",
     "Interval",
+    "OracleComparison",
+    "OracleRecord",
     "Reports",
     "ShuffledComparison",
     "Tally",
     "VariationRatio",
     "compare",
+    "compare_oracles",
     "compare_shuffled",
     "estimator_variance",
     "oracle_from_dict",
