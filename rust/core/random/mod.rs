@@ -3,11 +3,13 @@
 //! * [`Streams`] splits one key into independent streams by purpose and fixed chunk index, so that
 //!   results never depend on the number of threads; [`AesStreams`] is AES-256 in counter mode.
 //! * [`Threshold`] and [`Bernoulli`] turn a probability into integer comparisons.
+//! * [`BiasedBits`] draws many bits of one exact probability at a time.
 //! * [`Skips`] selects nodes by exact geometric skips: the cost follows the number selected.
 //! * [`binomial`] and [`multinomial_uniform`] draw counts for simulation.
 //! * [`ExponentialBounds`] encloses `e^x` so that likelihood ratios are rounded to the safe side.
 
 mod binomial;
+mod bits;
 mod exponential;
 mod geometric;
 mod interval;
@@ -17,6 +19,7 @@ mod threshold;
 mod uniform;
 
 pub use binomial::binomial;
+pub use bits::BiasedBits;
 pub use exponential::ExponentialBounds;
 pub use geometric::{SKIPS_MAXIMUM_LENGTH, Skips};
 pub(crate) use interval::decompose;
