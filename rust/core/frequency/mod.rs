@@ -4,18 +4,24 @@
 //! that take part, a randomizer ([`DirectEncoding`]), [`Reports`], and the [`Tally`] of sufficient
 //! statistics. Estimation itself needs no kernel and lives with the caller.
 
+mod bit_rows;
 mod codes;
 mod direct_encoding;
+mod independent;
 mod oracle;
 mod participation;
+mod subset_selection;
 mod tally;
+mod unary_encoding;
 
 pub(crate) use codes::outside;
 pub use codes::{Code, ReportCode};
 pub use direct_encoding::DirectEncoding;
 pub use oracle::{FrequencyOracle, Randomizer};
 pub use participation::{DesignSums, NodeProbabilities, Selection};
+pub use subset_selection::SubsetSelection;
 pub use tally::{Reports, Tally, WeightedSums};
+pub use unary_encoding::UnaryEncoding;
 
 /// Nodes of one chunk: each chunk has random streams of its own, so that the result does not
 /// depend on which thread takes which chunk.

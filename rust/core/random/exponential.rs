@@ -82,6 +82,14 @@ impl ExponentialBounds {
             .unwrap_or(u128::MAX)
     }
 
+    /// The most words `T` out of 2^64 whose odds `T / (2^64 - T)` are certain to be at most
+    /// `e^x * numerator / denominator`, exact but for the same margin.
+    pub(crate) fn floor_odds(&self, numerator: u64, denominator: u128) -> u64 {
+        let odds = &self.bounds.low * numerator;
+        let all = &odds + (BigUint::from(denominator) << BITS);
+        ((odds << 64_u32) / all).to_u64().unwrap_or(u64::MAX)
+    }
+
     /// Whether `e^x >= numerator / denominator` is certain.
     #[must_use]
     pub fn at_least(&self, numerator: u128, denominator: u128) -> bool {
@@ -92,6 +100,20 @@ impl ExponentialBounds {
     pub(crate) fn at_least_ratio(&self, numerator: &BigUint, denominator: &BigUint) -> bool {
         &self.bounds.low * denominator >= numerator << BITS
     }
+}
+
+/// The logarithm of `numerator / denominator > 1`, rounded up to a floating-point number that is at
+/// most `most`, which must not be below it.
+pub(crate) fn logarithm_above(numerator: u128, denominator: u128, most: f64) -> f64 {
+    let gain = numerator.saturating_sub(denominator) as f64 / denominator as f64;
+    let mut candidate = libm::log1p(gain) * (1.0 - 1e-15);
+    while candidate < most {
+        if ExponentialBounds::new(candidate).at_least(numerator, denominator) {
+            return candidate;
+        }
+        candidate = candidate.next_up();
+    }
+    most
 }
 
 #[cfg(test)]
@@ -128,6 +150,37 @@ mod tests {
             // One-sided: neither may be on the wrong side of the other enclosure.
             assert!(ours_low <= high, "{x}");
             assert!(ours_high >= low, "{x}");
+        }
+    }
+
+    #[test]
+    fn odds_are_the_largest_within_their_bound() {
+        for (x, numerator, denominator) in [
+            (1e-9, 1, 1),
+            (0.5, 1, 1),
+            (1.0, 27, 73),
+            (3.0, 1 << 60, 1 << 64),
+            (42.0, 1, 1),
+            (42.0, 10, (1 << 64) - 10),
+        ] {
+            let Some((low, high)) = rational_bounds(x) else { continue };
+            let words = ExponentialBounds::new(x).floor_odds(numerator, denominator);
+            let unit = BigInt::from(BigUint::one() << 64_u32);
+            let odds = |words: u64| BigRational::new(words.into(), &unit - BigInt::from(words));
+            let share = BigRational::new(numerator.into(), BigInt::from(denominator));
+            assert!(odds(words) <= low * &share, "{x}");
+            assert!(odds(words + 1) > high * share, "{x}");
+        }
+    }
+
+    #[test]
+    fn logarithms_are_rounded_up() {
+        for (numerator, denominator) in [(3, 1), (1 << 100, 1 << 60), ((1 << 64) + 1, 1 << 64)] {
+            let found = logarithm_above(numerator, denominator, 50.0);
+            assert!(ExponentialBounds::new(found).at_least(numerator, denominator));
+            let below = found.next_down().next_down().next_down();
+            assert!(!ExponentialBounds::new(below).at_least(numerator, denominator));
+            assert!(found <= logarithm_above(numerator, denominator, found));
         }
     }
 }

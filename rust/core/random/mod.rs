@@ -21,6 +21,7 @@ mod uniform;
 pub use binomial::binomial;
 pub use bits::BiasedBits;
 pub use exponential::ExponentialBounds;
+pub(crate) use exponential::logarithm_above;
 pub use geometric::{SKIPS_MAXIMUM_LENGTH, Skips};
 pub(crate) use interval::decompose;
 pub use multinomial::multinomial_uniform;
