@@ -12,7 +12,9 @@ __all__ = [
     "SamplerBand",
     "SetSampler",
     "ShareSum",
+    "SubsetSelection",
     "TwoStageCountSampling",
+    "UnaryEncoding",
     "bernoulli_counts",
     "choose_weighted",
     "count_sampling",
@@ -77,6 +79,29 @@ class DirectEncoding(_OracleKernel):
     def __new__(cls, epsilon: float, domain_size: int) -> DirectEncoding: ...
     @property
     def words(self) -> tuple[int, int]: ...
+
+@final
+class UnaryEncoding(_OracleKernel):
+    @staticmethod
+    def symmetric(epsilon: float, domain_size: int) -> UnaryEncoding: ...
+    @staticmethod
+    def optimized(epsilon: float, domain_size: int) -> UnaryEncoding: ...
+    @staticmethod
+    def threshold_histogram(epsilon: float, domain_size: int) -> UnaryEncoding: ...
+    @staticmethod
+    def histogram_threshold(epsilon: float) -> float: ...
+    @property
+    def words(self) -> tuple[int, int]: ...
+
+@final
+class SubsetSelection(_OracleKernel):
+    def __new__(
+        cls, epsilon: float, domain_size: int, subset_size: int | None = None
+    ) -> SubsetSelection: ...
+    @property
+    def subset_size(self) -> int: ...
+    @property
+    def own_words(self) -> int: ...
 
 def design_sums(probabilities: _Floats) -> tuple[int, int]: ...
 

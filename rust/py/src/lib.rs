@@ -14,6 +14,8 @@ mod participation;
 mod pool;
 mod samplers;
 mod sharing;
+mod subset_selection;
+mod unary_encoding;
 
 use pyo3::prelude::*;
 
@@ -47,6 +49,10 @@ mod _core {
     use super::sharing::sets::{SetSampler, two_stage_sums};
     #[pymodule_export]
     use super::sharing::{PrimeField, ShareSum};
+    #[pymodule_export]
+    use super::subset_selection::SubsetSelection;
+    #[pymodule_export]
+    use super::unary_encoding::UnaryEncoding;
 
     /// Has the numpy crate find its tables now. It would when they are first needed, under a lock,
     /// and a process that forks just then would leave a child that waits for ever.

@@ -1,0 +1,185 @@
+"""Unary encodings: one randomized bit for each answer."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from turnout import _core
+from turnout.domain import Domain
+from turnout.frequency.oracle import Kernel
+from turnout.frequency.oracles.bit_rows import BitRowOracle
+
+__all__ = ["OptimizedUnaryEncoding", "SymmetricUnaryEncoding", "ThresholdHistogramEncoding"]
+
+
+class _UnaryEncoding(BitRowOracle):
+    """The bit of the own answer is one with probability p*, every other with q*, independently."""
+
+    _core: _core.UnaryEncoding
+
+    @property
+    def realized_ratio(self) -> Fraction:
+        """The largest likelihood ratio of a report under two answers, exactly; at most e^eps.
+
+        ``p (1 - q) / ((1 - p) q)``: a report is that much more likely under an answer whose bit is
+        one than under one whose bit is zero.
+        """
+        own, other = self._core.words
+        return Fraction(own * (2**64 - other), (2**64 - own) * other)
+
+    @property
+    def report_bits(self) -> int:
+        """The size of a report in bits: k."""
+        return self._domain.size
+
+    @property
+    def _kernel(self) -> Kernel:
+        return self._core
+
+
+class SymmetricUnaryEncoding(_UnaryEncoding):
+    """Report one bit for each answer, both kinds flipped with the same probability.
+
+    The bit of the own answer is one with probability ``p* = e^(eps/2) / (e^(eps/2) + 1)``, that of
+    any other with ``q* = 1 - p*``, all independent: the one-time form of basic RAPPOR. Both are
+    realised as whole numbers of 64-bit words, rounded so that the likelihood ratio is at most
+    ``e^eps``, exactly. :class:`OptimizedUnaryEncoding` has the smaller variance for rare answers.
+
+    Parameters
+    ----------
+    epsilon
+        The privacy parameter of a report, in nats: finite, above 0, at most 42.
+    domain
+        The answers, or their number ``k``: then the codes ``0 .. k - 1`` are the answers. At most
+        2^20.
+
+    Raises
+    ------
+    InvalidTypeError
+        If an argument is of the wrong type.
+    InvalidValueError
+        If epsilon is out of range, or so small (below 1e-9 or so) that reports would say nothing,
+        or if the domain is too large.
+
+    Notes
+    -----
+    Erlingsson, Pihur, Korolova, "RAPPOR: randomized aggregatable privacy-preserving ordinal
+    response" (2014); Wang, Blocki, Li, Jha, "Locally differentially private protocols for frequency
+    estimation" (2017).
+
+    Examples
+    --------
+    >>> oracle = SymmetricUnaryEncoding(epsilon=2.0, domain=Domain(["never", "once", "often"]))
+    >>> p, q = oracle.support_probabilities
+    >>> round(p, 4), round(q, 4)
+    (0.7311, 0.2689)
+    >>> reports = oracle.randomize(["never", "once"], seed=1)
+    >>> reports.codes.shape, oracle.report_bits  # 64 bits to an integer
+    ((2, 1), 3)
+    """
+
+    name = "symmetric_unary_encoding"
+
+    def __init__(self, epsilon: float, domain: Domain | int) -> None:
+        super().__init__(epsilon, domain)
+        self._core = _core.UnaryEncoding.symmetric(self._epsilon, self._domain.size)
+
+
+class OptimizedUnaryEncoding(_UnaryEncoding):
+    """Report one bit for each answer: the own with probability 1/2, others as rarely as allowed.
+
+    The bit of the own answer is one with probability ``p* = 1/2``, that of any other with
+    ``q* = 1 / (e^eps + 1)``, all independent. Of all pairs that epsilon allows it has the smallest
+    variance for rare answers, ``4 e^eps / (e^eps - 1)^2`` for each report, whatever the number of
+    answers. Both are realised as whole numbers of 64-bit words, rounded so that the likelihood
+    ratio is at most ``e^eps``, exactly.
+
+    Parameters
+    ----------
+    epsilon
+        The privacy parameter of a report, in nats: finite, above 0, at most 42.
+    domain
+        The answers, or their number ``k``: then the codes ``0 .. k - 1`` are the answers. At most
+        2^20.
+
+    Raises
+    ------
+    InvalidTypeError
+        If an argument is of the wrong type.
+    InvalidValueError
+        If epsilon is out of range, or so small (below 1e-9 or so) that reports would say nothing,
+        or if the domain is too large.
+
+    Notes
+    -----
+    Wang, Blocki, Li, Jha, "Locally differentially private protocols for frequency estimation"
+    (2017).
+
+    Examples
+    --------
+    >>> oracle = OptimizedUnaryEncoding(epsilon=1.0, domain=100)
+    >>> p, q = oracle.support_probabilities
+    >>> round(p, 4), round(q, 4)
+    (0.5, 0.2689)
+    >>> oracle.collect([7] * 1000, seed=1).received
+    1000
+    """
+
+    name = "optimized_unary_encoding"
+
+    def __init__(self, epsilon: float, domain: Domain | int) -> None:
+        super().__init__(epsilon, domain)
+        self._core = _core.UnaryEncoding.optimized(self._epsilon, self._domain.size)
+
+
+class ThresholdHistogramEncoding(_UnaryEncoding):
+    """Report which entries of the own histogram with Laplace noise are above a threshold.
+
+    The histogram of a node is one for its own answer and zero for every other; noise of scale
+    ``2 / eps`` is added to each entry, and a bit says whether the sum is above a threshold ``t``.
+    Drawn are not the noise but the bits, whose law is that of a unary encoding:
+    ``p* = 1 - e^(eps (t - 1) / 2) / 2`` and ``q* = e^(-eps t / 2) / 2``, as whole numbers of 64-bit
+    words.
+
+    The noisy histogram would be private to epsilon. Its bits say less, and
+    :attr:`realized_epsilon`, which is that of the bits, is smaller than the epsilon that was asked
+    for. So at the same epsilon :class:`OptimizedUnaryEncoding`, which uses all of it, is better.
+
+    Parameters
+    ----------
+    epsilon
+        The privacy parameter of the noisy histogram, in nats: finite, above 0, at most 42.
+    domain
+        The answers, or their number ``k``: then the codes ``0 .. k - 1`` are the answers. At most
+        2^20.
+
+    Raises
+    ------
+    InvalidTypeError
+        If an argument is of the wrong type.
+    InvalidValueError
+        If epsilon is out of range, or so small (below 1e-9 or so) that reports would say nothing,
+        or if the domain is too large.
+
+    Notes
+    -----
+    Wang, Blocki, Li, Jha, "Locally differentially private protocols for frequency estimation"
+    (2017), section 4.2.
+
+    Examples
+    --------
+    >>> oracle = ThresholdHistogramEncoding(epsilon=2.0, domain=100)
+    >>> oracle.epsilon, round(oracle.realized_epsilon, 3), round(oracle.threshold, 3)
+    (2.0, 1.636, 0.71)
+    """
+
+    name = "threshold_histogram_encoding"
+
+    def __init__(self, epsilon: float, domain: Domain | int) -> None:
+        super().__init__(epsilon, domain)
+        self._core = _core.UnaryEncoding.threshold_histogram(self._epsilon, self._domain.size)
+
+    @property
+    def threshold(self) -> float:
+        """The threshold, in (1/2, 1), that gives rare answers the smallest variance."""
+        return _core.UnaryEncoding.histogram_threshold(self._epsilon)
