@@ -13,6 +13,7 @@ mod participation;
 mod subset_selection;
 mod tally;
 mod unary_encoding;
+mod walsh_hadamard;
 
 pub(crate) use codes::outside;
 pub use codes::{Code, ReportCode};
