@@ -3,12 +3,19 @@ from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import Self
 
 __all__ = [
     "DirectEncoding",
+    "HadamardResponse8",
+    "HadamardResponse16",
+    "HadamardResponse32",
     "IntegerNoise",
     "MeanKernel",
     "PrimeField",
+    "ProjectiveGeometry8",
+    "ProjectiveGeometry16",
+    "ProjectiveGeometry32",
     "SamplerBand",
     "SetSampler",
     "ShareSum",
@@ -29,6 +36,7 @@ __all__ = [
     "network_logits",
     "network_scores",
     "poisson_sampling",
+    "projective_space",
     "random_participation",
     "random_participation_grid",
     "shuffled",
@@ -102,6 +110,43 @@ class SubsetSelection(_OracleKernel):
     def subset_size(self) -> int: ...
     @property
     def own_words(self) -> int: ...
+class _HadamardResponse(_OracleKernel):
+    def __new__(cls, epsilon: float, domain_size: int) -> Self: ...
+    @property
+    def words(self) -> tuple[int, int]: ...
+    @property
+    def report_count(self) -> int: ...
+
+@final
+class HadamardResponse8(_HadamardResponse): ...
+
+@final
+class HadamardResponse16(_HadamardResponse): ...
+
+@final
+class HadamardResponse32(_HadamardResponse): ...
+
+class _ProjectiveGeometry(_OracleKernel):
+    def __new__(cls, epsilon: float, domain_size: int, field_size: int) -> Self: ...
+    @property
+    def words(self) -> tuple[int, int]: ...
+    @property
+    def dimensions(self) -> int: ...
+    @property
+    def points(self) -> tuple[int, int, int]: ...
+
+@final
+class ProjectiveGeometry8(_ProjectiveGeometry): ...
+
+@final
+class ProjectiveGeometry16(_ProjectiveGeometry): ...
+
+@final
+class ProjectiveGeometry32(_ProjectiveGeometry): ...
+
+def projective_space(
+    epsilon: float, domain_size: int, field_size: int | None = None
+) -> tuple[int, int]: ...
 
 def design_sums(probabilities: _Floats) -> tuple[int, int]: ...
 

@@ -15,6 +15,7 @@ mod hadamard_response;
 mod histogram;
 mod oracle;
 mod participation;
+mod projective_geometry;
 mod realized;
 mod tally;
 mod unary_encoding;
@@ -28,6 +29,7 @@ pub use histogram::Histogram;
 pub use oracle::{FrequencyOracle, Randomizer};
 pub use participation::{DesignSums, NodeProbabilities, Selection};
 pub use subset_selection::SubsetSelection;
+pub use projective_geometry::ProjectiveGeometryResponse;
 pub use tally::{Reports, Tally, WeightedSums};
 pub use unary_encoding::UnaryEncoding;
 

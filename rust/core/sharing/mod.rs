@@ -46,6 +46,7 @@ pub use elements::Element;
 pub use expansion::SEED_BYTES;
 pub use field::PrimeField;
 pub use one_hot::{OneHotSharing, OneHotSums};
+pub(crate) use primality::is_prime;
 pub use sets::SetSampler;
 pub use shares::CompressedShares;
 pub use sums::ShareSum;

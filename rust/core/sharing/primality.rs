@@ -6,7 +6,7 @@
 const BASES: [u64; 12] = [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37];
 
 /// Whether `candidate` is prime.
-pub(super) fn is_prime(candidate: u64) -> bool {
+pub(crate) fn is_prime(candidate: u64) -> bool {
     if candidate < 2 {
         return false;
     }

@@ -7,11 +7,13 @@ mod accounting;
 mod arrays;
 mod direct_encoding;
 mod errors;
+mod hadamard_response;
 mod mean;
 mod networks;
 mod oracle;
 mod participation;
 mod pool;
+mod projective_geometry;
 mod samplers;
 mod sharing;
 mod subset_selection;
@@ -33,11 +35,17 @@ mod _core {
     #[pymodule_export]
     use super::direct_encoding::DirectEncoding;
     #[pymodule_export]
+    use super::hadamard_response::{HadamardResponse8, HadamardResponse16, HadamardResponse32};
+    #[pymodule_export]
     use super::mean::MeanKernel;
     #[pymodule_export]
     use super::networks::{network_logits, network_scores};
     #[pymodule_export]
     use super::participation::design_sums;
+    #[pymodule_export]
+    use super::projective_geometry::{
+        ProjectiveGeometry8, ProjectiveGeometry16, ProjectiveGeometry32, projective_space,
+    };
     #[pymodule_export]
     use super::samplers::{SamplerBand, choose_weighted, first_accepted, uniforms};
     #[pymodule_export]

@@ -184,7 +184,7 @@ impl DirectEncoding {
 /// via N-bit multiply-add", 2005). The two errors add up to `d < 2^(s+1)`, so one of them holds
 /// unless `d` is a power of two; then `m = 2^64 - 1` rounds down with error `2^s`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Divisor {
+pub(super) struct Divisor {
     multiplier: u64,
     /// The multiplier if it is rounded down, else zero.
     addend: u64,
@@ -192,7 +192,7 @@ struct Divisor {
 }
 
 impl Divisor {
-    fn new(divisor: u64) -> Self {
+    pub(super) fn new(divisor: u64) -> Self {
         let shift = divisor.checked_ilog2().unwrap_or(0);
         if divisor <= 1 << shift {
             return Self { multiplier: u64::MAX, addend: u64::MAX, shift };
@@ -210,7 +210,7 @@ impl Divisor {
     }
 
     #[inline(always)]
-    fn quotient(self, number: u64) -> u64 {
+    pub(super) fn quotient(self, number: u64) -> u64 {
         let product = u128::from(number) * u128::from(self.multiplier) + u128::from(self.addend);
         #[allow(clippy::cast_possible_truncation, reason = "the high half of a product")]
         let high = (product >> 64) as u64;

@@ -301,21 +301,4 @@ mod tests {
         }
         Ok(())
     }
-
-    #[test]
-    #[ignore = "a measurement"]
-    fn speed() -> Result<()> {
-        let oracle = HadamardResponse::<u8>::new(Epsilon::new(1.0)?, DomainSize::new(100)?)?;
-        let codes: Vec<u8> = (0..10_000_000_u32).map(|node| (node % 100) as u8).collect();
-        for seed in 0..5 {
-            let start = std::time::Instant::now();
-            let streams = AesStreams::from_seed(seed);
-            let reports = oracle.randomize(&codes, &Selection::everyone(), &streams)?.codes;
-            let made = start.elapsed();
-            let start = std::time::Instant::now();
-            oracle.tally(&reports, None)?;
-            println!("{made:?} {:?}", start.elapsed());
-        }
-        Ok(())
-    }
 }

@@ -1,0 +1,226 @@
+"""The black-box audit of every oracle, and of mechanisms with planted defects.
+
+No oracle may be seen to lose more than its epsilon. The audit itself is tested by defects that it
+must see, each next to the same mechanism without the defect.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import multiprocessing
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import turnout as tn
+from turnout.frequency import FrequencyOracle
+
+Array = npt.NDArray[Any]
+Integers = npt.NDArray[np.int64]
+
+NAMES = sorted(
+    name
+    for name, oracle in FrequencyOracle._registry.items()
+    if oracle.__module__.startswith("turnout.")
+)
+
+needs_fork = pytest.mark.skipif(
+    "fork" not in multiprocessing.get_all_start_methods(), reason="this system does not fork"
+)
+
+
+@pytest.fixture(scope="session")
+def audit() -> Any:
+    """The module ``tests/audit.py``: loaded by its place, so that no path must be set."""
+    place = Path(__file__).parents[2] / "audit.py"
+    spec = importlib.util.spec_from_file_location("audit_of_mechanisms", place)
+    assert spec is not None
+    assert spec.loader is not None
+    module: ModuleType = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def make(name: str, epsilon: float, size: int) -> Any:
+    return FrequencyOracle._registry[name](epsilon, size)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("epsilon", "size"), [(1.0, 5), (0.3, 20), (3.0, 12)])
+def test_no_oracle_loses_more_than_its_epsilon(
+    audit: Any, name: str, epsilon: float, size: int
+) -> None:
+    finding = audit.audit(audit.Mechanism.of(make(name, epsilon, size)))
+    assert finding.bound <= epsilon, str(finding)
+    # And the audit is not blind: reports tell answers apart.
+    assert finding.bound > 0.1 * min(epsilon, 1.0), str(finding)
+
+
+#: Two forked processes that report what they are told, after the parent has reported too.
+PROGRAM = """
+import multiprocessing, sys
+import numpy as np
+import turnout as tn
+
+{setup}
+
+def child(index, path):
+    np.save(path, observe(np.full({reports}, index)))
+
+observe(np.zeros(10, dtype=np.int64))
+context = multiprocessing.get_context("fork")
+tasks = [(0, "kept-0"), (0, "kept-1"), (0, "changed-0"), (1, "changed-1")]
+processes = [
+    context.Process(target=child, args=(answer, sys.argv[1] + "/" + name + ".npy"))
+    for answer, name in tasks
+]
+for process in processes:
+    process.start()
+for process in processes:
+    process.join(120)
+    assert process.exitcode == 0
+"""
+
+
+def forked(setup: str, folder: Path, reports: int = 60_000) -> list[tuple[Array, Array]]:
+    """What two processes report, first the same answer, then different ones."""
+    program = PROGRAM.format(setup=textwrap.dedent(setup), reports=reports)
+    subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", program, str(folder)],
+        check=True,
+        timeout=240,
+    )
+    return [
+        (np.load(folder / f"{name}-0.npy"), np.load(folder / f"{name}-1.npy"))
+        for name in ("kept", "changed")
+    ]
+
+
+@needs_fork
+@pytest.mark.parametrize("name", NAMES)
+def test_no_oracle_loses_more_in_forked_processes(audit: Any, name: str, tmp_path: Path) -> None:
+    setup = f"""
+    oracle = tn.frequency.FrequencyOracle._registry[{name!r}](1.0, 5)
+    observe = lambda values: oracle.randomize(values).codes
+    """
+    kept, changed = forked(setup, tmp_path)
+    finding = audit.audit_processes(audit.Mechanism.of(make(name, 1.0, 5)), kept, changed)
+    assert finding.bound <= 1.0, str(finding)
+
+
+@needs_fork
+def test_noise_shared_by_forked_processes_is_seen(audit: Any, tmp_path: Path) -> None:
+    setup = """
+    random = np.random.default_rng(1)
+
+    def observe(values):
+        keep = random.random(values.size) < (np.e - 1) / (np.e + 4)
+        return np.where(keep, values, random.integers(0, 5, values.size)).astype(np.uint8)
+    """
+    kept, changed = forked(setup, tmp_path)
+    finding = audit.audit_processes(audit.Mechanism.of(tn.DirectEncoding(1.0, 5)), kept, changed)
+    assert finding.bound > 3.0, str(finding)
+
+
+EPSILON, SIZE, CHOSEN = 1.0, 8, 2
+
+
+def subsets(values: Integers, *, size: int = CHOSEN, own_first: bool = False) -> Array:
+    """Subset selection as lists: optimal for ``CHOSEN`` answers of each ``SIZE``."""
+    random = np.random.default_rng()
+    own = CHOSEN * np.exp(EPSILON) / (CHOSEN * np.exp(EPSILON) + SIZE - CHOSEN)
+    keys = random.random((values.size, SIZE))
+    keep = random.random(values.size) < own
+    keys[np.arange(values.size), values] = np.where(keep, -1.0, 2.0)
+    lists = np.argsort(keys, axis=1)[:, :size]
+    return lists if own_first else random.permuted(lists, axis=1)
+
+
+def test_the_own_answer_always_first_in_a_list_is_seen(audit: Any) -> None:
+    good = audit.Mechanism(EPSILON, SIZE, subsets)
+    assert audit.audit(good).bound <= EPSILON
+    bad = audit.Mechanism(EPSILON, SIZE, lambda values: subsets(values, own_first=True))
+    finding = audit.audit(bad)
+    assert finding.bound > EPSILON + 0.5, str(finding)
+
+
+def rows_of(lists: Array) -> Array:
+    rows = np.zeros((len(lists), SIZE), dtype=np.uint8)
+    np.put_along_axis(rows, lists, 1, axis=1)
+    return rows
+
+
+def test_a_subset_with_one_answer_less_is_seen(audit: Any) -> None:
+    # Inclusion is drawn for subsets of two and only one answer is sent, without a row's order.
+    good = audit.Mechanism(EPSILON, SIZE, lambda values: rows_of(subsets(values)), lambda rows: rows)
+    assert audit.audit(good).bound <= EPSILON
+    bad = audit.Mechanism(
+        EPSILON, SIZE, lambda values: rows_of(subsets(values, size=CHOSEN - 1, own_first=True)),
+        lambda rows: rows,
+    )
+    finding = audit.audit(bad)
+    assert finding.bound > EPSILON + 0.3, str(finding)
+
+
+def unary(values: Integers, q: float) -> Array:
+    """Unary encoding with p = 1/2 for the own bit."""
+    random = np.random.default_rng()
+    rows = random.random((values.size, SIZE)) < q
+    rows[np.arange(values.size), values] = random.random(values.size) < 0.5
+    return rows.astype(np.uint8)
+
+
+@pytest.mark.parametrize("factor", [0.5, 0.0])
+def test_bits_that_are_set_too_rarely_are_seen(audit: Any, factor: float) -> None:
+    q = 1 / (np.exp(EPSILON) + 1)
+    good = audit.Mechanism(EPSILON, SIZE, lambda values: unary(values, q), lambda rows: rows)
+    assert audit.audit(good).bound <= EPSILON
+    bad = audit.Mechanism(EPSILON, SIZE, lambda values: unary(values, factor * q), lambda rows: rows)
+    finding = audit.audit(bad)
+    assert finding.bound > EPSILON + 0.3, str(finding)
+
+
+def test_a_permanent_answer_that_is_drawn_again_every_round_is_seen(audit: Any) -> None:
+    oracle, rounds = tn.DirectEncoding(EPSILON, SIZE), 6
+
+    def rows(values: Integers, *, permanent: bool) -> Array:
+        if permanent:
+            return np.repeat(oracle.randomize(values).codes[:, None], rounds, axis=1)
+        return np.stack([oracle.randomize(values).codes for _ in range(rounds)], axis=1)
+
+    good = audit.Mechanism(EPSILON, SIZE, lambda values: rows(values, permanent=True))
+    assert audit.audit(good).bound <= EPSILON
+    bad = audit.Mechanism(EPSILON, SIZE, lambda values: rows(values, permanent=False))
+    finding = audit.audit(bad)
+    assert finding.bound > EPSILON + 1.0, str(finding)
+
+
+def test_the_same_noise_in_every_call_is_seen(audit: Any) -> None:
+    oracle = tn.DirectEncoding(EPSILON, SIZE)
+
+    def observe(values: Integers) -> Array:
+        # One report at a time would be slow: two halves with the same seed are the same defect.
+        codes = np.empty(values.size, dtype=np.uint8)
+        codes[0::2] = oracle.randomize(values[0::2], seed=1).codes
+        codes[1::2] = oracle.randomize(values[1::2], seed=1).codes
+        return codes
+
+    bad = audit.Mechanism(EPSILON, SIZE, observe, audit.Mechanism.of(oracle).scores)
+    finding = audit.audit(bad)
+    assert finding.bound > EPSILON + 1.0, str(finding)
+
+
+def test_an_oracle_that_claims_less_than_it_takes_is_seen(audit: Any) -> None:
+    # What an audit of the real thing can resolve: within a tenth of epsilon.
+    for name in NAMES:
+        finding = audit.audit(audit.Mechanism.of(make(name, 1.2, 5)))
+        if name in ("direct_encoding", "hadamard_response", "projective_geometry_response"):
+            assert finding.bound > 1.08, f"{name}: {finding}"
