@@ -55,6 +55,20 @@ pub enum Error {
         maximum: u64,
     },
 
+    /// A domain has more codes than the hash functions of reports can tell apart.
+    #[error(
+        "domain_size must be at most {maximum} for local hashing with {buckets} buckets, got \
+         {value}: take fewer buckets, a seed pool or CountMeanSketch (up to 2^31 - 1 codes)"
+    )]
+    HashedDomain {
+        /// The refused size.
+        value: u64,
+        /// The largest size that is accepted.
+        maximum: u64,
+        /// The number of buckets.
+        buckets: u64,
+    },
+
     /// Codes outside the domain.
     #[error(
         "{argument}[{index}] = {value} is not a code of the domain: expected an integer from 0 to \

@@ -6,8 +6,11 @@
 
 mod bit_rows;
 mod codes;
+mod count_mean_sketch;
 mod direct_encoding;
 mod independent;
+mod hashing;
+mod local_hashing;
 mod oracle;
 mod participation;
 mod subset_selection;
@@ -23,9 +26,11 @@ mod walsh_hadamard;
 
 pub(crate) use codes::outside;
 pub use codes::{Code, ReportCode};
+pub use count_mean_sketch::{CountMeanSketch, HadamardCountMeanSketch};
 pub use direct_encoding::DirectEncoding;
 pub use hadamard_response::HadamardResponse;
 pub use histogram::Histogram;
+pub use local_hashing::{LocalHashing, PooledLocalHashing};
 pub use oracle::{FrequencyOracle, Randomizer};
 pub use participation::{DesignSums, NodeProbabilities, Selection};
 pub use subset_selection::SubsetSelection;

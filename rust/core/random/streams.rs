@@ -19,6 +19,9 @@ pub enum Purpose {
     Report = 2,
     /// Drawing whole counts at once.
     Simulation = 3,
+    /// Coefficients of public hash functions. The number is part of every plan with a pool of
+    /// functions: it never changes.
+    HashPool = 4,
     /// Field elements that hide a secret. The number is part of the format of seeds on the wire
     /// ([`expand`](crate::sharing::PrimeField::expand)): it never changes.
     Share = 16,

@@ -120,7 +120,7 @@ impl DirectEncoding {
     }
 
     /// The probability that the code is kept rather than replaced uniformly: `p* - q*`.
-    fn keep_probability(&self) -> f64 {
+    pub(in crate::frequency) fn keep_probability(&self) -> f64 {
         self.keep as f64 / self.accepted_words() as f64
     }
 
@@ -133,7 +133,7 @@ impl DirectEncoding {
     /// One word for each node; those that must be drawn again are, after all have theirs. No branch
     /// depends on a code.
     #[inline(always)]
-    fn report<T, R: Words>(
+    pub(in crate::frequency) fn report<T, R: Words>(
         &self,
         codes: impl Iterator<Item = u64> + Clone,
         reports: &mut [T],
