@@ -6,12 +6,16 @@ import numpy.typing as npt
 from typing_extensions import Self
 
 __all__ = [
+    "CountMeanSketch",
     "DirectEncoding",
     "HadamardResponse8",
     "HadamardResponse16",
     "HadamardResponse32",
+    "HadamardCountMeanSketch",
     "IntegerNoise",
+    "LocalHashing",
     "MeanKernel",
+    "PooledLocalHashing",
     "PrimeField",
     "ProjectiveGeometry8",
     "ProjectiveGeometry16",
@@ -147,6 +151,58 @@ class ProjectiveGeometry32(_ProjectiveGeometry): ...
 def projective_space(
     epsilon: float, domain_size: int, field_size: int | None = None
 ) -> tuple[int, int]: ...
+class LocalHashing(_OracleKernel):
+    def __new__(
+        cls, epsilon: float, domain_size: int, buckets: int | None = None
+    ) -> LocalHashing: ...
+    @property
+    def buckets(self) -> int: ...
+    @property
+    def modulus(self) -> int: ...
+    @property
+    def words(self) -> tuple[int, int]: ...
+    @property
+    def report_bits(self) -> int: ...
+
+@final
+class PooledLocalHashing(_OracleKernel):
+    def __new__(
+        cls, epsilon: float, domain_size: int, buckets: int | None, functions: int, seed: int
+    ) -> PooledLocalHashing: ...
+    @property
+    def buckets(self) -> int: ...
+    @property
+    def modulus(self) -> int: ...
+    @property
+    def words(self) -> tuple[int, int]: ...
+
+@final
+class CountMeanSketch(_OracleKernel):
+    def __new__(
+        cls, epsilon: float, domain_size: int, hashes: int | None, width: int | None, seed: int
+    ) -> CountMeanSketch: ...
+    @property
+    def functions(self) -> int: ...
+    @property
+    def buckets(self) -> int: ...
+    @property
+    def modulus(self) -> int: ...
+    @property
+    def flip_words(self) -> int: ...
+
+@final
+class HadamardCountMeanSketch(_OracleKernel):
+    def __new__(
+        cls, epsilon: float, domain_size: int, hashes: int | None, width: int | None, seed: int
+    ) -> HadamardCountMeanSketch: ...
+    @property
+    def functions(self) -> int: ...
+    @property
+    def buckets(self) -> int: ...
+    @property
+    def modulus(self) -> int: ...
+    @property
+    def words(self) -> tuple[int, int]: ...
 
 def design_sums(probabilities: _Floats) -> tuple[int, int]: ...
 

@@ -5,9 +5,11 @@
 
 mod accounting;
 mod arrays;
+mod count_mean_sketch;
 mod direct_encoding;
 mod errors;
 mod hadamard_response;
+mod local_hashing;
 mod mean;
 mod networks;
 mod oracle;
@@ -33,9 +35,12 @@ mod _core {
         random_participation, random_participation_grid, shuffled,
     };
     #[pymodule_export]
+    use super::count_mean_sketch::{CountMeanSketch, HadamardCountMeanSketch};
+    #[pymodule_export]
     use super::direct_encoding::DirectEncoding;
     #[pymodule_export]
     use super::hadamard_response::{HadamardResponse8, HadamardResponse16, HadamardResponse32};
+    use super::local_hashing::{LocalHashing, PooledLocalHashing};
     #[pymodule_export]
     use super::mean::MeanKernel;
     #[pymodule_export]

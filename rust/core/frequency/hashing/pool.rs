@@ -211,7 +211,7 @@ mod tests {
             let pool = HashPool::new("hashes", functions, buckets, 17, domain)?;
             let cells: Vec<u64> = (0..functions * buckets).map(|cell| cell * cell + 1).collect();
             let found = pool.gather(&cells, domain);
-            for (code, &sum) in (0..).zip(&found) {
+            for (code, &sum) in (0_u64..).zip(&found) {
                 let expected: u64 = (0..functions)
                     .map(|function| {
                         let [a, b, c] = pool.functions[usize::try_from(function).unwrap_or(0)].0;
