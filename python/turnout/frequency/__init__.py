@@ -10,6 +10,14 @@ from turnout.frequency.intervals import Interval
 from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
 from turnout.frequency.oracle_study import OracleComparison, OracleRecord, compare_oracles
 from turnout.frequency.oracles.direct_encoding import DirectEncoding
+from turnout.frequency.oracles.hadamard_response import HadamardResponse
+from turnout.frequency.oracles.projective_geometry import ProjectiveGeometryResponse
+from turnout.frequency.oracles.subset_selection import SubsetSelection
+from turnout.frequency.oracles.unary_encoding import (
+    OptimizedUnaryEncoding,
+    SymmetricUnaryEncoding,
+    ThresholdHistogramEncoding,
+)
 from turnout.frequency.reports import Reports
 from turnout.frequency.shuffled import ShuffledComparison, compare_shuffled
 from turnout.frequency.study import Comparison, compare
@@ -22,12 +30,18 @@ __all__ = [
     "DirectEncoding",
     "FrequencyEstimate",
     "FrequencyOracle",
+    "HadamardResponse",
     "Interval",
+    "OptimizedUnaryEncoding",
     "OracleComparison",
     "OracleRecord",
+    "ProjectiveGeometryResponse",
     "Reports",
     "ShuffledComparison",
+    "SubsetSelection",
+    "SymmetricUnaryEncoding",
     "Tally",
+    "ThresholdHistogramEncoding",
     "VariationRatio",
     "compare",
     "compare_oracles",

@@ -40,6 +40,7 @@ mod _core {
     use super::direct_encoding::DirectEncoding;
     #[pymodule_export]
     use super::hadamard_response::{HadamardResponse8, HadamardResponse16, HadamardResponse32};
+    #[pymodule_export]
     use super::local_hashing::{LocalHashing, PooledLocalHashing};
     #[pymodule_export]
     use super::mean::MeanKernel;
