@@ -19,7 +19,9 @@ from turnout.collection import Plan
 from turnout.domain import Domain
 from turnout.errors import TurnoutError
 from turnout.frequency import (
+    BinaryLocalHashing,
     Comparison,
+    CountMeanSketch,
     DirectEncoding,
     FrequencyEstimate,
     FrequencyOracle,
@@ -27,6 +29,9 @@ from turnout.frequency import (
     Interval,
     OptimizedUnaryEncoding,
     ProjectiveGeometryResponse,
+    HadamardCountMeanSketch,
+    Interval,
+    OptimizedLocalHashing,
     Reports,
     SubsetSelection,
     SymmetricUnaryEncoding,
@@ -44,7 +49,9 @@ __version__ = _version("turnout")
 
 __all__ = [
     "Bernoulli",
+    "BinaryLocalHashing",
     "Comparison",
+    "CountMeanSketch",
     "DirectEncoding",
     "Domain",
     "Everyone",
@@ -53,6 +60,9 @@ __all__ = [
     "HadamardResponse",
     "Interval",
     "OptimizedUnaryEncoding",
+    "HadamardCountMeanSketch",
+    "Interval",
+    "OptimizedLocalHashing",
     "Participation",
     "Personalized",
     "Plan",

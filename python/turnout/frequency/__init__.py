@@ -9,6 +9,7 @@ from turnout.frequency.estimate import FrequencyEstimate
 from turnout.frequency.intervals import Interval
 from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
 from turnout.frequency.oracle_study import OracleComparison, OracleRecord, compare_oracles
+from turnout.frequency.oracles.count_mean_sketch import CountMeanSketch, HadamardCountMeanSketch
 from turnout.frequency.oracles.direct_encoding import DirectEncoding
 from turnout.frequency.oracles.hadamard_response import HadamardResponse
 from turnout.frequency.oracles.projective_geometry import ProjectiveGeometryResponse
@@ -18,6 +19,7 @@ from turnout.frequency.oracles.unary_encoding import (
     SymmetricUnaryEncoding,
     ThresholdHistogramEncoding,
 )
+from turnout.frequency.oracles.local_hashing import BinaryLocalHashing, OptimizedLocalHashing
 from turnout.frequency.reports import Reports
 from turnout.frequency.shuffled import ShuffledComparison, compare_shuffled
 from turnout.frequency.study import Comparison, compare
@@ -26,13 +28,18 @@ from turnout.frequency.variance import estimator_variance
 from turnout.frequency.variation import VariationRatio
 
 __all__ = [
+    "BinaryLocalHashing",
     "Comparison",
+    "CountMeanSketch",
     "DirectEncoding",
     "FrequencyEstimate",
     "FrequencyOracle",
     "HadamardResponse",
     "Interval",
     "OptimizedUnaryEncoding",
+    "HadamardCountMeanSketch",
+    "Interval",
+    "OptimizedLocalHashing",
     "OracleComparison",
     "OracleRecord",
     "ProjectiveGeometryResponse",

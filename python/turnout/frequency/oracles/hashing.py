@@ -1,0 +1,150 @@
+"""What oracles that hash the answers have in common."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout.errors import InvalidValueError
+from turnout.frequency.oracle import FrequencyOracle
+from turnout.frequency.variation import VariationRatio
+
+__all__ = ["HashedOracle"]
+
+
+class HashedOracle(FrequencyOracle):
+    """Base class of the oracles whose reports are about the bucket of a hashed answer.
+
+    A hash function maps the residue of a polynomial of the code modulo a prime to one of ``g``
+    buckets, intervals whose lengths differ by at most one. Functions that come with a report are
+    lines, and those that all reports share are parabolas, with uniform coefficients: buckets of two
+    (of three) different answers are exactly independent (Carter, Wegman, "Universal classes of hash
+    functions", 1979).
+    """
+
+    @property
+    @abstractmethod
+    def _buckets(self) -> tuple[int, int]:
+        """The modulus of the functions, and the number of buckets."""
+
+    @property
+    @abstractmethod
+    def _shared(self) -> int | None:
+        """How many functions all reports share; None if each has its own."""
+
+    @property
+    def collision_probability(self) -> Fraction:
+        """The probability that two different answers have the same bucket, over the functions.
+
+        ``1 / g`` but for less than ``g / P^2``, with the modulus ``P``: exact, as a fraction.
+        """
+        return self._collisions(2)
+
+    def _collisions(self, answers: int) -> Fraction:
+        """Give the probability that so many different answers have the same bucket."""
+        modulus, buckets = self._buckets
+        short, long = divmod(modulus, buckets)
+        equal = long * (short + 1) ** answers + (buckets - long) * short**answers
+        return Fraction(equal, modulus**answers)
+
+    @property
+    def variation_ratio(self) -> VariationRatio:
+        """How much a report hides among other people's, for :class:`turnout.accounting.Shuffled`.
+
+        As for every pure oracle; with functions that all reports share, two answers may be in
+        different buckets in all of them, and then the laws of their reports are further apart than
+        ``p* - q*``, which is an average over the functions: by a factor ``1 / (1 - c)`` with the
+        probability ``c`` of a collision.
+        """
+        if self._shared is None:
+            return super().variation_ratio
+        p, q = self.support_probabilities
+        ratio = self.realized_ratio
+        # Rounded up: more variation hides less.
+        distance = (Fraction(p) - Fraction(q)) / (1 - self.collision_probability)
+        distance *= 1 + Fraction(1, 10**12)
+        return VariationRatio(ratio, min(distance, (ratio - 1) / (ratio + 1)), ratio)
+
+    def pool_variance(self, true_counts: Any) -> npt.NDArray[np.float64]:
+        """Compute what the choice of the shared hash functions adds to the variance of counts.
+
+        Answers that collide more often than expected in the functions of a pool are taken for each
+        other, in every report: this error does not average out over reports, nor over
+        collections with the same functions. Its mean over all pools is zero, and
+        :func:`turnout.estimator_variance` leaves it out.
+
+        Parameters
+        ----------
+        true_counts
+            How many nodes hold each answer, in the order of the domain.
+
+        Returns
+        -------
+        numpy.ndarray
+            One variance of the estimated count for each answer, float64, in squared nodes; zero if
+            every report has a function of its own.
+
+        Raises
+        ------
+        InvalidValueError
+            If a count is negative or no whole number, or there is not one for each answer.
+        InvalidTypeError
+            If ``true_counts`` is not a sequence of numbers.
+
+        Notes
+        -----
+        The reports of two nodes that do not hold answer ``i`` are independent given the functions;
+        over the functions their support of ``i`` has the covariance ``(p* - q*)^2 / (1 - c)^2``
+        times ``(c - c^2) / m`` if the two hold the same answer and ``(c_3 - c^2) / m`` if not,
+        where ``m`` is the number of functions, ``c`` the probability that two answers collide and
+        ``c_3`` that three do. So the variance is, with the true counts ``F``,
+
+        ``[(c - c^2) sum F_x (F_x - 1) + (c_3 - c^2) sum F_x F_y] / (m (1 - c)^2)``,
+
+        over ``x != i``, and ``y`` other than both. Since ``c_3`` is as good as ``c^2`` that is
+        nearly ``sum F_x^2 / (m (g - 1))``. It is exact for the estimators ``"g"``, ``"c_hat"`` and
+        ``"horvitz_thompson"`` whatever the participation, and for ``"hajek"`` if everyone takes
+        part; otherwise Hajek's is slightly smaller.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> oracle = tn.OptimizedLocalHashing(1.0, 100, seed_pool=1000)
+        >>> error = oracle.pool_variance([5000] + [50] * 99) ** 0.5
+        >>> error.round().tolist()[:3]
+        [9.0, 92.0, 92.0]
+        """
+        counts = _arguments.counts("true_counts", true_counts, self.domain.size)
+        held = counts.astype(np.float64)
+        if self._shared is None:
+            return np.zeros_like(held)
+        total = held.sum() - held
+        squares = (held * held).sum() - held * held
+        two, three = self._collisions(2), self._collisions(3)
+        scale = self._shared * (1 - two) ** 2
+        same, other = float((two - two**2) / scale), float((three - two**2) / scale)
+        result: npt.NDArray[np.float64] = same * (squares - total) + other * (total**2 - squares)
+        return result
+
+
+def optional_integer(argument: str, value: object, *, least: int, most: int) -> int | None:
+    """Return an integer within bounds, or None for the default."""
+    return None if value is None else _arguments.integer(argument, value, least=least, most=most)
+
+
+def public_seed(argument: str, value: object) -> int:
+    """Return the seed of public hash functions."""
+    return _arguments.integer(argument, value, least=0, most=2**64 - 1)
+
+
+def refuse_seed(argument: str, value: object, needed: str) -> None:
+    """Refuse the seed of functions that there are none of."""
+    if value is not None:
+        raise InvalidValueError(
+            f"{argument} must be given together with {needed}, got {_arguments.shown(value)} alone"
+        )

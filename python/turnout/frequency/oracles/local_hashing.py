@@ -1,0 +1,234 @@
+"""Local hashing: a hash function of the node's own choice, and a randomized bucket."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from turnout import _core
+from turnout.domain import Domain
+from turnout.frequency.oracle import Kernel
+from turnout.frequency.oracles.hashing import (
+    HashedOracle,
+    optional_integer,
+    public_seed,
+    refuse_seed,
+)
+
+__all__ = ["BinaryLocalHashing", "OptimizedLocalHashing"]
+
+#: The largest numbers of buckets, and of functions of a pool.
+_MOST = 2**20
+
+
+class _LocalHashing(HashedOracle):
+    """Local hashing with any number of buckets."""
+
+    def __init__(
+        self,
+        epsilon: float,
+        domain: Domain | int,
+        buckets: int | None,
+        seed_pool: int | None,
+        pool_seed: int | None,
+    ) -> None:
+        super().__init__(epsilon, domain)
+        buckets = optional_integer("buckets", buckets, least=2, most=_MOST)
+        self._pool = optional_integer("seed_pool", seed_pool, least=1, most=_MOST)
+        self._core: _core.LocalHashing | _core.PooledLocalHashing
+        if self._pool is None:
+            refuse_seed("pool_seed", pool_seed, "seed_pool")
+            self._pool_seed = None
+            self._core = _core.LocalHashing(self._epsilon, self._domain.size, buckets)
+        else:
+            self._pool_seed = 0 if pool_seed is None else public_seed("pool_seed", pool_seed)
+            self._core = _core.PooledLocalHashing(
+                self._epsilon, self._domain.size, buckets, self._pool, self._pool_seed
+            )
+
+    @property
+    def buckets(self) -> int:
+        """The number of buckets, ``g``."""
+        return self._core.buckets
+
+    @property
+    def seed_pool(self) -> int | None:
+        """The number of functions that all reports share, or None if each has its own."""
+        return self._pool
+
+    @property
+    def pool_seed(self) -> int | None:
+        """The public seed of the shared functions, or None if each report has its own."""
+        return self._pool_seed
+
+    @property
+    def realized_ratio(self) -> Fraction:
+        """The largest likelihood ratio of a report under two answers, exactly; at most e^eps."""
+        own, other = self._core.words
+        return Fraction(own, other)
+
+    @property
+    def report_dtype(self) -> np.dtype[Any]:
+        """The type of a report: uint64, or uint32 with a pool of functions."""
+        return np.dtype(np.uint64 if self._pool is None else np.uint32)
+
+    @property
+    def report_bits(self) -> int:
+        """The size of a report in bits: of function and bucket together."""
+        if isinstance(self._core, _core.LocalHashing):
+            return self._core.report_bits
+        return (self._pool * self.buckets - 1).bit_length() if self._pool else 0
+
+    @property
+    def _buckets(self) -> tuple[int, int]:
+        return self._core.modulus, self._core.buckets
+
+    @property
+    def _shared(self) -> int | None:
+        return self._pool
+
+    @property
+    def _kernel(self) -> Kernel:
+        return self._core
+
+    def _parameters(self) -> dict[str, Any]:
+        if self._pool is None:
+            return {}
+        return {"seed_pool": self._pool, "pool_seed": self._pool_seed}
+
+
+class BinaryLocalHashing(_LocalHashing):
+    """Report one randomized bit of the answer, and the hash function that gave it.
+
+    The answer's bucket, 0 or 1, is kept with probability ``p* = e^eps / (e^eps + 1)``; of other
+    answers half share the bucket, so that ``q* = 1/2``. Both are realised as whole numbers of
+    64-bit words from a cryptographic generator, and the likelihood ratio is at most ``e^eps``,
+    exactly. The functions do not depend on anybody's answer.
+
+    Parameters
+    ----------
+    epsilon
+        The privacy parameter of a report, in nats: finite, above 0, at most 42.
+    domain
+        The answers, or their number ``k``: then the codes ``0 .. k - 1`` are the answers. At most
+        ``2^31 - 1``.
+    seed_pool
+        If given, reports share this many public functions, at most 2^20, instead of each having its
+        own: a tally then costs ``seed_pool * k`` evaluations for any number of reports, and adds
+        the error of :meth:`pool_variance`.
+    pool_seed
+        The public seed of the shared functions, an integer in [0, 2^64); 0 by default.
+
+    Raises
+    ------
+    InvalidTypeError
+        If an argument is of the wrong type.
+    InvalidValueError
+        If an argument is out of range.
+
+    Notes
+    -----
+    Bassily, Smith, "Local, private, efficient protocols for succinct histograms" (2015); Wang,
+    Blocki, Li, Jha, "Locally differentially private protocols for frequency estimation" (2017).
+    A report is the number ``[a: 31 bits][b: 31 bits][bucket: 1 bit]``, and the bucket of a code
+    ``x`` is ``floor(2 u / P)`` with ``u = (a x + b) mod P`` and ``P = 2^31 - 1``. With a pool it is
+    ``2 * function + bucket``.
+
+    Examples
+    --------
+    >>> oracle = BinaryLocalHashing(epsilon=1.0, domain=Domain(["never", "once", "often"]))
+    >>> p, q = oracle.support_probabilities
+    >>> round(p, 4), round(q, 4)
+    (0.7311, 0.5)
+    >>> oracle.report_bits
+    63
+    """
+
+    name = "binary_local_hashing"
+
+    def __init__(
+        self,
+        epsilon: float,
+        domain: Domain | int,
+        *,
+        seed_pool: int | None = None,
+        pool_seed: int | None = None,
+    ) -> None:
+        super().__init__(epsilon, domain, 2, seed_pool, pool_seed)
+
+
+class OptimizedLocalHashing(_LocalHashing):
+    """Report a randomized bucket of the answer, and the hash function that gave it.
+
+    The answer's bucket, one of ``g``, is kept with probability
+    ``p* = e^eps / (e^eps + g - 1)``; of other answers one in ``g`` shares the bucket, so that
+    ``q* = 1 / g``. Both are realised as whole numbers of 64-bit words from a cryptographic
+    generator, and the likelihood ratio is at most ``e^eps``, exactly. The functions do not depend
+    on anybody's answer. The variance does not grow with the domain; a tally costs a look at every
+    answer for every report.
+
+    Parameters
+    ----------
+    epsilon
+        The privacy parameter of a report, in nats: finite, above 0, at most 42.
+    domain
+        The answers, or their number ``k``: then the codes ``0 .. k - 1`` are the answers. The more
+        buckets, the fewer answers the functions of 64-bit reports tell apart: 2^31 - 1 with up to 4
+        buckets, about 2^30 with 8, 2^29 with 32, and so on.
+    buckets
+        The number of buckets ``g``, from 2 to 2^20; by default the one of least variance, next to
+        ``e^eps + 1``, or the largest power of two below that the domain allows.
+    seed_pool
+        If given, reports share this many public functions, at most 2^20, instead of each having its
+        own: a tally then costs ``seed_pool * k`` evaluations for any number of reports, and adds
+        the error of :meth:`pool_variance`. Domains have up to ``2^31 - 1`` answers then.
+    pool_seed
+        The public seed of the shared functions, an integer in [0, 2^64); 0 by default.
+
+    Raises
+    ------
+    InvalidTypeError
+        If an argument is of the wrong type.
+    InvalidValueError
+        If an argument is out of range, or the domain has more answers than the functions tell
+        apart.
+
+    Notes
+    -----
+    Wang, Blocki, Li, Jha, "Locally differentially private protocols for frequency estimation"
+    (2017); the pool is that of Cormode, Maddock, Maple, "Frequency estimation under local
+    differential privacy" (2021). A report is the number
+    ``[a: w bits][b: w bits][bucket: c bits]`` with ``c = ceil(log2 g)`` and
+    ``w = min(31, (64 - c) // 2)``, and the bucket of a code ``x`` is ``floor(g u / P)`` with
+    ``u = (a x + b) mod P`` and the largest prime ``P`` below ``2^w``. With a pool it is
+    ``g * function + bucket``.
+
+    Examples
+    --------
+    >>> oracle = OptimizedLocalHashing(epsilon=1.0, domain=1000)
+    >>> oracle.buckets
+    4
+    >>> p, q = oracle.support_probabilities
+    >>> round(p, 4), round(q, 4)
+    (0.4754, 0.25)
+    >>> OptimizedLocalHashing(1.0, 1000, seed_pool=1024).report_bits
+    12
+    """
+
+    name = "optimized_local_hashing"
+
+    def __init__(
+        self,
+        epsilon: float,
+        domain: Domain | int,
+        *,
+        buckets: int | None = None,
+        seed_pool: int | None = None,
+        pool_seed: int | None = None,
+    ) -> None:
+        super().__init__(epsilon, domain, buckets, seed_pool, pool_seed)
+
+    def _parameters(self) -> dict[str, Any]:
+        return {"buckets": self.buckets, **super()._parameters()}
