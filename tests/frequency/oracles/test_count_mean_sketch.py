@@ -219,13 +219,12 @@ def test_tallies_add_up_and_everything_survives_a_copy(kind: str, tmp_path: Path
 
 
 @kinds
-@pytest.mark.parametrize("rate", [1.0, 0.6])
-@pytest.mark.parametrize("held", [[9, 3, 0, 1], [30, 0, 30, 0]])
+@pytest.mark.parametrize(("rate", "held"), [(0.6, [9, 3, 0, 1]), (1.0, [30, 0, 30, 0])])
 def test_over_functions_and_reports_estimates_are_unbiased_with_the_variance_of_both(
     kind: str, rate: float, held: list[int], statistical: ModuleType
 ) -> None:
     who = tn.Bernoulli(rate)
-    runs = [KINDS[kind](3.0, 4, hashes=2, width=4, hash_seed=seed) for seed in range(20_000)]
+    runs = [KINDS[kind](3.0, 4, hashes=2, width=4, hash_seed=seed) for seed in range(12_000)]
     values = np.repeat(np.arange(4), held)
     found = [
         oracle.collect(values, participation=who, seed=seed).estimate("c_hat").counts

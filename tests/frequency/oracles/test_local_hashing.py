@@ -288,14 +288,14 @@ def test_reports_of_functions_of_their_own_differ_in_total_variation_by_p_minus_
     assert oracle.variation_ratio.total_variation >= Fraction(p) - Fraction(q)
 
 
-@pytest.mark.parametrize("held", [[9, 3, 0, 1], [3, 0, 3, 0], [4, 4, 4, 4]])
+@pytest.mark.parametrize("held", [[9, 3, 0, 1], [3, 0, 3, 0]])
 def test_the_variance_over_small_pools_is_that_of_reports_and_pool(
     held: list[int], statistical: ModuleType
 ) -> None:
     # Few reports: that two nodes with the same answer, not one with itself, make the difference.
     who = tn.Bernoulli(0.8)
     runs = [
-        tn.OptimizedLocalHashing(4.0, 4, buckets=3, seed_pool=2, pool_seed=s) for s in range(20_000)
+        tn.OptimizedLocalHashing(4.0, 4, buckets=3, seed_pool=2, pool_seed=s) for s in range(12_000)
     ]
     values = np.repeat(np.arange(4), held)
     found = [

@@ -208,8 +208,12 @@ impl Randomizer for CountMeanSketch {
     }
 
     fn report<R: Words>(&self, codes: &[u64], reports: &mut [u64], rng: &mut R) {
-        // All flips of the block at once; the first word of each row is drawn in vain.
-        self.flips.fill(reports, rng);
+        // All flips of the block at once, then every row to its place, the last one first.
+        let words = self.row_words();
+        self.flips.fill(&mut reports[..codes.len() * words], rng);
+        for row in (0..codes.len()).rev() {
+            reports.copy_within(row * words..(row + 1) * words, row * (words + 1) + 1);
+        }
         let last = self.last_bits();
         for (report, &code) in reports.chunks_exact_mut(self.width()).zip(codes) {
             let function = uniform_below(self.functions(), rng);

@@ -54,7 +54,6 @@ impl Modulus {
 
     /// The remainder of any number: the estimate of the quotient is too small by one at most.
     #[inline(always)]
-    #[expect(clippy::cast_possible_truncation, reason = "the high half of a product")]
     pub(super) fn reduce(self, number: u64) -> u64 {
         let quotient = ((u128::from(number) * u128::from(self.reciprocal)) >> 64) as u64;
         self.once(number - quotient * self.prime)
@@ -99,7 +98,6 @@ impl Buckets {
     /// The product is above `2^64 u count / P` by at most `u < 2^31`, and a quotient that is no
     /// whole number is below the next one by at least `1 / P > 2^31 / 2^64`.
     #[inline(always)]
-    #[expect(clippy::cast_possible_truncation, reason = "the high half of a product")]
     pub(super) fn of(self, residue: u64) -> u64 {
         ((u128::from(residue) * u128::from(self.scale)) >> 64) as u64
     }

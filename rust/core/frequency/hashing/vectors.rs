@@ -63,11 +63,6 @@ impl Instructions {
 /// Residues stay below the prime: a sum of two is below 2^32, and one subtraction of the prime
 /// either gives the residue or wraps to a larger number.
 #[inline(always)]
-#[expect(
-    clippy::needless_range_loop,
-    reason = "vectors that pass through functions of the library, which know nothing of the \
-              instructions, are slow: measured"
-)]
 fn follow<S: Simd>(simd: S, walks: &[Walk], prime: u32, counts: &mut [u32]) {
     simd.vectorize(
         #[inline(always)]
