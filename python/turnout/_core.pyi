@@ -37,6 +37,7 @@ __all__ = [
     "discrete_laplace_realized",
     "divide_up",
     "first_accepted",
+    "likelihood_step",
     "network_logits",
     "network_scores",
     "poisson_sampling",
@@ -45,6 +46,7 @@ __all__ = [
     "random_participation_grid",
     "shuffled",
     "skellam",
+    "support_sums",
     "two_stage_sums",
     "uniforms",
 ]
@@ -205,6 +207,10 @@ class HadamardCountMeanSketch(_OracleKernel):
     def words(self) -> tuple[int, int]: ...
 
 def design_sums(probabilities: _Floats) -> tuple[int, int]: ...
+def likelihood_step(
+    frequencies: _Floats, support: _Counts, weights: _Floats, ratio: float
+) -> tuple[_Floats, float]: ...
+def support_sums(coefficients: _Floats, support: _Counts) -> _Floats: ...
 
 @final
 class IntegerNoise:

@@ -2,7 +2,8 @@
 //!
 //! A value's path is the order of the modules: [`Code`]s of a domain, a [`Selection`] of the nodes
 //! that take part, a randomizer ([`DirectEncoding`]), [`Reports`], and the [`Tally`] of sufficient
-//! statistics. Estimation itself needs no kernel and lives with the caller.
+//! statistics. Of estimation only the likelihood of whole reports needs a kernel ([`SupportRows`]); the
+//! rest lives with the caller.
 
 mod bit_rows;
 mod codes;
@@ -13,6 +14,7 @@ mod hashing;
 mod histogram;
 mod independent;
 mod local_hashing;
+mod likelihood;
 mod oracle;
 mod participation;
 mod projective_geometry;
@@ -29,6 +31,7 @@ pub use direct_encoding::DirectEncoding;
 pub use hadamard_response::HadamardResponse;
 pub use histogram::Histogram;
 pub use local_hashing::{LocalHashing, PooledLocalHashing};
+pub use likelihood::{LikelihoodStep, SupportRows};
 pub use oracle::{FrequencyOracle, Randomizer};
 pub use participation::{DesignSums, NodeProbabilities, Selection};
 pub use projective_geometry::ProjectiveGeometryResponse;

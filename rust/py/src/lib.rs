@@ -10,6 +10,7 @@ mod direct_encoding;
 mod errors;
 mod hadamard_response;
 mod local_hashing;
+mod likelihood;
 mod mean;
 mod networks;
 mod oracle;
@@ -42,6 +43,7 @@ mod _core {
     use super::hadamard_response::{HadamardResponse8, HadamardResponse16, HadamardResponse32};
     #[pymodule_export]
     use super::local_hashing::{LocalHashing, PooledLocalHashing};
+    use super::likelihood::{likelihood_step, support_sums};
     #[pymodule_export]
     use super::mean::MeanKernel;
     #[pymodule_export]

@@ -1,0 +1,412 @@
+"""Maximum likelihood: the distribution of answers under which the reports are likeliest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout.domain import Domain
+from turnout.errors import EstimatorError, InvalidValueError
+from turnout.frequency.intervals import Interval, critical_value, normal_interval
+from turnout.frequency.likelihoods import Likelihood, likelihood_of
+from turnout.frequency.projection import simplex
+from turnout.frequency.reports import Reports
+
+if TYPE_CHECKING:
+    from turnout.frequency.oracle import FrequencyOracle
+
+__all__ = ["LikelihoodEstimate", "maximum_likelihood"]
+
+Floats = npt.NDArray[np.float64]
+
+#: Relative error of a mean log-likelihood.
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LikelihoodEstimate:
+    """The frequencies under which the reports are likeliest; a distribution by construction.
+
+    Made by :func:`maximum_likelihood`. Unlike the estimates of a tally it is biased where answers
+    are rare, because it cannot be negative.
+
+    Attributes
+    ----------
+    plan
+        What the reports were made under.
+    nodes, received
+        The numbers of nodes and of reports.
+    frequencies
+        float64, one for each answer: non-negative, adding up to one.
+    log_likelihood
+        At the frequencies, less what does not depend on them: of a report that supports answers of
+        total frequency ``m``, ``ln(1 + (rho - 1) m)`` with ``rho`` the realised likelihood ratio.
+    gap
+        The mean log-likelihood of a report is at most this much larger at any other distribution.
+    iterations
+        How often the likelihood was evaluated.
+    converged
+        Whether the tolerance was reached.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> from turnout.frequency.likelihood import maximum_likelihood
+    >>> reports = tn.DirectEncoding(1.0, 3).randomize([0] * 700 + [1] * 300, seed=1)
+    >>> estimate = maximum_likelihood(reports)
+    >>> estimate.converged, float(estimate.frequencies.sum().round(12))
+    (True, 1.0)
+    """
+
+    plan: Any
+    nodes: int
+    received: int
+    frequencies: Floats
+    log_likelihood: float
+    gap: float
+    iterations: int
+    converged: bool
+    _likelihood: Likelihood = field(repr=False)
+
+    @property
+    def domain(self) -> Domain:
+        """The answers."""
+        domain: Domain = self.plan.oracle.domain
+        return domain
+
+    @property
+    def counts(self) -> Floats:
+        """The estimated number of nodes that hold each answer."""
+        return self.frequencies * self.nodes
+
+    @property
+    def is_interior(self) -> bool:
+        """Whether every answer has at least the share of one report.
+
+        Otherwise the maximum is on the boundary, where estimates follow no normal law.
+        """
+        return bool(self.frequencies.min() * self.received >= 1.0)
+
+    @cached_property
+    def covariance(self) -> Floats:
+        """Covariances of the frequencies, shape (k, k), float64; NaN on the boundary.
+
+        From the observed information on the distributions, as ``J^-1 K J^-1`` where ``J`` is the
+        curvature and ``K`` the sum of the squared scores (the same if all reports weigh the same),
+        less what the reports have from being a sample without replacement of all nodes. Takes
+        ``received k^2`` operations.
+        """
+        size = self.domain.size
+        if not self.is_interior:
+            return np.full((size, size), np.nan)
+        curvature, scores = self._likelihood.information(self.frequencies)
+        # Directions along which frequencies still add up to one.
+        basis = np.linalg.qr(np.eye(size) - 1.0 / size)[0][:, : size - 1]
+        try:
+            inverse = np.linalg.inv(basis.T @ curvature @ basis)
+        except np.linalg.LinAlgError:
+            return np.full((size, size), np.nan)
+        spread = basis @ inverse @ (basis.T @ scores @ basis) @ inverse @ basis.T
+        f = self.frequencies
+        result: Floats = spread - (np.diag(f) - np.outer(f, f)) / self.nodes
+        return result
+
+    @property
+    def standard_errors(self) -> Floats:
+        """The standard errors of the frequencies: NaN on the boundary, see :meth:`bootstrap`."""
+        return np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
+
+    def interval(self, level: float = 0.95) -> Interval:
+        """Make normal confidence intervals of the frequencies, each by itself.
+
+        Parameters
+        ----------
+        level
+            The confidence level, between 0 and 1.
+
+        Returns
+        -------
+        Interval
+            Lower and upper limits, float64, one for each answer.
+
+        Raises
+        ------
+        EstimatorError
+            If the maximum is on the boundary, where they would not cover.
+        InvalidValueError
+            If the level is not between 0 and 1.
+        """
+        level = _arguments.confidence("level", level)
+        if not self.is_interior:
+            raise EstimatorError(
+                "the maximum is on the boundary, where no normal interval covers: use the interval "
+                "of the tally's estimate, or bootstrap"
+            )
+        z = critical_value(level, self.domain.size, None)
+        low, high = normal_interval(self.frequencies, self.standard_errors, z)
+        return Interval(low, high, level, "normal", None)
+
+    def bootstrap(self, repeats: int = 200, *, seed: int | None = None) -> Floats:
+        """Estimate anew from reports of simulated nodes that have the estimated frequencies.
+
+        Their standard deviations are standard errors that hold on the boundary too, as far as
+        nodes with the estimated frequencies are like the true ones.
+
+        Parameters
+        ----------
+        repeats
+            How many times.
+        seed
+            An integer in [0, 2^64) makes the result reproducible.
+
+        Returns
+        -------
+        numpy.ndarray
+            Frequencies, float64, of shape (repeats, k).
+
+        Raises
+        ------
+        EstimatorError
+            If nodes took part with personal probabilities: who holds what is not known.
+        InvalidValueError, InvalidTypeError
+            If an argument is out of range or of the wrong type.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> from turnout.frequency.likelihood import maximum_likelihood
+        >>> reports = tn.DirectEncoding(2.0, 3).randomize([0] * 700 + [1] * 300, seed=1)
+        >>> errors = maximum_likelihood(reports).bootstrap(50, seed=2).std(axis=0, ddof=1)
+        >>> bool((errors < 0.05).all())
+        True
+        """
+        repeats = _arguments.integer("repeats", repeats, least=2)
+        generator = np.random.default_rng(_arguments.seed(seed))
+        if self.plan.participation.uniform_rate is None:
+            raise EstimatorError(
+                "bootstrap needs one participation rate for all nodes, and these have personal "
+                "probabilities"
+            )
+        oracle: FrequencyOracle = self.plan.oracle
+        held = _rounded(self.frequencies, self.nodes)
+        results = np.empty((repeats, self.domain.size))
+        for result in results:
+            drawn = _drawn(held, self.received, self.nodes, generator)
+            codes = np.repeat(np.arange(drawn.size, dtype=oracle.domain.code_dtype), drawn)
+            labels = codes if oracle.domain._integers else oracle.domain.decode(codes)
+            reports = oracle.randomize(labels, seed=int(generator.integers(2**63)))
+            result[:] = maximum_likelihood(reports).frequencies
+        return results
+
+    def __repr__(self) -> str:
+        """Show how many reports there are and how far the maximum may be."""
+        return (
+            f"LikelihoodEstimate({self.domain.size} answers, {self.received} reports of "
+            f"{self.nodes} nodes, gap={self.gap:.2g}, converged={self.converged})"
+        )
+
+
+def maximum_likelihood(
+    reports: Reports,
+    *,
+    tolerance: float = 1e-3,
+    max_iterations: int = 10_000,
+    start: Any = None,
+    acceleration: bool = True,
+) -> LikelihoodEstimate:
+    """Find the distribution of answers under which the reports are likeliest.
+
+    The likelihood is that of whole reports: of a report that supports many answers it uses which
+    ones it supports together, which support counts do not tell. It is concave, so that the maximum
+    found is the only one, and the gap to it is bounded by ``max_x g_x - 1`` where ``g_x`` is the
+    mean over the reports of the likelihood under answer ``x`` to that under the frequencies.
+
+    Parameters
+    ----------
+    reports
+        The reports of the nodes that took part. With personal probabilities each counts with the
+        inverse of its own: the result is the maximum of a *pseudo*-likelihood, an estimate of that
+        of all nodes.
+    tolerance
+        Stop when the log-likelihood of all reports is certainly within this of the largest one: a
+        thousandth is a small part of a standard error.
+    max_iterations
+        Evaluations of the likelihood, each in proportion to reports times answers / 8.
+    start
+        Positive frequencies to start from; uniform ones by default. They change the number of
+        iterations, not the maximum.
+    acceleration
+        If true (default), projected gradient steps of spectral length, with a line search that
+        never lets the likelihood fall: fewer iterations where reports say little, and answers that
+        nobody seems to hold become exactly zero. If false, the iterative Bayesian update (the
+        expectation-maximisation algorithm): ``f_x <- f_x g_x``.
+
+    Returns
+    -------
+    LikelihoodEstimate
+        The frequencies, with a certificate of how close to the maximum they are.
+
+    Raises
+    ------
+    EstimatorError
+        If there are no reports.
+    InvalidValueError, InvalidTypeError
+        If an argument is out of range or of the wrong type.
+
+    Notes
+    -----
+    Agrawal, Aggarwal, "On the design and quantification of privacy preserving data mining
+    algorithms" (2001); ElSalamouny, Palamidessi, "Generalized iterative Bayesian update and
+    applications to mechanisms for privacy protection" (2020); Birgin, Martinez, Raydan,
+    "Nonmonotone spectral projected gradient methods on convex sets" (2000), with the monotone line
+    search.
+
+    Examples
+    --------
+    Direct encoding: inside the simplex the maximum is the estimate of the tally.
+
+    >>> import numpy as np
+    >>> import turnout as tn
+    >>> from turnout.frequency.likelihood import maximum_likelihood
+    >>> oracle = tn.DirectEncoding(2.0, 3)
+    >>> reports = oracle.randomize([0] * 500 + [1] * 300 + [2] * 200, seed=1)
+    >>> likeliest = maximum_likelihood(reports, tolerance=1e-6).frequencies
+    >>> bool(np.allclose(likeliest, oracle.tally(reports).estimate().frequencies, atol=1e-6))
+    True
+    """
+    _arguments.instance("reports", reports, Reports, "a Reports object")
+    tolerance = _arguments.number("tolerance", tolerance)
+    if not 0.0 < tolerance < np.inf:
+        raise InvalidValueError(f"tolerance must be a finite number above 0, got {tolerance}")
+    max_iterations = _arguments.integer("max_iterations", max_iterations, least=1)
+    _arguments.instance("acceleration", acceleration, bool, "True or False")
+    if len(reports) == 0:
+        raise EstimatorError("no reports were received: every distribution is as likely")
+    likelihood = likelihood_of(reports)
+    size = reports.oracle.domain.size
+    frequencies = np.full(size, 1.0 / size) if start is None else _distribution(start, size)
+    received = len(reports)
+    steps = _spectral(likelihood, frequencies) if acceleration else _bayes(likelihood, frequencies)
+    for point in steps:
+        if received * point.gap <= tolerance or point.iterations >= max_iterations:
+            break
+    frequencies = point.frequencies
+    frequencies.flags.writeable = False
+    return LikelihoodEstimate(
+        reports.plan,
+        reports.nodes,
+        received,
+        frequencies,
+        point.value * likelihood.total,
+        point.gap,
+        point.iterations,
+        received * point.gap <= tolerance,
+        likelihood,
+    )
+
+
+@dataclass(frozen=True)
+class _Point:
+    """Frequencies, with the mean log-likelihood and its gradient there."""
+
+    frequencies: Floats
+    value: float
+    gradient: Floats
+    iterations: int
+
+    @property
+    def gap(self) -> float:
+        # By concavity log L* - log L <= sum_x (f*_x - f_x) g_x, and sum_x f_x g_x = 1.
+        return max(float(self.gradient.max()) - 1.0, 0.0)
+
+
+def _evaluated(likelihood: Likelihood, frequencies: Floats, iterations: int) -> _Point:
+    gradient, value = likelihood.step(frequencies)
+    return _Point(frequencies, value, gradient, iterations)
+
+
+def _updated(likelihood: Likelihood, point: _Point, iterations: int) -> _Point:
+    """Make a Bayesian update, which never lowers the likelihood."""
+    updated = point.frequencies * point.gradient
+    return _evaluated(likelihood, updated / updated.sum(), iterations + 1)
+
+
+def _bayes(likelihood: Likelihood, frequencies: Floats) -> Iterator[_Point]:
+    """Iterate the Bayesian update."""
+    point = _evaluated(likelihood, frequencies, 1)
+    while True:
+        yield point
+        point = _updated(likelihood, point, point.iterations)
+
+
+def _spectral(likelihood: Likelihood, frequencies: Floats) -> Iterator[_Point]:
+    """Iterate projected gradient steps whose length fits the curvature along the last one."""
+    point = _evaluated(likelihood, frequencies, 1)
+    yield point
+    following = _updated(likelihood, point, point.iterations)
+    while True:
+        change = following.frequencies - point.frequencies
+        bend = float(change @ (point.gradient - following.gradient))
+        length = float(change @ change) / bend if bend > 0 else 1.0
+        point = following
+        yield point
+        length = min(max(length, 1e-12), 1e12)
+        target = simplex(point.frequencies + length * (point.gradient - 1.0))
+        following = _climb(likelihood, point, target - point.frequencies)
+
+
+def _climb(likelihood: Likelihood, point: _Point, direction: Floats) -> _Point:
+    """Go along a direction as far as the likelihood rises: Armijo's rule.
+
+    Close to the maximum values differ by their rounding alone, which is let pass.
+    """
+    slope = float(point.gradient @ direction)
+    slack = _ROUNDING * max(1.0, abs(point.value))
+    share, iterations = 1.0, point.iterations
+    while share > 1e-9 and slope > 0:
+        iterations += 1
+        tried = _evaluated(likelihood, point.frequencies + share * direction, iterations)
+        gain = tried.value - point.value
+        if gain >= 1e-4 * share * slope - slack:
+            return replace(tried, frequencies=np.maximum(tried.frequencies, 0.0))
+        # The top of the parabola through what is known.
+        top = 0.5 * share * slope / max(slope - gain / share, 1e-300)
+        share = min(max(top, 0.1 * share), 0.5 * share)
+    return _updated(likelihood, point, iterations)
+
+
+def _distribution(start: Any, size: int) -> Floats:
+    frequencies = _arguments.frequencies("start", start, size)
+    if frequencies.min() <= 0 or abs(frequencies.sum() - 1.0) > 1e-6:
+        raise InvalidValueError(
+            f"start must be positive frequencies that add up to one, got the smallest "
+            f"{frequencies.min():g} and the sum {frequencies.sum():g}"
+        )
+    result: Floats = frequencies / frequencies.sum()
+    return result
+
+
+def _rounded(frequencies: Floats, nodes: int) -> npt.NDArray[np.int64]:
+    """Give whole numbers of nodes with the frequencies: the largest remainders are rounded up."""
+    exact = frequencies * nodes
+    whole = np.floor(exact).astype(np.int64)
+    missing = nodes - int(whole.sum())
+    whole[np.argsort(whole - exact)[:missing]] += 1
+    return whole
+
+
+def _drawn(
+    held: npt.NDArray[np.int64], received: int, nodes: int, generator: np.random.Generator
+) -> npt.NDArray[np.int64]:
+    """Draw who reports: a simple random sample of the nodes."""
+    if received == nodes:
+        return held
+    if nodes < 10**9:
+        return generator.multivariate_hypergeometric(held, received, method="marginals")
+    return generator.multinomial(received, held / held.sum())

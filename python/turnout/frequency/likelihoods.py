@@ -1,0 +1,211 @@
+"""The likelihood of reports as a function of the frequencies of the answers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _core
+
+if TYPE_CHECKING:
+    from turnout.frequency.oracle import FrequencyOracle
+    from turnout.frequency.reports import Reports
+
+__all__ = ["DenseLikelihood", "Likelihood", "SupportLikelihood", "likelihood_of"]
+
+Floats = npt.NDArray[np.float64]
+Words = npt.NDArray[np.uint64]
+
+#: Numbers of a piece of a matrix: 64 MiB.
+_PIECE = 2**23
+
+#: Rows that are looked at for duplicates before all are sorted.
+_LOOK = 4096
+
+
+class Likelihood(ABC):
+    """Weighted reports, equal ones put together, and how likely each answer makes them.
+
+    Parameters
+    ----------
+    weights
+        The weight of each row: the sum over its reports.
+    squares
+        The sum of the squared weights of its reports.
+    """
+
+    def __init__(self, weights: Floats, squares: Floats) -> None:
+        self.weights = weights
+        self.squares = squares
+
+    @property
+    def total(self) -> float:
+        """The sum of the weights."""
+        return float(self.weights.sum())
+
+    @abstractmethod
+    def step(self, frequencies: Floats) -> tuple[Floats, float]:
+        """Compute the gradient of the mean log-likelihood, and the mean log-likelihood."""
+
+    @abstractmethod
+    def pieces(self) -> Iterator[tuple[slice, Floats]]:
+        """Give the likelihoods under each answer, some rows at a time; each row up to a factor."""
+
+    def information(self, frequencies: Floats) -> tuple[Floats, Floats]:
+        """Sum the products of the scores: with the weights, and with their squares."""
+        size = frequencies.size
+        curvature, scores = np.zeros((size, size)), np.zeros((size, size))
+        same = bool((self.weights == self.squares).all())
+        for rows, matrix in self.pieces():
+            ratios = matrix / (matrix @ frequencies)[:, None]
+            curvature += ratios.T @ (self.weights[rows, None] * ratios)
+            if not same:
+                scores += ratios.T @ (self.squares[rows, None] * ratios)
+        return curvature, curvature if same else scores
+
+
+class SupportLikelihood(Likelihood):
+    """Reports that are ``ratio`` times as likely under the answers that they support.
+
+    Parameters
+    ----------
+    support
+        Which answers each row supports: bits, 64 to a uint64 word.
+    ratio
+        The likelihood ratio.
+    size
+        The number of answers.
+    weights, squares
+        As for :class:`Likelihood`.
+
+    Examples
+    --------
+    >>> support = np.array([[0b01], [0b10]], dtype=np.uint64)
+    >>> counts = np.array([30.0, 10.0])
+    >>> likelihood = SupportLikelihood(support, 3.0, 2, weights=counts, squares=counts)
+    >>> gradient, value = likelihood.step(np.array([1.0, 0.0]))
+    >>> gradient, round(value, 6)  # three quarters of ln 3
+    (array([1., 1.]), 0.823959)
+    """
+
+    def __init__(
+        self, support: Words, ratio: float, size: int, *, weights: Floats, squares: Floats
+    ) -> None:
+        super().__init__(weights, squares)
+        self.support = support
+        self.ratio = ratio
+        self.size = size
+
+    def step(self, frequencies: Floats) -> tuple[Floats, float]:
+        """Compute the gradient of the mean log-likelihood, and the mean log-likelihood."""
+        return _core.likelihood_step(frequencies, self.support, self.weights, self.ratio)
+
+    def pieces(self) -> Iterator[tuple[slice, Floats]]:
+        """Give ``ratio`` for the answers that a row supports, and 1 for the others."""
+        length = max(1, _PIECE // self.size)
+        for start in range(0, len(self.support), length):
+            rows = slice(start, start + length)
+            octets = self.support[rows].astype("<u8").view(np.uint8)
+            bits = np.unpackbits(octets, axis=1, count=self.size, bitorder="little")
+            yield rows, 1.0 + (self.ratio - 1.0) * bits.astype(np.float64)
+
+
+class DenseLikelihood(Likelihood):
+    """Reports whose likelihoods under the answers are any numbers.
+
+    Parameters
+    ----------
+    matrix
+        The likelihoods, float64, a row for each report and a column for each answer; each row up to
+        a factor.
+    weights, squares
+        As for :class:`Likelihood`.
+    """
+
+    def __init__(self, matrix: Floats, *, weights: Floats, squares: Floats) -> None:
+        super().__init__(weights, squares)
+        self.matrix = matrix
+
+    @classmethod
+    def of_scores(
+        cls, scores: npt.NDArray[Any], unit: int, ratio: float, *, weights: Floats, squares: Floats
+    ) -> DenseLikelihood:
+        """Take histograms with discrete Laplace noise on every entry.
+
+        A node adds ``unit`` to the entry of its answer, and noise with mass in proportion to
+        ``ratio^(-|z| / (2 unit))`` to all: a report ``y`` has likelihood in proportion to
+        ``ratio^((|y_x| - |y_x - unit|) / (2 unit))`` under answer ``x``.
+        """
+        whole = scores.astype(np.float64)
+        exponent = (np.abs(whole) - np.abs(whole - unit)) / (2.0 * unit)
+        return cls(np.exp(np.log(ratio) * exponent), weights=weights, squares=squares)
+
+    def step(self, frequencies: Floats) -> tuple[Floats, float]:
+        """Compute the gradient of the mean log-likelihood, and the mean log-likelihood."""
+        likelihoods = self.matrix @ frequencies
+        gradient = (self.weights / likelihoods) @ self.matrix
+        value = float(self.weights @ np.log(likelihoods))
+        return gradient / self.total, value / self.total
+
+    def pieces(self) -> Iterator[tuple[slice, Floats]]:
+        """Give the rows."""
+        length = max(1, _PIECE // self.matrix.shape[1])
+        for start in range(0, len(self.matrix), length):
+            rows = slice(start, start + length)
+            yield rows, self.matrix[rows]
+
+
+def likelihood_of(reports: Reports) -> Likelihood:
+    """Take the likelihood of the reports of any oracle; equal reports are put together."""
+    codes, weights, squares = _distinct(reports)
+    oracle = reports.oracle
+    ratio = float(oracle.realized_ratio)
+    if oracle.name == "summation_histogram":
+        unit = _score_unit(oracle)
+        return DenseLikelihood.of_scores(codes, unit, ratio, weights=weights, squares=squares)
+    support = _support(oracle, codes)
+    return SupportLikelihood(support, ratio, oracle.domain.size, weights=weights, squares=squares)
+
+
+def _score_unit(oracle: Any) -> int:
+    """Tell how much a node adds to the entry of its answer."""
+    return int(oracle.unit)
+
+
+def _support(oracle: FrequencyOracle, codes: npt.NDArray[Any]) -> Words:
+    """Tell which answers each report supports: bits, 64 to a word."""
+    return np.ascontiguousarray(oracle._kernel.supports(codes))
+
+
+def _distinct(reports: Reports) -> tuple[npt.NDArray[Any], Floats, Floats]:
+    """Give the different reports, and the sums of their weights and of the squares of these."""
+    codes = reports.codes
+    weights = None if reports.probabilities is None else 1.0 / reports.probabilities
+    if codes.ndim == 2 and not _repetitive(codes):
+        given = np.ones(len(codes)) if weights is None else weights
+        return codes, given, given * given
+    if codes.ndim == 1:
+        distinct, place, number = np.unique(codes, return_inverse=True, return_counts=True)
+    else:
+        rows = np.ascontiguousarray(codes)
+        whole = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
+        found, place, number = np.unique(whole, return_inverse=True, return_counts=True)
+        distinct = found.view(rows.dtype).reshape(-1, rows.shape[1])
+    place = place.ravel()
+    if weights is None:
+        times = number.astype(np.float64)
+        return distinct, times, times
+    sums, squares = np.zeros(len(distinct)), np.zeros(len(distinct))
+    np.add.at(sums, place, weights)
+    np.add.at(squares, place, weights * weights)
+    return distinct, sums, squares
+
+
+def _repetitive(codes: npt.NDArray[Any]) -> bool:
+    """Whether some of the first rows are equal: then sorting them all may pay."""
+    first = np.ascontiguousarray(codes[:_LOOK])
+    return len({row.tobytes() for row in first}) < 0.9 * len(first)
