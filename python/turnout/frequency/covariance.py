@@ -1,0 +1,236 @@
+"""Covariances between the estimated frequencies of different answers.
+
+Every pair of answers ``i``, ``j`` has covariance ``c0 + c1 (f_i + f_j) + c2 f_i f_j``, with the
+same three numbers for all pairs (and, for Hadamard response, a part in proportion to the frequency
+of one third answer). So the variance of a sum over answers takes as many operations as it has
+terms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout.errors import EstimatorError
+from turnout.frequency.pair_support import PairSupport, pair_support
+from turnout.frequency.projection import simplex
+
+if TYPE_CHECKING:
+    from turnout.frequency.estimate import FrequencyEstimate
+    from turnout.frequency.oracle import FrequencyOracle
+
+__all__ = ["Covariance", "covariance_of", "sampled_covariance"]
+
+Floats = npt.NDArray[np.float64]
+
+#: Numbers of a block of transforms.
+_BLOCK = 2**22
+
+
+@dataclass(frozen=True)
+class Covariance:
+    """The covariance matrix of estimated frequencies, in the form that it has.
+
+    Attributes
+    ----------
+    frequencies
+        The frequencies at which it is.
+    variances
+        Its diagonal.
+    constant, linear, product
+        The covariance of two answers: ``constant + linear (f_i + f_j) + product f_i f_j``.
+    aligned
+        What the answer that is aligned with two others (see :class:`PairSupport`) adds to their
+        covariance, for each unit of its frequency.
+    """
+
+    frequencies: Floats
+    variances: Floats
+    constant: float
+    linear: float
+    product: float
+    aligned: float = 0.0
+
+    def variance(self, coefficients: Floats) -> Floats:
+        """Compute the variances of linear combinations, a row of coefficients for each.
+
+        Parameters
+        ----------
+        coefficients
+            float64 of shape (m, k).
+
+        Returns
+        -------
+        numpy.ndarray
+            float64 of shape (m,).
+        """
+        f = self.frequencies
+        total, weighted = coefficients.sum(axis=1), coefficients @ f
+        own = self.variances - self.constant - (2 * self.linear + self.product * f) * f
+        result: Floats = coefficients**2 @ own + self.constant * total**2
+        result += (2 * self.linear * total + self.product * weighted) * weighted
+        if self.aligned:
+            result += self.aligned * _aligned(coefficients, f)
+        return np.maximum(result, 0.0)
+
+    def matrix(self) -> Floats:
+        """Write out the matrix, shape (k, k)."""
+        f = self.frequencies
+        result: Floats = (
+            self.constant + self.linear * (f[:, None] + f) + self.product * np.outer(f, f)
+        )
+        if self.aligned:
+            codes = np.arange(1, f.size + 1)
+            third = (codes[:, None] ^ codes) - 1
+            held = np.append(f, 0.0)[np.where((third >= 0) & (third < f.size), third, f.size)]
+            result += self.aligned * held
+        np.fill_diagonal(result, self.variances)
+        return result
+
+
+def covariance_of(estimate: FrequencyEstimate) -> Covariance:
+    """Give the covariances of an estimate, at the distribution nearest to it.
+
+    The values are fixed; participation and perturbation are random. With a common rate ``pi``,
+    ``r1`` and ``r2`` the probabilities that a report supports the own and another answer, and two
+    others: the covariance of the counts of supporting reports is ``sum pi r - pi^2 E_i E_j`` over
+    the nodes, where ``r`` is ``r1`` for nodes that hold one of the two answers and ``r2`` for the
+    others, and ``E`` their support probabilities; of ``C - S q`` it is ``sum pi (r - E_i E_j)``,
+    because one of ``E_i - q``, ``E_j - q`` is zero; given the number of reports the nodes are a
+    simple random sample, whose counts of two answers have covariance ``-S f_i f_j (n - S) / (n -
+    1)``.
+
+    Parameters
+    ----------
+    estimate
+        Made from a tally under a common rate.
+
+    Returns
+    -------
+    Covariance
+        Of the frequencies before post-processing.
+
+    Raises
+    ------
+    EstimatorError
+        If the estimator is biased, nodes have personal probabilities, or the pair probabilities of
+        the oracle are not known.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> estimate = tn.DirectEncoding(1.0, 3).simulate([50, 30, 20], seed=1).estimate()
+    >>> covariance = covariance_of(estimate)
+    >>> # Estimates of direct encoding add up to one: their sum has no variance.
+    >>> bool(covariance.variance(np.ones((1, 3)))[0] < 1e-12)
+    True
+    """
+    estimation, plan = estimate._estimation, estimate.plan
+    oracle: FrequencyOracle | None = getattr(plan, "oracle", None)
+    if oracle is None or not hasattr(plan, "participation"):
+        raise EstimatorError(
+            f"the covariances of {estimate.method!r} under {plan!r} are not known: they are for "
+            "estimates of one tally of a frequency oracle"
+        )
+    rate = plan.participation.uniform_rate
+    if estimation.bias is not None:
+        raise EstimatorError(f"{estimate.method!r} is biased: {estimation.bias}")
+    if rate is None or estimation.model is None:
+        raise EstimatorError(
+            "the covariances need one participation rate for all nodes: with personal "
+            "probabilities a tally does not hold what they are made of"
+        )
+    f = simplex(estimation.frequencies)
+    model, pair, scores = estimation.model, pair_support(oracle), oracle.score_moments
+    p, q, nodes = scores.own, scores.other, estimate.nodes
+    if estimate.method == "hajek":
+        return sampled_covariance(oracle, estimate.received, f, nodes=nodes)
+    # Of the count of reports, or of its excess over S q.
+    counts = estimate.method in ("c", "g", "T")
+    other, own = (rate * q * q, rate * p * q) if counts else (q * q, p * q)
+    reports = nodes * rate
+    return Covariance(
+        f,
+        model.variance(f),
+        reports * (pair.other - other) / model.b**2,
+        reports * (pair.own - own - pair.other + other) / model.b**2,
+        0.0,
+        reports * (pair.aligned - pair.other) / model.b**2,
+    )
+
+
+def sampled_covariance(
+    oracle: FrequencyOracle, received: int, frequencies: Floats, *, nodes: int | None = None
+) -> Covariance:
+    """Give the covariances of the Hajek estimator from a number of reports.
+
+    Parameters
+    ----------
+    oracle
+        The randomizer.
+    received
+        The number of reports.
+    frequencies
+        Where the covariances are taken: a distribution.
+    nodes
+        The nodes that those that report are a simple random sample of; None for infinitely many.
+
+    Returns
+    -------
+    Covariance
+        Of the frequencies.
+    """
+    scores: Any = oracle.score_moments
+    pair: PairSupport = pair_support(oracle)
+    d = scores.own - scores.other
+    sampling = 1.0
+    if nodes is not None:
+        sampling = (nodes - received) / (nodes - 1) if nodes > 1 else 0.0
+    f, scale = frequencies, 1.0 / (received * d * d)
+    spread = f * scores.own_variance + (1 - f) * scores.other_variance
+    constant = pair.other - scores.other**2
+    return Covariance(
+        f,
+        scale * spread + sampling / received * f * (1 - f),
+        scale * constant,
+        scale * (pair.own - scores.own * scores.other - constant),
+        -sampling / received,
+        scale * (pair.aligned - pair.other),
+    )
+
+
+def _aligned(coefficients: Floats, f: Floats) -> Floats:
+    """Sum ``a_i a_j f_(i xor j)`` over all pairs of codes, each plus one.
+
+    A Walsh-Hadamard transform takes the sum over pairs to a product.
+    """
+    size = 1 << f.size.bit_length()
+    held = _transformed(_placed(f[None], size))[0]
+    rows = max(1, _BLOCK // size)
+    result = np.empty(len(coefficients))
+    for start in range(0, len(coefficients), rows):
+        block = slice(start, start + rows)
+        result[block] = _transformed(_placed(coefficients[block], size)) ** 2 @ held / size
+    return result
+
+
+def _placed(rows: Floats, size: int) -> Floats:
+    placed = np.zeros((len(rows), size))
+    placed[:, 1 : rows.shape[1] + 1] = rows
+    return placed
+
+
+def _transformed(rows: Floats) -> Floats:
+    """Walsh-Hadamard transform of each row."""
+    count, size = rows.shape
+    half = 1
+    while half < size:
+        pairs = rows.reshape(count, -1, 2, half)
+        rows = np.stack(
+            [pairs[:, :, 0] + pairs[:, :, 1], pairs[:, :, 0] - pairs[:, :, 1]], axis=2
+        ).reshape(count, size)
+        half *= 2
+    return rows

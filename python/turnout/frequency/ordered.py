@@ -1,0 +1,406 @@
+"""Answers with an order: cumulative shares, ranges, quantiles and means."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout.domain import Domain
+from turnout.errors import InvalidTypeError, InvalidValueError, UnknownLabelError
+from turnout.frequency.covariance import Covariance, covariance_of
+from turnout.frequency.estimate import FrequencyEstimate
+from turnout.frequency.intervals import critical_value
+from turnout.frequency.tally import Tally
+
+__all__ = [
+    "LinearEstimate",
+    "OrderedEstimate",
+    "OrderedStatistics",
+    "Quantile",
+    "isotonic",
+    "ordered",
+]
+
+Floats = npt.NDArray[np.float64]
+
+#: Numbers of a block of coefficients.
+_BLOCK = 2**22
+
+
+@dataclass(frozen=True)
+class LinearEstimate:
+    """A number that is a weighted sum of frequencies.
+
+    Attributes
+    ----------
+    value
+        The estimate; unbiased, so perhaps outside of what is possible.
+    standard_error
+        Its standard error, with the covariances between the answers.
+    """
+
+    value: float
+    standard_error: float
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Make a normal confidence interval.
+
+        Parameters
+        ----------
+        level
+            The confidence level, between 0 and 1.
+
+        Returns
+        -------
+        tuple of float
+            The lower and the upper limit, not cut to what is possible.
+
+        Raises
+        ------
+        InvalidValueError
+            If the level is not between 0 and 1.
+
+        Examples
+        --------
+        >>> low, high = LinearEstimate(0.5, 0.01).interval(0.95)
+        >>> round(low, 4), round(high, 4)
+        (0.4804, 0.5196)
+        """
+        z = critical_value(_arguments.confidence("level", level), 1, None)
+        return self.value - z * self.standard_error, self.value + z * self.standard_error
+
+
+@dataclass(frozen=True)
+class Quantile:
+    """The first answer, in the order of the domain, up to which a share of the nodes lies.
+
+    Attributes
+    ----------
+    probability
+        The share.
+    label
+        The estimate.
+    low, high
+        Labels that enclose the true quantile with at least (asymptotically) the level.
+    level
+        The confidence level.
+    """
+
+    probability: float
+    label: Hashable
+    low: Hashable
+    high: Hashable
+    level: float
+
+
+class OrderedStatistics(ABC):
+    """What can be said of answers with an order; the order is that of the codes of the domain."""
+
+    @property
+    @abstractmethod
+    def domain(self) -> Domain:
+        """The answers."""
+
+    @property
+    @abstractmethod
+    def frequencies(self) -> Floats:
+        """Estimates of the frequencies, unbiased and adding up to one; perhaps negative."""
+
+    @abstractmethod
+    def _variances(self, coefficients: Floats) -> Floats:
+        """Variances of weighted sums of :attr:`frequencies`, for each row of an (m, k) array."""
+
+    @property
+    def cumulative(self) -> Floats:
+        """The share of the nodes with each answer or an earlier one, float64; perhaps falling."""
+        return np.cumsum(self.frequencies)
+
+    @property
+    def cumulative_standard_errors(self) -> Floats:
+        """The standard errors of :attr:`cumulative`."""
+        size = self.domain.size
+        rows = max(1, _BLOCK // size)
+        codes = np.arange(size)
+        variances = np.empty(size)
+        for start in range(0, size, rows):
+            last = codes[start : start + rows, None]
+            variances[start : start + rows] = self._variances((codes <= last).astype(np.float64))
+        return np.sqrt(variances)
+
+    @property
+    def monotone(self) -> Floats:
+        """The nearest (Euclidean) cumulative shares that rise from 0 to 1: post-processing."""
+        cumulative = np.clip(isotonic(self.cumulative), 0.0, 1.0)
+        cumulative[-1] = 1.0
+        return cumulative
+
+    def sum(self, coefficients: Any) -> LinearEstimate:
+        """Estimate a weighted sum of the frequencies.
+
+        Parameters
+        ----------
+        coefficients
+            One number for each answer.
+
+        Returns
+        -------
+        LinearEstimate
+            The sum, with its standard error.
+
+        Raises
+        ------
+        InvalidValueError, InvalidTypeError
+            If there is not one finite number for each answer.
+        """
+        weights = _arguments.frequencies("coefficients", coefficients, self.domain.size)
+        variance = float(self._variances(weights[None])[0])
+        return LinearEstimate(float(weights @ self.frequencies), float(np.sqrt(variance)))
+
+    def range(self, low: Hashable, high: Hashable) -> LinearEstimate:
+        """Estimate the share of the nodes between two labels, both included.
+
+        Parameters
+        ----------
+        low, high
+            Labels of the domain, in its order.
+
+        Returns
+        -------
+        LinearEstimate
+            The share.
+
+        Raises
+        ------
+        UnknownLabelError
+            If one is no label of the domain.
+        InvalidValueError
+            If ``high`` comes before ``low``.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> from turnout.frequency.ordered import ordered
+        >>> tally = tn.DirectEncoding(3.0, 5).simulate([1000, 2000, 3000, 2000, 2000], seed=1)
+        >>> share = ordered(tally).range(1, 3)
+        >>> low, high = share.interval(0.99)
+        >>> low < 0.7 < high
+        True
+        """
+        first, last = self._code("low", low), self._code("high", high)
+        if last < first:
+            raise InvalidValueError(
+                f"high must not come before low in the domain, got {_arguments.shown(low)} and "
+                f"{_arguments.shown(high)}"
+            )
+        codes = np.arange(self.domain.size)
+        return self.sum(((first <= codes) & (codes <= last)).astype(np.float64))
+
+    def mean(self, values: Any = None) -> LinearEstimate:
+        """Estimate the mean over the nodes of a number that each answer stands for.
+
+        Parameters
+        ----------
+        values
+            One number for each answer; by default the labels, if they are numbers.
+
+        Returns
+        -------
+        LinearEstimate
+            The mean.
+
+        Raises
+        ------
+        InvalidTypeError
+            If there are no values and the labels are not numbers.
+        InvalidValueError
+            If there is not one finite number for each answer.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> from turnout.frequency.ordered import ordered
+        >>> tally = tn.DirectEncoding(3.0, tn.Domain([0, 10, 20])).simulate([10**6] * 3, seed=1)
+        >>> round(ordered(tally).mean().value)
+        10
+        """
+        if values is None:
+            values = list(self.domain.labels)
+            if not all(isinstance(value, (int, float)) for value in values):
+                raise InvalidTypeError(
+                    "values must have one number for each answer: the labels of the domain are not "
+                    "numbers"
+                )
+        return self.sum(values)
+
+    def quantile(self, probability: float, level: float = 0.95) -> Quantile:
+        """Estimate the first answer up to which a share of the nodes lies.
+
+        The limits invert one-sided tests of the single cumulative shares (pointwise, no
+        simultaneous band): at the true quantile the cumulative share is at least ``probability``,
+        and just before it is less. So each limit misses with probability (1 - level) / 2, as far as
+        cumulative shares are normal.
+
+        Parameters
+        ----------
+        probability
+            The share, in (0, 1).
+        level
+            The confidence level, between 0 and 1.
+
+        Returns
+        -------
+        Quantile
+            The estimate from :attr:`monotone`, and its limits.
+
+        Raises
+        ------
+        InvalidValueError, InvalidTypeError
+            If an argument is not between 0 and 1.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> from turnout.frequency.ordered import ordered
+        >>> tally = tn.DirectEncoding(3.0, 100).simulate([10_000] * 100, seed=1)
+        >>> median = ordered(tally).quantile(0.5)
+        >>> median.low <= 49 <= median.high
+        True
+        """
+        probability = _arguments.confidence("probability", probability)
+        level = _arguments.confidence("level", level)
+        reach = critical_value(level, 1, None) * self.cumulative_standard_errors
+        cumulative, last = self.cumulative, self.domain.size - 1
+        low = np.flatnonzero(cumulative + reach >= probability)
+        high = np.flatnonzero(cumulative[:-1] - reach[:-1] < probability)
+        codes = [
+            int(np.searchsorted(self.monotone, probability)),
+            int(low[0]) if low.size else last,
+            int(high[-1]) + 1 if high.size else 0,
+        ]
+        # The estimate is where the monotone shares cross, the limits are where others do.
+        codes[1], codes[2] = min(codes[0], codes[1]), max(codes[0], codes[2])
+        label, lower, upper = self.domain.decode([min(code, last) for code in codes])
+        return Quantile(probability, label, lower, upper, level)
+
+    def _code(self, argument: str, label: Hashable) -> int:
+        try:
+            return int(self.domain.encode([label])[0])
+        except (InvalidValueError, InvalidTypeError) as error:
+            raise UnknownLabelError(
+                f"{argument} must be a label of the domain, got {_arguments.shown(label)}"
+            ) from error
+
+
+class OrderedEstimate(OrderedStatistics):
+    """The frequencies of one tally as those of answers with an order.
+
+    Made by :func:`ordered`. Frequencies are shifted by one common number until they add up to one,
+    which they are known to do: unbiased, and what minimises the variance of sums where all answers
+    are estimated alike.
+
+    Parameters
+    ----------
+    estimate
+        An unbiased estimate from a tally under a common participation rate.
+    """
+
+    def __init__(self, estimate: FrequencyEstimate) -> None:
+        self._estimate = _arguments.instance(
+            "estimate", estimate, FrequencyEstimate, "a FrequencyEstimate"
+        ).unprojected
+        self._covariance = covariance_of(self._estimate)
+        raw = self._estimate.frequencies
+        self._frequencies = raw + (1.0 - raw.sum()) / raw.size
+        self._frequencies.flags.writeable = False
+
+    @property
+    def estimate(self) -> FrequencyEstimate:
+        """The estimate before the shift."""
+        return self._estimate
+
+    @property
+    def domain(self) -> Domain:
+        """The answers."""
+        return self._estimate.domain
+
+    @property
+    def covariance(self) -> Covariance:
+        """The covariances between the answers, before the shift."""
+        return self._covariance
+
+    @property
+    def frequencies(self) -> Floats:
+        """Estimates of the frequencies, unbiased and adding up to one; perhaps negative."""
+        return self._frequencies
+
+    def _variances(self, coefficients: Floats) -> Floats:
+        # The shift takes what is common to all coefficients out of the error.
+        return self._covariance.variance(coefficients - coefficients.mean(axis=1, keepdims=True))
+
+    def __repr__(self) -> str:
+        """Show what it was made from."""
+        return f"OrderedEstimate({self._estimate!r})"
+
+
+def ordered(source: FrequencyEstimate | Tally) -> OrderedEstimate:
+    """Take the answers of an estimate for ordered, in the order of the domain.
+
+    Parameters
+    ----------
+    source
+        An unbiased estimate from a tally under a common participation rate, or such a tally, which
+        is then estimated by ``"hajek"``.
+
+    Returns
+    -------
+    OrderedEstimate
+        Cumulative shares, ranges, quantiles and means, with standard errors that count the
+        covariances between the answers. Those of oracles whose pairs of answers are not all alike
+        (local hashing with more than two buckets, projective geometry) take their mean.
+
+    Raises
+    ------
+    EstimatorError
+        If the covariances are not known: the estimator is biased, nodes have personal
+        probabilities, or the estimate is not of one tally.
+    InvalidTypeError
+        If ``source`` is neither.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> tally = tn.DirectEncoding(2.0, 4).simulate([4000, 3000, 2000, 1000], seed=1)
+    >>> ordered(tally).cumulative.round(1)
+    array([0.4, 0.7, 0.9, 1. ])
+    """
+    return OrderedEstimate(source.estimate() if isinstance(source, Tally) else source)
+
+
+def isotonic(values: Floats) -> Floats:
+    """Find the nearest (Euclidean) numbers that never fall: neighbours that do are averaged.
+
+    Ayer, Brunk, Ewing, Reid, Silverman, "An empirical distribution function for sampling with
+    incomplete information" (1955).
+
+    Examples
+    --------
+    >>> isotonic(np.array([0.1, 0.5, 0.3, 0.9]))
+    array([0.1, 0.4, 0.4, 0.9])
+    """
+    means: list[float] = []
+    lengths: list[int] = []
+    for value in values.tolist():
+        mean, length = value, 1
+        while means and means[-1] >= mean:
+            before = lengths.pop()
+            mean = (means.pop() * before + mean * length) / (before + length)
+            length += before
+        means.append(mean)
+        lengths.append(length)
+    return np.repeat(np.array(means), lengths)
