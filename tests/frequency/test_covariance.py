@@ -112,7 +112,8 @@ def test_pair_probabilities_are_those_of_the_channel(name: str) -> None:
 @pytest.mark.parametrize("received", [1, 30, 99, 100])
 def test_hajek_sums_have_the_variance_of_a_simple_random_sample(name: str, received: int) -> None:
     found = SCHEMES[name]
-    covariance = sampled_covariance(found.oracle, received, TRUTH, nodes=NODES)
+    share = (NODES - received) / (NODES - 1)
+    covariance = sampled_covariance(found.oracle, received, TRUTH, sampling=share)
     rows = np.random.default_rng(1).normal(size=(5, SIZE))
     difference = found.oracle.score_moments.difference
     for weights, variance in zip(rows, covariance.variance(rows), strict=True):
@@ -167,7 +168,7 @@ def test_direct_encoding_has_the_covariances_of_repeated_collections(
         samples = np.array([tally.estimate(method).frequencies for tally in tallies])
         pairs = [covariance_of(tally.estimate(method)).matrix() for tally in tallies[:200]]
         statistical.check_covariance(samples, np.mean(pairs, axis=0))
-    exact = sampled_covariance(oracle, received, held / 1000, nodes=1000).matrix()
+    exact = sampled_covariance(oracle, received, held / 1000, sampling=600 / 999).matrix()
     hajek = np.array([tally.estimate().frequencies for tally in tallies])
     numbers = np.array([tally.received for tally in tallies])
     scaled = (hajek - held / 1000) * np.sqrt(numbers / received)[:, None]

@@ -147,7 +147,8 @@ def covariance_of(estimate: FrequencyEstimate) -> Covariance:
     model, pair, scores = estimation.model, pair_support(oracle), oracle.score_moments
     p, q, nodes = scores.own, scores.other, estimate.nodes
     if estimate.method == "hajek":
-        return sampled_covariance(oracle, estimate.received, f, nodes=nodes)
+        sampling = (nodes - estimate.received) / (nodes - 1) if nodes > 1 else 0.0
+        return sampled_covariance(oracle, estimate.received, f, sampling=sampling)
     # Of the count of reports, or of its excess over S q.
     counts = estimate.method in ("c", "g", "T")
     other, own = (rate * q * q, rate * p * q) if counts else (q * q, p * q)
@@ -163,7 +164,7 @@ def covariance_of(estimate: FrequencyEstimate) -> Covariance:
 
 
 def sampled_covariance(
-    oracle: FrequencyOracle, received: int, frequencies: Floats, *, nodes: int | None = None
+    oracle: FrequencyOracle, received: int, frequencies: Floats, *, sampling: float = 1.0
 ) -> Covariance:
     """Give the covariances of the Hajek estimator from a number of reports.
 
@@ -175,8 +176,9 @@ def sampled_covariance(
         The number of reports.
     frequencies
         Where the covariances are taken: a distribution.
-    nodes
-        The nodes that those that report are a simple random sample of; None for infinitely many.
+    sampling
+        How much the choice of the nodes that report varies, against drawing them with replacement:
+        ``(n - S) / (n - 1)`` for a simple random sample of S out of n.
 
     Returns
     -------
@@ -186,9 +188,6 @@ def sampled_covariance(
     scores: Any = oracle.score_moments
     pair: PairSupport = pair_support(oracle)
     d = scores.own - scores.other
-    sampling = 1.0
-    if nodes is not None:
-        sampling = (nodes - received) / (nodes - 1) if nodes > 1 else 0.0
     f, scale = frequencies, 1.0 / (received * d * d)
     spread = f * scores.own_variance + (1 - f) * scores.other_variance
     constant = pair.other - scores.other**2

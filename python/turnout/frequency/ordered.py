@@ -341,7 +341,8 @@ class OrderedEstimate(OrderedStatistics):
 
     def _variances(self, coefficients: Floats) -> Floats:
         # The shift takes what is common to all coefficients out of the error.
-        return self._covariance.variance(coefficients - coefficients.mean(axis=1, keepdims=True))
+        centred: Floats = coefficients - coefficients.mean(axis=1, keepdims=True)
+        return self._covariance.variance(centred)
 
     def __repr__(self) -> str:
         """Show what it was made from."""
@@ -403,4 +404,5 @@ def isotonic(values: Floats) -> Floats:
             length += before
         means.append(mean)
         lengths.append(length)
-    return np.repeat(np.array(means), lengths)
+    result: Floats = np.repeat(np.array(means), lengths)
+    return result
