@@ -316,7 +316,7 @@ class OrderedEstimate(OrderedStatistics):
         ).unprojected
         self._covariance = covariance_of(self._estimate)
         raw = self._estimate.frequencies
-        self._frequencies = raw + (1.0 - raw.sum()) / raw.size
+        self._frequencies: Floats = raw + (1.0 - raw.sum()) / raw.size
         self._frequencies.flags.writeable = False
 
     @property
@@ -341,8 +341,7 @@ class OrderedEstimate(OrderedStatistics):
 
     def _variances(self, coefficients: Floats) -> Floats:
         # The shift takes what is common to all coefficients out of the error.
-        centred: Floats = coefficients - coefficients.mean(axis=1, keepdims=True)
-        return self._covariance.variance(centred)
+        return self._covariance.variance(coefficients - coefficients.mean(axis=1, keepdims=True))
 
     def __repr__(self) -> str:
         """Show what it was made from."""
