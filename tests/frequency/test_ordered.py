@@ -90,7 +90,7 @@ def test_quantile_limits_are_neither_wider_nor_narrower_than_tests_of_every_answ
 
 
 def test_everything_is_a_share_of_one() -> None:
-    found = ordered(tn.DirectEncoding(1.0, AGES).simulate(HELD, seed=1).estimate("g"))
+    found = OrderedEstimate(tn.DirectEncoding(1.0, AGES).simulate(HELD, seed=1).estimate("g"))
     assert found.frequencies.sum() == pytest.approx(1.0, abs=1e-12)
     whole = found.range(15, 65)
     assert whole.value == pytest.approx(1.0, abs=1e-12)
@@ -148,10 +148,79 @@ def test_what_has_no_order_or_no_answer_is_refused() -> None:
             found.quantile(probability)
     with pytest.raises(InvalidValueError, match="level must be"):
         LinearEstimate(0.5, 0.1).interval(1.0)
-    with pytest.raises(InvalidTypeError, match="FrequencyEstimate"):
+    with pytest.raises(InvalidTypeError, match="source must be Reports, a Tally"):
         ordered([0.5, 0.5])  # type: ignore[arg-type]
     personal = tn.DirectEncoding(1.0, 2).collect(
         [0, 1] * 50, participation=tn.Personalized([0.5] * 100), seed=1
     )
     with pytest.raises(EstimatorError, match="one participation rate"):
         ordered(personal)
+
+
+ORACLES = [
+    pytest.param(kind, id=name)
+    for name, kind in tn.frequency.FrequencyOracle._registry.items()
+    if kind.__module__.startswith("turnout.")
+]
+
+
+@pytest.mark.parametrize("kind", ORACLES)
+@pytest.mark.parametrize("rate", [1.0, 0.5])
+def test_reports_of_any_oracle_give_the_errors_of_repeated_collections(
+    kind: type[tn.frequency.FrequencyOracle], rate: float, statistical: ModuleType
+) -> None:
+    oracle = kind(1.5, 12)
+    held = np.array([0, 10, 30, 60, 100, 80, 60, 30, 20, 10, 0, 0])
+    values = np.repeat(np.arange(12), held)
+    truth = held[3:7].sum() / held.sum()
+    shares = [
+        ordered(oracle.randomize(values, participation=tn.Bernoulli(rate), seed=seed)).range(3, 6)
+        for seed in range(1500)
+    ]
+    statistical.check_mean([share.value for share in shares], truth, slack=1e-3)
+    claimed = np.mean([share.standard_error**2 for share in shares])
+    # Estimated from the same reports, and the more precise the more of them there are.
+    statistical.check_variance([share.value for share in shares], claimed, slack=0.03)
+
+
+@pytest.mark.parametrize("kind", ORACLES)
+def test_a_tally_gives_the_same_errors_as_its_reports(
+    kind: type[tn.frequency.FrequencyOracle],
+) -> None:
+    oracle = kind(1.0, 20)
+    values = np.random.default_rng(5).binomial(19, 0.3, size=200_000)
+    reports = oracle.randomize(values, participation=tn.Bernoulli(0.5), seed=1)
+    by_reports = ordered(reports)
+    try:
+        by_tally = ordered(oracle.tally(reports))
+    except EstimatorError as error:
+        assert "take the reports" in str(error)  # noqa: PT017
+        return
+    np.testing.assert_allclose(by_tally.frequencies, by_reports.frequencies, atol=1e-12)
+    # The relative error of a variance from 100,000 reports is a few thousandths.
+    for low, high in [(0, 9), (3, 3), (4, 7), (10, 19)]:
+        one, other = by_tally.range(low, high), by_reports.range(low, high)
+        assert one.value == pytest.approx(other.value, abs=1e-12)
+        assert one.standard_error == pytest.approx(other.standard_error, rel=0.01)
+    assert by_tally.mean().standard_error == pytest.approx(
+        by_reports.mean().standard_error, rel=0.01
+    )
+
+
+def test_reports_of_nodes_with_probabilities_of_their_own_have_ordered_answers(
+    statistical: ModuleType,
+) -> None:
+    oracle = tn.DirectEncoding(2.0, 5)
+    values = np.repeat(np.arange(5), [100, 300, 300, 200, 100])
+    taking_part = tn.Personalized(np.where(values < 2, 0.9, 0.3))
+    shares = [
+        ordered(oracle.randomize(values, participation=taking_part, seed=seed)).range(1, 2)
+        for seed in range(2000)
+    ]
+    statistical.check_mean([share.value for share in shares], 0.6, slack=2e-3)
+    claimed = np.mean([share.standard_error**2 for share in shares])
+    statistical.check_variance([share.value for share in shares], claimed, slack=0.03)
+    single = oracle.randomize([1], seed=1)
+    with pytest.raises(EstimatorError, match="at least two reports"):
+        ordered(single)
+    assert "1000 nodes" in repr(ordered(oracle.randomize(values, seed=1)))

@@ -15,7 +15,14 @@ if TYPE_CHECKING:
     from turnout.frequency.oracle import FrequencyOracle
     from turnout.frequency.reports import Reports
 
-__all__ = ["DenseLikelihood", "Likelihood", "SupportLikelihood", "likelihood_of"]
+__all__ = [
+    "DenseLikelihood",
+    "Likelihood",
+    "SupportLikelihood",
+    "likelihood_of",
+    "score_unit",
+    "support_of",
+]
 
 Floats = npt.NDArray[np.float64]
 Words = npt.NDArray[np.uint64]
@@ -164,19 +171,19 @@ def likelihood_of(reports: Reports) -> Likelihood:
     codes, weights, squares = _distinct(reports)
     oracle = reports.oracle
     ratio = float(oracle.realized_ratio)
-    if oracle.name == "summation_histogram":
-        unit = _score_unit(oracle)
+    if oracle.name == "summation_histogram_encoding":
+        unit = score_unit(oracle)
         return DenseLikelihood.of_scores(codes, unit, ratio, weights=weights, squares=squares)
-    support = _support(oracle, codes)
+    support = support_of(oracle, codes)
     return SupportLikelihood(support, ratio, oracle.domain.size, weights=weights, squares=squares)
 
 
-def _score_unit(oracle: Any) -> int:
+def score_unit(oracle: Any) -> int:
     """Tell how much a node adds to the entry of its answer."""
     return int(oracle.unit)
 
 
-def _support(oracle: FrequencyOracle, codes: npt.NDArray[Any]) -> Words:
+def support_of(oracle: FrequencyOracle, codes: npt.NDArray[Any]) -> Words:
     """Tell which answers each report supports: bits, 64 to a word."""
     return np.ascontiguousarray(oracle._kernel.supports(codes))
 

@@ -16,6 +16,7 @@ from turnout.errors import InvalidTypeError, InvalidValueError, UnknownLabelErro
 from turnout.frequency.covariance import Covariance, covariance_of
 from turnout.frequency.estimate import FrequencyEstimate
 from turnout.frequency.intervals import critical_value
+from turnout.frequency.reports import Reports
 from turnout.frequency.tally import Tally
 
 __all__ = [
@@ -312,7 +313,7 @@ class OrderedEstimate(OrderedStatistics):
 
     def __init__(self, estimate: FrequencyEstimate) -> None:
         self._estimate = _arguments.instance(
-            "estimate", estimate, FrequencyEstimate, "a FrequencyEstimate"
+            "source", estimate, FrequencyEstimate, "Reports, a Tally or a FrequencyEstimate"
         ).unprojected
         self._covariance = covariance_of(self._estimate)
         raw = self._estimate.frequencies
@@ -348,29 +349,33 @@ class OrderedEstimate(OrderedStatistics):
         return f"OrderedEstimate({self._estimate!r})"
 
 
-def ordered(source: FrequencyEstimate | Tally) -> OrderedEstimate:
-    """Take the answers of an estimate for ordered, in the order of the domain.
+def ordered(source: FrequencyEstimate | Tally | Reports) -> OrderedStatistics:
+    """Take answers for ordered, in the order of the domain.
 
     Parameters
     ----------
     source
-        An unbiased estimate from a tally under a common participation rate, or such a tally, which
-        is then estimated by ``"hajek"``.
+        Reports, of any oracle and participation: standard errors are made from what each report
+        says of the answers asked for. Or a tally under a common participation rate, which is then
+        estimated by ``"hajek"``, or an unbiased estimate of such a tally: standard errors are made
+        from how likely a report supports two answers at once (:func:`pair_support`), which must be
+        the same for all pairs.
 
     Returns
     -------
-    OrderedEstimate
+    OrderedStatistics
         Cumulative shares, ranges, quantiles and means, with standard errors that count the
-        covariances between the answers. Those of oracles whose pairs of answers are not all alike
-        (local hashing with more than two buckets, projective geometry) take their mean.
+        covariances between the answers.
 
     Raises
     ------
     EstimatorError
-        If the covariances are not known: the estimator is biased, nodes have personal
-        probabilities, or the estimate is not of one tally.
+        If there are no reports, or the covariances are not known: the estimator is biased, nodes
+        have personal probabilities, the estimate is not of one tally, or the oracle's pairs of
+        answers are not alike (local hashing with more than two buckets, projective geometry,
+        sketches): take the reports.
     InvalidTypeError
-        If ``source`` is neither.
+        If ``source`` is none of these.
 
     Examples
     --------
@@ -379,6 +384,10 @@ def ordered(source: FrequencyEstimate | Tally) -> OrderedEstimate:
     >>> ordered(tally).cumulative.round(1)
     array([0.4, 0.7, 0.9, 1. ])
     """
+    if isinstance(source, Reports):
+        from turnout.frequency.ordered_reports import OrderedReports  # noqa: PLC0415
+
+        return OrderedReports(source)
     return OrderedEstimate(source.estimate() if isinstance(source, Tally) else source)
 
 
