@@ -364,6 +364,34 @@ def test_scores_with_laplace_noise_have_the_likelihood_of_the_whole_histogram() 
     np.testing.assert_allclose(likelihood.information(found)[0], exact, rtol=1e-10)
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, id=name)
+        for name, kind in tn.frequency.FrequencyOracle._registry.items()
+        if kind.__module__.startswith("turnout.")
+    ],
+)
+def test_reports_of_every_oracle_have_a_maximum_near_the_truth(
+    kind: type[tn.frequency.FrequencyOracle],
+) -> None:
+    oracle = kind(2.0, 5)
+    values = np.repeat(np.arange(5), [40_000, 30_000, 20_000, 9_000, 1_000])
+    reports = oracle.randomize(values, participation=tn.Bernoulli(0.5), seed=1)
+    estimate = maximum_likelihood(reports)
+    assert estimate.converged
+    tally = oracle.tally(reports).estimate()
+    truth = np.bincount(values) / values.size
+    # The tally's estimate is unbiased with these errors, and the maximum has no larger ones.
+    assert (np.abs(estimate.frequencies - truth) < 5 * tally.standard_errors).all()
+    assert (estimate.standard_errors < 1.02 * tally.standard_errors).all()
+    likelihood = likelihood_of(reports)
+    value = likelihood.step(estimate.frequencies)[1]
+    projected = tally.project("simplex").frequencies
+    for other in (truth, projected, np.full(5, 0.2)):
+        assert likelihood.step(other)[1] <= value + estimate.gap
+
+
 def test_shares_are_rounded_to_whole_nodes() -> None:
     np.testing.assert_array_equal(_rounded(np.array([0.5, 0.26, 0.24]), 10), [5, 3, 2])
     for nodes in (1, 7, 1000):

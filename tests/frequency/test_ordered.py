@@ -165,17 +165,16 @@ ORACLES = [
 
 
 @pytest.mark.parametrize("kind", ORACLES)
-@pytest.mark.parametrize("rate", [1.0, 0.5])
 def test_reports_of_any_oracle_give_the_errors_of_repeated_collections(
-    kind: type[tn.frequency.FrequencyOracle], rate: float, statistical: ModuleType
+    kind: type[tn.frequency.FrequencyOracle], statistical: ModuleType
 ) -> None:
     oracle = kind(1.5, 12)
     held = np.array([0, 10, 30, 60, 100, 80, 60, 30, 20, 10, 0, 0])
     values = np.repeat(np.arange(12), held)
     truth = held[3:7].sum() / held.sum()
     shares = [
-        ordered(oracle.randomize(values, participation=tn.Bernoulli(rate), seed=seed)).range(3, 6)
-        for seed in range(1500)
+        ordered(oracle.randomize(values, participation=tn.Bernoulli(0.5), seed=seed)).range(3, 6)
+        for seed in range(1000)
     ]
     statistical.check_mean([share.value for share in shares], truth, slack=1e-3)
     claimed = np.mean([share.standard_error**2 for share in shares])

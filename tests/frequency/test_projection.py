@@ -95,6 +95,26 @@ def test_clip_normalize_scales_the_positive_frequencies() -> None:
     )
 
 
+def test_the_simplex_projection_is_nearest_in_the_metric_of_equally_correlated_errors() -> None:
+    """Errors with one variance and one covariance; estimates that do not add up to one."""
+    for seed in range(20):
+        frequencies = random_frequencies(seed)
+        size = frequencies.size
+        for covariance in (-0.9 / size, 0.5):
+            metric = np.linalg.inv(np.eye(size) * (1 - covariance) + covariance)
+
+            def loss(point: Floats, target: Floats = frequencies, metric: Floats = metric) -> float:
+                return float((point - target) @ metric @ (point - target))
+
+            found = simplex(frequencies)
+            generator = np.random.default_rng(seed)
+            for other in generator.dirichlet(np.ones(size), size=50):
+                # At the nearest point of a convex set, no direction within it leads downwards.
+                slope = 2 * (other - found) @ metric @ (found - frequencies)
+                assert slope >= -1e-10
+                assert loss(found) <= loss(other) + 1e-12
+
+
 @pytest.mark.parametrize("projection", [simplex, norm_sub], ids=["simplex", "norm_sub"])
 def test_huge_frequencies_project_to_the_largest(projection: Projection) -> None:
     np.testing.assert_allclose(projection(np.array([1e17, -1e17])), [1.0, 0.0])

@@ -18,7 +18,10 @@ def simplex(frequencies: Floats) -> Floats:
     """Find the nearest frequencies (Euclidean) that are non-negative and add up to one.
 
     Duchi, Shalev-Shwartz, Singer, Chandra, "Efficient projections onto the l1-ball for learning in
-    high dimensions" (2008), figure 1.
+    high dimensions" (2008), figure 1. Entries that are all shifted by the same number have the same
+    projection, so that it is the weighted least-squares one, too, where all answers are estimated
+    with one variance and one covariance, whatever the latter: that estimates of some oracles do not
+    add up to one changes nothing.
 
     Examples
     --------
@@ -39,7 +42,9 @@ def norm_sub(frequencies: Floats) -> Floats:
 
     Wang, Lopuhaa-Zwakenberg, Li, Skoric, Li, "Locally differentially private frequency estimation
     with consistency" (2020). The result is the Euclidean projection too if the positive entries add
-    up to at least one, as those of ``"hajek"`` with a common rate do.
+    up to at least one, as those of direct encoding by ``"hajek"`` with a common rate do. The
+    estimates of oracles whose reports support any number of answers add up to one on average only:
+    where their positive ones add up to less, this lifts those alone, and :func:`simplex` all.
 
     Examples
     --------
