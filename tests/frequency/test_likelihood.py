@@ -173,6 +173,17 @@ def test_the_likelihood_rises_and_the_gap_bounds_what_is_missing(iteration: Any)
         last = point.value
 
 
+def test_the_gap_is_all_that_is_missing_where_the_likelihood_is_nearly_a_plane() -> None:
+    """Reports that say almost nothing, all for the answer that the frequencies leave out."""
+    ones = np.ones(1)
+    support = np.array([[0b10]], dtype=np.uint64)
+    likelihood = SupportLikelihood(support, 1.0001, 2, weights=ones, squares=ones)
+    point = next(_bayes(likelihood, np.array([1.0, 0.0])))
+    missing = likelihood.step(np.array([0.0, 1.0]))[1] - point.value
+    assert missing <= point.gap
+    assert missing == pytest.approx(point.gap, rel=1e-3)
+
+
 def test_a_bayesian_update_is_the_mean_of_the_posteriors() -> None:
     bits = patterns(3)
     channel = unary_channel(bits)

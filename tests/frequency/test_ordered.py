@@ -183,10 +183,11 @@ def test_reports_of_any_oracle_give_the_errors_of_repeated_collections(
 
 
 @pytest.mark.parametrize("kind", ORACLES)
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
 def test_a_tally_gives_the_same_errors_as_its_reports(
-    kind: type[tn.frequency.FrequencyOracle],
+    kind: type[tn.frequency.FrequencyOracle], epsilon: float
 ) -> None:
-    oracle = kind(1.0, 20)
+    oracle = kind(epsilon, 20)
     values = np.random.default_rng(5).binomial(19, 0.3, size=200_000)
     reports = oracle.randomize(values, participation=tn.Bernoulli(0.5), seed=1)
     by_reports = ordered(reports)
