@@ -23,10 +23,10 @@ class SubsetSelection(BitRowOracle):
     The own answer is in the set with probability ``p* = d e^eps / (d e^eps + k - d)``; the rest is
     uniform among the other answers, so that any other fixed answer is in it with probability
     ``q* = (d - p*) / (k - 1)``. For ``d = 1`` it is direct encoding; in large domains its variance
-    comes near that of :class:`OptimizedUnaryEncoding`, from below. ``p*`` is realised as a whole number of
-    64-bit words, rounded so that the likelihood ratio is at most ``e^eps``, exactly. A set is
-    reported as bits: the order in which its members were drawn, which in a list would tell the own
-    answer, is in no report.
+    comes near that of :class:`OptimizedUnaryEncoding`, from below. ``p*`` is realised as a whole
+    number of 64-bit words, rounded so that the likelihood ratio is at most ``e^eps``, exactly. A
+    set is reported as bits: the order in which its members were drawn, which in a list would tell
+    the own answer, is in no report.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class SubsetSelection(BitRowOracle):
     --------
     >>> oracle = SubsetSelection(epsilon=1.0, domain=100)
     >>> oracle.subset_size, oracle.report_bits
-    (27, 82)
+    (27, 81)
     >>> tally = oracle.collect([7] * 1000, seed=1)
     >>> int(tally.support.sum())
     27000
