@@ -58,7 +58,7 @@ def test_no_set_is_more_than_e_to_the_epsilon_times_as_likely_under_another_answ
         assert 1 < oracle.realized_ratio <= exponential_below(epsilon)
         assert oracle.realized_ratio <= exponential_below(oracle.realized_epsilon)
         assert oracle.realized_epsilon <= epsilon
-        slack = 1e-8 if epsilon <= 20 else 0.2
+        slack = 1e-8 if epsilon <= 20 else 0.5
         assert oracle.realized_epsilon >= epsilon - slack
         q = sum(p / with_own if 0 in s else (1 - p) / without for s in sets if 1 in s)
         assert [float(p), float(q)] == pytest.approx(oracle.support_probabilities, rel=1e-14)
