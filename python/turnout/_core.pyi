@@ -24,6 +24,7 @@ __all__ = [
     "SetSampler",
     "ShareSum",
     "SubsetSelection",
+    "SummationHistogram",
     "TwoStageCountSampling",
     "UnaryEncoding",
     "bernoulli_counts",
@@ -205,6 +206,12 @@ class HadamardCountMeanSketch(_OracleKernel):
     def modulus(self) -> int: ...
     @property
     def words(self) -> tuple[int, int]: ...
+
+@final
+class SummationHistogram(_OracleKernel):
+    def __new__(cls, epsilon: float, domain_size: int) -> SummationHistogram: ...
+    @property
+    def rate(self) -> int: ...
 
 def design_sums(probabilities: _Floats) -> tuple[int, int]: ...
 def likelihood_step(

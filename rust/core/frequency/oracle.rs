@@ -59,6 +59,12 @@ pub trait Randomizer: Sync {
 
     /// Visits every code that a valid report supports.
     fn supported(&self, report: &[Self::Item], visit: &mut dyn FnMut(usize));
+
+    /// Visits codes with what a valid report adds to their support: one for those that it supports,
+    /// unless it holds other numbers.
+    fn scores(&self, report: &[Self::Item], visit: &mut dyn FnMut(usize, i64)) {
+        self.supported(report, &mut |code| visit(code, 1));
+    }
 }
 
 /// A frequency oracle: randomizes the codes of the nodes that take part and counts the reports.
@@ -283,7 +289,7 @@ impl<C: Send> Part<C> {
         self.received += (reports.len() / width) as u64;
         if let Some(sums) = &mut self.weighted {
             for (report, &rate) in reports.chunks_exact(width).zip(rates) {
-                sums.add(rate, |visit| oracle.supported(report, visit));
+                sums.add(rate, |visit| oracle.scores(report, visit));
             }
         }
     }

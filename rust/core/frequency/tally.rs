@@ -27,7 +27,8 @@ pub struct Tally {
 /// tallies that are merged in another order are still equal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WeightedSums {
-    /// Sum of `1/pi` over the reports that support each code.
+    /// Sum of `1/pi` over the reports that support each code; of `score/pi` where reports hold
+    /// scores, in two's complement.
     pub inverse: Vec<u128>,
     /// Sum of `1/pi^2` over the reports that support each code.
     pub inverse_squared: Vec<u128>,
@@ -43,27 +44,35 @@ impl WeightedSums {
     }
 
     /// Adds one report of a node that takes part with `probability`; `supported` visits the codes
-    /// that it supports. At most 2^36 reports fit: 2^36 squared weights of 2^92 units.
+    /// that it supports, with their scores: one, unless reports hold other numbers. At most 2^36 reports fit: 2^36 squared weights of 2^92 units.
     #[inline]
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in [2^32, 2^62]")]
-    pub(super) fn add(&mut self, probability: f64, supported: impl FnOnce(&mut dyn FnMut(usize))) {
+    pub(super) fn add(
+        &mut self,
+        probability: f64,
+        scores: impl FnOnce(&mut dyn FnMut(usize, i64)),
+    ) {
         let weight = (4_294_967_296.0 / probability).round() as u64;
         let square = (u128::from(weight) * u128::from(weight) + (1 << 31)) >> 32;
         let weight = u128::from(weight);
         self.total += weight;
         self.total_squared += square;
-        supported(&mut |index| {
-            self.inverse[index] += weight;
-            self.inverse_squared[index] += square;
+        scores(&mut |index, score| {
+            // Two's complement: a score may be negative.
+            #[expect(clippy::cast_sign_loss)]
+            let score = i128::from(score) as u128;
+            let (inverse, squared) = (&mut self.inverse[index], &mut self.inverse_squared[index]);
+            *inverse = inverse.wrapping_add(weight.wrapping_mul(score));
+            *squared = squared.wrapping_add(square.wrapping_mul(score));
         });
     }
 
     pub(super) fn merge(mut self, other: &Self) -> Self {
         for (sum, term) in self.inverse.iter_mut().zip(&other.inverse) {
-            *sum += term;
+            *sum = sum.wrapping_add(*term);
         }
         for (sum, term) in self.inverse_squared.iter_mut().zip(&other.inverse_squared) {
-            *sum += term;
+            *sum = sum.wrapping_add(*term);
         }
         self.total += other.total;
         self.total_squared += other.total_squared;

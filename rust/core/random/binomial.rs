@@ -98,7 +98,7 @@ impl Hat {
 
 /// The binomial mass function, by the saddle-point form of Loader, "Fast and accurate computation
 /// of binomial probabilities" (2000).
-struct Mass {
+pub(super) struct Mass {
     trials: u64,
     probability: f64,
     /// The terms that do not depend on the count.
@@ -109,7 +109,7 @@ struct Mass {
 }
 
 impl Mass {
-    fn new(trials: u64, probability: f64) -> Self {
+    pub(super) fn new(trials: u64, probability: f64) -> Self {
         let n = trials as f64;
         let mean = n * probability;
         let correction = n.mul_add(probability, -mean);
@@ -125,7 +125,7 @@ impl Mass {
     }
 
     /// The logarithm of the mass at `count <= trials`.
-    fn logarithm(&self, count: u64) -> f64 {
+    pub(super) fn logarithm(&self, count: u64) -> f64 {
         let n = self.trials as f64;
         if count == 0 {
             return n * libm::log1p(-self.probability);

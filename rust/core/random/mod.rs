@@ -5,7 +5,7 @@
 //! * [`Threshold`] and [`Bernoulli`] turn a probability into integer comparisons.
 //! * [`BiasedBits`] draws many bits of one exact probability at a time.
 //! * [`Skips`] selects nodes by exact geometric skips: the cost follows the number selected.
-//! * [`binomial`] and [`multinomial_uniform`] draw counts for simulation.
+//! * [`binomial`], [`negative_binomial`] and [`multinomial_uniform`] draw counts for simulation.
 //! * [`ExponentialBounds`] encloses `e^x` so that likelihood ratios are rounded to the safe side.
 
 mod binomial;
@@ -14,6 +14,7 @@ mod exponential;
 mod geometric;
 mod interval;
 mod multinomial;
+mod negative_binomial;
 mod streams;
 mod threshold;
 mod uniform;
@@ -25,6 +26,7 @@ pub(crate) use exponential::logarithm_above;
 pub use geometric::{SKIPS_MAXIMUM_LENGTH, Skips};
 pub(crate) use interval::decompose;
 pub use multinomial::multinomial_uniform;
+pub use negative_binomial::negative_binomial;
 pub use streams::{AesStream, AesStreams, Purpose, Streams, Words};
 pub use threshold::{Bernoulli, Rounding, Threshold};
 pub use uniform::uniform_below;

@@ -20,6 +20,7 @@ mod projective_geometry;
 mod samplers;
 mod sharing;
 mod subset_selection;
+mod summation_histogram;
 mod unary_encoding;
 
 use pyo3::prelude::*;
@@ -67,6 +68,8 @@ mod _core {
     use super::sharing::{PrimeField, ShareSum};
     #[pymodule_export]
     use super::subset_selection::SubsetSelection;
+    #[pymodule_export]
+    use super::summation_histogram::SummationHistogram;
     #[pymodule_export]
     use super::unary_encoding::UnaryEncoding;
 

@@ -108,7 +108,7 @@ impl Part {
             if let (Some(sums), Some(rates)) = (&mut self.weighted, selection.probabilities()) {
                 let rates = &rates.get()[chunk * CHUNK..];
                 for (&report, &node) in reports.iter().zip(selected) {
-                    sums.add(rates[usize::from(node)], |visit| visit(position(report)));
+                    sums.add(rates[usize::from(node)], |visit| visit(position(report), 1));
                 }
             }
         }

@@ -53,7 +53,7 @@ impl DirectEncoding {
             Some(probabilities) if probabilities.get().len() == reports.len() => {
                 let mut sums = WeightedSums::zero(self.domain.len());
                 for (report, &probability) in reports.iter().zip(probabilities.get()) {
-                    sums.add(probability, |visit| visit(position(report.index())));
+                    sums.add(probability, |visit| visit(position(report.index()), 1));
                 }
                 Some(sums)
             }
