@@ -33,7 +33,7 @@ LONG = 128
 
 Array = npt.NDArray[Any]
 Integers = npt.NDArray[np.int64]
-Feature = tuple[str, Integers]
+Feature = tuple[str, Array]
 
 
 @dataclass(frozen=True)
@@ -75,14 +75,11 @@ class Finding:
         return f"epsilon is at least {self.bound:.4f}: {self.event}"
 
 
-Sample = tuple[str, dict[str, Integers]]
-
-
-def audit(mechanism: Mechanism, *, reports: int = 100_000, answers: int = 3) -> Finding:
+def audit(mechanism: Mechanism, *, reports: int = 100_000) -> Finding:
     """Bound the epsilon of a mechanism from below, from that many reports of each answer."""
-    codes = sorted({0, 1, mechanism.size - 1, *range(mechanism.size)[:answers]})[:answers]
+    codes = sorted({0, 1, mechanism.size - 1})
     drawn = {code: mechanism.observe(np.full(reports, code)) for code in codes}
-    samples: dict[int, dict[str, Integers]] = {
+    samples: dict[int, dict[str, Array]] = {
         code: dict(single(mechanism, rows, codes)) for code, rows in drawn.items()
     }
     comparisons = [
@@ -103,9 +100,7 @@ def audit_processes(
     mechanism: Mechanism, kept: tuple[Array, Array], changed: tuple[Array, Array]
 ) -> Finding:
     """Bound epsilon from what two processes report: the second one's answer changes from 0 to 1."""
-    samples = [
-        dict(pair(mechanism, interleaved(*reports), (0, 1))) for reports in (kept, changed)
-    ]
+    samples = [dict(pair(mechanism, interleaved(*reports), (0, 1))) for reports in (kept, changed)]
     return largest(both_ways(samples[0], samples[1], "two processes"))
 
 
@@ -114,8 +109,8 @@ def interleaved(one: Array, other: Array) -> Array:
 
 
 def both_ways(
-    one: dict[str, Integers], other: dict[str, Integers], what: str
-) -> list[tuple[str, Integers, Integers]]:
+    one: dict[str, Array], other: dict[str, Array], what: str
+) -> list[tuple[str, Array, Array]]:
     names = [name for name in one if name in other]
     forward = [(f"{what}: {name}, kept against changed", one[name], other[name]) for name in names]
     return forward + [
@@ -130,12 +125,10 @@ def single(mechanism: Mechanism, reports: Array, codes: list[int]) -> Iterator[F
         yield "the report", rows[:, 0].astype(np.int64)
     # Bits of the items; for signed items the sign and the size say more.
     if rows.dtype.kind == "u":
-        bits = np.unpackbits(
-            np.ascontiguousarray(rows).view(np.uint8), axis=1, bitorder="little", count=None
-        )
-        used = np.flatnonzero(bits[: len(bits) // 2].any(axis=0))
-        for bit in used[:LONG].tolist():
-            yield f"bit {bit}", bits[:, bit].astype(np.int64)
+        rows_of_bytes = np.ascontiguousarray(rows).view(np.uint8)
+        bits = np.unpackbits(rows_of_bytes, axis=1, bitorder="little")
+        for bit in range(bits.shape[1])[:LONG]:
+            yield f"bit {bit}", bits[:, bit]
         yield "the number of set bits", bits.sum(axis=1, dtype=np.int64)
     if rows.shape[1] > 1:
         for code in codes:
@@ -145,17 +138,16 @@ def single(mechanism: Mechanism, reports: Array, codes: list[int]) -> Iterator[F
             yield f"how often {code} is in the row", found.sum(axis=1)
             yield f"two things about {code} in the row", place * 1000 + found.sum(axis=1)
     if mechanism.scores is not None:
-        scores = mechanism.scores(reports).astype(np.int64)
+        scores = mechanism.scores(reports)
         for code in range(scores.shape[1])[:LONG]:
             yield f"the score of {code}", coarse(scores[:, code])
         for one, other in itertools.combinations(codes, 2):
-            yield f"the scores of {one} less {other}", coarse(scores[:, one] - scores[:, other])
-        yield "the sum of scores", coarse(scores.sum(axis=1))
+            difference = scores[:, one].astype(np.int64) - scores[:, other]
+            yield f"the scores of {one} less {other}", coarse(difference)
+        yield "the sum of scores", coarse(scores.sum(axis=1, dtype=np.int64))
 
 
-def pair(
-    mechanism: Mechanism, reports: Array, answers: tuple[int, int]
-) -> Iterator[Feature]:
+def pair(mechanism: Mechanism, reports: Array, answers: tuple[int, int]) -> Iterator[Feature]:
     """What can be said of two reports that follow each other."""
     rows = reports.reshape(len(reports), -1)
     first, second = rows[0::2], rows[1::2]
@@ -171,15 +163,17 @@ def pair(
         yield "the scores of both", code * 2 + equal
 
 
-def coarse(values: Integers) -> Integers:
-    """Put values into fewer cells, at places that do not depend on the data."""
-    if np.abs(values).max(initial=0) <= MANY // 2:
+def coarse(values: Array) -> Array:
+    """Keep small values and put large ones into cells that do not depend on the data."""
+    if values.dtype.itemsize == 1:
         return values
-    size = np.floor(8 * np.log2(1.0 + np.abs(values))).astype(np.int64)
-    return np.sign(values) * size
+    size = np.abs(values.astype(np.int64))
+    beyond = np.floor(8 * np.log2(np.maximum(size, 64) / 64)).astype(np.int64)
+    cells: Integers = np.sign(values) * (np.minimum(size, 64) + beyond)
+    return cells
 
 
-def largest(comparisons: list[tuple[str, Integers, Integers]]) -> Finding:
+def largest(comparisons: list[tuple[str, Array, Array]]) -> Finding:
     """Choose an event of each feature on the first halves, and bound it on the second halves."""
     level = ALPHA / (2 * len(comparisons))
     best = Finding(0.0, "no event is likelier under one answer than under another")
@@ -191,14 +185,18 @@ def largest(comparisons: list[tuple[str, Integers, Integers]]) -> Finding:
         hits = int(np.isin(one[middles[0] :], event).sum())
         misses = int(np.isin(other[middles[1] :], event).sum())
         bound = log_ratio(
-            np.array([hits]), len(one) - middles[0], np.array([misses]), len(other) - middles[1], level
+            np.array([hits]),
+            len(one) - middles[0],
+            np.array([misses]),
+            len(other) - middles[1],
+            level,
         )[0]
         if bound > best.bound:
             best = Finding(float(bound), f"{name} in {event[:5].tolist()}")
     return best
 
 
-def likelier(one: Integers, other: Integers) -> Integers | None:
+def likelier(one: Array, other: Array) -> Array | None:
     """The set of values that shows the largest ratio, by the same bound on these samples."""
     values, cells = np.unique(np.concatenate([one, other]), return_inverse=True)
     if values.size > MANY or values.size < 2:
@@ -211,7 +209,7 @@ def likelier(one: Integers, other: Integers) -> Integers | None:
     with np.errstate(divide="ignore", invalid="ignore"):
         spread = np.sqrt(1 / np.maximum(hits, 1) + 1 / (misses + 1))
         score = np.log(hits / one.size) - np.log((misses + 1) / other.size) - 5 * spread
-    chosen: Integers = values[order[: int(np.argmax(score)) + 1]]
+    chosen: Array = values[order[: int(np.argmax(score)) + 1]]
     return chosen
 
 

@@ -25,7 +25,7 @@ from turnout.errors import (
     InvalidTypeError,
     InvalidValueError,
 )
-from turnout.frequency import FrequencyOracle, oracle_from_dict
+from turnout.frequency import oracle_from_dict
 from turnout.frequency.oracles.hadamard_response import HadamardResponse
 from turnout.frequency.oracles.projective_geometry import ProjectiveGeometryResponse
 
@@ -42,14 +42,16 @@ makers = pytest.mark.parametrize("make", MAKERS, ids=["hadamard", "geometry", "t
 CHUNK = 2**16
 
 
-def supported(oracle: FrequencyOracle) -> npt.NDArray[np.bool_]:
+def supported(oracle: Any) -> npt.NDArray[np.bool_]:
     """Whether each report supports each answer: one row for each report."""
     kernel: Any = oracle._kernel
-    bits = kernel.supports(np.arange(oracle.report_count, dtype=oracle.report_dtype))  # type: ignore[attr-defined]
-    return np.unpackbits(bits.view(np.uint8), axis=1, bitorder="little")[:, : oracle.domain.size] > 0
+    bits = kernel.supports(np.arange(oracle.report_count, dtype=oracle.report_dtype))
+    return (
+        np.unpackbits(bits.view(np.uint8), axis=1, bitorder="little")[:, : oracle.domain.size] > 0
+    )
 
 
-def report_law(oracle: FrequencyOracle, code: int) -> list[Fraction]:
+def report_law(oracle: Any, code: int) -> list[Fraction]:
     """The exact probability of each report of a node that holds a code."""
     inside = supported(oracle)[:, code]
     weights = [oracle.realized_ratio if own else Fraction(1) for own in inside]
@@ -126,9 +128,9 @@ COUNTS = np.array([300, 180, 108, 12, 0, 40])
 RATE = 0.4
 
 
-def support_covariance(oracle: FrequencyOracle) -> npt.NDArray[np.float64]:
+def support_covariance(oracle: Any) -> npt.NDArray[np.float64]:
     """Covariances of the support counts and the number of reports, node by node from the law."""
-    rows = np.column_stack([supported(oracle), np.ones(oracle.report_count, dtype=bool)])  # type: ignore[attr-defined]
+    rows = np.column_stack([supported(oracle), np.ones(oracle.report_count, dtype=bool)])
     rows = rows.astype(np.float64)
     covariance = np.zeros((COUNTS.size + 1, COUNTS.size + 1))
     for code, count in enumerate(COUNTS.tolist()):
@@ -192,13 +194,10 @@ def test_estimates_are_unbiased_with_the_variance_of_the_library(
         [estimate.frequencies for estimate in estimates], truth, slack=2 / COUNTS.sum()
     )
     if method in ("g", "c_hat"):
-        exact = [
-            tn.frequency.estimator_variance(
-                method, oracle, nodes=int(COUNTS.sum()), participation=tn.Bernoulli(RATE), frequency=f
-            )
-            for f in truth
-        ]
-        statistical.check_variance([estimate.frequencies for estimate in estimates], exact)
+        exact = tn.frequency.estimator_variance(
+            oracle, tn.Bernoulli(RATE), method=method, true_counts=COUNTS
+        )
+        statistical.check_variance([estimate.counts for estimate in estimates], exact)
 
 
 @makers

@@ -1,4 +1,4 @@
-"""Projective geometry response: its hyperplanes, the choice of the field, and the size of reports."""
+"""Projective geometry response: hyperplanes, the choice of the field, and the size of reports."""
 
 from __future__ import annotations
 

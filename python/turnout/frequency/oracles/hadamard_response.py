@@ -43,9 +43,10 @@ class HadamardResponse(FrequencyOracle):
 
     The bits of a 64-bit word that are not the report decide between the halves, so the realised
     likelihood ratio, always at most ``e^eps``, is the closest that ``64 - log2 K`` bits allow. The
-    variance of a rare answer's frequency from ``n`` reports, ``(e^eps + 1)^2 / (e^eps - 1)^2 / n``,
-    is the best there is as epsilon goes to 0. It never falls below ``1 / n``, which others do from
-    an epsilon of about 2 on. A tally costs ``K log2 K`` additions beside the counting of reports.
+    variance of a rare answer's frequency from ``n`` reports is
+    ``(e^eps + 1)^2 / (e^eps - 1)^2 / n``: 9 % above that of subset selection at an epsilon of 0.5
+    and 100 answers, closer below, but never less than ``1 / n``, where others are from an epsilon
+    of about 1.8 on. A tally costs ``K log2 K`` additions beside the counting of reports.
 
     Examples
     --------

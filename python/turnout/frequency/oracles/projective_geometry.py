@@ -47,8 +47,31 @@ class ProjectiveGeometryResponse(FrequencyOracle):
     Notes
     -----
     Feldman, Nelson, Nguyen, Talwar, "Private frequency estimation via projective geometry" (2022).
+    Two coordinates give direct encoding, whatever the field.
 
-    DECISION
+    Which domains it pays for, from the exact variances of a rare answer's frequency times the
+    number of reports, and the size of a report in bits:
+
+    ======= ======= ========================= ================ =============== ==================
+    k       epsilon this one                  subset selection local hashing   Hadamard response
+    ======= ======= ========================= ================ =============== ==================
+    100     0.5     15.55, 7 bits (r = 3)     15.34, 100 bits  15.82, 64 bits  16.67, 7 bits
+    100     1       3.690, 7 bits (r = 3)     3.590            3.692           4.683
+    100     2       0.7121, 8 bits (r = 11)   0.6899           0.7246          1.724
+    100     4       0.0538, 7 bits (r = 101)  0.0531           0.0760          1.076
+    1000    1       3.761, 11 bits (r = 3)    3.673, 1000 bits 3.692, 64 bits  4.683, 10 bits
+    1000    4       0.0753, 12 bits (r = 53)  0.0739           0.0760          1.076
+    100,000 1       3.770, 19 bits (r = 3)    3.683            3.692, 64 bits  4.683, 17 bits
+    100,000 4       0.0761, 18 bits (r = 53)  0.0760           0.0760          1.076
+    ======= ======= ========================= ================ =============== ==================
+
+    The variance is within 4 % of subset selection's in all these cases, and so is local hashing's
+    but for small domains at a large epsilon. A report is as short as Hadamard response's, and what
+    a tally takes once the reports are counted depends on the number of points, not on that of the
+    reports: below 1 ms for 1000 answers and some 20 ms for 100,000 on two cores, where local
+    hashing looks at every report once for each answer. So it pays from where direct encoding ends,
+    about ``3 e^eps + 2`` answers, whenever reports are many and must be short. Hadamard response
+    makes reports three to seven times as fast and is nearly as good up to an epsilon of 0.5.
 
     Examples
     --------

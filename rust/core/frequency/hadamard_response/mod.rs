@@ -179,7 +179,7 @@ impl<O: ReportCode> Randomizer for HadamardResponse<O> {
     }
 
     fn valid(&self, report: &[O]) -> bool {
-        report.iter().all(|report| report.index() >> self.bits == 0)
+        matches!(report, [report] if report.index() >> self.bits == 0)
     }
 
     fn expected(&self) -> String {

@@ -222,7 +222,7 @@ impl<O: ReportCode> Randomizer for ProjectiveGeometryResponse<O> {
     }
 
     fn valid(&self, report: &[O]) -> bool {
-        report.iter().all(|report| report.index() < self.points())
+        matches!(report, [report] if report.index() < self.points())
     }
 
     fn expected(&self) -> String {
