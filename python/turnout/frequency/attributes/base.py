@@ -1,0 +1,654 @@
+"""What the ways to collect several attributes have in common."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout.domain import Domain
+from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
+from turnout.frequency.attributes.choice import make_oracle
+from turnout.frequency.attributes.tables import encoded
+from turnout.frequency.draws import participants, personal_probabilities
+from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
+from turnout.frequency.reports import Reports
+from turnout.frequency.sums import DesignSums
+from turnout.frequency.variance import estimator_variance
+from turnout.participation import Bernoulli, Everyone, Participation, Personalized
+
+if TYPE_CHECKING:
+    from turnout.frequency.attributes.reports import AttributeReports
+    from turnout.frequency.attributes.tally import AttributeTally
+
+__all__ = ["AttributeCollection", "OracleChoice", "collection_from_dict"]
+
+Array = npt.NDArray[Any]
+Positions = npt.NDArray[np.int64]
+
+#: An oracle for all attributes or one for each: something that makes one from an epsilon and a
+#: domain, or ``"auto"``.
+OracleChoice = Callable[[float, Domain], FrequencyOracle] | str
+
+_FORMAT = "turnout-attributes"
+_SCALE = 2**62
+
+
+class AttributeCollection(ABC):
+    """Base class of the ways to collect several attributes of each node.
+
+    Immutable. What a node sends about all its attributes together has a likelihood ratio of at most
+    :attr:`realized_ratio` under any two whole tuples of answers.
+    """
+
+    #: The word for the way in descriptions.
+    scheme: ClassVar[str]
+
+    _registry: ClassVar[dict[str, type[AttributeCollection]]] = {}
+
+    _epsilon: float
+    _oracles: dict[str, FrequencyOracle]
+    _weights: dict[str, int]
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        """Make the way known to :func:`collection_from_dict`."""
+        super().__init_subclass__(**arguments)
+        AttributeCollection._registry[cls.scheme] = cls
+
+    @property
+    def epsilon(self) -> float:
+        """The privacy parameter of everything that a node sends, in nats."""
+        return self._epsilon
+
+    @property
+    def oracles(self) -> Mapping[str, FrequencyOracle]:
+        """For each attribute the randomizer that its answers go through."""
+        return MappingProxyType(self._oracles)
+
+    @property
+    def domains(self) -> Mapping[str, Domain]:
+        """For each attribute the answers that can be given."""
+        return MappingProxyType({name: each.domain for name, each in self._oracles.items()})
+
+    @property
+    def weights(self) -> Mapping[str, float]:
+        """For each attribute its part, of epsilon or of the nodes; they add up to one."""
+        return MappingProxyType({name: float(self._portion(name)) for name in self._weights})
+
+    @property
+    @abstractmethod
+    def realized_ratio(self) -> Fraction:
+        """The largest likelihood ratio of a message under two tuples of answers, exactly."""
+
+    @property
+    @abstractmethod
+    def realized_epsilon(self) -> float:
+        """A bound of the logarithm of :attr:`realized_ratio`; never above :attr:`epsilon`."""
+
+    @property
+    @abstractmethod
+    def report_bits(self) -> int:
+        """The size of the largest message of a node, in bits."""
+
+    @abstractmethod
+    def _reporting_share(self, name: str) -> Fraction:
+        """How likely a node that takes part sends a report for the attribute."""
+
+    @abstractmethod
+    def _plan_oracle(self, name: str) -> FrequencyOracle:
+        """Give the randomizer whose law the reports of the attribute have."""
+
+    @abstractmethod
+    def _pieces(
+        self, codes: Mapping[str, Array], positions: Positions, seed: int | None
+    ) -> Iterator[tuple[str, Array, Positions]]:
+        """Randomize attribute by attribute: name, reports, and the nodes that they are of."""
+
+    def randomize(
+        self, table: Any, *, participation: Participation | None = None, seed: int | None = None
+    ) -> AttributeReports:
+        """Randomize the answers of the nodes that take part.
+
+        Parameters
+        ----------
+        table
+            One column of answers for each attribute, all of the same length: a mapping, or a
+            pandas, polars or pyarrow table. Other columns are not read.
+        participation
+            Who takes part, with all attributes or none; everyone by default.
+        seed
+            For tests and simulations only: an integer in [0, 2^64).
+
+        Returns
+        -------
+        AttributeReports
+            The reports, by attribute.
+
+        Raises
+        ------
+        UnknownLabelError, CodeOutsideDomainError
+            If an answer is not in its domain.
+        InvalidValueError
+            If a column is missing, lengths differ, or the seed is out of range.
+        InvalidTypeError
+            If an argument is of the wrong type.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> from turnout.frequency.attributes import SplitBudget
+        >>> both = SplitBudget(2.0, {"sex": tn.Domain(["f", "m"]), "age": 4})
+        >>> reports = both.randomize({"sex": ["f", "m", "f"], "age": [0, 3, 1]})
+        >>> len(reports["age"])
+        3
+        """
+        from turnout.frequency.attributes.reports import AttributeReports  # noqa: PLC0415
+
+        taking_part, pieces = self._reports(table, participation, seed)
+        return AttributeReports(self, taking_part, dict(pieces))
+
+    def tally(self, reports: AttributeReports) -> AttributeTally:
+        """Count the reports that support each answer of each attribute.
+
+        Parameters
+        ----------
+        reports
+            Reports that were made by an equal collection.
+
+        Returns
+        -------
+        AttributeTally
+            The sufficient statistics of the estimators.
+
+        Raises
+        ------
+        PlanMismatchError
+            If the reports were made by another collection.
+        InvalidTypeError
+            If ``reports`` is no :class:`AttributeReports`.
+
+        Examples
+        --------
+        >>> from turnout.frequency.attributes import SampledAttribute
+        >>> one = SampledAttribute(1.0, {"a": 2, "b": 3})
+        >>> tally = one.tally(one.randomize({"a": [0, 1] * 50, "b": [2, 2] * 50}))
+        >>> tally["a"].received + tally["b"].received
+        100
+        """
+        from turnout.frequency.attributes.reports import AttributeReports  # noqa: PLC0415
+        from turnout.frequency.attributes.tally import AttributeTally  # noqa: PLC0415
+
+        _arguments.instance("reports", reports, AttributeReports, "an AttributeReports object")
+        self.check_same(reports.collection, "reports")
+        return AttributeTally(
+            self,
+            reports.participation,
+            {name: self._plan_oracle(name).tally(piece) for name, piece in reports.items()},
+        )
+
+    def collect(
+        self, table: Any, *, participation: Participation | None = None, seed: int | None = None
+    ) -> AttributeTally:
+        """Randomize and tally, with the reports of one attribute at a time in memory.
+
+        For the same seed the result equals ``tally(randomize(...))``.
+
+        Parameters
+        ----------
+        table, participation, seed
+            As for :meth:`randomize`.
+
+        Returns
+        -------
+        AttributeTally
+            The sufficient statistics of the estimators.
+
+        Raises
+        ------
+        TurnoutError
+            As for :meth:`randomize`.
+
+        Examples
+        --------
+        >>> from turnout.frequency.attributes import SplitBudget
+        >>> table = {"a": [0, 1] * 500, "b": [2, 2] * 500}
+        >>> estimates = SplitBudget(8.0, {"a": 2, "b": 3}).collect(table, seed=1).estimate()
+        >>> bool(estimates["b"].frequencies[2] > 0.9)
+        True
+        """
+        from turnout.frequency.attributes.tally import AttributeTally  # noqa: PLC0415
+
+        taking_part, pieces = self._reports(table, participation, seed)
+        tallies = {name: self._plan_oracle(name).tally(piece) for name, piece in pieces}
+        return AttributeTally(self, taking_part, tallies)
+
+    def estimator_variance(
+        self,
+        true_counts: Mapping[str, Any],
+        *,
+        participation: Participation | None = None,
+        method: str = "hajek",
+    ) -> dict[str, npt.NDArray[np.float64]]:
+        """Compute the exact variances of the estimated counts for a given population.
+
+        Parameters
+        ----------
+        true_counts
+            For each attribute how many nodes hold each answer.
+        participation
+            Everyone (default) or a common rate.
+        method
+            The estimator, as in :meth:`turnout.Tally.estimate`.
+
+        Returns
+        -------
+        dict
+            As :func:`turnout.estimator_variance`, for each attribute.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If an argument is of the wrong type or out of range.
+        """
+        given = self._by_attribute("true_counts", true_counts)
+        everyone = _taking_part(participation)
+        return {
+            name: estimator_variance(
+                self._plan_oracle(name),
+                self.attribute_participation(name, everyone),
+                method=method,
+                true_counts=counts,
+            )
+            for name, counts in given.items()
+        }
+
+    def attribute_participation(self, name: str, participation: Participation) -> Participation:
+        """Give the participation that the reports of one attribute look like.
+
+        Parameters
+        ----------
+        name
+            The attribute.
+        participation
+            How nodes take part.
+
+        Returns
+        -------
+        Participation
+            The same, or with rates times the probability that the attribute is sampled.
+
+        Raises
+        ------
+        InvalidValueError
+            If there is no such attribute, or a probability becomes too small.
+        """
+        _arguments.choice("name", name, tuple(self._oracles))
+        share = self._reporting_share(name)
+        if share == 1:
+            return participation
+        rate = participation.uniform_rate
+        if rate is not None:
+            return Bernoulli(float(Fraction(rate) * share))
+        if not isinstance(participation, Personalized):
+            return participation
+        probabilities = participation.probabilities * float(share)
+        if probabilities.size and probabilities.min() < Personalized.minimum:
+            raise InvalidValueError(
+                "participation must have probabilities of at least 2^-30 when they are multiplied "
+                f"by {float(share):g}, the probability that {name!r} is sampled, got "
+                f"{participation!r}"
+            )
+        return Personalized(probabilities)
+
+    def _reports(
+        self, table: Any, participation: Participation | None, seed: int | None
+    ) -> tuple[Participation, Iterator[tuple[str, Reports]]]:
+        taking_part = _taking_part(participation)
+        checked_seed = _arguments.seed(seed)
+        codes = encoded(table, self.domains)
+        nodes = next(iter(codes.values())).size
+        if taking_part.uniform_rate is None:
+            personal_probabilities(taking_part, nodes)
+        positions = participants(taking_part, nodes, _stream(checked_seed, 0))
+        pieces = self._pieces(codes, positions, _stream(checked_seed, 1))
+        made = (
+            (name, self._as_reports(name, reports, taking_part, nodes, positions=who))
+            for name, reports, who in pieces
+        )
+        return taking_part, made
+
+    def _as_reports(
+        self,
+        name: str,
+        reports: Array,
+        participation: Participation,
+        nodes: int,
+        *,
+        positions: Positions,
+    ) -> Reports:
+        oracle = self._plan_oracle(name)
+        seen = self.attribute_participation(name, participation)
+        if not isinstance(seen, Personalized):
+            return Reports(oracle, seen, reports, nodes)
+        return Reports(
+            oracle,
+            seen,
+            reports,
+            nodes,
+            probabilities=seen.probabilities[positions],
+            design=DesignSums.of(seen.probabilities),
+        )
+
+    def _by_attribute(self, argument: str, given: Any) -> dict[str, Any]:
+        _arguments.instance(argument, given, Mapping, "a mapping from the names of the attributes")
+        if set(given) != set(self._oracles):
+            raise InvalidValueError(
+                f"{argument} must have an entry for each of the attributes "
+                f"{_arguments.listed(tuple(self._oracles))}, got {_arguments.listed(tuple(given))}"
+            )
+        return {name: given[name] for name in self._oracles}
+
+    def _portion(self, name: str) -> Fraction:
+        return Fraction(self._weights[name], sum(self._weights.values()))
+
+    def _set(
+        self, epsilon: float, oracles: dict[str, FrequencyOracle], weights: dict[str, int]
+    ) -> None:
+        """Set the fields, checked again: they may come from a file."""
+        self._epsilon = epsilon
+        self._oracles = oracles
+        self._weights = weights
+        if len(oracles) < 2:
+            raise InvalidValueError(f"domains must be at least 2 attributes, got {len(oracles)}")
+        granted = sum((Fraction(oracle.epsilon) for oracle in self._together()), start=Fraction(0))
+        if granted > Fraction(epsilon):
+            raise InvalidValueError(
+                f"epsilon must cover what the oracles spend together, {float(granted)!r}, "
+                f"got {epsilon!r}"
+            )
+
+    @abstractmethod
+    def _together(self) -> tuple[FrequencyOracle, ...]:
+        """Give the randomizers whose epsilons add up to the largest that one message spends."""
+
+    @abstractmethod
+    def _check_received(
+        self, argument: str, received: Mapping[str, int], nodes: int, participation: Participation
+    ) -> None:
+        """Refuse numbers of reports that contradict each other."""
+
+    def _options(self) -> dict[str, Any]:
+        """Give what describes the collection beyond epsilon, oracles and weights."""
+        return {}
+
+    def _set_options(self, options: dict[str, Any]) -> None:
+        if options:
+            raise InvalidValueError(f"{self.scheme} takes no options, got {options!r}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the collection in terms of JSON.
+
+        Raises
+        ------
+        InvalidTypeError
+            If a label of a domain cannot be written to a file.
+        """
+        return {
+            "format": _FORMAT,
+            "version": 1,
+            "scheme": self.scheme,
+            "epsilon": self._epsilon,
+            "attributes": [
+                {"name": name, "oracle": oracle.to_dict(), "weight": self._weights[name]}
+                for name, oracle in self._oracles.items()
+            ],
+            "options": self._options(),
+        }
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the description as canonical JSON, in hexadecimal."""
+        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def check_same(self, other: AttributeCollection, what: str) -> None:
+        """Refuse another collection, naming what differs.
+
+        Parameters
+        ----------
+        other
+            The collection to compare with.
+        what
+            What was made by the other collection, for the message.
+
+        Raises
+        ------
+        PlanMismatchError
+            If the collections differ.
+        """
+        from turnout.errors import PlanMismatchError  # noqa: PLC0415
+
+        if self != other:
+            raise PlanMismatchError(
+                f"{what} was made by another collection: {other!r} instead of {self!r}"
+            )
+
+    def __eq__(self, other: object) -> bool:
+        """Compare class, epsilon, attributes with their order, oracles, weights and options."""
+        if not isinstance(other, AttributeCollection):
+            return NotImplemented
+        return (
+            type(self) is type(other)
+            and self._epsilon == other._epsilon
+            and list(self._oracles.items()) == list(other._oracles.items())
+            and self._weights == other._weights
+            and self._options() == other._options()
+        )
+
+    def __hash__(self) -> int:
+        """Hash of what is compared."""
+        return hash((type(self), self._epsilon, tuple(self._oracles.items())))
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        """Copy and pickle the parts."""
+        parts = (self._epsilon, dict(self._oracles), dict(self._weights), self._options())
+        return _rebuild, (type(self), *parts)
+
+    def __repr__(self) -> str:
+        """Show epsilon, attributes and options."""
+        attributes = ", ".join(
+            f"{name}: {type(oracle).__name__} of {oracle.domain.size} answers at epsilon "
+            f"{oracle.epsilon:g}"
+            for name, oracle in self._oracles.items()
+        )
+        options = "".join(f", {name}={value!r}" for name, value in self._options().items())
+        return f"{type(self).__name__}(epsilon={self._epsilon!r}, {attributes}{options})"
+
+
+def _rebuild(
+    cls: type[AttributeCollection],
+    epsilon: float,
+    oracles: dict[str, FrequencyOracle],
+    weights: dict[str, int],
+    options: dict[str, Any],
+) -> AttributeCollection:
+    collection = cls.__new__(cls)
+    collection._set_options(options)
+    collection._set(epsilon, oracles, weights)
+    return collection
+
+
+def collection_from_dict(description: Any) -> AttributeCollection:
+    """Rebuild a collection from its description.
+
+    Parameters
+    ----------
+    description
+        What :meth:`AttributeCollection.to_dict` gave, perhaps through JSON.
+
+    Returns
+    -------
+    AttributeCollection
+        An equal collection.
+
+    Raises
+    ------
+    CorruptDataError
+        If the description is not one of a collection that this release knows.
+
+    Examples
+    --------
+    >>> from turnout.frequency.attributes import SampledAttribute
+    >>> one = SampledAttribute(1.0, {"a": 2, "b": 3}, padding="fake")
+    >>> collection_from_dict(one.to_dict()) == one
+    True
+    """
+    match description:
+        case {
+            "format": "turnout-attributes",
+            "version": 1,
+            "scheme": str(scheme),
+            "epsilon": float() | int() as epsilon,
+            "attributes": list(attributes),
+            "options": dict(options),
+            **rest,
+        } if not rest and scheme in AttributeCollection._registry:
+            oracles, weights = {}, {}
+            for attribute in attributes:
+                match attribute:
+                    case {"name": str(name), "oracle": oracle, "weight": int(weight), **more} if (
+                        not more and name not in oracles and 0 < weight <= _SCALE
+                    ):
+                        oracles[name] = oracle_from_dict(oracle)
+                        weights[name] = weight
+                    case _:
+                        raise CorruptDataError(
+                            f"not the description of an attribute: {_arguments.shown(attribute)}"
+                        )
+            try:
+                cls = AttributeCollection._registry[scheme]
+                return _rebuild(cls, float(epsilon), oracles, weights, options)
+            except (InvalidValueError, InvalidTypeError) as error:
+                raise CorruptDataError(f"not the description of a collection: {error}") from error
+    raise CorruptDataError(f"not the description of a collection: {_arguments.shown(description)}")
+
+
+def checked_domains(domains: Any) -> dict[str, Domain]:
+    """Return the attributes with their domains; numbers become domains of codes."""
+    if not isinstance(domains, Mapping):
+        raise InvalidTypeError(
+            f"domains must be a mapping from names to domains, got {_arguments.shown(domains)}"
+        )
+    checked = {}
+    for name, domain in domains.items():
+        if not isinstance(name, str):
+            raise InvalidTypeError(
+                f"domains must have text for names, got {_arguments.shown(name)}"
+            )
+        if isinstance(domain, Domain):
+            checked[name] = domain
+        else:
+            size = _arguments.integer(f"domains[{name!r}]", domain, least=2, most=2**32 - 1)
+            checked[name] = Domain.from_integers(size)
+    if len(checked) < 2:
+        raise InvalidValueError(f"domains must be at least 2 attributes, got {len(checked)}")
+    return checked
+
+
+def checked_weights(weights: Any, names: Mapping[str, Any]) -> dict[str, int]:
+    """Return a positive integer for each attribute; all equal by default."""
+    if weights is None:
+        return dict.fromkeys(names, 1)
+    _arguments.instance("weights", weights, Mapping, "a mapping from names to numbers, or None")
+    if set(weights) != set(names):
+        raise InvalidValueError(
+            f"weights must have a number for each of the attributes "
+            f"{_arguments.listed(tuple(names))}, got {_arguments.listed(tuple(weights))}"
+        )
+    numbers = {}
+    for name in names:
+        number = _arguments.number(f"weights[{name!r}]", weights[name])
+        if not 0.0 < number < math.inf:
+            raise InvalidValueError(
+                f"weights[{name!r}] must be a finite number above 0, got {number!r}"
+            )
+        numbers[name] = Fraction(number)
+    total = sum(numbers.values())
+    scaled = {
+        name: int(number * (_SCALE - len(numbers)) / total) for name, number in numbers.items()
+    }
+    return {name: max(number, 1) for name, number in scaled.items()}
+
+
+def oracles_for(
+    oracle: OracleChoice | Mapping[str, OracleChoice],
+    epsilons: Mapping[str, float],
+    domains: Mapping[str, Domain],
+) -> dict[str, FrequencyOracle]:
+    """Make the randomizer of each attribute."""
+    if isinstance(oracle, Mapping):
+        if set(oracle) != set(domains):
+            raise InvalidValueError(
+                f"oracle must have an entry for each of the attributes "
+                f"{_arguments.listed(tuple(domains))}, got {_arguments.listed(tuple(oracle))}"
+            )
+        return {
+            name: make_oracle(f"oracle[{name!r}]", oracle[name], epsilons[name], domain)
+            for name, domain in domains.items()
+        }
+    return {
+        name: make_oracle("oracle", oracle, epsilons[name], domain)
+        for name, domain in domains.items()
+    }
+
+
+def rounded_down(value: Fraction) -> float:
+    """Round a positive rational down to a float."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, 0.0)
+
+
+def rounded_up(value: Fraction) -> float:
+    """Round a positive rational up to a float."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def _stream(seed: int | None, part: int) -> int | None:
+    from turnout.frequency.draws import derived  # noqa: PLC0415
+
+    return derived(seed, part)
+
+
+def _taking_part(participation: Participation | None) -> Participation:
+    if participation is None:
+        return Everyone()
+    return _arguments.instance(
+        "participation",
+        participation,
+        Participation,
+        "Everyone(), Bernoulli(...) or Personalized(...)",
+    )
+
+
+def check_equal(argument: str, received: Mapping[str, int]) -> None:
+    """Refuse different numbers of reports where every node reports all attributes or none.
+
+    Raises
+    ------
+    InvalidValueError
+        If they differ.
+    """
+    if len(set(received.values())) > 1:
+        raise InvalidValueError(
+            f"{argument} must have as many reports of each attribute, got {dict(received)!r}"
+        )

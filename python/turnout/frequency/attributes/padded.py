@@ -1,0 +1,229 @@
+"""Reports of which only some are about the own answer; the others are of a uniform one."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout.domain import Domain
+from turnout.errors import InvalidValueError
+from turnout.frequency.draws import derived, uniform_codes, weighted_choices
+from turnout.frequency.models import ScoreMoments
+from turnout.frequency.oracle import FrequencyOracle, Kernel, oracle_from_dict
+from turnout.frequency.variation import VariationRatio
+
+__all__ = ["PaddedOracle"]
+
+Array = npt.NDArray[Any]
+Counts = npt.NDArray[np.uint64]
+
+_SCALE = 2**62
+
+
+class PaddedOracle(FrequencyOracle):
+    """Report the own answer with probability ``share``, and a uniform answer otherwise.
+
+    Either answer goes through the same randomizer, so nobody can tell which it was. This is what
+    one attribute of :class:`SampledAttribute` looks like under padding: with ``u = q* + (p* - q*) /
+    k``, the probability that a report of a uniform answer supports a given one, a report supports
+    the own answer with probability ``share p* + (1 - share) u`` and any other fixed one with
+    ``share q* + (1 - share) u``. So the protocol is pure, and every estimator, variance and
+    interval applies.
+
+    Parameters
+    ----------
+    epsilon, domain
+        Those of ``oracle``.
+    oracle
+        The randomizer, or its description.
+    share
+        The probability that a report is about the own answer, in (0, 1].
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If an argument is of the wrong type or out of range, or ``epsilon`` and ``domain`` are not
+        those of the oracle.
+
+    Notes
+    -----
+    The realised ratio is that of the inner oracle: what the reports of *all* attributes reveal,
+    whichever was sampled. A single padded report reveals less, but comes with the others.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> inner = tn.DirectEncoding(1.0, 3)
+    >>> padded = PaddedOracle(1.0, 3, oracle=inner, share=0.25)
+    >>> [round(probability, 3) for probability in padded.support_probabilities]
+    [0.394, 0.303]
+    """
+
+    name = "padded"
+
+    def __init__(
+        self,
+        epsilon: float,
+        domain: Domain | int,
+        *,
+        oracle: FrequencyOracle | dict[str, Any],
+        share: float,
+    ) -> None:
+        super().__init__(epsilon, domain)
+        inner = oracle_from_dict(oracle) if isinstance(oracle, dict) else oracle
+        self._inner = _arguments.instance("oracle", inner, FrequencyOracle, "an oracle")
+        self._share = _arguments.probability("share", share)
+        if (inner.epsilon, inner.domain) != (self._epsilon, self._domain):
+            raise InvalidValueError(
+                f"epsilon and domain must be those of the oracle {inner!r}, got "
+                f"{self._epsilon!r} and {self._domain!r}"
+            )
+        self._padded_kernel = _PaddedKernel(inner, self._share)
+
+    @property
+    def oracle(self) -> FrequencyOracle:
+        """The randomizer that every report comes from."""
+        return self._inner
+
+    @property
+    def share(self) -> float:
+        """The probability that a report is about the own answer."""
+        return self._share
+
+    @property
+    def realized_ratio(self) -> Fraction:
+        """The largest likelihood ratio of a report of the inner oracle, exactly."""
+        return self._inner.realized_ratio
+
+    @property
+    def realized_epsilon(self) -> float:
+        """The logarithm of :attr:`realized_ratio`, rounded up; never above :attr:`epsilon`."""
+        return self._inner.realized_epsilon
+
+    @property
+    def support_probabilities(self) -> tuple[float, float]:
+        """``(p*, q*)``: how likely a report supports the own answer, and any other fixed one."""
+        return self._mixed(*self._inner.support_probabilities)
+
+    @property
+    def score_moments(self) -> ScoreMoments:
+        """What a report says about one answer: the inner oracle's moments, mixed alike."""
+        scores = self._inner.score_moments
+        return ScoreMoments(
+            *self._mixed(scores.own, scores.other),
+            *self._mixed(scores.own_second, scores.other_second),
+        )
+
+    def _mixed(self, own: float, other: float) -> tuple[float, float]:
+        """Mix what is expected of the own and of another answer with that of a uniform one."""
+        uniform = other + (own - other) / self._domain.size
+        fake = (1 - self._share) * uniform
+        return self._share * own + fake, self._share * other + fake
+
+    @property
+    def variation_ratio(self) -> VariationRatio:
+        """That of the worst randomizer with the same ratio: a report comes with its siblings."""
+        return VariationRatio.of_any(self.realized_ratio)
+
+    @property
+    def report_bits(self) -> int:
+        """The size of a report in bits."""
+        return self._inner.report_bits
+
+    @property
+    def report_dtype(self) -> np.dtype[Any]:
+        """The type of the integers of a report."""
+        return self._inner.report_dtype
+
+    @property
+    def report_shape(self) -> tuple[int, ...]:
+        """``()`` if a report is one integer, else their number."""
+        return self._inner.report_shape
+
+    @property
+    def support_dtype(self) -> np.dtype[Any]:  # type: ignore[override]
+        """The type of the support counts."""
+        return self._inner.support_dtype
+
+    @property
+    def _kernel(self) -> Kernel:
+        return self._padded_kernel
+
+    def check_reports(self, reports: Array) -> None:
+        """Refuse reports that the inner oracle cannot have made.
+
+        Raises
+        ------
+        InvalidValueError
+            If there is one, with its position.
+        """
+        self._inner.check_reports(reports)
+
+    def _refuse_range(self, reports: Array) -> NoReturn:
+        self._inner._refuse_range(reports)
+
+    def check_support(self, support: Counts, received: int) -> None:
+        """Refuse support counts that so many reports of the inner oracle cannot have.
+
+        Raises
+        ------
+        InvalidValueError
+            If they contradict the number of reports.
+        """
+        self._inner.check_support(support, received)
+
+    def _parameters(self) -> dict[str, Any]:
+        return {"oracle": self._inner.to_dict(), "share": self._share}
+
+
+class _PaddedKernel:
+    """Kernel of the inner oracle, with some answers made uniform before they are randomized."""
+
+    def __init__(self, oracle: FrequencyOracle, share: float) -> None:
+        self._oracle = oracle
+        self._real = max(int(Fraction(share) * _SCALE), 1)
+
+    def __getattr__(self, name: str) -> Any:
+        # Whatever does not start from answers is as without padding.
+        if name.startswith("__") or "_oracle" not in self.__dict__:
+            raise AttributeError(name)
+        return getattr(self._oracle._kernel, name)
+
+    def _mixed(self, codes: Array, seed: int | None) -> Array:
+        size = self._oracle.domain.size
+        self._oracle.domain._check_codes("values", codes)
+        chosen = weighted_choices([_SCALE - self._real, self._real], codes.size, derived(seed, 0))
+        fake = uniform_codes(size, codes.size, derived(seed, 1))
+        return np.where(chosen == 1, codes.astype(np.int64), fake)
+
+    def randomize(self, codes: Array, rate: float, seed: int | None = None) -> Any:
+        return self._oracle._kernel.randomize(self._mixed(codes, seed), rate, derived(seed, 2))
+
+    def randomize_personalized(
+        self, codes: Array, probabilities: Array, seed: int | None = None
+    ) -> Any:
+        return self._oracle._kernel.randomize_personalized(
+            self._mixed(codes, seed), probabilities, derived(seed, 2)
+        )
+
+    def collect(self, codes: Array, rate: float, seed: int | None = None) -> Any:
+        return self._oracle._kernel.collect(self._mixed(codes, seed), rate, derived(seed, 2))
+
+    def collect_personalized(
+        self, codes: Array, probabilities: Array, seed: int | None = None
+    ) -> Any:
+        return self._oracle._kernel.collect_personalized(
+            self._mixed(codes, seed), probabilities, derived(seed, 2)
+        )
+
+    def simulate(self, true_counts: Counts, rate: float, seed: int | None = None) -> Any:
+        generator = np.random.Generator(np.random.Philox(derived(seed, 0)))
+        size = self._oracle.domain.size
+        real = generator.binomial(true_counts.astype(np.int64), self._real / _SCALE)
+        fake = sum(true_counts.tolist()) - int(real.sum())
+        mixed = real + generator.multinomial(fake, np.full(size, 1.0 / size))
+        return self._oracle._kernel.simulate(mixed.astype(np.uint64), rate, derived(seed, 2))

@@ -1,0 +1,131 @@
+"""Random choices that do not depend on answers: who takes part, in which group, fake answers.
+
+All come from the core's cryptographic streams; with a seed they are reproducible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _core
+from turnout.errors import InvalidValueError
+from turnout.participation import Participation, Personalized
+
+__all__ = ["derived", "participants", "personal_probabilities", "uniform_codes", "weighted_choices"]
+
+Positions = npt.NDArray[np.int64]
+
+_BITS = 52
+_TOTAL_BITS = 62
+
+
+def derived(seed: int | None, *path: int) -> int | None:
+    """Give a seed of its own to each part of a seeded computation; None stays None.
+
+    Examples
+    --------
+    >>> derived(None, 1) is None, derived(5, 1) == derived(5, 1), derived(5, 1) == derived(5, 2)
+    (True, True, False)
+    """
+    if seed is None:
+        return None
+    return int(np.random.SeedSequence([seed, *path]).generate_state(1, np.uint64)[0])
+
+
+def weighted_choices(weights: Sequence[int], length: int, seed: int | None) -> Positions:
+    """Choose positions, each with probability exactly ``weight / sum``.
+
+    Parameters
+    ----------
+    weights
+        Non-negative integers with a sum from 1 to 2^63 - 1.
+    length
+        How many choices.
+    seed
+        As for every draw.
+
+    Examples
+    --------
+    >>> weighted_choices([0, 3], 2, None)
+    array([1, 1])
+    """
+    return _core.choose_weighted(np.array(weights, dtype=np.uint64), length, seed)
+
+
+def uniform_codes(size: int, length: int, seed: int | None) -> Positions:
+    """Draw codes from ``0 .. size - 1``, all equally likely, exactly.
+
+    Examples
+    --------
+    >>> bool((uniform_codes(5, 100, None) < 5).all())
+    True
+    """
+    codes = np.empty(length, np.int64)
+    missing = np.arange(length)
+    # Integers of 52 bits; those above the largest multiple of the size are drawn again.
+    limit = (2**_BITS // size) * size
+    attempt = 0
+    while missing.size:
+        drawn = _core.uniforms(missing.size, derived(seed, attempt)) * 2.0**_BITS
+        integers = np.floor(drawn).astype(np.int64)
+        good = integers < limit
+        codes[missing[good]] = integers[good] % size
+        missing = missing[~good]
+        attempt += 1
+    return codes
+
+
+def participants(participation: Participation, nodes: int, seed: int | None) -> Positions:
+    """Draw who takes part: positions in ascending order.
+
+    A common rate from 2^-10 is realised exactly, a smaller one to 2^-62; personal probabilities to
+    2^-53.
+
+    Raises
+    ------
+    InvalidValueError
+        If there are not as many personal probabilities as nodes, or the participation is one of a
+        plan, which does not hold them.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> participants(tn.Personalized([1.0, 2.0**-30, 1.0]), 3, 1)
+    array([0, 2])
+    """
+    rate = participation.uniform_rate
+    if rate == 1.0:
+        return np.arange(nodes)
+    if rate is not None:
+        numerator, denominator = rate.as_integer_ratio()
+        if denominator.bit_length() - 1 > _TOTAL_BITS:
+            numerator = max((numerator << _TOTAL_BITS) // denominator, 1)
+            denominator = 1 << _TOTAL_BITS
+        return np.flatnonzero(
+            weighted_choices([denominator - numerator, numerator], nodes, seed)
+        ).astype(np.int64)
+    probabilities = personal_probabilities(participation, nodes)
+    return np.flatnonzero(_core.uniforms(nodes, seed) < probabilities).astype(np.int64)
+
+
+def personal_probabilities(participation: Participation, nodes: int) -> npt.NDArray[np.float64]:
+    """Return the probability of each node.
+
+    Raises
+    ------
+    InvalidValueError
+        If there are none, or not one for each node.
+    """
+    if not isinstance(participation, Personalized):
+        raise InvalidValueError(
+            f"participation must hold its probabilities, got {participation!r} of a plan"
+        )
+    if participation.probabilities.size != nodes:
+        raise InvalidValueError(
+            f"participation must have one probability for each of the {nodes} values, "
+            f"got {participation.probabilities.size}"
+        )
+    return participation.probabilities
