@@ -1,0 +1,319 @@
+"""Heavy hitters: the parameters of a search, and a search in one call."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout.domain import Domain
+from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.frequency.attributes.base import OracleChoice
+from turnout.frequency.attributes.choice import make_oracle
+from turnout.frequency.draws import derived, personal_probabilities, weighted_choices
+from turnout.frequency.heavy_hitters.result import HeavyHitterResult
+from turnout.frequency.heavy_hitters.search import Search
+from turnout.frequency.heavy_hitters.values import IntegerValues, TextValues, Values
+from turnout.participation import Everyone, Participation, Personalized
+
+__all__ = ["HeavyHitters"]
+
+_MOST_CANDIDATES = 2**20
+
+
+class HeavyHitters:
+    """Find the frequent values of a huge domain, prefix by prefix.
+
+    Nodes are split at random into groups, one for each round. In each round the server publishes
+    candidate prefixes: those that stood out in the round before, extended by ``step`` bits. A node
+    of the round's group reports, with the whole epsilon, which of them its value has, or that it
+    has none. As every node reports once, **the whole protocol is epsilon-locally private** whatever
+    the server asks in later rounds.
+
+    Parameters
+    ----------
+    epsilon
+        The privacy parameter of a report, and of the protocol, in nats.
+    bits
+        For whole numbers: how many bits they have, from 1 to 64.
+    length
+        For texts: their largest length, in bytes of UTF-8 or in characters of the alphabet.
+    alphabet
+        For texts: the characters that occur. None for any text as UTF-8.
+    oracle
+        What randomizes: a class such as :class:`turnout.DirectEncoding`, or ``"auto"`` for the one
+        of smallest variance for the number of candidates.
+    step
+        By how many bits the prefixes grow in a round. More bits make fewer and larger groups, and
+        more candidates.
+    keep
+        The largest number of prefixes that are kept.
+    threshold
+        How many standard errors above zero a prefix must be to be kept.
+    confirm
+        Whether a last group reports which of the values found it holds, so that frequencies come
+        from data that had no part in the choice. Otherwise they come from the last extension, and
+        intervals hold for all of its candidates at once.
+
+    Raises
+    ------
+    InvalidTypeError
+        If an argument is of the wrong type.
+    InvalidValueError
+        If an argument is out of range, or not exactly one of ``bits`` and ``length`` is given.
+
+    Notes
+    -----
+    The prefix extending method of Wang, Li, Jha, "Locally differentially private heavy hitter
+    identification" (2019), in interactive form: there all groups report at once, on prefixes of
+    their length, and the server counts only the candidates; here a group waits for the candidates
+    of the round before, so that any oracle over that short list can be used. Groups are the nodes'
+    own coins; they must not depend on values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import turnout as tn
+    >>> from turnout.frequency.heavy_hitters import HeavyHitters
+    >>> words = ["apple"] * 20_000 + ["pear"] * 12_000 + ["fig"] * 8_000
+    >>> protocol = HeavyHitters(4.0, length=5, alphabet="abcdefghijklmnopqrstuvwxyz", step=5)
+    >>> found = protocol.collect(words, participation=tn.Bernoulli(0.9), seed=1)
+    >>> found.values
+    ('apple', 'pear', 'fig')
+    >>> found.interval(0.999).contains([0.5, 0.3, 0.2])
+    array([ True,  True,  True])
+    """
+
+    def __init__(
+        self,
+        epsilon: float,
+        *,
+        bits: int | None = None,
+        length: int | None = None,
+        alphabet: str | None = None,
+        oracle: OracleChoice = "auto",
+        step: int = 4,
+        keep: int = 32,
+        threshold: float = 3.0,
+        confirm: bool = True,
+    ) -> None:
+        self._epsilon = _arguments.number("epsilon", epsilon)
+        if not 0.0 < self._epsilon < math.inf:
+            raise InvalidValueError(
+                f"epsilon must be a finite number above 0, got {self._epsilon!r}"
+            )
+        if (bits is None) == (length is None):
+            raise InvalidValueError(
+                "exactly one of bits, for whole numbers, and length, for texts, must be given"
+            )
+        if bits is not None and alphabet is not None:
+            raise InvalidValueError("alphabet belongs to texts: give length instead of bits")
+        self._values: Values = (
+            IntegerValues(bits) if bits is not None else TextValues(length or 0, alphabet)
+        )
+        self._step = _arguments.integer("step", step, least=1, most=20)
+        self._keep = _arguments.integer("keep", keep, least=1, most=_MOST_CANDIDATES)
+        if self._keep << self._step > _MOST_CANDIDATES:
+            raise InvalidValueError(
+                f"keep times 2^step must be at most {_MOST_CANDIDATES} candidates, got keep = "
+                f"{self._keep} and step = {self._step}"
+            )
+        self._threshold = _arguments.number("threshold", threshold)
+        if not 0.0 <= self._threshold < math.inf:
+            raise InvalidValueError(
+                f"threshold must be a finite number of at least 0, got {self._threshold!r}"
+            )
+        if not isinstance(confirm, bool):
+            raise InvalidTypeError(f"confirm must be True or False, got {confirm!r}")
+        self._confirm = confirm
+        self._oracle = oracle
+        make_oracle("oracle", oracle, self._epsilon, Domain.from_integers(2))
+
+    @property
+    def epsilon(self) -> float:
+        """The privacy parameter of the whole protocol, in nats: a node reports once."""
+        return self._epsilon
+
+    @property
+    def values(self) -> Values:
+        """The kind of values."""
+        return self._values
+
+    @property
+    def oracle(self) -> OracleChoice:
+        """What randomizes."""
+        return self._oracle
+
+    @property
+    def step(self) -> int:
+        """By how many bits the prefixes grow in a round."""
+        return self._step
+
+    @property
+    def keep(self) -> int:
+        """The largest number of prefixes that are kept."""
+        return self._keep
+
+    @property
+    def threshold(self) -> float:
+        """How many standard errors above zero a prefix must be to be kept."""
+        return self._threshold
+
+    @property
+    def confirm(self) -> bool:
+        """Whether a last group confirms what was found."""
+        return self._confirm
+
+    @property
+    def first(self) -> int:
+        """How many bits the prefixes of the first round have: as many candidates as later."""
+        return min(self._step + (self._keep - 1).bit_length(), self._values.bits)
+
+    @property
+    def extensions(self) -> int:
+        """In how many rounds prefixes grow."""
+        return 1 + math.ceil((self._values.bits - self.first) / self._step)
+
+    @property
+    def groups(self) -> int:
+        """The number of groups: of rounds, if something is found."""
+        return self.extensions + self._confirm
+
+    def assign(self, nodes: int, *, seed: int | None = None) -> npt.NDArray[np.int64]:
+        """Draw the group of each node: the coin that every client tosses for itself.
+
+        Parameters
+        ----------
+        nodes
+            How many nodes there are.
+        seed
+            For tests and simulations only: an integer in [0, 2^64).
+
+        Returns
+        -------
+        numpy.ndarray
+            int64: the number of the round that each node answers, all equally likely.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If an argument is of the wrong type or out of range.
+
+        Examples
+        --------
+        >>> protocol = HeavyHitters(1.0, bits=16)
+        >>> protocol.groups, sorted(set(protocol.assign(1000).tolist()))
+        (4, [0, 1, 2, 3])
+        """
+        count = _arguments.integer("nodes", nodes, least=0)
+        return weighted_choices([1] * self.groups, count, _arguments.seed(seed))
+
+    def rounds(self) -> Search:
+        """Begin a search: the server's side.
+
+        Returns
+        -------
+        Search
+            Gives the rounds, takes their tallies, and has the result.
+        """
+        return Search(self)
+
+    def collect(
+        self, values: Any, *, participation: Participation | None = None, seed: int | None = None
+    ) -> HeavyHitterResult:
+        """Run the whole protocol, with the nodes in this process.
+
+        Parameters
+        ----------
+        values
+            One value for each node: whole numbers, or texts.
+        participation
+            Who takes part; everyone by default.
+        seed
+            For tests and simulations only: an integer in [0, 2^64).
+
+        Returns
+        -------
+        HeavyHitterResult
+            The values found and their frequencies among all nodes.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If a value is not of the kind, or an argument is of the wrong type or out of range.
+        EstimatorError
+            If a round brings no report.
+        """
+        everyone = Everyone() if participation is None else participation
+        _arguments.instance("participation", everyone, Participation, "a participation")
+        checked_seed = _arguments.seed(seed)
+        rows = self._values.encode(values)
+        chances = None
+        if everyone.uniform_rate is None:
+            chances = personal_probabilities(everyone, len(rows))
+        group = self.assign(len(rows), seed=derived(checked_seed, 0))
+        search = self.rounds()
+        for current in search:
+            mine = group == current.number
+            taking_part = everyone if chances is None else Personalized(chances[mine])
+            stream = derived(checked_seed, 1, current.number)
+            reports = current._randomize_rows(rows[mine], taking_part, stream)
+            search.close(current.tally(reports))
+        return search.result
+
+    def detectable_frequency(
+        self, nodes: int, *, participation: Participation | None = None, power: float = 0.9
+    ) -> float:
+        """Predict which frequency a value needs to be found in a search among so many nodes.
+
+        Parameters
+        ----------
+        nodes
+            How many nodes there are.
+        participation
+            Everyone (default) or a common rate.
+        power
+            The probability that a value of that frequency passes *every* round.
+
+        Returns
+        -------
+        float
+            The frequency, by the normal law of the estimates and for the largest number of
+            candidates; above 1 if there is none.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If an argument is of the wrong type or out of range, or the participation is personal.
+        """
+        from scipy import special  # noqa: PLC0415
+
+        count = _arguments.integer("nodes", nodes, least=1)
+        everyone = Everyone() if participation is None else participation
+        _arguments.instance("participation", everyone, Participation, "a participation")
+        rate = everyone.uniform_rate
+        if rate is None:
+            raise InvalidValueError(f"participation must have a common rate, got {everyone!r}")
+        chance = _arguments.confidence("power", power)
+        size = 2 ** min(self.first, 20) + 1
+        made = make_oracle("oracle", self._oracle, self._epsilon, Domain.from_integers(size))
+        scores = made.score_moments
+        each = float(special.ndtri(chance ** (1 / self.extensions)))
+        reports = count * rate / self.groups
+        noise = scores.other_variance / scores.difference**2
+        slope = scores.own_variance / scores.difference**2 - noise
+        # f = (threshold + each) sqrt(noise + slope f + f (1 - f)) / sqrt(reports).
+        scale = (self._threshold + each) ** 2 / reports
+        linear, constant = scale * (slope + 1), scale * noise
+        return float((linear + math.sqrt(linear**2 + 4 * (1 + scale) * constant)) / (2 + 2 * scale))
+
+    def __repr__(self) -> str:
+        """Show the parameters."""
+        return (
+            f"HeavyHitters(epsilon={self._epsilon!r}, {self._values!r}, oracle={self._oracle!r}, "
+            f"step={self._step}, keep={self._keep}, threshold={self._threshold:g}, "
+            f"confirm={self._confirm})"
+        )

@@ -1,0 +1,169 @@
+"""What was found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout.frequency.estimate import FrequencyEstimate
+from turnout.frequency.intervals import Interval
+
+__all__ = ["HeavyHitterResult", "RoundRecord"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class RoundRecord:
+    """What happened in one round.
+
+    Attributes
+    ----------
+    number
+        Which round, counted from 0.
+    bits
+        How many bits the candidates had.
+    candidates, kept
+        How many there were, and how many were kept.
+    nodes, received
+        The size of the group, and how many of it reported.
+    standard_error
+        The standard error of the frequency of a candidate that nobody holds.
+    realized_epsilon
+        What a report cost.
+    """
+
+    number: int
+    bits: int
+    candidates: int
+    kept: int
+    nodes: int
+    received: int
+    standard_error: float
+    realized_epsilon: float
+
+
+@dataclass(frozen=True, eq=False)
+class HeavyHitterResult:
+    """The values that were found, the most frequent first.
+
+    Attributes
+    ----------
+    values
+        The values.
+    nodes
+        The number of nodes of the groups that were asked, reporting or not: all nodes, unless
+        nothing was left to ask for.
+    rounds
+        What happened in each round.
+    confirmed
+        Whether the frequencies come from a group of their own, which had no part in the choice of
+        the values.
+    estimate
+        The frequencies of the last round's candidates and of ``"other"`` among all nodes; None if
+        nothing was found.
+    """
+
+    values: tuple[int | str, ...]
+    nodes: int
+    rounds: tuple[RoundRecord, ...]
+    confirmed: bool
+    estimate: FrequencyEstimate | None
+    _codes: npt.NDArray[np.int64]
+
+    @property
+    def frequencies(self) -> Floats:
+        """The estimated share of all nodes that hold each value."""
+        return self._of(None if self.estimate is None else self.estimate.frequencies)
+
+    @property
+    def standard_errors(self) -> Floats:
+        """The standard errors of the frequencies; the sampling of the group is in them."""
+        return self._of(None if self.estimate is None else self.estimate.standard_errors)
+
+    @property
+    def counts(self) -> Floats:
+        """The estimated number of nodes that hold each value."""
+        return self.frequencies * self.nodes
+
+    @property
+    def realized_epsilon(self) -> float:
+        """What the protocol cost each node: the largest of the rounds, for it answers one."""
+        return max(record.realized_epsilon for record in self.rounds)
+
+    def _of(self, all_candidates: Floats | None) -> Floats:
+        return np.empty(0) if all_candidates is None else all_candidates[self._codes]
+
+    def interval(self, level: float = 0.95, *, simultaneous: str | None = None) -> Interval:
+        """Confidence intervals of the frequencies of the values.
+
+        With a confirming group each holds at its level, as of values that were known beforehand.
+        Without one the values were chosen for their high estimates in the same data: then the
+        level is made to hold for all candidates of the round at once (Bonferroni), so that it
+        holds for those that were chosen, too.
+
+        Parameters
+        ----------
+        level
+            The confidence level, between 0 and 1.
+        simultaneous
+            As for :meth:`turnout.FrequencyEstimate.interval`.
+
+        Returns
+        -------
+        Interval
+            Limits, one for each value.
+
+        Raises
+        ------
+        InvalidValueError
+            If an argument is none of the allowed values.
+        """
+        if self.estimate is None:
+            return Interval(np.empty(0), np.empty(0), level, "score", simultaneous)
+        if simultaneous is None and not self.confirmed:
+            simultaneous = "bonferroni"
+        every = self.estimate.interval(level, simultaneous=simultaneous)
+        return Interval(
+            every.low[self._codes], every.high[self._codes], level, every.method, simultaneous
+        )
+
+    def table(self, level: float = 0.95) -> str:
+        """Format the values as a plain-text table.
+
+        Parameters
+        ----------
+        level
+            The confidence level of the intervals.
+
+        Returns
+        -------
+        str
+            One line for each value.
+        """
+        limits = self.interval(level)
+        lines = [f"{'value':<24} {'frequency':>10} {'error':>10} {'low':>10} {'high':>10}"]
+        rows = zip(
+            self.values,
+            self.frequencies,
+            self.standard_errors,
+            limits.low,
+            limits.high,
+            strict=True,
+        )
+        lines.extend(
+            f"{value!s:<24} {frequency:>10.5f} {error:>10.5f} {low:>10.5f} {high:>10.5f}"
+            for value, frequency, error, low, high in rows
+        )
+        return "\n".join(lines)
+
+    def __len__(self) -> int:
+        """Return the number of values."""
+        return len(self.values)
+
+    def __repr__(self) -> str:
+        """Show how many values were found, and the first."""
+        first = ", ".join(map(repr, self.values[:5])) + (", ..." if len(self.values) > 5 else "")
+        return f"HeavyHitterResult({len(self.values)} values of {self.nodes} nodes: {first})"

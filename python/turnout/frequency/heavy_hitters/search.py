@@ -1,0 +1,234 @@
+"""The server's side: from the tally of one round to the candidates of the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from turnout.collection import Plan
+from turnout.errors import EstimatorError, ProtocolError
+from turnout.frequency.attributes.choice import make_oracle
+from turnout.frequency.estimate import FrequencyEstimate
+from turnout.frequency.heavy_hitters.result import HeavyHitterResult, RoundRecord
+from turnout.frequency.heavy_hitters.round import Round, candidate_domain
+from turnout.frequency.heavy_hitters.values import Rows, extended
+from turnout.frequency.tally import Tally
+from turnout.participation import Bernoulli
+
+if TYPE_CHECKING:
+    from turnout.frequency.heavy_hitters.protocol import HeavyHitters
+
+__all__ = ["Search"]
+
+
+class Search:
+    """A search under way: iterate over its rounds and close each with its tally.
+
+    Made by :meth:`HeavyHitters.rounds`.
+
+    Parameters
+    ----------
+    protocol
+        What is searched, and how.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from turnout.frequency.heavy_hitters import HeavyHitters
+    >>> values = np.repeat([7, 40_000, 123], [9000, 6000, 5000])
+    >>> protocol = HeavyHitters(4.0, bits=16, step=6)
+    >>> group = protocol.assign(values.size, seed=1)
+    >>> search = protocol.rounds()
+    >>> for current in search:
+    ...     reports = current.randomize(values[group == current.number], seed=2)
+    ...     search.close(current.tally(reports))
+    >>> sorted(search.result.values)
+    [7, 123, 40000]
+    """
+
+    def __init__(self, protocol: HeavyHitters) -> None:
+        self._protocol = protocol
+        self._records: list[RoundRecord] = []
+        self._nodes = 0
+        self._result: HeavyHitterResult | None = None
+        kind = protocol.values
+        empty = np.zeros((1, (kind.bits + 7) // 8), dtype=np.uint8)
+        self._current: Round | None = self._extended(empty, 0, protocol.first, 0)
+
+    @property
+    def protocol(self) -> HeavyHitters:
+        """What is searched, and how."""
+        return self._protocol
+
+    @property
+    def current(self) -> Round:
+        """The round that is open.
+
+        Raises
+        ------
+        ProtocolError
+            If the search is over.
+        """
+        if self._current is None:
+            raise ProtocolError("the search is over: its result is in .result")
+        return self._current
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last round was closed."""
+        return self._current is None
+
+    @property
+    def result(self) -> HeavyHitterResult:
+        """What was found.
+
+        Raises
+        ------
+        ProtocolError
+            If a round is open.
+        """
+        if self._result is None:
+            raise ProtocolError(f"round {self.current.number} must be closed with its tally first")
+        return self._result
+
+    def __iter__(self) -> Iterator[Round]:
+        """Give the rounds; each must be closed before the next is asked for.
+
+        Raises
+        ------
+        ProtocolError
+            If a round was not closed.
+        """
+        given: Round | None = None
+        while self._current is not None:
+            if self._current is given:
+                raise ProtocolError(f"round {given.number} must be closed with its tally first")
+            given = self._current
+            yield given
+
+    def close(self, tally: Tally) -> None:
+        """Close the open round: keep the candidates that stand out, and extend them.
+
+        Parameters
+        ----------
+        tally
+            The tally of the round's group, merged from all parts.
+
+        Raises
+        ------
+        ProtocolError
+            If the search is over.
+        PlanMismatchError
+            If the tally is of another round; the search is as it was before.
+        EstimatorError
+            If the tally has no report; the search is as it was before.
+        """
+        current, protocol = self.current, self._protocol
+        current.check_tally(tally)
+        if tally.received == 0:
+            raise EstimatorError(
+                f"round {current.number} brought no report of its {tally.nodes} nodes: nothing can "
+                "be told from it"
+            )
+        estimate = tally.estimate()
+        self._nodes += tally.nodes
+        confirming = current.number == protocol.extensions
+        if confirming:
+            kept = np.arange(len(current.rows))
+        else:
+            kept = _outstanding(estimate, protocol.threshold, protocol.keep)
+        self._record(tally, kept.size)
+        ended = confirming or (current.bits == protocol.values.bits and not protocol.confirm)
+        if ended or kept.size == 0:
+            self._finish(tally, kept, confirming)
+            return
+        rows = current.rows[kept]
+        if current.bits == protocol.values.bits:
+            self._current = self._round(rows, current.bits, current.number + 1)
+        else:
+            self._current = self._extended(rows, current.bits, protocol.step, current.number + 1)
+
+    def _record(self, tally: Tally, kept: int) -> None:
+        scores = tally.oracle.score_moments
+        # Of a candidate that nobody holds, given the number of reports.
+        noise = float(np.sqrt(scores.other_variance / tally.received)) / scores.difference
+        current = self.current
+        self._records.append(
+            RoundRecord(
+                number=current.number,
+                bits=current.bits,
+                candidates=len(current.rows),
+                kept=kept,
+                nodes=tally.nodes,
+                received=tally.received,
+                standard_error=noise,
+                realized_epsilon=tally.oracle.realized_epsilon,
+            )
+        )
+
+    def _extended(self, rows: Rows, bits: int, step: int, number: int) -> Round:
+        kind = self._protocol.values
+        longer, length = extended(rows, bits, step, kind.bits)
+        return self._round(longer[kind.possible(longer, length)], length, number)
+
+    def _round(self, rows: Rows, bits: int, number: int) -> Round:
+        protocol = self._protocol
+        domain = candidate_domain(rows, bits)
+        oracle = make_oracle("oracle", protocol.oracle, protocol.epsilon, domain)
+        return Round(protocol.values, number, bits, oracle)
+
+    def _finish(self, tally: Tally, kept: np.ndarray, confirmed: bool) -> None:
+        current = self.current
+        estimate = None
+        if kept.size:
+            estimate = _among_all(tally, self._nodes)
+            kept = kept[np.argsort(-estimate.frequencies[kept], kind="stable")]
+        found = tuple(current.values.decode(current.rows[code]) for code in kept)
+        self._current = None
+        self._result = HeavyHitterResult(
+            found, self._nodes, tuple(self._records), confirmed, estimate, kept
+        )
+
+    def __repr__(self) -> str:
+        """Show the open round, or the result."""
+        return f"Search({self._current!r})" if self._result is None else f"Search({self._result!r})"
+
+
+def _outstanding(
+    estimate: FrequencyEstimate, threshold: float, keep: int
+) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Choose the candidates that lie above their noise, at most ``keep``; in order of code."""
+    # The last code is "other".
+    frequencies, errors = estimate.frequencies[:-1], estimate.standard_errors[:-1]
+    above = np.flatnonzero((frequencies > threshold * errors) & (frequencies > 0))
+    largest = above[np.argsort(-frequencies[above], kind="stable")[:keep]]
+    return np.sort(largest).astype(np.int64)
+
+
+def _among_all(tally: Tally, nodes: int) -> FrequencyEstimate:
+    """Estimate frequencies among all nodes from the tally of a group that is a random part.
+
+    With a common rate those who report are a simple random sample of all nodes, given their
+    number. With personal probabilities the variance within the group is as it was, and that of the
+    group among all nodes is added.
+    """
+    rate = tally.participation.uniform_rate
+    if nodes == tally.nodes:
+        return tally.estimate()
+    if rate is not None:
+        plan = Plan(tally.oracle, Bernoulli(rate * tally.nodes / nodes))
+        return Tally(plan, tally.support, tally.received, nodes).estimate()
+    within = tally.estimate()
+    estimation = within._estimation
+    inside = np.clip(estimation.frequencies, 0.0, 1.0)
+    between = inside * (1 - inside) * (1 / tally.nodes - 1 / nodes)
+    return FrequencyEstimate.from_estimation(
+        tally.plan,
+        "hajek",
+        nodes,
+        tally.received,
+        replace(estimation, variances=estimation.variances + between),
+    )

@@ -1,0 +1,329 @@
+"""Values as strings of bits, most significant first, so that they have prefixes."""
+
+from __future__ import annotations
+
+import codecs
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments, _columns
+from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
+
+__all__ = ["IntegerValues", "TextValues", "Values", "values_from_dict"]
+
+#: (n, width) uint8: the bits of n values, eight to a byte, zeros after the last.
+Rows = npt.NDArray[np.uint8]
+
+_MOST_BITS = 4096
+
+
+class Values(ABC):
+    """Base class of the kinds of values."""
+
+    @property
+    @abstractmethod
+    def bits(self) -> int:
+        """How many bits a value has."""
+
+    @abstractmethod
+    def encode(self, values: Any) -> Rows:
+        """Turn values into rows of bits.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If a value is not of this kind.
+        """
+
+    @abstractmethod
+    def decode(self, row: Rows) -> int | str:
+        """Turn one row of bits into its value."""
+
+    @abstractmethod
+    def shown(self, row: Rows, bits: int) -> str:
+        """Show a prefix."""
+
+    @abstractmethod
+    def possible(self, rows: Rows, bits: int) -> npt.NDArray[np.bool_]:
+        """Say which prefixes some value has."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the kind in terms of JSON."""
+
+
+@dataclass(frozen=True)
+class IntegerValues(Values):
+    """Whole numbers of so many bits.
+
+    Parameters
+    ----------
+    size
+        The number of bits, from 1 to 64: the values are ``0 .. 2^size - 1``.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If it is out of range.
+
+    Examples
+    --------
+    >>> IntegerValues(12).encode([0xABC]).tolist()
+    [[171, 192]]
+    """
+
+    size: int
+
+    def __post_init__(self) -> None:
+        """Check the size."""
+        object.__setattr__(self, "size", _arguments.integer("bits", self.size, least=1, most=64))
+
+    @property
+    def bits(self) -> int:
+        """How many bits a value has."""
+        return self.size
+
+    def encode(self, values: Any) -> Rows:
+        """Turn whole numbers into rows of bits.
+
+        Raises
+        ------
+        InvalidTypeError
+            If they are not integers in one dimension.
+        InvalidValueError
+            If one is negative or has too many bits.
+        """
+        array = _arguments.vector("values", values, "an array of integers", "integers", "iu")
+        wrong = array < 0
+        if self.size < 64:
+            wrong |= array >= 2**self.size
+        if wrong.any():
+            position = int(np.flatnonzero(wrong)[0])
+            raise InvalidValueError(
+                f"values[{position}] must be an integer from 0 to 2^{self.size} - 1, got "
+                f"{array[position]}"
+            )
+        shifted = array.astype(np.uint64) << np.uint64(64 - self.size)
+        width = (self.size + 7) // 8
+        return np.ascontiguousarray(shifted.astype(">u8").view(np.uint8).reshape(-1, 8)[:, :width])
+
+    def decode(self, row: Rows) -> int:
+        """Turn one row of bits into its number."""
+        return int.from_bytes(row.tobytes(), "big") >> (8 * row.size - self.size)
+
+    def shown(self, row: Rows, bits: int) -> str:
+        """Show a prefix by its bits."""
+        return "".join(map(str, np.unpackbits(row)[:bits])) + "*" * (self.size > bits)
+
+    def possible(self, rows: Rows, bits: int) -> npt.NDArray[np.bool_]:
+        """Every prefix is one of some number."""
+        return np.ones(len(rows), dtype=np.bool_)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the kind in terms of JSON."""
+        return {"kind": "integers", "bits": self.size}
+
+
+@dataclass(frozen=True)
+class TextValues(Values):
+    """Texts of limited length, filled up with zeros.
+
+    Parameters
+    ----------
+    length
+        The largest length: in bytes of UTF-8, or in characters of the alphabet.
+    alphabet
+        The characters that occur, all different, none of them the character 0: a character then
+        takes as few bits as it can. None for any text as UTF-8.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If an argument is of the wrong type or out of range.
+
+    Examples
+    --------
+    >>> words = TextValues(4, "abc")
+    >>> words.bits, words.decode(words.encode(["cab"])[0])
+    (8, 'cab')
+    """
+
+    length: int
+    alphabet: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        length = _arguments.integer("length", self.length, least=1, most=_MOST_BITS // 8)
+        object.__setattr__(self, "length", length)
+        if self.alphabet is None:
+            return
+        _arguments.instance("alphabet", self.alphabet, str, "text, or None for UTF-8")
+        if not self.alphabet or len(set(self.alphabet)) < len(self.alphabet):
+            raise InvalidValueError(
+                f"alphabet must be different characters, got {_arguments.shown(self.alphabet)}"
+            )
+        if "\0" in self.alphabet:
+            raise InvalidValueError("alphabet must not have the character 0, which marks the end")
+
+    @property
+    def symbol_bits(self) -> int:
+        """How many bits a character of the alphabet or a byte takes."""
+        return 8 if self.alphabet is None else len(self.alphabet).bit_length()
+
+    @property
+    def bits(self) -> int:
+        """How many bits a value has."""
+        return self.length * self.symbol_bits
+
+    def encode(self, values: Any) -> Rows:
+        """Turn texts into rows of bits.
+
+        Raises
+        ------
+        InvalidTypeError
+            If they are not a column of texts.
+        InvalidValueError
+            If one is too long, or has a character that is not allowed.
+        """
+        pieces = []
+        start = 0
+        for factors in _columns._factorize(values):
+            symbols = np.zeros((len(factors.distinct), self.length), dtype=np.uint32)
+            for position, value in enumerate(factors.distinct):
+                try:
+                    codes = self._symbols(value)
+                except (InvalidTypeError, InvalidValueError) as error:
+                    place = start + int(np.flatnonzero(factors.index == position)[0])
+                    raise type(error)(f"values[{place}] {error}") from None
+                symbols[position, : len(codes)] = codes
+            shifts = np.arange(self.symbol_bits - 1, -1, -1, dtype=np.uint32)
+            bits = (symbols[:, :, None] >> shifts) & np.uint32(1)
+            packed = np.packbits(bits.astype(np.uint8).reshape(len(symbols), self.bits), axis=1)
+            pieces.append(packed[factors.index])
+            start += len(factors.index)
+        width = (self.bits + 7) // 8
+        return np.concatenate(pieces) if pieces else np.empty((0, width), dtype=np.uint8)
+
+    def _symbols(self, value: Any) -> list[int]:
+        if not isinstance(value, str):
+            raise InvalidTypeError(f"must be text, got {_arguments.shown(value)}")
+        if self.alphabet is None:
+            unit = "bytes of UTF-8"
+            try:
+                codes = list(value.encode())
+            except UnicodeEncodeError as error:
+                raise InvalidValueError(f"cannot be written as UTF-8: {error}") from None
+        else:
+            unit = "characters"
+            codes = [self.alphabet.find(character) + 1 for character in value]
+            if 0 in codes:
+                raise InvalidValueError(
+                    f"must have characters of the alphabet {_arguments.shown(self.alphabet)} "
+                    f"alone, got {_arguments.shown(value)}"
+                )
+        if len(codes) > self.length:
+            raise InvalidValueError(
+                f"must have at most {self.length} {unit}, got {_arguments.shown(value)}"
+            )
+        if 0 in codes:
+            raise InvalidValueError(
+                f"must not have the character 0, which marks the end, got {_arguments.shown(value)}"
+            )
+        return codes
+
+    def _codes(self, row: Rows, bits: int) -> list[int]:
+        """List the symbols of a prefix; the last may be cut, and has zeros then."""
+        size = self.symbol_bits
+        known = np.unpackbits(row)[:bits]
+        padded = np.concatenate([known, np.zeros(-bits % size, dtype=np.uint8)])
+        weights = 1 << np.arange(size - 1, -1, -1)
+        codes: list[int] = (padded.reshape(-1, size) @ weights).tolist()
+        return codes
+
+    def decode(self, row: Rows) -> str:
+        """Turn one row of bits into its text."""
+        return self._text([code for code in self._codes(row, self.bits) if code])
+
+    def _text(self, codes: list[int]) -> str:
+        if self.alphabet is None:
+            return bytes(codes).decode(errors="replace")
+        return "".join(self.alphabet[code - 1] for code in codes)
+
+    def shown(self, row: Rows, bits: int) -> str:
+        """Show a prefix by its whole characters."""
+        whole = self._codes(row, bits - bits % self.symbol_bits)
+        ended = 0 in whole
+        return self._text([code for code in whole if code]) + "*" * (bits < self.bits and not ended)
+
+    def possible(self, rows: Rows, bits: int) -> npt.NDArray[np.bool_]:
+        """Say which prefixes some text has: nothing follows the end, and characters exist."""
+        return np.array([self._is_possible(row, bits) for row in rows], dtype=np.bool_)
+
+    def _is_possible(self, row: Rows, bits: int) -> bool:
+        codes = self._codes(row, bits)
+        whole = bits // self.symbol_bits
+        end = codes.index(0) if 0 in codes[:whole] else len(codes)
+        if any(codes[end:]):
+            return False
+        if self.alphabet is not None:
+            # A cut character has zeros for what is unknown: the smallest that it can be.
+            return max(codes[:end], default=0) <= len(self.alphabet)
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        complete = end < len(codes) or bits == self.bits
+        try:
+            decoder.decode(bytes(codes[: min(end, whole)]), complete)
+        except UnicodeDecodeError:
+            return False
+        return True
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the kind in terms of JSON."""
+        return {"kind": "text", "length": self.length, "alphabet": self.alphabet}
+
+
+def values_from_dict(description: Any) -> Values:
+    """Rebuild a kind of values from its description.
+
+    Raises
+    ------
+    CorruptDataError
+        If it is none.
+    """
+    try:
+        match description:
+            case {"kind": "integers", "bits": int(bits), **rest} if not rest:
+                return IntegerValues(bits)
+            case {"kind": "text", "length": int(length), "alphabet": alphabet, **rest} if not rest:
+                return TextValues(length, alphabet)
+    except (InvalidTypeError, InvalidValueError) as error:
+        raise CorruptDataError(f"not a kind of values: {error}") from error
+    raise CorruptDataError(f"not a kind of values: {_arguments.shown(description)}")
+
+
+def extended(rows: Rows, bits: int, step: int, most: int) -> tuple[Rows, int]:
+    """Extend each prefix of ``bits`` bits by all strings of ``step`` bits, to at most ``most``."""
+    step = min(step, most - bits)
+    suffixes = np.arange(2**step, dtype=np.uint64)
+    shifts = np.arange(step - 1, -1, -1, dtype=np.uint64)
+    endings = ((suffixes[:, None] >> shifts) & np.uint64(1)).astype(np.uint8)
+    known = np.unpackbits(rows, axis=1)[:, :bits]
+    longer = np.zeros((len(rows), len(endings), 8 * math.ceil(most / 8)), dtype=np.uint8)
+    longer[:, :, :bits] = known[:, None, :]
+    longer[:, :, bits : bits + step] = endings
+    return np.packbits(longer.reshape(-1, longer.shape[2]), axis=1), bits + step
+
+
+def keys(rows: Rows, bits: int) -> npt.NDArray[np.bytes_]:
+    """Make the first bits of each row one comparable key."""
+    width = (bits + 7) // 8
+    cut = np.ascontiguousarray(rows[:, :width])
+    if bits % 8:
+        cut = cut.copy()
+        cut[:, -1] &= np.uint8((0xFF << (8 - bits % 8)) & 0xFF)
+    # All keys have the same width, so that zeros at the end, which NumPy leaves out, tell nothing.
+    return cut.view(f"S{width}").ravel()
