@@ -87,7 +87,7 @@ class AttributeCollection(ABC):
     @property
     @abstractmethod
     def realized_ratio(self) -> Fraction:
-        """The largest likelihood ratio of a message under two tuples of answers, exactly."""
+        """A bound of the likelihood ratio of a message under two tuples of answers, exactly."""
 
     @property
     @abstractmethod
@@ -364,7 +364,7 @@ class AttributeCollection(ABC):
         self, epsilon: float, oracles: dict[str, FrequencyOracle], weights: dict[str, int]
     ) -> None:
         """Set the fields, checked again: they may come from a file."""
-        self._epsilon = epsilon
+        self._epsilon = checked_epsilon(epsilon)
         self._oracles = oracles
         self._weights = weights
         if len(oracles) < 2:
@@ -540,6 +540,14 @@ def collection_from_dict(description: Any) -> AttributeCollection:
             except (InvalidValueError, InvalidTypeError) as error:
                 raise CorruptDataError(f"not the description of a collection: {error}") from error
     raise CorruptDataError(f"not the description of a collection: {_arguments.shown(description)}")
+
+
+def checked_epsilon(epsilon: Any) -> float:
+    """Return a finite epsilon above 0."""
+    whole = _arguments.number("epsilon", epsilon)
+    if not 0.0 < whole < math.inf:
+        raise InvalidValueError(f"epsilon must be a finite number above 0, got {whole!r}")
+    return whole
 
 
 def checked_domains(domains: Any) -> dict[str, Domain]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any
@@ -18,6 +17,7 @@ from turnout.frequency.attributes.base import (
     OracleChoice,
     check_equal,
     checked_domains,
+    checked_epsilon,
     checked_weights,
     oracles_for,
 )
@@ -98,9 +98,7 @@ class SampledAttribute(AttributeCollection):
         weights: Mapping[str, float] | None = None,
         padding: str | None = None,
     ) -> None:
-        whole = _arguments.number("epsilon", epsilon)
-        if not 0.0 < whole < math.inf:
-            raise InvalidValueError(f"epsilon must be a finite number above 0, got {whole!r}")
+        whole = checked_epsilon(epsilon)
         checked = checked_domains(domains)
         numbers = checked_weights(weights, checked)
         self._set_options({"padding": padding})
@@ -114,7 +112,10 @@ class SampledAttribute(AttributeCollection):
 
     @property
     def realized_ratio(self) -> Fraction:
-        """The largest ratio of the oracles: the largest of a message, exactly."""
+        """The largest ratio of the oracles, exactly: none of a message is larger.
+
+        With padding a message mixes the oracles, and reaches it where all have the same ratio.
+        """
         return max(oracle.realized_ratio for oracle in self._oracles.values())
 
     @property

@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from turnout import _arguments
 from turnout.domain import Domain
-from turnout.errors import InvalidValueError
 from turnout.frequency.attributes.base import (
     AttributeCollection,
     OracleChoice,
     check_equal,
     checked_domains,
+    checked_epsilon,
     checked_weights,
     oracles_for,
     rounded_down,
@@ -78,9 +77,7 @@ class SplitBudget(AttributeCollection):
         oracle: OracleChoice | Mapping[str, OracleChoice] = DirectEncoding,
         weights: Mapping[str, float] | None = None,
     ) -> None:
-        whole = _arguments.number("epsilon", epsilon)
-        if not 0.0 < whole < math.inf:
-            raise InvalidValueError(f"epsilon must be a finite number above 0, got {whole!r}")
+        whole = checked_epsilon(epsilon)
         checked = checked_domains(domains)
         numbers = checked_weights(weights, checked)
         total = sum(numbers.values())
