@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -16,11 +15,11 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout.domain import Domain
-from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
-from turnout.frequency.attributes.choice import make_oracle
+from turnout.errors import InvalidValueError, PlanMismatchError
+from turnout.frequency.attributes.parameters import checked_epsilon, rebuilt
 from turnout.frequency.attributes.tables import encoded
-from turnout.frequency.draws import participants, personal_probabilities
-from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
+from turnout.frequency.draws import derived, participants, personal_probabilities
+from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.reports import Reports
 from turnout.frequency.sums import DesignSums
 from turnout.frequency.variance import estimator_variance
@@ -30,17 +29,12 @@ if TYPE_CHECKING:
     from turnout.frequency.attributes.reports import AttributeReports
     from turnout.frequency.attributes.tally import AttributeTally
 
-__all__ = ["AttributeCollection", "OracleChoice", "collection_from_dict"]
+__all__ = ["AttributeCollection"]
 
 Array = npt.NDArray[Any]
 Positions = npt.NDArray[np.int64]
 
-#: An oracle for all attributes or one for each: something that makes one from an epsilon and a
-#: domain, or ``"auto"``.
-OracleChoice = Callable[[float, Domain], FrequencyOracle] | str
-
 _FORMAT = "turnout-attributes"
-_SCALE = 2**62
 
 
 class AttributeCollection(ABC):
@@ -60,7 +54,7 @@ class AttributeCollection(ABC):
     _weights: dict[str, int]
 
     def __init_subclass__(cls, **arguments: Any) -> None:
-        """Make the way known to :func:`collection_from_dict`."""
+        """Make the way known to :func:`turnout.frequency.attributes.collection_from_dict`."""
         super().__init_subclass__(**arguments)
         AttributeCollection._registry[cls.scheme] = cls
 
@@ -318,8 +312,8 @@ class AttributeCollection(ABC):
         nodes = next(iter(codes.values())).size
         if taking_part.uniform_rate is None:
             personal_probabilities(taking_part, nodes)
-        positions = participants(taking_part, nodes, _stream(checked_seed, 0))
-        pieces = self._pieces(codes, positions, _stream(checked_seed, 1))
+        positions = participants(taking_part, nodes, derived(checked_seed, 0))
+        pieces = self._pieces(codes, positions, derived(checked_seed, 1))
         made = (
             (name, self._as_reports(name, reports, taking_part, nodes, positions=who))
             for name, reports, who in pieces
@@ -435,8 +429,6 @@ class AttributeCollection(ABC):
         PlanMismatchError
             If the collections differ.
         """
-        from turnout.errors import PlanMismatchError  # noqa: PLC0415
-
         if self != other:
             raise PlanMismatchError(
                 f"{what} was made by another collection: {other!r} instead of {self!r}"
@@ -461,7 +453,7 @@ class AttributeCollection(ABC):
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         """Copy and pickle the parts."""
         parts = (self._epsilon, dict(self._oracles), dict(self._weights), self._options())
-        return _rebuild, (type(self), *parts)
+        return rebuilt, (type(self), *parts)
 
     def __repr__(self) -> str:
         """Show epsilon, attributes and options."""
@@ -474,169 +466,6 @@ class AttributeCollection(ABC):
         return f"{type(self).__name__}(epsilon={self._epsilon!r}, {attributes}{options})"
 
 
-def _rebuild(
-    cls: type[AttributeCollection],
-    epsilon: float,
-    oracles: dict[str, FrequencyOracle],
-    weights: dict[str, int],
-    options: dict[str, Any],
-) -> AttributeCollection:
-    collection = cls.__new__(cls)
-    collection._set_options(options)
-    collection._set(epsilon, oracles, weights)
-    return collection
-
-
-def collection_from_dict(description: Any) -> AttributeCollection:
-    """Rebuild a collection from its description.
-
-    Parameters
-    ----------
-    description
-        What :meth:`AttributeCollection.to_dict` gave, perhaps through JSON.
-
-    Returns
-    -------
-    AttributeCollection
-        An equal collection.
-
-    Raises
-    ------
-    CorruptDataError
-        If the description is not one of a collection that this release knows.
-
-    Examples
-    --------
-    >>> from turnout.frequency.attributes import SampledAttribute
-    >>> one = SampledAttribute(1.0, {"a": 2, "b": 3}, padding="fake")
-    >>> collection_from_dict(one.to_dict()) == one
-    True
-    """
-    match description:
-        case {
-            "format": "turnout-attributes",
-            "version": 1,
-            "scheme": str(scheme),
-            "epsilon": float() | int() as epsilon,
-            "attributes": list(attributes),
-            "options": dict(options),
-            **rest,
-        } if not rest and scheme in AttributeCollection._registry:
-            oracles, weights = {}, {}
-            for attribute in attributes:
-                match attribute:
-                    case {"name": str(name), "oracle": oracle, "weight": int(weight), **more} if (
-                        not more and name not in oracles and 0 < weight <= _SCALE
-                    ):
-                        oracles[name] = oracle_from_dict(oracle)
-                        weights[name] = weight
-                    case _:
-                        raise CorruptDataError(
-                            f"not the description of an attribute: {_arguments.shown(attribute)}"
-                        )
-            try:
-                cls = AttributeCollection._registry[scheme]
-                return _rebuild(cls, float(epsilon), oracles, weights, options)
-            except (InvalidValueError, InvalidTypeError) as error:
-                raise CorruptDataError(f"not the description of a collection: {error}") from error
-    raise CorruptDataError(f"not the description of a collection: {_arguments.shown(description)}")
-
-
-def checked_epsilon(epsilon: Any) -> float:
-    """Return a finite epsilon above 0."""
-    whole = _arguments.number("epsilon", epsilon)
-    if not 0.0 < whole < math.inf:
-        raise InvalidValueError(f"epsilon must be a finite number above 0, got {whole!r}")
-    return whole
-
-
-def checked_domains(domains: Any) -> dict[str, Domain]:
-    """Return the attributes with their domains; numbers become domains of codes."""
-    if not isinstance(domains, Mapping):
-        raise InvalidTypeError(
-            f"domains must be a mapping from names to domains, got {_arguments.shown(domains)}"
-        )
-    checked = {}
-    for name, domain in domains.items():
-        if not isinstance(name, str):
-            raise InvalidTypeError(
-                f"domains must have text for names, got {_arguments.shown(name)}"
-            )
-        if isinstance(domain, Domain):
-            checked[name] = domain
-        else:
-            size = _arguments.integer(f"domains[{name!r}]", domain, least=2, most=2**32 - 1)
-            checked[name] = Domain.from_integers(size)
-    if len(checked) < 2:
-        raise InvalidValueError(f"domains must be at least 2 attributes, got {len(checked)}")
-    return checked
-
-
-def checked_weights(weights: Any, names: Mapping[str, Any]) -> dict[str, int]:
-    """Return a positive integer for each attribute; all equal by default."""
-    if weights is None:
-        return dict.fromkeys(names, 1)
-    _arguments.instance("weights", weights, Mapping, "a mapping from names to numbers, or None")
-    if set(weights) != set(names):
-        raise InvalidValueError(
-            f"weights must have a number for each of the attributes "
-            f"{_arguments.listed(tuple(names))}, got {_arguments.listed(tuple(weights))}"
-        )
-    numbers = {}
-    for name in names:
-        number = _arguments.number(f"weights[{name!r}]", weights[name])
-        if not 0.0 < number < math.inf:
-            raise InvalidValueError(
-                f"weights[{name!r}] must be a finite number above 0, got {number!r}"
-            )
-        numbers[name] = Fraction(number)
-    total = sum(numbers.values())
-    scaled = {
-        name: int(number * (_SCALE - len(numbers)) / total) for name, number in numbers.items()
-    }
-    return {name: max(number, 1) for name, number in scaled.items()}
-
-
-def oracles_for(
-    oracle: OracleChoice | Mapping[str, OracleChoice],
-    epsilons: Mapping[str, float],
-    domains: Mapping[str, Domain],
-) -> dict[str, FrequencyOracle]:
-    """Make the randomizer of each attribute."""
-    if isinstance(oracle, Mapping):
-        if set(oracle) != set(domains):
-            raise InvalidValueError(
-                f"oracle must have an entry for each of the attributes "
-                f"{_arguments.listed(tuple(domains))}, got {_arguments.listed(tuple(oracle))}"
-            )
-        return {
-            name: make_oracle(f"oracle[{name!r}]", oracle[name], epsilons[name], domain)
-            for name, domain in domains.items()
-        }
-    return {
-        name: make_oracle("oracle", oracle, epsilons[name], domain)
-        for name, domain in domains.items()
-    }
-
-
-def rounded_down(value: Fraction) -> float:
-    """Round a positive rational down to a float."""
-    nearest = float(value)
-    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, 0.0)
-
-
-def rounded_up(value: Fraction) -> float:
-    """Round a positive rational up to a float."""
-    nearest = float(value)
-    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
-
-
-def _stream(seed: int | None, part: int) -> int | None:
-    from turnout.frequency.draws import derived  # noqa: PLC0415
-
-    return derived(seed, part)
-
-
 def _taking_part(participation: Participation | None) -> Participation:
     if participation is None:
         return Everyone()
@@ -646,17 +475,3 @@ def _taking_part(participation: Participation | None) -> Participation:
         Participation,
         "Everyone(), Bernoulli(...) or Personalized(...)",
     )
-
-
-def check_equal(argument: str, received: Mapping[str, int]) -> None:
-    """Refuse different numbers of reports where every node reports all attributes or none.
-
-    Raises
-    ------
-    InvalidValueError
-        If they differ.
-    """
-    if len(set(received.values())) > 1:
-        raise InvalidValueError(
-            f"{argument} must have as many reports of each attribute, got {dict(received)!r}"
-        )

@@ -12,8 +12,9 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
-from turnout.frequency.attributes.base import (
-    AttributeCollection,
+from turnout.frequency.attributes.base import AttributeCollection
+from turnout.frequency.attributes.padded import PaddedOracle
+from turnout.frequency.attributes.parameters import (
     OracleChoice,
     check_equal,
     checked_domains,
@@ -21,7 +22,6 @@ from turnout.frequency.attributes.base import (
     checked_weights,
     oracles_for,
 )
-from turnout.frequency.attributes.padded import PaddedOracle
 from turnout.frequency.draws import derived, uniform_codes, weighted_choices
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.oracles.direct_encoding import DirectEncoding

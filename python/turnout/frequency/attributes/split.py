@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout.domain import Domain
-from turnout.frequency.attributes.base import (
-    AttributeCollection,
+from turnout.frequency.attributes.base import AttributeCollection
+from turnout.frequency.attributes.parameters import (
     OracleChoice,
     check_equal,
     checked_domains,

@@ -16,7 +16,8 @@ from turnout.errors import (
     TurnoutError,
     UnsupportedVersionError,
 )
-from turnout.frequency.attributes.base import AttributeCollection, collection_from_dict
+from turnout.frequency.attributes.base import AttributeCollection
+from turnout.frequency.attributes.description import collection_from_dict
 from turnout.frequency.attributes.reports import checked_pieces
 from turnout.frequency.estimate import FrequencyEstimate
 from turnout.frequency.tally import Tally

@@ -1,0 +1,153 @@
+"""Parameters of collections: checked, and turned into oracles."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from turnout import _arguments
+from turnout.domain import Domain
+from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.frequency.choice import make_oracle
+from turnout.frequency.oracle import FrequencyOracle
+
+if TYPE_CHECKING:
+    from turnout.frequency.attributes.base import AttributeCollection
+
+__all__ = [
+    "SCALE",
+    "OracleChoice",
+    "check_equal",
+    "checked_domains",
+    "checked_epsilon",
+    "checked_weights",
+    "oracles_for",
+    "rebuilt",
+    "rounded_down",
+    "rounded_up",
+]
+
+#: What randomizes: something that makes an oracle from an epsilon and a domain, or ``"auto"``.
+OracleChoice = Callable[[float, Domain], FrequencyOracle] | str
+
+#: The largest weight, so that a thousand of them add up to less than 2^63 after scaling.
+SCALE = 2**62
+
+
+def checked_epsilon(epsilon: Any) -> float:
+    """Return a finite epsilon above 0."""
+    whole = _arguments.number("epsilon", epsilon)
+    if not 0.0 < whole < math.inf:
+        raise InvalidValueError(f"epsilon must be a finite number above 0, got {whole!r}")
+    return whole
+
+
+def checked_domains(domains: Any) -> dict[str, Domain]:
+    """Return the attributes with their domains; numbers become domains of codes."""
+    if not isinstance(domains, Mapping):
+        raise InvalidTypeError(
+            f"domains must be a mapping from names to domains, got {_arguments.shown(domains)}"
+        )
+    checked = {}
+    for name, domain in domains.items():
+        if not isinstance(name, str):
+            raise InvalidTypeError(
+                f"domains must have text for names, got {_arguments.shown(name)}"
+            )
+        if isinstance(domain, Domain):
+            checked[name] = domain
+        else:
+            size = _arguments.integer(f"domains[{name!r}]", domain, least=2, most=2**32 - 1)
+            checked[name] = Domain.from_integers(size)
+    if len(checked) < 2:
+        raise InvalidValueError(f"domains must be at least 2 attributes, got {len(checked)}")
+    return checked
+
+
+def checked_weights(weights: Any, names: Mapping[str, Any]) -> dict[str, int]:
+    """Return a positive integer for each attribute; all equal by default."""
+    if weights is None:
+        return dict.fromkeys(names, 1)
+    _arguments.instance("weights", weights, Mapping, "a mapping from names to numbers, or None")
+    if set(weights) != set(names):
+        raise InvalidValueError(
+            f"weights must have a number for each of the attributes "
+            f"{_arguments.listed(tuple(names))}, got {_arguments.listed(tuple(weights))}"
+        )
+    numbers = {}
+    for name in names:
+        number = _arguments.number(f"weights[{name!r}]", weights[name])
+        if not 0.0 < number < math.inf:
+            raise InvalidValueError(
+                f"weights[{name!r}] must be a finite number above 0, got {number!r}"
+            )
+        numbers[name] = Fraction(number)
+    total = sum(numbers.values())
+    scaled = {
+        name: int(number * (SCALE - len(numbers)) / total) for name, number in numbers.items()
+    }
+    return {name: max(number, 1) for name, number in scaled.items()}
+
+
+def oracles_for(
+    oracle: OracleChoice | Mapping[str, OracleChoice],
+    epsilons: Mapping[str, float],
+    domains: Mapping[str, Domain],
+) -> dict[str, FrequencyOracle]:
+    """Make the randomizer of each attribute."""
+    if isinstance(oracle, Mapping):
+        if set(oracle) != set(domains):
+            raise InvalidValueError(
+                f"oracle must have an entry for each of the attributes "
+                f"{_arguments.listed(tuple(domains))}, got {_arguments.listed(tuple(oracle))}"
+            )
+        return {
+            name: make_oracle(f"oracle[{name!r}]", oracle[name], epsilons[name], domain)
+            for name, domain in domains.items()
+        }
+    return {
+        name: make_oracle("oracle", oracle, epsilons[name], domain)
+        for name, domain in domains.items()
+    }
+
+
+def rounded_down(value: Fraction) -> float:
+    """Round a positive rational down to a float."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, 0.0)
+
+
+def rounded_up(value: Fraction) -> float:
+    """Round a positive rational up to a float."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def check_equal(argument: str, received: Mapping[str, int]) -> None:
+    """Refuse different numbers of reports where every node reports all attributes or none.
+
+    Raises
+    ------
+    InvalidValueError
+        If they differ.
+    """
+    if len(set(received.values())) > 1:
+        raise InvalidValueError(
+            f"{argument} must have as many reports of each attribute, got {dict(received)!r}"
+        )
+
+
+def rebuilt(
+    cls: type[AttributeCollection],
+    epsilon: float,
+    oracles: dict[str, FrequencyOracle],
+    weights: dict[str, int],
+    options: dict[str, Any],
+) -> AttributeCollection:
+    """Make a collection from its parts, which are checked again."""
+    collection = cls.__new__(cls)
+    collection._set_options(options)
+    collection._set(epsilon, oracles, weights)
+    return collection
