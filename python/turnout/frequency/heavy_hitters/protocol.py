@@ -282,7 +282,8 @@ class HeavyHitters:
         -------
         float
             The frequency, by the normal law of the estimates and for the largest number of
-            candidates; above 1 if there is none.
+            candidates. Above 1 no value is frequent enough. Where more than ``keep`` values are
+            as frequent, some of them are left out all the same.
 
         Raises
         ------
