@@ -5,6 +5,7 @@ All come from the core's cryptographic streams; with a seed they are reproducibl
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -32,7 +33,9 @@ def derived(seed: int | None, *path: int) -> int | None:
     """
     if seed is None:
         return None
-    return int(np.random.SeedSequence([seed, *path]).generate_state(1, np.uint64)[0])
+    # Not NumPy's SeedSequence, in which zeros at the end of a path make no difference.
+    text = "/".join(map(str, (seed, *path)))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
 
 
 def weighted_choices(weights: Sequence[int], length: int, seed: int | None) -> Positions:

@@ -52,7 +52,7 @@ def test_estimates_are_unbiased_and_as_spread_as_promised(
     scheme: str, rate: float, method: str, statistical: ModuleType
 ) -> None:
     collection, participation = COLLECTIONS[scheme], tn.Bernoulli(rate)
-    counts = repeated(collection, participation, method, 3000)
+    counts = repeated(collection, participation, method, 2000)
     statistical.check_mean(counts, np.concatenate(list(COUNTS.values())))
     variances = collection.estimator_variance(COUNTS, participation=participation, method=method)
     statistical.check_variance(counts, np.concatenate(list(variances.values())))
@@ -63,12 +63,12 @@ def test_personal_participation_that_depends_on_values_leaves_weighted_estimates
     scheme: str, statistical: ModuleType
 ) -> None:
     chances = np.where(TABLE["a"] == 1, 0.9, 0.4)
-    counts = repeated(COLLECTIONS[scheme], tn.Personalized(chances), "horvitz_thompson", 3000)
+    counts = repeated(COLLECTIONS[scheme], tn.Personalized(chances), "horvitz_thompson", 2000)
     statistical.check_mean(counts, np.concatenate(list(COUNTS.values())))
 
 
 def test_a_wrong_share_of_fake_reports_would_be_noticed(statistical: ModuleType) -> None:
-    counts = repeated(COLLECTIONS["padded"], tn.Everyone(), "hajek", 3000)[:, :2]
+    counts = repeated(COLLECTIONS["padded"], tn.Everyone(), "hajek", 2000)[:, :2]
     as_if_real = (counts - NODES / 2) * 0.4 + NODES / 2
     with pytest.raises(AssertionError, match="mean"):
         statistical.check_mean(as_if_real, COUNTS["a"])
@@ -112,7 +112,7 @@ def test_padded_reports_simulated_from_counts_have_the_law_of_collected_ones(
     statistical: ModuleType,
 ) -> None:
     oracle = PaddedOracle(2.0, 3, oracle=tn.DirectEncoding(2.0, 3), share=0.4)
-    rate, runs = tn.Bernoulli(0.5), 4000
+    rate, runs = tn.Bernoulli(0.5), 2500
     simulated = np.array(
         [oracle.simulate([24, 24, 12], participation=rate, seed=i).support for i in range(runs)]
     )

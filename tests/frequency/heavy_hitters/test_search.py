@@ -124,7 +124,7 @@ def test_intervals_cover_and_confirmed_estimates_are_unbiased(
     confirm: bool, statistical: ModuleType
 ) -> None:
     protocol = HeavyHitters(5.0, bits=6, step=2, keep=4, oracle=tn.DirectEncoding, confirm=confirm)
-    runs = 1500
+    runs = 900
     estimates, deviations, covered = np.empty((runs, 2)), np.empty((runs, 2)), np.zeros(2, int)
     for run in range(runs):
         found = protocol.collect(VALUES, participation=tn.Bernoulli(0.6), seed=run)
@@ -137,7 +137,7 @@ def test_intervals_cover_and_confirmed_estimates_are_unbiased(
     statistical.check_mean(estimates, [0.45, 0.3])
     statistical.check_variance(deviations, 1.0, slack=0.02)
     # The level holds for each value, or for all 16 candidates of the last extension at once.
-    statistical.check_share(covered, runs, *((0.94, 0.96) if confirm else (0.95, 1.0)))
+    statistical.check_share(covered, runs, *((0.935, 0.965) if confirm else (0.95, 1.0)))
 
 
 def test_errors_of_the_group_alone_would_be_too_small(statistical: ModuleType) -> None:

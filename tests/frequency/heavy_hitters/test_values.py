@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turnout.frequency.heavy_hitters import HeavyHitters, IntegerValues, TextValues
 from turnout.frequency.heavy_hitters.values import extended, keys, values_from_dict
 
 
+@settings(deadline=None)
 @given(bits=st.integers(1, 64), data=st.data())
 def test_whole_numbers_come_back(bits: int, data: st.DataObject) -> None:
     kind = IntegerValues(bits)
@@ -23,6 +24,7 @@ def test_whole_numbers_come_back(bits: int, data: st.DataObject) -> None:
     assert shown == [format(number, f"0{bits}b") for number in given_numbers]
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(max_size=4).filter(lambda text: "\0" not in text), min_size=1))
 def test_texts_come_back(texts: list[str]) -> None:
     texts = [text for text in texts if text.isprintable()]
@@ -33,6 +35,7 @@ def test_texts_come_back(texts: list[str]) -> None:
         assert kind.possible(rows, bits).all()
 
 
+@settings(deadline=None)
 @given(st.lists(st.text("abcde-", max_size=7), min_size=1))
 def test_texts_of_an_alphabet_come_back(texts: list[str]) -> None:
     kind = TextValues(7, "abcde-")
