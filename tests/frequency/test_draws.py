@@ -35,6 +35,12 @@ def test_large_domains_are_drawn_from_evenly(statistical: ModuleType) -> None:
     statistical.check_law(np.bincount(codes % 5, minlength=5), [0.2] * 5)
 
 
+def test_integers_above_the_largest_multiple_are_drawn_again(statistical: ModuleType) -> None:
+    size = 3 * 2**50  # a quarter of the integers of 52 bits would fold onto the first third
+    codes = uniform_codes(size, 20_000, 2)
+    statistical.check_law(np.bincount(codes // 2**50, minlength=3), [1 / 3] * 3)
+
+
 @pytest.mark.parametrize("rate", [0.1, 0.5, 1e-4, 2.0**-40])
 def test_as_many_take_part_as_the_rate_says(rate: float, statistical: ModuleType) -> None:
     who = participants(tn.Bernoulli(rate), 500_000, 4)

@@ -164,7 +164,7 @@ def test_personal_participation_that_depends_on_values_leaves_estimates_right(
 ) -> None:
     protocol = HeavyHitters(6.0, bits=6, step=2, keep=4, oracle=tn.DirectEncoding, confirm=confirm)
     participation = tn.Personalized(np.where(VALUES == 5, 0.9, 0.4))
-    runs = 500
+    runs = 1000
     estimates, deviations = np.empty((runs, 2)), np.empty((runs, 2))
     for run in range(runs):
         found = protocol.collect(VALUES, participation=participation, seed=run)
