@@ -1,0 +1,29 @@
+"""Two rounds: the second asks more of those who hold an answer that was rare in the first.
+
+An open question of Biswas, Cormode, Maple, "Impact of sampling on locally differentially private
+data collection". Who takes part then depends on what they hold, so that taking part, and staying
+silent, say something: :mod:`~turnout.frequency.adaptive.spending` counts it.
+"""
+
+from turnout.frequency.adaptive.collection import TwoRoundCollection, TwoRoundTallies
+from turnout.frequency.adaptive.rates import rates_for_rare
+from turnout.frequency.adaptive.second import SecondRound, SecondTally
+from turnout.frequency.adaptive.spending import Spending, second_round_ratios
+from turnout.frequency.adaptive.study import (
+    TwoRoundComparison,
+    TwoRoundRecord,
+    compare_two_rounds,
+)
+
+__all__ = [
+    "SecondRound",
+    "SecondTally",
+    "Spending",
+    "TwoRoundCollection",
+    "TwoRoundComparison",
+    "TwoRoundRecord",
+    "TwoRoundTallies",
+    "compare_two_rounds",
+    "rates_for_rare",
+    "second_round_ratios",
+]

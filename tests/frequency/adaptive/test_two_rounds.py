@@ -1,0 +1,286 @@
+"""Two-round collection: laws of both rounds, and of what puts them together."""
+
+from __future__ import annotations
+
+import functools
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import optimize
+
+import turnout as tn
+from turnout.errors import (
+    EstimatorError,
+    InvalidTypeError,
+    InvalidValueError,
+    PlanMismatchError,
+)
+from turnout.frequency.adaptive import (
+    SecondTally,
+    TwoRoundCollection,
+    TwoRoundTallies,
+    compare_two_rounds,
+    rates_for_rare,
+)
+
+COUNTS = np.array([1400, 450, 120, 30])
+NODES = int(COUNTS.sum())
+TRUTH = COUNTS / NODES
+VALUES = np.repeat(np.arange(4), COUNTS)
+REPEATS = 3_000
+
+
+@functools.cache
+def collection(once: bool = True, hidden: bool = False) -> TwoRoundCollection:
+    return TwoRoundCollection(
+        4,
+        epsilon=5.0,
+        first_rate=0.3,
+        second_rate=0.3,
+        low=0.15,
+        high=0.9,
+        once=once,
+        hidden=hidden,
+    )
+
+
+@functools.cache
+def runs(once: bool) -> list[TwoRoundTallies]:
+    return [collection(once).simulate(COUNTS, seed=seed) for seed in range(REPEATS)]
+
+
+def test_rates_are_the_inverse_of_the_frequencies() -> None:
+    frequencies = np.array([0.6, 0.3, 0.08, 0.02])
+    rates = rates_for_rare(frequencies, rate=0.05, low=0.01, high=0.99)
+    assert np.allclose(rates * frequencies, 0.05 / 4)
+    assert np.array_equal(
+        rates_for_rare(frequencies, rate=0.1, low=0.01, high=1, power=0), [0.1] * 4
+    )
+
+
+@pytest.mark.parametrize("power", [0.5, 1.0, 2.0])
+def test_clipped_rates_meet_the_budget(power: float) -> None:
+    frequencies = np.array([0.7, 0.2, 0.09, 0.01, 0.0])
+    low, high, rate = 0.06, 0.4, 0.1
+    rates = rates_for_rare(frequencies, rate=rate, low=low, high=high, power=power)
+    assert rates @ frequencies == pytest.approx(rate, rel=1e-9)
+    assert rates.min() >= low
+    assert rates.max() <= high
+
+    # A root finder on the scale, in place of the bisection in logarithms.
+    def excess(scale: float) -> float:
+        shares = np.maximum(frequencies, 1e-100)
+        return float(np.clip(scale / shares**power, low, high) @ frequencies - rate)
+
+    scale = optimize.brentq(excess, 0.0, 10.0, xtol=1e-15)
+    assert np.allclose(rates, np.clip(scale / np.maximum(frequencies, 1e-100) ** power, low, high))
+
+
+def test_negative_estimates_and_extreme_budgets() -> None:
+    estimated = [1.05, 0.1, -0.1, -0.05]
+    assert rates_for_rare(estimated, rate=0.1, low=0.1, high=0.5)[0] == pytest.approx(0.1)
+    assert rates_for_rare(estimated, rate=0.5, low=0.1, high=0.5) == pytest.approx([0.5] * 4)
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_nodes_take_part_at_the_rate_of_their_answer(hidden: bool, statistical: ModuleType) -> None:
+    second = collection(hidden=hidden).simulate(COUNTS, seed=1).second.round
+    assert len(set(second.rates.tolist())) > 2
+    number = 40_000
+    p, q = second.oracle.support_probabilities
+    for code, rate in enumerate(second.rates.tolist()):
+        tally = second.collect(np.full(number, code), seed=7 + code)
+        if hidden:
+            assert tally.received == number
+        else:
+            statistical.check_share(tally.received, number, rate, rate)
+        own = rate * p + (1 - rate) * q * hidden
+        statistical.check_share(int(tally.support[code]), number, own, own)
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+@pytest.mark.parametrize("path", ["collect", "simulate"])
+def test_the_second_round_is_unbiased_with_its_exact_variance(
+    hidden: bool, path: str, statistical: ModuleType
+) -> None:
+    second = collection(hidden=hidden).simulate(COUNTS, seed=3).second.round
+    given = VALUES if path == "collect" else COUNTS
+    repeats = 4_000
+    counts = [second.counts(getattr(second, path)(given, seed=seed)) for seed in range(repeats)]
+    statistical.check_mean(counts, COUNTS)
+    statistical.check_variance(counts, second.variance(COUNTS))
+
+
+@pytest.mark.parametrize("once", [True, False])
+def test_the_rounds_have_the_covariance_that_is_claimed(
+    once: bool, statistical: ModuleType
+) -> None:
+    both = np.array(
+        [[run.estimate(1.0).frequencies, run.estimate(0.0).frequencies] for run in runs(once)]
+    )
+    statistical.check_mean(both, np.stack([TRUTH, TRUTH]))
+    deviations = both - np.stack([TRUTH, TRUTH])
+    expected = -TRUTH * (1 - TRUTH) / (NODES - 1) if once else 0 * TRUTH
+    statistical.check_mean(deviations[:, 0] * deviations[:, 1], expected)
+
+
+@pytest.mark.parametrize("once", [True, False])
+@pytest.mark.parametrize("weight", [0.0, 0.4, 1.0])
+def test_standard_errors_of_a_fixed_weight(once: bool, weight: float) -> None:
+    estimates = [run.estimate(weight) for run in runs(once)]
+    measured = np.std([estimate.frequencies for estimate in estimates], axis=0)
+    stated = np.sqrt(np.mean([estimate.standard_errors**2 for estimate in estimates], axis=0))
+    # The measured deviation is known to 1.3 % (one standard error); the stated one clips at 0.
+    assert np.allclose(stated, measured, rtol=0.08)
+
+
+@pytest.mark.parametrize("once", [True, False])
+def test_the_best_weights_lose_little_to_being_estimated(once: bool) -> None:
+    estimates = [run.estimate() for run in runs(once)]
+    errors = np.array([estimate.frequencies for estimate in estimates]) - TRUTH
+    deviation = errors.std(axis=0)
+    assert (np.abs(errors.mean(axis=0)) < 0.2 * deviation).all()
+    fixed = [np.std([run.estimate(w).frequencies for run in runs(once)], axis=0)
+             for w in (0.0, 0.2, 0.4, 0.6, 1.0)]  # fmt: skip
+    assert (deviation < 1.06 * np.min(fixed, axis=0)).all()
+
+
+def test_intervals_cover() -> None:
+    covered = np.mean([run.estimate().interval(0.95).contains(TRUTH) for run in runs(True)], axis=0)
+    assert (covered > 0.94).all()
+
+
+def test_collect_and_simulate_agree_in_law(statistical: ModuleType) -> None:
+    repeats = 2_000
+    laws = []
+    for path, given in (("collect", VALUES), ("simulate", COUNTS)):
+        made = [getattr(collection(), path)(given, seed=seed + 50_000) for seed in range(repeats)]
+        laws.append(np.array([[*m.first.support, *m.second.support, m.received] for m in made]))
+    for one, other in zip(laws[0].T, laws[1].T, strict=True):
+        # In 20 cells of equal probability.
+        cuts = np.unique(np.quantile(np.append(one, other), np.linspace(0, 1, 21)[1:-1]))
+        statistical.check_same_law(np.searchsorted(cuts, one), np.searchsorted(cuts, other))
+
+
+def test_nobody_is_asked_twice() -> None:
+    tallies = collection().collect(VALUES, seed=4)
+    assert tallies.first.received + tallies.second.asked == NODES
+    again = collection(False).collect(VALUES, seed=4)
+    assert again.second.asked == NODES
+
+
+def test_a_seed_repeats_and_none_does_not() -> None:
+    one, other = (collection().collect(VALUES, seed=11) for _ in range(2))
+    assert one.first == other.first
+    assert np.array_equal(one.second.support, other.second.support)
+    fresh = [collection().collect(VALUES).second.support.tolist() for _ in range(4)]
+    assert any(support != fresh[0] for support in fresh[1:])
+
+
+def test_tallies_of_one_round_add_up() -> None:
+    second = collection().simulate(COUNTS, seed=1).second.round
+    one, other = second.collect(VALUES[::2], seed=1), second.collect(VALUES[1::2], seed=2)
+    total = one + other
+    assert total.asked == NODES
+    assert np.array_equal(total.support, one.support + other.support)
+    elsewhere = collection().simulate(COUNTS, seed=2).second
+    with pytest.raises(PlanMismatchError):
+        _ = one + elsewhere
+    with pytest.raises(TypeError):
+        _ = one + 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"low": 0.6, "high": 0.5}, "low must be at most high"),
+        ({"low": 0.001, "high": 0.9}, "low and high must leave something"),
+        ({"second_rate": 0.6}, "rate must be from low"),
+        ({"second_rate": 0.98}, "second_rate must be at most"),
+        ({"first_rate": 1.0}, "first_rate must be below 1"),
+        ({"first_rate": 0.0}, "first_rate must be a probability"),
+        ({"epsilon": -1.0}, "epsilon must be"),
+        ({"epsilon": float("nan")}, "epsilon must be"),
+        ({"share": 1.0, "once": False}, "share must be a level between 0 and 1"),
+        ({"power": -1.0}, "power must be at least 0"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused_before_anything_is_spent(
+    changes: dict[str, Any], message: str
+) -> None:
+    settings = {"epsilon": 4.0, "first_rate": 0.1, "second_rate": 0.1, "low": 0.05, "high": 0.5}
+    with pytest.raises(InvalidValueError, match=message):
+        TwoRoundCollection(4, **(settings | changes))
+
+
+def test_wrong_types_are_refused() -> None:
+    settings: dict[str, Any] = {"epsilon": 4.0, "first_rate": 0.1, "second_rate": 0.1, "low": 0.05}
+    for changes in ({"oracle": 3}, {"once": 1}, {"hidden": "no"}):
+        with pytest.raises(InvalidTypeError):
+            TwoRoundCollection(4, high=0.5, **settings, **changes)
+    with pytest.raises(InvalidTypeError, match="first must be a Tally"):
+        collection().second_round(3)  # type: ignore[arg-type]
+
+
+def test_tallies_that_do_not_belong_are_refused() -> None:
+    tallies = collection().simulate(COUNTS, seed=1)
+    other = tn.DirectEncoding(5.0, 4).simulate(COUNTS)
+    with pytest.raises(PlanMismatchError):
+        collection().second_round(other)
+    with pytest.raises(PlanMismatchError):
+        collection().estimate(other, tallies.second)
+    half = SecondTally(tallies.second.round, tallies.second.support, tallies.second.received, 1999)
+    with pytest.raises(InvalidValueError, match="second must be of the"):
+        collection().estimate(tallies.first, half)
+    with pytest.raises(InvalidValueError, match="weight must be in"):
+        tallies.estimate(1.5)
+    with pytest.raises(InvalidValueError, match="support must be at most"):
+        SecondTally(tallies.second.round, [9, 0, 0, 0], 3, 10)
+
+
+def test_a_first_round_without_reports_says_so() -> None:
+    quiet = TwoRoundCollection(4, epsilon=5.0, first_rate=1e-9, second_rate=0.3, low=0.2, high=0.9)
+    with pytest.raises(EstimatorError, match="none were received"):
+        quiet.collect(VALUES, seed=1)
+
+
+def test_it_helps_rare_answers_at_a_large_epsilon_and_none_at_a_small_one() -> None:
+    counts = [300_000, 30_000, 3_000, 300]
+    large = compare_two_rounds(counts, epsilon=8.0, rate=0.05, low=0.025, high=0.6, repeats=300)
+    assert large.two_round_reports == pytest.approx(large.one_round_reports, rel=0.02)
+    assert large.spent <= 8.0
+    frequent, *_, rare = large.records
+    assert rare.ratio < 0.6
+    assert frequent.ratio > 1.1
+    small = compare_two_rounds(counts, epsilon=1.0, rate=0.05, low=0.025, high=0.06, repeats=300)
+    assert all(row.ratio > 1.3 for row in small.records)
+    assert "two rounds" in large.table()
+
+
+def test_hiding_gains_nothing_over_one_round_of_everyone() -> None:
+    settings = {"first_rate": 0.1, "second_rate": 0.2, "low": 0.1, "high": 1.0}
+    hidden = TwoRoundCollection(4, epsilon=4.0, hidden=True, **settings)
+    second = hidden.simulate(COUNTS * 100, seed=1).second.round
+    assert second.oracle.epsilon == pytest.approx(4.0)
+    everyone = tn.estimator_variance(
+        tn.DirectEncoding(4.0, 4), tn.Everyone(), method="g", true_counts=COUNTS * 100
+    )
+    assert (second.variance(COUNTS * 100) > everyone).all()
+
+
+def test_the_picture() -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    study = compare_two_rounds(
+        [900, 90, 10], epsilon=6.0, rate=0.3, low=0.2, high=0.6, repeats=20, once=False
+    )
+    axes = study.plot()
+    assert "rounds" in axes.get_ylabel()
+    with pytest.raises(InvalidTypeError):
+        study.plot(ax=3)  # type: ignore[arg-type]
+    plt.close("all")
