@@ -16,6 +16,8 @@ __all__ = [
     "LocalHashing",
     "MeanKernel",
     "PooledLocalHashing",
+    "MemoizedDirect",
+    "MemoizedUnary",
     "PrimeField",
     "ProjectiveGeometry8",
     "ProjectiveGeometry16",
@@ -212,6 +214,27 @@ class SummationHistogram(_OracleKernel):
     def __new__(cls, epsilon: float, domain_size: int) -> SummationHistogram: ...
     @property
     def rate(self) -> int: ...
+class _MemoizedKernel(_OracleKernel):
+    """What the classes with permanent answers have."""
+
+    @property
+    def words(self) -> tuple[tuple[int, int], tuple[int, int]]: ...
+    @property
+    def lifetime_epsilon(self) -> float: ...
+    def permanent(self, codes: _Codes, secrets: _Coins, context: bytes) -> _Codes: ...
+    def instantaneous(
+        self, permanent: _Codes, rate: float | _Floats, seed: int | None = None
+    ) -> tuple[_Codes, _Floats | None]: ...
+
+@final
+class MemoizedDirect(_MemoizedKernel):
+    def __new__(cls, domain_size: int, lifetime: float, first: float) -> MemoizedDirect: ...
+
+@final
+class MemoizedUnary(_MemoizedKernel):
+    def __new__(
+        cls, domain_size: int, lifetime: float, first: float, optimized: tuple[bool, bool]
+    ) -> MemoizedUnary: ...
 
 def design_sums(probabilities: _Floats) -> tuple[int, int]: ...
 def likelihood_step(

@@ -13,11 +13,10 @@ mod hadamard_response;
 mod hashing;
 mod histogram;
 mod independent;
-mod local_hashing;
 mod likelihood;
+mod local_hashing;
+mod longitudinal;
 mod oracle;
-mod oracle;
-mod participation;
 mod participation;
 mod projective_geometry;
 mod realized;
@@ -35,6 +34,9 @@ pub use hadamard_response::HadamardResponse;
 pub use histogram::Histogram;
 pub use local_hashing::{LocalHashing, PooledLocalHashing};
 pub use likelihood::{LikelihoodStep, SupportRows};
+pub use longitudinal::{
+    BitChain, BitStage, MemoizedDirect, MemoizedUnary, PermanentKey, SECRET_BYTES,
+};
 pub use oracle::{FrequencyOracle, Randomizer};
 pub use participation::{DesignSums, NodeProbabilities, Selection};
 pub use projective_geometry::ProjectiveGeometryResponse;

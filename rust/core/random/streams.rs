@@ -45,6 +45,11 @@ pub enum Purpose {
     Acceptance = 49,
     /// Choices among weighted proposals or codes.
     Choice = 50,
+    /// The permanent answer of a node. This number and the next are part of the format of permanent
+    /// answers, which are never drawn again: they never change.
+    PermanentReport = 64,
+    /// Deriving the key of a node's permanent answers.
+    PermanentKey = 65,
 }
 
 /// A source of independent random streams.

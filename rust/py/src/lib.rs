@@ -11,6 +11,7 @@ mod errors;
 mod hadamard_response;
 mod local_hashing;
 mod likelihood;
+mod longitudinal;
 mod mean;
 mod networks;
 mod oracle;
@@ -45,6 +46,7 @@ mod _core {
     #[pymodule_export]
     use super::local_hashing::{LocalHashing, PooledLocalHashing};
     use super::likelihood::{likelihood_step, support_sums};
+    use super::longitudinal::{MemoizedDirect, MemoizedUnary};
     #[pymodule_export]
     use super::mean::MeanKernel;
     #[pymodule_export]

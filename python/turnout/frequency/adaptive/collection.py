@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _core
+from turnout.collection import Plan
 from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
 from turnout.frequency.adaptive.rates import rates_for_rare
@@ -20,7 +21,6 @@ from turnout.frequency.estimators import Estimation
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.tally import Tally
 from turnout.participation import Bernoulli, Everyone, Participation
-from turnout.plan import Plan
 
 __all__ = ["TwoRoundCollection", "TwoRoundTallies"]
 

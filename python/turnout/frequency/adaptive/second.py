@@ -108,6 +108,11 @@ class SecondRound:
         self._domain = _arguments.instance("domain", domain, Domain, "a Domain")
         self._spent = _arguments.instance("spent", spent, Spending, "a Spending")
         self._hidden = bool(hidden)
+        if oracle.support_dtype.kind != "u":
+            raise InvalidValueError(
+                f"oracle must count the reports that support an answer, got {oracle.name}, whose "
+                "reports hold scores"
+            )
         codes = domain.size + self._hidden
         if oracle.domain.size != codes:
             raise InvalidValueError(

@@ -1,0 +1,17 @@
+"""Collecting again and again: permanent answers behind instantaneous ones, as in RAPPOR."""
+
+from turnout.frequency.longitudinal.client import MemoizedClient
+from turnout.frequency.longitudinal.memoized import Memoized
+from turnout.frequency.longitudinal.variance import (
+    permanent_variance,
+    rounds_covariance,
+    rounds_variance,
+)
+
+__all__ = [
+    "Memoized",
+    "MemoizedClient",
+    "permanent_variance",
+    "rounds_covariance",
+    "rounds_variance",
+]

@@ -1,0 +1,438 @@
+"""An oracle behind which every answer has a permanent randomised one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments, _core
+from turnout.domain import Domain
+from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.frequency.oracle import FrequencyOracle, Kernel
+from turnout.frequency.sums import DesignSums
+from turnout.participation import Everyone, Participation, Personalized
+
+if TYPE_CHECKING:
+    from turnout.frequency.longitudinal.client import MemoizedClient
+    from turnout.frequency.reports import Reports
+
+__all__ = ["Memoized"]
+
+Array = npt.NDArray[Any]
+
+_DIRECT = "direct_encoding"
+_UNARY = ("symmetric_unary_encoding", "optimized_unary_encoding")
+
+#: The length of a client's secret, in bytes.
+SECRET_BYTES = 32
+
+
+class _Memoizing(Kernel, Protocol):
+    """What the compiled core offers for permanent answers."""
+
+    @property
+    def words(self) -> tuple[tuple[int, int], tuple[int, int]]: ...
+    @property
+    def lifetime_epsilon(self) -> float: ...
+    def permanent(self, codes: Array, secrets: Array, context: bytes) -> Array: ...
+    def instantaneous(
+        self, permanent: Array, rate: Any, seed: int | None = None
+    ) -> tuple[Array, Array | None]: ...
+
+
+class Memoized(FrequencyOracle):
+    """Randomize each answer once and for all, and that permanent answer afresh in every round.
+
+    Fresh noise in every round averages out: after enough rounds everybody's answer is known. Here
+    the mean over many rounds tends to the *permanent answer*, which an oracle of the lifetime
+    epsilon made. It is never drawn again: it is derived from a secret that the client keeps, so
+    that it is the same after a restart, in a forked process and in a copy.
+
+    As an oracle, ``randomize``, ``collect`` and ``simulate`` draw permanent answers that are
+    forgotten at once: one round on its own. Rounds of the same people go through :meth:`client`
+    (one person) or :meth:`report` (a population); their tallies are those of this oracle.
+
+    Parameters
+    ----------
+    oracle
+        The oracle that makes the permanent answer: direct encoding, symmetric or optimized unary
+        encoding. Its epsilon is the lifetime budget of one unchanged answer. Or that epsilon as a
+        number; then ``domain`` and ``permanent`` say the rest.
+    domain
+        The answers, if ``oracle`` is a number.
+    first_epsilon
+        The budget of one report; below the lifetime budget.
+    instantaneous
+        The name of the oracle that randomizes the permanent answer; that of the permanent answer by
+        default. Of the two unary encodings either goes with either.
+    permanent
+        The name of the oracle that makes the permanent answer, if ``oracle`` is a number.
+    question
+        A word for what is asked. Two questions of one client with equal plans must have two words,
+        or equal answers to both would have one permanent answer, and show that they are equal.
+
+    Raises
+    ------
+    InvalidTypeError
+        If an argument is of the wrong type.
+    InvalidValueError
+        If an argument is out of range or ``first_epsilon`` is out of reach.
+
+    Notes
+    -----
+    What holds, in exact numbers:
+
+    * One report is ``first_epsilon``-private (:attr:`realized_epsilon`).
+    * All reports of one unchanged answer together are :attr:`lifetime_epsilon`-private, however
+      many rounds there are: they are a function of the permanent answer and of fresh noise.
+    * A client that gives ``d`` different answers over time spends ``d`` times as much,
+      :meth:`spent`: whatever those answers are is protected to that degree, *given the rounds in
+      which they change*. That, and when, an answer changes is not: a permanent answer that differs
+      from the last shows in enough rounds. Between any two sequences of answers, changes included,
+      ``T`` reports spend at most ``T`` times :attr:`round_epsilon`.
+
+    Erlingsson, Pihur, Korolova, "RAPPOR: randomized aggregatable privacy-preserving ordinal
+    response" (2014); the chains, called L-GRR, L-SUE, L-OUE, L-OSUE and L-SOUE, are those of
+    Arcolezi, Couchot, Al Bouna, Xiao, "Improving the utility of locally differentially private
+    protocols for longitudinal and multidimensional frequency estimates" (2022).
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> memoized = Memoized(tn.DirectEncoding(4.0, 3), first_epsilon=1.0)
+    >>> memoized.realized_epsilon <= 1.0, memoized.lifetime_epsilon <= 4.0
+    (True, True)
+    >>> client = memoized.client(max_values=2)
+    >>> reports = [client.report(1) for day in range(5)]
+    >>> client.spent <= 4.0
+    True
+    """
+
+    name = "memoized"
+
+    def __init__(
+        self,
+        oracle: FrequencyOracle | float,
+        domain: Domain | int | None = None,
+        *,
+        first_epsilon: float,
+        instantaneous: str | None = None,
+        permanent: str | None = None,
+        question: str = "",
+    ) -> None:
+        if isinstance(oracle, FrequencyOracle):
+            if domain is not None or permanent is not None:
+                raise InvalidValueError(
+                    "domain and permanent are those of the oracle: give them with an epsilon only"
+                )
+            permanent, domain, epsilon = oracle.name, oracle.domain, oracle.epsilon
+        else:
+            epsilon = _arguments.number("oracle", oracle)
+            if domain is None:
+                raise InvalidTypeError("domain must be given with an epsilon")
+            permanent = _DIRECT if permanent is None else permanent
+        kinds = (_DIRECT, *_UNARY)
+        if permanent not in kinds:
+            raise InvalidValueError(
+                f"oracle must be one of {', '.join(kinds)}, got {_arguments.shown(permanent)}"
+            )
+        matching = _UNARY if permanent in _UNARY else (_DIRECT,)
+        second = permanent if instantaneous is None else instantaneous
+        super().__init__(epsilon, domain)
+        self._permanent = permanent
+        self._instantaneous = _arguments.choice("instantaneous", second, matching)
+        self._first = _arguments.number("first_epsilon", first_epsilon)
+        self._question = _arguments.instance("question", question, str, "a text")
+        size = self._domain.size
+        made: Any
+        if permanent == _DIRECT:
+            made = _core.MemoizedDirect(size, self._epsilon, self._first)
+        else:
+            optimized = (permanent == _UNARY[1], second == _UNARY[1])
+            made = _core.MemoizedUnary(size, self._epsilon, self._first, optimized)
+        self._core = cast(_Memoizing, made)
+
+    @property
+    def epsilon(self) -> float:
+        """The lifetime budget of one unchanged answer that was asked for, in nats."""
+        return self._epsilon
+
+    @property
+    def first_epsilon(self) -> float:
+        """The budget of one report that was asked for, in nats."""
+        return self._first
+
+    @property
+    def permanent(self) -> str:
+        """The name of the oracle that makes the permanent answer."""
+        return self._permanent
+
+    @property
+    def instantaneous(self) -> str:
+        """The name of the oracle that randomizes the permanent answer in every round."""
+        return self._instantaneous
+
+    @property
+    def question(self) -> str:
+        """A word for what is asked."""
+        return self._question
+
+    def _stages(self) -> list[tuple[Fraction, Fraction]]:
+        """How likely each stage makes the answer's own mark of it, and of another: exactly."""
+        if self._permanent == _DIRECT:
+            others = self._domain.size - 1
+            return [
+                (Fraction(own, own + others * other), Fraction(other, own + others * other))
+                for own, other in self._core.words
+            ]
+        return [(Fraction(one, 2**64), Fraction(zero, 2**64)) for one, zero in self._core.words]
+
+    def _ratio(self, own: Fraction, other: Fraction) -> Fraction:
+        ratio = own / other
+        return ratio if self._permanent == _DIRECT else ratio * (1 - other) / (1 - own)
+
+    def _through(self) -> tuple[Fraction, Fraction]:
+        first, (own, other) = self._stages()
+        return (
+            first[0] * own + (1 - first[0]) * other,
+            first[1] * own + (1 - first[1]) * other,
+        )
+
+    @property
+    def realized_ratio(self) -> Fraction:
+        """The largest likelihood ratio of one report under two answers, exactly."""
+        return self._ratio(*self._through())
+
+    @property
+    def lifetime_ratio(self) -> Fraction:
+        """The largest likelihood ratio of the permanent answer, and so of all reports, exactly."""
+        return self._ratio(*self._stages()[0])
+
+    @property
+    def lifetime_epsilon(self) -> float:
+        """The logarithm of :attr:`lifetime_ratio`, rounded up; never above :attr:`epsilon`."""
+        return self._core.lifetime_epsilon
+
+    @property
+    def round_epsilon(self) -> float:
+        """What one more report may add between any two sequences of answers, rounded up.
+
+        That of the instantaneous stage alone: the ratio of a report under two permanent answers.
+        """
+        from turnout.samplers.finite.law import logarithm_up  # noqa: PLC0415
+
+        own, other = self._stages()[1]
+        if self._permanent == _DIRECT:
+            return logarithm_up(own / other)
+        # Permanent answers may differ in every bit.
+        bit = max(own / other, (1 - other) / (1 - own))
+        return logarithm_up(bit**self._domain.size)
+
+    def spent(self, values: int) -> float:
+        """Give the budget of a client that has given that many different answers.
+
+        Parameters
+        ----------
+        values
+            The number of different answers, however often each was reported.
+
+        Returns
+        -------
+        float
+            ``values`` times :attr:`lifetime_epsilon`, rounded up: what the answers are, given the
+            rounds in which they change.
+
+        Raises
+        ------
+        InvalidValueError
+            If there are fewer than none.
+        """
+        number = _arguments.integer("values", values, least=0)
+        from turnout.samplers.budget import rounded_up  # noqa: PLC0415
+
+        return rounded_up(number * Fraction(self.lifetime_epsilon))
+
+    @property
+    def stage_probabilities(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """``(p*, q*)`` of the permanent answer, and of a report given the permanent answer."""
+        first, second = self._stages()
+        return (float(first[0]), float(first[1])), (float(second[0]), float(second[1]))
+
+    @property
+    def report_bits(self) -> int:
+        """The size of a report in bits."""
+        size = self._domain.size
+        return (size - 1).bit_length() if self._permanent == _DIRECT else size
+
+    @property
+    def report_dtype(self) -> np.dtype[Any]:
+        """The type of the integers that a report is made of."""
+        return np.dtype(np.uint32 if self._permanent == _DIRECT else np.uint64)
+
+    @property
+    def report_shape(self) -> tuple[int, ...]:
+        """The shape of a report."""
+        return () if self._permanent == _DIRECT else (-(-self._domain.size // 64),)
+
+    @property
+    def _kernel(self) -> Kernel:
+        return self._core
+
+    @property
+    def context(self) -> bytes:
+        """32 bytes that permanent answers depend on, beside secret and answer.
+
+        SHA-256 of what makes the permanent answer: its oracle, the realised probabilities, the
+        domain and the question. Neither ``first_epsilon`` nor the instantaneous stage is among it:
+        they may be changed, and the permanent answers stay.
+        """
+        what = {
+            "format": "turnout-permanent-answer",
+            "version": 1,
+            "permanent": self._permanent,
+            "words": [str(word) for word in self._core.words[0]],
+            "domain": self._domain.fingerprint,
+            "question": self._question,
+        }
+        text = json.dumps(what, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).digest()
+
+    def client(self, secret: bytes | None = None, *, max_values: int = 1) -> MemoizedClient:
+        """Make the client of one person.
+
+        Parameters
+        ----------
+        secret
+            32 bytes that only this client knows; fresh from the operating system by default.
+        max_values
+            How many different answers the client may give in its life: see :meth:`spent`.
+
+        Returns
+        -------
+        MemoizedClient
+            Keep its :meth:`~MemoizedClient.to_bytes`.
+
+        Raises
+        ------
+        InvalidValueError, InvalidTypeError
+            If the secret is not of 32 bytes, or the number is no number of answers.
+        """
+        from turnout.frequency.longitudinal.client import MemoizedClient  # noqa: PLC0415
+
+        return MemoizedClient(self, secret, max_values=max_values)
+
+    def permanent_answers(self, values: Any, secrets: npt.ArrayLike) -> Array:
+        """Derive the permanent answers of a population.
+
+        Whoever knows them knows more than all reports together can say.
+
+        Parameters
+        ----------
+        values
+            One answer for each node.
+        secrets
+            uint8 of shape (n, 32): one secret for each node.
+
+        Returns
+        -------
+        numpy.ndarray
+            One permanent answer for each node, in the shape of reports.
+
+        Raises
+        ------
+        TurnoutError
+            If an answer is not in the domain, or there is not one secret for each node.
+        """
+        codes = self._domain._to_codes(values)
+        array = np.ascontiguousarray(secrets)
+        if array.dtype != np.uint8 or array.ndim != 2 or array.shape[1] != SECRET_BYTES:
+            raise InvalidTypeError(
+                f"secrets must be an array of uint8 of shape (n, {SECRET_BYTES}), got "
+                f"{array.dtype} of shape {array.shape}"
+            )
+        return self._core.permanent(codes, array, self.context)
+
+    def report(
+        self,
+        permanent_answers: Array,
+        *,
+        participation: Participation | None = None,
+        seed: int | None = None,
+    ) -> Reports:
+        """Make one round of reports of a population.
+
+        Parameters
+        ----------
+        permanent_answers
+            What :meth:`permanent_answers` gave.
+        participation
+            Who takes part in this round; everyone by default.
+        seed
+            For tests and simulations only; another one in each round, or the rounds are equal.
+
+        Returns
+        -------
+        Reports
+            Reports of this oracle, for :meth:`tally`.
+
+        Raises
+        ------
+        TurnoutError
+            If these are no permanent answers, or the participation does not fit them.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import turnout as tn
+        >>> memoized = Memoized(tn.DirectEncoding(5.0, 3), first_epsilon=2.0)
+        >>> values = [0] * 6000 + [1] * 3000 + [2] * 1000
+        >>> secrets = np.random.default_rng(1).integers(0, 256, (10_000, 32), np.uint8)
+        >>> answers = memoized.permanent_answers(values, secrets)
+        >>> tallies = [memoized.tally(memoized.report(answers, seed=day)) for day in range(3)]
+        >>> tallies[0].estimate().frequencies.round(1)
+        array([0.6, 0.3, 0.1])
+        """
+        from turnout.frequency.reports import Reports  # noqa: PLC0415
+
+        taking_part = Everyone() if participation is None else participation
+        _arguments.instance("participation", taking_part, Participation, "a participation")
+        answers = np.ascontiguousarray(permanent_answers)
+        if answers.dtype != self.report_dtype or answers.shape[1:] != self.report_shape:
+            raise InvalidTypeError(
+                f"permanent_answers must be of {self.report_dtype} with rows of shape "
+                f"{self.report_shape}, got {answers.dtype} of shape {answers.shape}"
+            )
+        nodes, checked = len(answers), _arguments.seed(seed)
+        if isinstance(taking_part, Personalized):
+            rates: Any = taking_part.probabilities
+        elif taking_part.uniform_rate is not None:
+            rates = taking_part.uniform_rate
+        else:
+            raise InvalidValueError(
+                f"participation must hold its probabilities, got {taking_part!r} of a plan"
+            )
+        reports, probabilities = self._core.instantaneous(answers, rates, checked)
+        if not isinstance(taking_part, Personalized):
+            return Reports(self, taking_part, reports, nodes)
+        design = DesignSums.of(taking_part.probabilities)
+        return Reports(
+            self, taking_part, reports, nodes, probabilities=probabilities, design=design
+        )
+
+    def _parameters(self) -> dict[str, Any]:
+        return {
+            "first_epsilon": self._first,
+            "instantaneous": self._instantaneous,
+            "permanent": self._permanent,
+            "question": self._question,
+        }
+
+    def __repr__(self) -> str:
+        """Show the constructor that takes an epsilon."""
+        others = ", ".join(f"{name}={value!r}" for name, value in self._parameters().items())
+        return f"Memoized({self._epsilon!r}, {self._domain!r}, {others})"

@@ -1,0 +1,54 @@
+//! Where permanent answers come from.
+
+use crate::random::{AesStream, AesStreams, Purpose, Streams, Words};
+
+/// The length of a node's secret.
+pub const SECRET_BYTES: usize = 32;
+
+/// The streams that a node's permanent answers are made of.
+///
+/// The key of the streams is derived from the node's secret and a context of 32 bytes by a cascade:
+/// each 7 bytes of the context choose the stream that gives the next key. AES-256 in counter mode is
+/// a pseudo-random function, and so is a cascade of them over inputs of one length, so that keys of
+/// different contexts have nothing in common for whoever does not know the secret. The purposes and
+/// the order of the words are a format: they never change, or permanent answers would.
+///
+/// ```
+/// use rand_core::Rng;
+/// use turnout::frequency::PermanentKey;
+///
+/// let secret = [7; 32];
+/// let again = || PermanentKey::new(&secret, &[1; 32]).stream(5).next_u64();
+/// assert_eq!(again(), again());
+/// assert_ne!(again(), PermanentKey::new(&secret, &[2; 32]).stream(5).next_u64());
+/// assert_ne!(again(), PermanentKey::new(&secret, &[1; 32]).stream(6).next_u64());
+/// ```
+#[derive(Debug, Clone)]
+pub struct PermanentKey(AesStreams);
+
+impl PermanentKey {
+    /// The key of a secret in a context.
+    #[must_use]
+    pub fn new(secret: &[u8; SECRET_BYTES], context: &[u8; 32]) -> Self {
+        let mut streams = AesStreams::from_key(*secret);
+        for piece in context.chunks(7) {
+            let mut index = [0; 8];
+            index[..piece.len()].copy_from_slice(piece);
+            let mut words = [0; 4];
+            let index = u64::from_le_bytes(index);
+            streams.stream(Purpose::PermanentKey, index).fill_words(&mut words);
+            let mut key = [0; SECRET_BYTES];
+            for (bytes, word) in key.chunks_mut(8).zip(words) {
+                bytes.copy_from_slice(&word.to_le_bytes());
+            }
+            streams = AesStreams::from_key(key);
+        }
+        Self(streams)
+    }
+
+    /// The words that the permanent answer for `code` is made of.
+    #[must_use]
+    pub fn stream(&self, code: u64) -> AesStream {
+        self.0.stream(Purpose::PermanentReport, code)
+    }
+}

@@ -1,0 +1,489 @@
+"""Longitudinal collection: permanence, guarantees by enumeration, and laws of rounds."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import math
+import multiprocessing
+import pickle
+from collections.abc import Callable
+from fractions import Fraction
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import turnout as tn
+from turnout.errors import (
+    BudgetExceededError,
+    CodeOutsideDomainError,
+    CorruptDataError,
+    InvalidTypeError,
+    InvalidValueError,
+    PlanMismatchError,
+)
+from turnout.frequency import oracle_from_dict
+from turnout.frequency.longitudinal import (
+    Memoized,
+    MemoizedClient,
+    permanent_variance,
+    rounds_covariance,
+    rounds_variance,
+)
+
+SYMMETRIC, OPTIMIZED = "symmetric_unary_encoding", "optimized_unary_encoding"
+
+#: Permanent answer and reports: L-GRR, L-SUE, L-OUE, L-OSUE, L-SOUE.
+CHAINS = {
+    "L-GRR": ("direct_encoding", "direct_encoding"),
+    "L-SUE": (SYMMETRIC, SYMMETRIC),
+    "L-OUE": (OPTIMIZED, OPTIMIZED),
+    "L-OSUE": (OPTIMIZED, SYMMETRIC),
+    "L-SOUE": (SYMMETRIC, OPTIMIZED),
+}
+
+
+def chain(name: str, lifetime: float = 3.0, first: float = 1.0, size: int = 4) -> Memoized:
+    permanent, instantaneous = CHAINS[name]
+    return Memoized(
+        lifetime, size, first_epsilon=first, permanent=permanent, instantaneous=instantaneous
+    )
+
+
+def secrets(nodes: int, seed: int = 0) -> npt.NDArray[np.uint8]:
+    return np.random.default_rng(seed).integers(0, 256, (nodes, 32), np.uint8)
+
+
+@pytest.fixture(params=tuple(CHAINS))
+def memoized(request: pytest.FixtureRequest) -> Memoized:
+    return chain(request.param)
+
+
+def stage(memoized: Memoized, number: int) -> Callable[[Any, Any], Fraction]:
+    """How likely a stage turns one mark (a code, or a row of bits) into another."""
+    (own, other), size = memoized._core.words[number], memoized.domain.size
+    if memoized.permanent == "direct_encoding":
+        total = own + (size - 1) * other
+        return lambda mark, made: Fraction(own if mark == made else other, total)
+
+    def of_bits(mark: tuple[int, ...], made: tuple[int, ...]) -> Fraction:
+        chances = [Fraction(own if bit else other, 2**64) for bit in mark]
+        pairs = zip(chances, made, strict=True)
+        return math.prod((c if bit else 1 - c for c, bit in pairs), start=Fraction(1))
+
+    return of_bits
+
+
+def marks(memoized: Memoized) -> tuple[list[Any], list[Any]]:
+    """The marks of the answers, and everything that can be reported."""
+    size = memoized.domain.size
+    if memoized.permanent == "direct_encoding":
+        return list(range(size)), list(range(size))
+    answers = [tuple(int(code == bit) for bit in range(size)) for code in range(size)]
+    return answers, list(itertools.product([0, 1], repeat=size))
+
+
+def law(memoized: Memoized, rounds: int) -> list[dict[tuple[Any, ...], Fraction]]:
+    """For each answer the law of all reports of that many rounds."""
+    (answers, outputs), first, second = marks(memoized), stage(memoized, 0), stage(memoized, 1)
+    laws = []
+    for answer in answers:
+        table: dict[tuple[Any, ...], Fraction] = {}
+        for reports in itertools.product(outputs, repeat=rounds):
+            table[reports] = sum(
+                (
+                    first(answer, middle)
+                    * math.prod((second(middle, r) for r in reports), start=Fraction(1))
+                    for middle in outputs
+                ),
+                start=Fraction(0),
+            )
+        laws.append(table)
+    return laws
+
+
+def largest(laws: list[dict[Any, Fraction]]) -> Fraction:
+    return max(one[key] / other[key] for one, other in itertools.permutations(laws, 2)
+               for key in one)  # fmt: skip
+
+
+def test_the_realised_ratios_by_enumeration(memoized: Memoized) -> None:
+    small = chain_like(memoized, 3)
+    assert largest(law(small, 1)) == small.realized_ratio
+    p, q = small.support_probabilities
+    once = law(small, 1)[0]
+    supports = marks(small)
+    own = sum(mass for (report,), mass in once.items() if supported(small, report, 0))
+    other = sum(mass for (report,), mass in once.items() if supported(small, report, 1))
+    assert sum(once.values()) == 1
+    assert p == pytest.approx(float(own), rel=1e-14)
+    assert q == pytest.approx(float(other), rel=1e-14)
+    assert len(supports[0]) == 3
+
+
+def chain_like(memoized: Memoized, size: int) -> Memoized:
+    return Memoized(
+        memoized.epsilon,
+        size,
+        first_epsilon=memoized.first_epsilon,
+        permanent=memoized.permanent,
+        instantaneous=memoized.instantaneous,
+    )
+
+
+def supported(memoized: Memoized, report: Any, code: int) -> bool:
+    if memoized.permanent == "direct_encoding":
+        return bool(report == code)
+    return bool(report[code])
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 4])
+def test_rounds_of_one_answer_never_say_more_than_the_permanent_answer(
+    memoized: Memoized, rounds: int
+) -> None:
+    small = chain_like(memoized, 2)
+    ratio = largest(law(small, rounds))
+    assert small.realized_ratio <= ratio < small.lifetime_ratio
+    if rounds > 1:
+        assert ratio > small.realized_ratio
+
+
+@pytest.mark.parametrize("name", CHAINS)
+@pytest.mark.parametrize("lifetime", [0.5, 2.0, 8.0])
+def test_the_realised_epsilons_are_rounded_up_and_not_above(name: str, lifetime: float) -> None:
+    memoized = chain(name, lifetime, lifetime / 4)
+    for ratio, realised, asked in (
+        (memoized.realized_ratio, memoized.realized_epsilon, memoized.first_epsilon),
+        (memoized.lifetime_ratio, memoized.lifetime_epsilon, memoized.epsilon),
+    ):
+        assert realised <= asked
+        assert realised == pytest.approx(asked, rel=1e-9)
+        exact, term = Fraction(1), Fraction(1)
+        for index in range(1, 80):
+            term = term * Fraction(realised) / index
+            exact += term
+        assert ratio <= exact + term
+
+
+def sequences(memoized: Memoized, answers: tuple[int, ...]) -> dict[tuple[Any, ...], Fraction]:
+    """The law of the reports of a sequence of answers: one permanent answer for each."""
+    (given, outputs), first, second = marks(memoized), stage(memoized, 0), stage(memoized, 1)
+    distinct = sorted(set(answers))
+    table: dict[tuple[Any, ...], Fraction] = {}
+    for reports in itertools.product(outputs, repeat=len(answers)):
+        total = Fraction(0)
+        for drawn in itertools.product(outputs, repeat=len(distinct)):
+            middle = dict(zip(distinct, drawn, strict=True))
+            mass = Fraction(1)
+            for code in distinct:
+                mass *= first(given[code], middle[code])
+            for code, report in zip(answers, reports, strict=True):
+                mass *= second(middle[code], report)
+            total += mass
+        table[reports] = total
+    return table
+
+
+def test_different_answers_add_up_given_the_rounds_in_which_they_change() -> None:
+    memoized = chain("L-GRR", 1.0, 0.9, size=3)
+    pattern = [
+        sequences(memoized, (one, one, other, other))
+        for one, other in itertools.permutations(range(3), 2)
+    ]
+    assert memoized.lifetime_ratio < largest(pattern) <= memoized.lifetime_ratio**2
+
+
+def test_that_an_answer_changed_is_not_hidden_by_the_count_of_answers() -> None:
+    # Hardly any instantaneous noise: two reports that differ show that the answers did.
+    memoized = chain("L-GRR", 0.5, 0.4999, size=2)
+    same, changed = sequences(memoized, (0, 0)), sequences(memoized, (0, 1))
+    ratio = largest([same, changed])
+    assert ratio > memoized.lifetime_ratio**2
+    # What does hold between all sequences.
+    assert math.log(ratio) <= 2 * memoized.round_epsilon
+
+
+def test_the_bound_of_a_round_is_that_of_the_instantaneous_stage(memoized: Memoized) -> None:
+    small = chain_like(memoized, 2)
+    outputs, second = marks(small)[1], stage(small, 1)
+    worst = max(
+        second(one, report) / second(other, report)
+        for one, other, report in itertools.product(outputs, repeat=3)
+    )
+    assert math.log(worst) == pytest.approx(small.round_epsilon, rel=1e-12)
+
+
+def test_spent_is_a_multiple_rounded_up(memoized: Memoized) -> None:
+    assert memoized.spent(0) == 0.0
+    assert memoized.spent(1) == memoized.lifetime_epsilon
+    assert Fraction(memoized.spent(3)) >= 3 * Fraction(memoized.lifetime_epsilon)
+
+
+# Permanence
+
+
+def reports_of(client: MemoizedClient, rounds: int = 40) -> list[Any]:
+    return [np.asarray(client.report(2, seed=seed)).tolist() for seed in range(rounds)]
+
+
+def _report_in_child(state: bytes, oracle: Memoized, queue: Any) -> None:
+    queue.put(reports_of(MemoizedClient.from_bytes(oracle, state)))
+
+
+def test_a_permanent_answer_survives_restart_copy_pickle_and_fork(memoized: Memoized) -> None:
+    # With the same instantaneous noise, reports are equal exactly if the permanent answer is.
+    client = memoized.client()
+    expected = reports_of(client)
+    state = client.to_bytes()
+    assert reports_of(MemoizedClient.from_bytes(memoized, state)) == expected
+    assert reports_of(copy.deepcopy(client)) == expected
+    again = pickle.loads(pickle.dumps(memoized))
+    assert again == memoized
+    assert reports_of(MemoizedClient.from_bytes(again, state)) == expected
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=_report_in_child, args=(state, memoized, queue))
+    child.start()
+    assert queue.get(timeout=60) == expected
+    child.join()
+
+
+def test_permanent_answers_depend_on_secret_answer_and_question(memoized: Memoized) -> None:
+    nodes, keys = 400, secrets(400)
+    answers = memoized.permanent_answers(np.full(nodes, 1), keys)
+    assert np.array_equal(answers, memoized.permanent_answers(np.full(nodes, 1), keys))
+    rolled = memoized.permanent_answers(np.full(nodes, 1), np.roll(keys, 1, axis=0))
+    assert np.array_equal(rolled, np.roll(answers, 1, axis=0))
+    assert not np.array_equal(
+        answers, memoized.permanent_answers(np.full(nodes, 1), secrets(nodes, 9))
+    )
+    other = oracle_from_dict(memoized.to_dict() | {"question": "another"})
+    assert isinstance(other, Memoized)
+    assert not np.array_equal(answers, other.permanent_answers(np.full(nodes, 1), keys))
+    # But not on what the reports are made with.
+    looser = oracle_from_dict(memoized.to_dict() | {"first_epsilon": 1.5})
+    assert isinstance(looser, Memoized)
+    assert np.array_equal(answers, looser.permanent_answers(np.full(nodes, 1), keys))
+
+
+def test_questions_have_independent_permanent_answers(statistical: ModuleType) -> None:
+    one = chain("L-GRR", 1.0, 0.5, size=2)
+    other = Memoized(1.0, 2, first_epsilon=0.5, question="other")
+    keys = secrets(40_000)
+    pairs = [m.permanent_answers(np.zeros(40_000, np.int64), keys) for m in (one, other)]
+    p, q = one.stage_probabilities[0]
+    observed = np.bincount(2 * pairs[0] + pairs[1], minlength=4)
+    statistical.check_law(observed, [p * p, p * q, q * p, q * q])
+
+
+def test_client_and_population_make_the_same_permanent_answers(memoized: Memoized) -> None:
+    key = secrets(1)
+    client = memoized.client(key[0].tobytes())
+    answers = memoized.permanent_answers([3], key)
+    population = memoized.report(answers, seed=8).codes[0]
+    assert np.array_equal(client.report(3, seed=8), population)
+
+
+def averaged(memoized: Memoized, answers: npt.NDArray[Any], rounds: int) -> npt.NDArray[np.float64]:
+    """What an observer of many rounds works out for each node and mark."""
+    nodes, size = len(answers), memoized.domain.size
+    seen = np.zeros((nodes, size))
+    for seed in range(rounds):
+        seen += bits_of(memoized, memoized.report(answers, seed=seed).codes)
+    own, other = memoized.stage_probabilities[1]
+    return (seen / rounds - other) / (own - other)
+
+
+def bits_of(memoized: Memoized, reports: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    size = memoized.domain.size
+    if memoized.permanent == "direct_encoding":
+        return np.eye(size)[reports.astype(np.int64)]
+    bits = np.unpackbits(np.ascontiguousarray(reports).view(np.uint8), axis=1, bitorder="little")
+    return bits[:, :size].astype(np.float64)
+
+
+def test_averaging_rounds_finds_the_permanent_answer_and_not_the_value(
+    memoized: Memoized, statistical: ModuleType
+) -> None:
+    nodes, rounds = 300, 3_000
+    answers = memoized.permanent_answers(np.full(nodes, 2), secrets(nodes))
+    found = averaged(memoized, answers, rounds).round()
+    truth = bits_of(memoized, answers)
+    assert np.array_equal(found, truth)
+    # The value itself stays as uncertain as one permanent answer leaves it.
+    p, _ = memoized.stage_probabilities[0]
+    statistical.check_share(int(found[:, 2].sum()), nodes, p, p)
+    assert found[:, 2].mean() < 0.99
+
+
+def test_permanent_answers_that_are_drawn_again_would_be_seen(memoized: Memoized) -> None:
+    # The same attack where each round forgets the permanent answer: it finds the value.
+    nodes, rounds = 300, 3_000
+    seen = sum(
+        bits_of(memoized, memoized.randomize(np.full(nodes, 2), seed=seed).codes)
+        for seed in range(rounds)
+    )
+    p, q = memoized.support_probabilities
+    found = (seen / rounds - q) / (p - q)
+    assert np.array_equal(found.round(), np.eye(memoized.domain.size)[np.full(nodes, 2)])
+
+
+# Laws
+
+COUNTS = [60, 25, 10, 5]
+VALUES = np.repeat(np.arange(4), COUNTS)
+
+
+@pytest.mark.parametrize("path", ["population", "collect", "simulate"])
+def test_one_round_is_unbiased_with_the_variance_of_its_probabilities(
+    memoized: Memoized, path: str, statistical: ModuleType
+) -> None:
+    repeats, rate = 2_500, tn.Bernoulli(0.6)
+    tallies = []
+    for seed in range(repeats):
+        if path == "population":
+            answers = memoized.permanent_answers(VALUES, secrets(len(VALUES), seed))
+            tallies.append(memoized.tally(memoized.report(answers, participation=rate, seed=seed)))
+        else:
+            given = VALUES if path == "collect" else COUNTS
+            tallies.append(getattr(memoized, path)(given, participation=rate, seed=seed))
+    counts = [tally.estimate("c_hat").counts for tally in tallies]
+    statistical.check_mean(counts, COUNTS)
+    expected = tn.estimator_variance(memoized, rate, method="c_hat", true_counts=COUNTS)
+    statistical.check_variance(counts, expected)
+    assert np.allclose(expected, rounds_variance(memoized, 1, COUNTS, rate=0.6))
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_rounds_share_the_noise_of_the_permanent_answers(
+    name: str, statistical: ModuleType
+) -> None:
+    memoized = chain(name, 1.0, 0.6)
+    repeats, rounds, rate = 1_500, 4, tn.Bernoulli(0.9)
+    made = np.empty((repeats, rounds, 4))
+    for run in range(repeats):
+        answers = memoized.permanent_answers(VALUES, secrets(len(VALUES), run))
+        for day in range(rounds):
+            reports = memoized.report(answers, participation=rate, seed=rounds * run + day)
+            made[run, day] = memoized.tally(reports).estimate("c_hat").counts
+    expected = rounds_variance(memoized, rounds, COUNTS, rate=0.9)
+    statistical.check_variance(made.mean(axis=1), expected)
+    products = (made[:, 0] - COUNTS) * (made[:, 1] - COUNTS)
+    statistical.check_mean(products, rounds_covariance(memoized, COUNTS))
+    # Were the rounds independent, the mean would vary so much less that this sample shows it.
+    naive = rounds_variance(memoized, 1, COUNTS, rate=0.9) / rounds
+    assert (expected > 1.4 * naive).all()
+    with pytest.raises(AssertionError):
+        statistical.check_variance(made.mean(axis=1), naive)
+
+
+def test_the_floor_is_the_variance_of_the_permanent_answers() -> None:
+    memoized = chain("L-GRR")
+    oracle = tn.DirectEncoding(memoized.epsilon, 4)
+    exact = tn.estimator_variance(oracle, tn.Everyone(), method="g", true_counts=COUNTS)
+    assert np.allclose(permanent_variance(memoized, COUNTS), exact, rtol=1e-9)
+
+
+def test_personal_participation(memoized: Memoized) -> None:
+    rates = np.tile([0.5, 1.0], 5_000)
+    values = np.tile([0, 0, 1, 2, 0], 2_000)
+    answers = memoized.permanent_answers(values, secrets(10_000))
+    reports = memoized.report(answers, participation=tn.Personalized(rates), seed=1)
+    estimate = memoized.tally(reports).estimate("horvitz_thompson")
+    truth = np.bincount(values, minlength=4) / 10_000
+    assert (np.abs(estimate.frequencies - truth) < 6 * estimate.standard_errors).all()
+
+
+def test_tallies_and_reports_are_those_of_any_oracle(memoized: Memoized) -> None:
+    tally = memoized.collect(VALUES, seed=1)
+    assert tn.Tally.from_bytes(tally.to_bytes()) == tally
+    assert memoized.tally(memoized.randomize(VALUES, seed=1)) == tally
+    assert (tally + tally).received == 200
+    assert tn.Plan.from_json(tally.plan.to_json()) == tally.plan
+
+
+# Clients
+
+
+def test_a_client_refuses_one_different_answer_too_many() -> None:
+    memoized = chain("L-GRR")
+    client = memoized.client(max_values=2)
+    for value in (0, 1, 0, 1, 1):
+        client.report(value)
+    assert client.values_given == 2
+    assert client.spent == memoized.spent(2)
+    with pytest.raises(BudgetExceededError, match="may give 2 different"):
+        client.report(3)
+    assert client.values_given == 2
+    again = MemoizedClient.from_bytes(memoized, client.to_bytes())
+    with pytest.raises(BudgetExceededError):
+        again.report(3)
+    again.report(0)
+
+
+def test_fresh_clients_differ_and_their_rounds_too() -> None:
+    memoized = chain("L-SUE", size=64)
+    one, other = memoized.client(), memoized.client()
+    assert one.to_bytes() != other.to_bytes()
+    rounds = {one.report(5).tobytes() for _ in range(10)}
+    assert len(rounds) == 10
+
+
+def test_the_state_is_read_back_or_refused() -> None:
+    memoized = chain("L-GRR")
+    state = memoized.client().to_bytes()
+    for broken in (b"", state[:-1], state[:40] + b"x" + state[41:], b"y" + state[1:]):
+        with pytest.raises(CorruptDataError):
+            MemoizedClient.from_bytes(memoized, broken)
+    with pytest.raises(PlanMismatchError):
+        MemoizedClient.from_bytes(chain("L-GRR", 2.0), state)
+    with pytest.raises(InvalidTypeError):
+        MemoizedClient.from_bytes(memoized, "text")  # type: ignore[arg-type]
+    assert "secret" not in repr(memoized.client())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"first_epsilon": 3.0}, InvalidValueError, "first_epsilon must be below"),
+        ({"first_epsilon": 5.0}, InvalidValueError, "first_epsilon must be below"),
+        ({"first_epsilon": 0.0}, InvalidValueError, "epsilon must be"),
+        ({"first_epsilon": math.nan}, InvalidValueError, "epsilon must be"),
+        ({"first_epsilon": "1"}, InvalidTypeError, "first_epsilon must be"),
+        ({"instantaneous": SYMMETRIC}, InvalidValueError, "instantaneous must be one of"),
+        ({"permanent": "subset_selection"}, InvalidValueError, "oracle must be one of"),
+        ({"question": 3}, InvalidTypeError, "question must be"),
+    ],
+)
+def test_bad_settings(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        Memoized(3.0, 4, **({"first_epsilon": 1.0} | arguments))
+
+
+def test_bad_arguments() -> None:
+    memoized = chain("L-GRR")
+    with pytest.raises(InvalidValueError, match="those of the oracle"):
+        Memoized(tn.DirectEncoding(3.0, 4), 4, first_epsilon=1.0)
+    with pytest.raises(InvalidTypeError, match="domain must be given"):
+        Memoized(3.0, first_epsilon=1.0)
+    with pytest.raises(CodeOutsideDomainError):
+        memoized.permanent_answers([4], secrets(1))
+    with pytest.raises(InvalidValueError, match="secrets and values"):
+        memoized.permanent_answers([1, 2], secrets(3))
+    with pytest.raises(InvalidTypeError, match="secrets must be"):
+        memoized.permanent_answers([1], secrets(1)[:, :16])
+    with pytest.raises(InvalidTypeError, match="permanent_answers must be"):
+        memoized.report(np.array([1.0]))
+    with pytest.raises(CodeOutsideDomainError):
+        memoized.report(np.array([4], np.uint32))
+    with pytest.raises(InvalidValueError, match="is not a report of this oracle"):
+        chain("L-SUE").report(np.array([[16]], np.uint64))
+    with pytest.raises(InvalidValueError, match="secret must have 32 bytes"):
+        memoized.client(b"short")
+    with pytest.raises(InvalidTypeError, match="secret must be bytes"):
+        memoized.client("x" * 32)  # type: ignore[arg-type]
+    with pytest.raises(InvalidValueError, match="max_values"):
+        memoized.client(max_values=5)
