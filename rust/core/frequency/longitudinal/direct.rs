@@ -4,12 +4,12 @@ use num_bigint::BigUint;
 use rayon::prelude::*;
 
 use super::{PermanentKey, SECRET_BYTES, Second, check_secrets, first_out_of_reach, logarithm_up};
+use crate::Result;
 use crate::frequency::codes::{all_inside, outside};
 use crate::frequency::oracle::BLOCK;
 use crate::frequency::{CHUNK, Code, DirectEncoding, Randomizer, Reports, Selection, Tally};
 use crate::parameters::{DomainSize, Epsilon, Probability};
 use crate::random::{ExponentialBounds, Streams, Words};
-use crate::Result;
 
 /// Direct encoding of a permanent answer that is itself made by direct encoding ("L-GRR": Arcolezi,
 /// Couchot, Al Bouna, Xiao, "Improving the utility of locally differentially private protocols for

@@ -132,8 +132,17 @@ fn permanent_answers_never_change() -> Result<()> {
     Ok(())
 }
 
-const DIRECT: [u32; 8] = [0; 8];
-const UNARY: [u64; 8] = [0; 8];
+const DIRECT: [u32; 8] = [0, 2, 2, 3, 2, 5, 6, 7];
+const UNARY: [u64; 8] = [
+    0x0020_5032_002F,
+    0x0008_2100_122A,
+    0x0052_84C0_1168,
+    0x0060_0EB6_401A,
+    0x0003_0104_26E2,
+    0x0080_E18E_A431,
+    0x0006_1205_A204,
+    0x0020_8058_C1C9,
+];
 
 #[test]
 fn permanent_answers_have_the_law_of_direct_encoding() -> Result<()> {
