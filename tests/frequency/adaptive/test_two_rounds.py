@@ -113,6 +113,31 @@ def test_the_second_round_is_unbiased_with_its_exact_variance(
     statistical.check_variance(counts, second.variance(COUNTS))
 
 
+@pytest.mark.parametrize("hidden", [False, True])
+@pytest.mark.parametrize("epsilon", [1.0, 5.0])
+def test_the_variance_is_the_sum_over_nodes(hidden: bool, epsilon: float) -> None:
+    settings = {"first_rate": 0.2, "second_rate": 0.3, "low": 0.3, "high": 0.6, "once": True}
+    second = (
+        TwoRoundCollection(4, epsilon=epsilon, hidden=hidden, **settings)
+        .simulate(COUNTS, seed=2)
+        .second.round
+    )
+    p, q = second.oracle.support_probabilities
+    expected = np.zeros(4)
+    for code, (held, rate) in enumerate(zip(COUNTS, second.rates, strict=True)):
+        for answer in range(4):
+            r = p if code == answer else q
+            # Every outcome of one node: its contribution to C - q S, or to C, and its chance.
+            outcomes = [(1 - q, rate * r), (-q, rate * (1 - r)), (0.0, 1 - rate)]
+            if hidden:
+                outcomes[2:] = [(1 - q, (1 - rate) * q), (-q, (1 - rate) * (1 - q))]
+            mean = sum(z * chance for z, chance in outcomes)
+            square = sum(z * z * chance for z, chance in outcomes)
+            expected[answer] += held * (square - mean**2)
+    expected /= ((p - q) * second.rates) ** 2
+    assert np.allclose(second.variance(COUNTS), expected, rtol=1e-12)
+
+
 @pytest.mark.parametrize("once", [True, False])
 def test_the_rounds_have_the_covariance_that_is_claimed(
     once: bool, statistical: ModuleType
