@@ -1,0 +1,88 @@
+"""Which oracles a plan can choose from."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from turnout import _arguments
+from turnout.domain import Domain
+from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.frequency.oracle import FrequencyOracle
+
+__all__ = ["Factory", "domain_of", "factories", "make", "registered"]
+
+Factory = Callable[[float, Domain], FrequencyOracle]
+
+
+def registered() -> dict[str, type[FrequencyOracle]]:
+    """List turnout's oracles that need nothing but an epsilon and a domain, by name."""
+    return {
+        name: found
+        for name, found in FrequencyOracle._registry.items()
+        if found.__module__.startswith("turnout.") and _is_plain(found)
+    }
+
+
+def _is_plain(found: type[FrequencyOracle]) -> bool:
+    if inspect.isabstract(found):
+        return False
+    parameters = inspect.signature(found).parameters.values()
+    needed = [each for each in parameters if each.default is each.empty]
+    return [each.name for each in needed] == ["epsilon", "domain"]
+
+
+def factories(oracles: Any = None) -> list[tuple[str, Factory]]:
+    """Name and make what is chosen from: all registered oracles by default.
+
+    Parameters
+    ----------
+    oracles
+        Classes, other callables that take an epsilon and a domain, or names of oracles; one or an
+        iterable of them.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If one is none of these, or there are none.
+    """
+    known = registered()
+    if oracles is None:
+        return list(known.items())
+    single = isinstance(oracles, str) or callable(oracles)
+    given = [oracles] if single else _arguments.items("oracles", oracles, "classes or names")
+    if not given:
+        raise InvalidValueError("oracles must hold a class or a name of an oracle")
+    found: list[tuple[str, Factory]] = []
+    for position, each in enumerate(given):
+        if isinstance(each, str):
+            _arguments.choice(f"oracles[{position}]", each, tuple(known))
+            found.append((each, known[each]))
+        elif callable(each):
+            default = getattr(each, "__name__", type(each).__name__)
+            found.append((str(getattr(each, "name", default)), each))
+        else:
+            raise InvalidTypeError(
+                f"oracles[{position}] must be the class of an oracle, a callable with an epsilon "
+                f"and a domain, or a name, got {_arguments.shown(each)}"
+            )
+    return found
+
+
+def domain_of(argument: str, value: Any) -> Domain:
+    """Accept a domain or the number of its answers."""
+    if isinstance(value, Domain):
+        return value
+    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
+        raise InvalidTypeError(
+            f"{argument} must be a Domain or a number of answers, got {_arguments.shown(value)}"
+        )
+    return Domain.from_integers(_arguments.integer(argument, value, least=2, most=2**32 - 1))
+
+
+def make(factory: Factory, epsilon: float, domain: Domain) -> FrequencyOracle:
+    """Call a factory and check what it makes."""
+    return _arguments.instance(
+        "oracle(epsilon, domain)", factory(epsilon, domain), FrequencyOracle, "an oracle"
+    )

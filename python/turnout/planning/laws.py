@@ -1,0 +1,315 @@
+"""What one report of an oracle says of an answer, and the law of the errors of many."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout.errors import InvalidValueError
+from turnout.frequency.oracle import FrequencyOracle
+from turnout.frequency.variance import mean_inverse
+
+__all__ = ["METHODS", "Population", "ReportLaw", "Spread"]
+
+Floats = npt.NDArray[np.float64]
+
+#: The estimators that are planned for: the others never have the smaller variance.
+METHODS = ("hajek", "horvitz_thompson", "c_hat")
+
+#: Oracles whose reports all support the same number of answers, so that their errors add up to 0.
+_SAME_NUMBER = frozenset({"direct_encoding", "subset_selection"})
+
+#: More different frequencies are put together, each group at its mean.
+_GROUPS = 2048
+
+#: Answers beside the most uncertain ones are taken as independent of each other.
+_LINKED = 32
+
+
+@dataclass(frozen=True)
+class ReportLaw:
+    """Moments of ``z = (s - q*) / (p* - q*)``, the estimate of an indicator from one report.
+
+    ``s`` is 1 if the report supports the answer, else 0 (for a histogram of scores: the score).
+
+    Attributes
+    ----------
+    own, other
+        The variance of z for the own answer, where its mean is 1, and for another, where it is 0.
+    own_third, other_third
+        The third central moments.
+    exclusive
+        Whether z has a constant sum over answers.
+    """
+
+    own: float
+    other: float
+    own_third: float
+    other_third: float
+    exclusive: bool
+
+    @classmethod
+    def of(cls, oracle: FrequencyOracle) -> ReportLaw:
+        """Take the moments from an oracle's realised probabilities."""
+        p, q = oracle.support_probabilities
+        # A support of 0 or 1 is its own square; scores have second moments of their own.
+        second = getattr(oracle, "score_moments", (p, q))
+        d = p - q
+        own, other = ((square - mean * mean) / d**2 for square, mean in zip(second, (p, q), strict=True))
+        thirds = (0.0, 0.0)
+        if tuple(second) == (p, q):
+            thirds = own * (1.0 - 2.0 * p) / d, other * (1.0 - 2.0 * q) / d
+        return cls(own, other, *thirds, exclusive=oracle.name in _SAME_NUMBER)
+
+    def variance(self, frequency: float) -> float:
+        """Give the variance of z for a report of a node drawn among those of a population.
+
+        The mean over nodes of the variance given the node: what perturbation alone adds.
+        """
+        return frequency * self.own + (1.0 - frequency) * self.other
+
+    def total(self, size: int) -> float:
+        """Give the mean of the sum of ``z^2`` over ``size`` answers: A of the optimal participation.
+
+        ``[p (1 - 2q) + q^2 + (k - 1) q (1 - q)] / (p - q)^2`` for a pure protocol.
+        """
+        return 1.0 + self.own + (size - 1) * self.other
+
+
+@dataclass(frozen=True)
+class Population:
+    """The frequencies that are assumed, equal ones put together.
+
+    Attributes
+    ----------
+    nodes, size
+        The numbers of nodes and of answers.
+    values, weights
+        Different frequencies, rising, and how many answers have each.
+    squares
+        The sum of the squares of all frequencies.
+    """
+
+    nodes: int
+    size: int
+    values: Floats
+    weights: Floats
+    squares: float
+
+    @classmethod
+    def of(cls, nodes: int, size: int, frequencies: Any = None) -> Population:
+        """Check frequencies; none stand for equal ones.
+
+        Raises
+        ------
+        InvalidValueError, InvalidTypeError
+            If they are not one for each answer, negative, or do not add up to one.
+        """
+        if frequencies is None:
+            return cls(nodes, size, np.array([1.0 / size]), np.array([float(size)]), 1.0 / size)
+        array = _arguments.frequencies("frequencies", frequencies, size)
+        if (array < 0.0).any():
+            position = int(np.flatnonzero(array < 0.0)[0])
+            raise InvalidValueError(
+                f"frequencies[{position}] must not be negative, got {array[position]}"
+            )
+        total = math.fsum(array)
+        if abs(total - 1.0) > 1e-6:
+            raise InvalidValueError(f"frequencies must add up to one, got a sum of {total}")
+        array = array / total
+        values, counts = np.unique(array, return_counts=True)
+        squares = float(values**2 @ counts)
+        if values.size > _GROUPS:
+            groups = np.array_split(np.sort(array), _GROUPS)
+            values = np.array([group.mean() for group in groups])
+            counts = np.array([group.size for group in groups])
+        return cls(nodes, size, values, counts.astype(np.float64), squares)
+
+    def least_rate(self) -> float:
+        """Give the smallest rate that is planned: 25 expected reports, so that some come."""
+        return min(1.0, 25.0 / self.nodes)
+
+    def inverse_size(self, rate: float, method: str) -> float:
+        """Give what the variances depend on: the mean of 1/S for Hajek, else 1 over the mean of S.
+
+        Given that a report comes, for Hajek: without one it estimates nothing.
+        """
+        return mean_inverse(self.nodes, rate) if method == "hajek" else 1.0 / (self.nodes * rate)
+
+    def rate_for(self, inverse: float, method: str) -> float:
+        """Find the rate of an inverse size, to about 10^-12, not below the least one."""
+        rate = min(1.0, 1.0 / (self.nodes * inverse))
+        if method == "hajek":
+            for _ in range(50):
+                following = min(1.0, rate * self.inverse_size(rate, method) / inverse)
+                done = abs(following - rate) <= 1e-13 * rate
+                rate = following
+                if done:
+                    break
+        return max(rate, self.least_rate())
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The law of the errors of all estimated frequencies, at an inverse size.
+
+    Given the number of reports, those who report are a simple random sample: perturbation adds
+    ``(f own + (1 - f) other) E[1/S]``, the choice of nodes ``f (1 - f) (n E[1/S] - 1) / (n - 1)``
+    for Hajek, exactly; ``f (1 / rate - 1) / n`` for Horvitz-Thompson and c_hat, which do not divide
+    by the number of reports, with ``1 / (n rate)`` for ``E[1/S]``. Normal laws with these variances
+    give the expected total variation; for the largest error they get the third moments too.
+    """
+
+    law: ReportLaw
+    population: Population
+    inverse: float
+    method: str = "hajek"
+
+    @property
+    def _sampling(self) -> float:
+        n = self.population.nodes
+        if self.method == "hajek":
+            return max(0.0, (n * self.inverse - 1.0) / (n - 1)) if n > 1 else 0.0
+        return max(0.0, self.inverse - 1.0 / n)
+
+    @property
+    def variances(self) -> Floats:
+        """The variance of the estimate at each of the population's values."""
+        return self._variances(self.population.values)
+
+    def _variances(self, f: Floats) -> Floats:
+        chosen = f * (1.0 - f) if self.method == "hajek" else f
+        law = self.law
+        perturbed = law.other + f * (law.own - law.other)
+        return np.asarray(self.inverse * perturbed + self._sampling * chosen)
+
+    def rmse(self) -> float:
+        """Give the root of the mean over answers of the variance: exact."""
+        law, size = self.law, self.population.size
+        perturbed = law.own + (size - 1) * law.other
+        chosen = 1.0 - self.population.squares if self.method == "hajek" else 1.0
+        return math.sqrt((self.inverse * perturbed + self._sampling * chosen) / size)
+
+    def total_variation(self) -> float:
+        """Give the mean of half the sum of the absolute errors: of normal laws."""
+        deviations = np.sqrt(self.variances)
+        return float(self.population.weights @ deviations) / math.sqrt(2.0 * math.pi)
+
+    def max_error(self, confidence: float) -> float:
+        """Give what no error exceeds, all answers at once, with probability ``confidence``.
+
+        The product of the probabilities of single answers (Sidak), times, along the spanning tree of
+        the strongest correlations among the most uncertain answers, the ratio of the probability of
+        two to its product. Exact for two answers of normal errors, and for independent ones. Each
+        answer's law is a shifted gamma law with the first three moments of its error.
+        """
+        from scipy.optimize import brentq  # noqa: PLC0415
+
+        deviations = np.sqrt(self.variances)
+        largest = float(deviations.max())
+        if largest == 0.0:
+            return 0.0
+        shapes = self._shapes(deviations)
+        edges = self._edges()
+        aim = math.log(confidence)
+
+        def excess(multiple: float) -> float:
+            limits = multiple * largest / np.maximum(deviations, largest * 1e-12)
+            inside = np.log1p(-np.minimum(_outside(limits, shapes), 1.0 - 1e-300))
+            total = float(self.population.weights @ inside)
+            for one, two, correlation in edges:
+                total += _link(multiple * largest / one, multiple * largest / two, correlation)
+            return max(total, -1e3) - aim
+
+        return largest * float(brentq(excess, 1e-9, 1e3, xtol=1e-9, rtol=1e-9))
+
+    def value(self, target: str, confidence: float) -> float:
+        """Give the error that is called ``target``."""
+        if target == "rmse":
+            return self.rmse()
+        if target == "total_variation":
+            return self.total_variation()
+        return self.max_error(confidence)
+
+    def _shapes(self, deviations: Floats) -> Floats:
+        """Give the shapes of gamma laws, 4 over the squared skewness; infinite without any."""
+        law, f, a, b = self.law, self.population.values, self.inverse, self._sampling
+        third = a * a * (f * law.own_third + (1.0 - f) * law.other_third)
+        if self.method == "hajek":
+            mixed = 3.0 * a * b * f * (1.0 - f) * (law.own - law.other)
+            third += mixed + b * (a - 2.0 / self.population.nodes) * f * (1 - f) * (1 - 2 * f)
+        else:
+            third += a * b * f * (1.0 + 3.0 * law.own)
+        skewness = np.abs(third) / np.maximum(deviations, 1e-300) ** 3
+        return np.asarray(4.0 / np.maximum(skewness, 1e-5) ** 2)
+
+    def _edges(self) -> list[tuple[float, float, float]]:
+        """Give the tree of the strongest correlations: pairs of deviations with theirs."""
+        order = np.argsort(-self.variances)
+        weights = self.population.weights[order].astype(np.int64)
+        f = np.repeat(self.population.values[order], np.minimum(weights, _LINKED))[:_LINKED]
+        deviations = np.sqrt(self._variances(f))
+        covariance = np.zeros((f.size, f.size))
+        size = self.population.size
+        if self.law.exclusive:
+            # Given the node: its own answer against any other, and two others.
+            with_own = self.law.own / (size - 1)
+            others = (self.law.other - with_own) / (size - 2) if size > 2 else 0.0
+            pairs = f[:, None] + f[None, :]
+            covariance -= self.inverse * (pairs * with_own + np.maximum(1.0 - pairs, 0.0) * others)
+        if self.method == "hajek":
+            covariance -= self._sampling * f[:, None] * f[None, :]
+        scale = np.maximum(deviations, 1e-300)
+        strength = np.clip(covariance / (scale[:, None] * scale[None, :]), -1.0, 1.0)
+        np.fill_diagonal(strength, 0.0)
+        if f.size < 2 or np.abs(strength).max() < 0.1:
+            return []
+        best, parent = np.abs(strength[0]), np.zeros(f.size, dtype=np.int64)
+        best[0] = -1.0
+        edges = []
+        for _ in range(f.size - 1):
+            node = int(best.argmax())
+            correlation = float(strength[node, parent[node]])
+            if abs(correlation) >= 0.1:
+                edges.append((deviations[node], deviations[parent[node]], correlation))
+            best[node] = -1.0
+            closer = (np.abs(strength[node]) > best) & (best >= 0.0)
+            best[closer], parent[closer] = np.abs(strength[node])[closer], node
+        return edges
+
+
+def _outside(limits: Floats, shapes: Floats) -> Floats:
+    """Give the probability that standardised shifted gamma laws exceed limits, on either side."""
+    from scipy import special  # noqa: PLC0415
+
+    reach = np.minimum(limits, 1e6) * np.sqrt(shapes)
+    above = special.gammaincc(shapes, shapes + reach)
+    below = special.gammainc(shapes, np.maximum(shapes - reach, 0.0))
+    plain = 2.0 * special.ndtr(-limits)
+    return np.asarray(np.where(shapes > 1e9, plain, above + below))
+
+
+def _link(one: float, two: float, correlation: float) -> float:
+    """Give the logarithm of P(both inside) / (P(one) P(two)) of two normal laws."""
+    from scipy import special  # noqa: PLC0415
+
+    alone = [float(special.erf(limit / math.sqrt(2.0))) for limit in (one, two)]
+    if min(alone) <= 1e-12:
+        return 0.0
+    rest = math.sqrt(max(0.0, 1.0 - correlation * correlation))
+    if rest < 1e-3:
+        return -math.log(max(alone))
+    nodes, weights = np.polynomial.legendre.leggauss(96)
+    reach = min(one, 9.0)
+    points = reach * nodes
+    density = np.exp(-(points**2) / 2.0) / math.sqrt(2.0 * math.pi)
+    inside = special.ndtr((two - correlation * points) / rest) - special.ndtr(
+        (-two - correlation * points) / rest
+    )
+    both = float(reach * (weights * density) @ inside)
+    return math.log(max(both, 1e-300)) - math.log(alone[0]) - math.log(alone[1])

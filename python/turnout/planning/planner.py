@@ -1,0 +1,389 @@
+"""The cheapest collection that meets a target, or the best one that a budget pays for."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from turnout import _arguments
+from turnout.domain import Domain
+from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.frequency.oracle import FrequencyOracle
+from turnout.participation import Bernoulli, Everyone, Participation
+from turnout.planning.candidates import Factory, domain_of, factories, make
+from turnout.planning.laws import METHODS, Population, ReportLaw, Spread
+from turnout.planning.proposal import PlanCandidate, PlanProposal
+
+__all__ = ["TARGETS", "plan"]
+
+TARGETS = ("rmse", "max_error", "total_variation")
+
+#: How many epsilons of a range are looked at.
+_GRID = 13
+
+
+def plan(
+    *,
+    epsilon: Any,
+    domain_size: Domain | int,
+    nodes: int,
+    target: str = "rmse",
+    value: float | None = None,
+    budget: float | None = None,
+    cost_per_report: float = 1.0,
+    cost_per_bit: float = 0.0,
+    confidence: float = 0.95,
+    frequencies: Any = None,
+    method: str = "hajek",
+    report_bits: int | None = None,
+    oracles: Any = None,
+) -> PlanProposal:
+    """Plan a collection: which oracle, and which share of the nodes reports.
+
+    With ``value`` the cheapest one whose error is at most that; with ``budget`` the one of smallest
+    error that costs at most that; with both the one of smallest epsilon that does both; with none
+    the one of smallest error if all nodes report.
+
+    Parameters
+    ----------
+    epsilon
+        The privacy of a report: a number; a tuple ``(low, high)`` for a range; or a list of numbers
+        to choose from. More epsilon always needs fewer reports, so without ``budget`` a range ends
+        in (nearly always) its highest value.
+    domain_size
+        The number of answers, or a domain.
+    nodes
+        How many nodes there are.
+    target
+        What ``value`` and the error are of. ``"rmse"``: the root of the mean squared error of the
+        estimated frequencies over answers. ``"max_error"``: what the largest error over all
+        answers does not exceed with probability ``confidence``. ``"total_variation"``: the expected
+        total variation distance of the estimate from the truth, before any projection.
+    value
+        The largest error that is accepted, above 0.
+    budget
+        The largest expected cost that is accepted, above 0.
+    cost_per_report, cost_per_bit
+        What a report costs, and each of its bits, at least 0; together above 0.
+    confidence
+        For ``"max_error"``.
+    frequencies
+        What is assumed of the true frequencies, one for each answer; equal ones by default. They
+        hardly matter to rmse and total variation unless epsilon is large or an answer is very
+        common.
+    method
+        The estimator: ``"hajek"``, ``"horvitz_thompson"`` or ``"c_hat"``, as in
+        :meth:`turnout.Tally.estimate`.
+    report_bits
+        The largest report that can be sent; no limit by default.
+    oracles
+        What to choose from, as for :func:`choose_oracle`.
+
+    Returns
+    -------
+    PlanProposal
+        The oracle, the participation, the promised error and its cost, the alternatives, and a
+        check by simulation.
+
+    Raises
+    ------
+    InvalidValueError
+        If an argument is out of range, no oracle fits, the target cannot be met even if all nodes
+        report (the message says the best error), or not within the budget (it says the cost).
+    InvalidTypeError
+        If an argument is of the wrong type.
+
+    Notes
+    -----
+    The rmse is exact (design-based variances: perturbation, participation and the finite number of
+    nodes). The other two take the errors for normal ones of exactly these variances, the largest
+    one with the skewness of rare answers; see :meth:`PlanProposal.simulate`. At least 25 reports
+    are expected in every plan. The rate is rounded up to six digits, so that the promise holds.
+
+    Examples
+    --------
+    >>> proposal = plan(epsilon=1.0, domain_size=50, nodes=1_000_000, value=0.01,
+    ...                 oracles=["direct_encoding"])
+    >>> proposal.participation, round(proposal.error, 6)
+    (Bernoulli(0.169427), 0.01)
+    """
+    setting = _setting(
+        nodes=nodes,
+        target=target,
+        value=value,
+        budget=budget,
+        cost_per_report=cost_per_report,
+        cost_per_bit=cost_per_bit,
+        confidence=confidence,
+        method=method,
+        report_bits=report_bits,
+    )
+    domain = domain_of("domain_size", domain_size)
+    population = Population.of(setting.nodes, domain.size, frequencies)
+    search = _Search(setting, domain, population, factories(oracles))
+    epsilons, is_range = _epsilons(epsilon)
+    candidates = [each for level in epsilons for each in search.at(level)]
+    if value is not None and budget is not None:
+        chosen = _smallest_epsilon(search, candidates, epsilons, is_range)
+        if all(each is not chosen for each in candidates):
+            candidates += [each for each in search.at(chosen.epsilon) if each.name != chosen.name]
+            candidates.append(chosen)
+    else:
+        chosen = search.best(candidates)
+    return search.propose(chosen, candidates)
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """What is asked, checked."""
+
+    nodes: int
+    target: str
+    value: float | None
+    budget: float | None
+    cost_per_report: float
+    cost_per_bit: float
+    confidence: float
+    method: str
+    report_bits: int | None
+
+    def unit(self, bits: int) -> float:
+        """What a report of so many bits costs."""
+        return self.cost_per_report + self.cost_per_bit * bits
+
+
+def _setting(**given: Any) -> _Setting:
+    nodes = _arguments.integer("nodes", given["nodes"], least=1, most=2**63)
+    _arguments.choice("target", given["target"], TARGETS)
+    _arguments.choice("method", given["method"], METHODS)
+    for name in ("value", "budget"):
+        if given[name] is not None:
+            given[name] = _arguments.number(name, given[name])
+            if not 0.0 < given[name] < math.inf:
+                raise InvalidValueError(f"{name} must be finite and above 0, got {given[name]}")
+    for name in ("cost_per_report", "cost_per_bit"):
+        given[name] = _arguments.number(name, given[name])
+        if not 0.0 <= given[name] < math.inf:
+            raise InvalidValueError(f"{name} must be finite and at least 0, got {given[name]}")
+    if given["cost_per_report"] + given["cost_per_bit"] == 0.0:
+        raise InvalidValueError("cost_per_report and cost_per_bit must not both be 0")
+    if given["report_bits"] is not None:
+        given["report_bits"] = _arguments.integer("report_bits", given["report_bits"], least=1)
+    given["confidence"] = _arguments.confidence("confidence", given["confidence"])
+    return _Setting(**{**given, "nodes": nodes})
+
+
+def _epsilons(epsilon: Any) -> tuple[list[float], bool]:
+    """List the epsilons to look at, rising, and whether they stand for a range."""
+    is_range = isinstance(epsilon, tuple)
+    expected = "a number, a tuple (low, high) or a list of numbers"
+    if isinstance(epsilon, (str, bytes)):
+        raise InvalidTypeError(f"epsilon must be {expected}, got {_arguments.shown(epsilon)}")
+    scalar = not is_range and (hasattr(type(epsilon), "__float__") and not np.ndim(epsilon))
+    given = [epsilon] if scalar else _arguments.items("epsilon", epsilon, expected)
+    levels = [_arguments.number("epsilon", each) for each in given]
+    if is_range and (len(levels) != 2 or not levels[0] <= levels[1]):
+        raise InvalidValueError(f"epsilon as a range must be (low, high), got {epsilon!r}")
+    if not levels:
+        raise InvalidValueError("epsilon must hold a number, got none")
+    for level in levels:
+        if not 0.0 < level < math.inf:
+            raise InvalidValueError(f"epsilon must be finite and above 0, got {level}")
+    levels = sorted(set(levels))
+    if is_range and len(levels) == 2:
+        low, high = levels
+        inner = np.geomspace(low, high, _GRID)[1:-1].tolist()
+        levels = [low, *inner, high]
+    return levels, is_range
+
+
+class _Search:
+    """Looks for the rate of every oracle."""
+
+    def __init__(
+        self,
+        setting: _Setting,
+        domain: Domain,
+        population: Population,
+        makers: list[tuple[str, Factory]],
+    ) -> None:
+        self.setting = setting
+        self.domain = domain
+        self.population = population
+        self.makers = makers
+
+    def at(self, epsilon: float) -> list[PlanCandidate]:
+        """Give a candidate for every oracle at an epsilon."""
+        return [self._candidate(name, maker, epsilon) for name, maker in self.makers]
+
+    def _candidate(self, name: str, maker: Factory, epsilon: float) -> PlanCandidate:
+        setting = self.setting
+        try:
+            oracle = make(maker, epsilon, self.domain)
+        except InvalidTypeError:
+            raise
+        except InvalidValueError as error:
+            return PlanCandidate(name, epsilon, None, math.nan, math.inf, math.inf, str(error))
+        bits = oracle.report_bits
+        remark = None
+        rate = 1.0
+        if setting.value is not None:
+            rate = self._rate_for_value(oracle, setting.value)
+        elif setting.budget is not None:
+            rate = min(1.0, setting.budget / (setting.nodes * setting.unit(bits)))
+        least = self.population.least_rate()
+        if rate < least:
+            least_cost = least * setting.nodes * setting.unit(bits)
+            remark = f"25 reports cost {least_cost:.6g}, above the budget"
+            rate = least
+        error = self._spread(oracle, rate).value(setting.target, setting.confidence)
+        cost = setting.nodes * rate * setting.unit(bits)
+        if setting.value is not None and error > setting.value:
+            remark = f"{error:.4g} at best, with all nodes"
+        elif setting.value is not None and setting.budget is not None and cost > setting.budget:
+            remark = f"costs {cost:.6g}, above the budget"
+        if setting.report_bits is not None and bits > setting.report_bits:
+            remark = f"reports of {bits:,} bits, above the limit of {setting.report_bits:,}"
+        return PlanCandidate(oracle.name, epsilon, oracle, rate, cost, error, remark)
+
+    def _spread(self, oracle: FrequencyOracle, rate: float) -> Spread:
+        method = self.setting.method
+        inverse = self.population.inverse_size(rate, method)
+        return Spread(ReportLaw.of(oracle), self.population, inverse, method)
+
+    def _rate_for_value(self, oracle: FrequencyOracle, value: float) -> float:
+        """Find the smallest rate that meets a value, rounded up; 1 if none does."""
+        from scipy.optimize import brentq  # noqa: PLC0415
+
+        setting, population = self.setting, self.population
+        law = ReportLaw.of(oracle)
+
+        def excess(logarithm: float) -> float:
+            spread = Spread(law, population, math.exp(logarithm), setting.method)
+            return math.log(spread.value(setting.target, setting.confidence) / value)
+
+        fewest = math.log(population.inverse_size(population.least_rate(), setting.method))
+        most = math.log(population.inverse_size(1.0, setting.method))
+        if excess(most) >= 0.0:
+            return 1.0
+        if excess(fewest) <= 0.0:
+            return population.least_rate()
+        inverse = math.exp(float(brentq(excess, most, fewest, xtol=1e-12)))
+        rate = _round_up(population.rate_for(inverse, setting.method))
+        while rate < 1.0 and self._spread(oracle, rate).value(
+            setting.target, setting.confidence
+        ) > value:
+            rate = _round_up(rate * (1.0 + 1e-6))
+        return rate
+
+    def best(self, candidates: list[PlanCandidate]) -> PlanCandidate:
+        """Choose among candidates: the cheapest with a value, else that of smallest error.
+
+        Raises
+        ------
+        InvalidValueError
+            If there is none.
+        """
+        fitting = [each for each in candidates if each.remark is None]
+        if not fitting:
+            raise InvalidValueError(self._refusal(candidates))
+
+        def rank(each: PlanCandidate) -> tuple[float, ...]:
+            first = each.error if self.setting.value is None else each.cost
+            return first, each.report_bits or 0, each.epsilon
+
+        return min(fitting, key=rank)
+
+    def _refusal(self, candidates: list[PlanCandidate]) -> str:
+        setting = self.setting
+        made = [each for each in candidates if each.oracle is not None]
+        if not made:
+            reasons = "; ".join(f"{each.name}: {each.remark}" for each in candidates)
+            return f"no oracle takes epsilon and domain_size: {reasons}"
+        limit = setting.report_bits
+        small = [each for each in made if limit is None or (each.report_bits or 0) <= limit]
+        if not small:
+            least = min(made, key=lambda each: each.report_bits or 0)
+            return f"report_bits must be at least {least.report_bits} ({least.name}), got {limit}"
+        if setting.value is not None:
+            met = [each for each in small if each.error <= setting.value]
+            if met:
+                cheap = min(met, key=lambda each: each.cost)
+                return (
+                    f"budget must be at least {_up(cheap.cost)} for {setting.target} "
+                    f"{setting.value:g} ({cheap.name} at epsilon {cheap.epsilon:g}), got "
+                    f"{setting.budget:g}"
+                )
+            best = min(small, key=lambda each: each.error)
+            return (
+                f"value must be at least {_up(best.error)}, the {setting.target} if all "
+                f"{setting.nodes:,} nodes report ({best.name} at epsilon {best.epsilon:g}), got "
+                f"{setting.value:g}"
+            )
+        least_cost = min(each.cost for each in small)
+        return f"budget must be at least {_up(least_cost)}, for 25 reports, got {setting.budget:g}"
+
+    def propose(self, chosen: PlanCandidate, candidates: list[PlanCandidate]) -> PlanProposal:
+        """Make the result of a choice."""
+        setting = self.setting
+        assert chosen.oracle is not None
+        who: Participation = Everyone() if chosen.rate == 1.0 else Bernoulli(chosen.rate)
+        return PlanProposal(
+            oracle=chosen.oracle,
+            participation=who,
+            nodes=setting.nodes,
+            target=setting.target,
+            value=setting.value,
+            budget=setting.budget,
+            confidence=setting.confidence,
+            method=setting.method,
+            cost_per_report=setting.cost_per_report,
+            cost_per_bit=setting.cost_per_bit,
+            error=chosen.error,
+            cost=chosen.cost,
+            candidates=tuple(candidates),
+            population=self.population,
+        )
+
+
+def _smallest_epsilon(
+    search: _Search, candidates: list[PlanCandidate], epsilons: list[float], is_range: bool
+) -> PlanCandidate:
+    """Find the smallest epsilon with a candidate that meets value and budget."""
+    for position, level in enumerate(epsilons):
+        fitting = [each for each in candidates if each.epsilon == level and each.remark is None]
+        if not fitting:
+            continue
+        best = search.best(fitting)
+        if not is_range or position == 0:
+            return best
+        low, high = epsilons[position - 1], level
+        while high > low * (1.0 + 1e-4):
+            middle = _round_up(math.sqrt(low * high))
+            if not low < middle < high:
+                break
+            found = [each for each in search.at(middle) if each.remark is None]
+            if found:
+                high, best = middle, search.best(found)
+            else:
+                low = middle
+        return best
+    return search.best(candidates)
+
+
+def _round_up(rate: float) -> float:
+    """Round up to six significant digits; at most 1 for rates below it."""
+    if rate >= 1.0 and rate == int(rate):
+        return rate
+    digits = 5 - math.floor(math.log10(rate))
+    rounded = float(f"{math.ceil(rate * 10.0**digits - 1e-9)}e{-digits}")
+    return min(1.0, rounded) if rate <= 1.0 else rounded
+
+
+def _up(value: float) -> str:
+    """Write a number with four digits, not below it."""
+    digits = 3 - math.floor(math.log10(value))
+    return f"{float(f'{math.ceil(value * 10.0**digits)}e{-digits}'):.6g}"
