@@ -10,7 +10,7 @@ from turnout import _arguments
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.oracle import FrequencyOracle
-from turnout.planning.candidates import domain_of, factories, make
+from turnout.planning.candidates import Factory, domain_of, factories, make
 from turnout.planning.laws import ReportLaw
 
 if TYPE_CHECKING:
@@ -118,7 +118,8 @@ class OracleChoice:
         sentences = [
             f"{chosen.name}: at epsilon {self.epsilon:g} and {self.domain.size:,} answers, n "
             f"reports of {chosen.report_bits:,} bits estimate an answer of frequency "
-            f"{self.frequency:g} with a standard error of {math.sqrt(chosen.variance):.4g} / sqrt(n)."
+            f"{self.frequency:g} with a standard error of {math.sqrt(chosen.variance):.4g} / "
+            "sqrt(n)."
         ]
         best = self.candidates[0]
         fitting = [each for each in self.candidates if each.refused is None]
@@ -133,7 +134,8 @@ class OracleChoice:
                 f"{best.name} needs {1.0 - 1.0 / chosen.relative_variance:.1%} fewer reports, each "
                 f"of {best.report_bits:,} bits: {best.refused}."
             )
-        runner = next((each for each in fitting if each is not chosen and each is not smallest), None)
+        rest = [each for each in fitting if each is not chosen and each is not smallest]
+        runner = rest[0] if rest else None
         if runner is not None:
             sentences.append(
                 f"The next one, {runner.name}, needs {runner.variance / chosen.variance:.3g} times "
@@ -227,7 +229,7 @@ def choose_oracle(
     if not 0.0 <= share <= 1.0:
         raise InvalidValueError(f"frequency must be in [0, 1], got {share}")
     found = [
-        _candidate(name, factory, level, answers, limit, share)
+        _candidate(name, factory, level, answers, limit=limit, frequency=share)
         for name, factory in factories(oracles)
     ]
     best = min(each.variance for each in found)
@@ -255,7 +257,13 @@ def choose_oracle(
 
 
 def _candidate(
-    name: str, factory: Any, epsilon: float, domain: Domain, limit: int | None, frequency: float
+    name: str,
+    factory: Factory,
+    epsilon: float,
+    domain: Domain,
+    *,
+    limit: int | None,
+    frequency: float,
 ) -> OracleCandidate:
     nothing = math.nan
     try:

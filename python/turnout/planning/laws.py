@@ -60,7 +60,8 @@ class ReportLaw:
         # A support of 0 or 1 is its own square; scores have second moments of their own.
         second = getattr(oracle, "score_moments", (p, q))
         d = p - q
-        own, other = ((square - mean * mean) / d**2 for square, mean in zip(second, (p, q), strict=True))
+        own = (second[0] - p * p) / d**2
+        other = (second[1] - q * q) / d**2
         thirds = (0.0, 0.0)
         if tuple(second) == (p, q):
             thirds = own * (1.0 - 2.0 * p) / d, other * (1.0 - 2.0 * q) / d
@@ -74,7 +75,7 @@ class ReportLaw:
         return frequency * self.own + (1.0 - frequency) * self.other
 
     def total(self, size: int) -> float:
-        """Give the mean of the sum of ``z^2`` over ``size`` answers: A of the optimal participation.
+        """Give the mean of the sum of ``z^2`` over ``size`` answers: a node's part of the variance.
 
         ``[p (1 - 2q) + q^2 + (k - 1) q (1 - q)] / (p - q)^2`` for a pure protocol.
         """
@@ -203,10 +204,10 @@ class Spread:
     def max_error(self, confidence: float) -> float:
         """Give what no error exceeds, all answers at once, with probability ``confidence``.
 
-        The product of the probabilities of single answers (Sidak), times, along the spanning tree of
-        the strongest correlations among the most uncertain answers, the ratio of the probability of
-        two to its product. Exact for two answers of normal errors, and for independent ones. Each
-        answer's law is a shifted gamma law with the first three moments of its error.
+        The product of the probabilities of single answers (Sidak), times, along the spanning tree
+        of the strongest correlations among the most uncertain answers, the ratio of the probability
+        of two to its product. Exact for two answers of normal errors, and for independent ones.
+        Each answer's law is a shifted gamma law with the first three moments of its error.
         """
         from scipy.optimize import brentq  # noqa: PLC0415
 

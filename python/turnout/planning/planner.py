@@ -108,7 +108,7 @@ def plan(
     >>> proposal = plan(epsilon=1.0, domain_size=50, nodes=1_000_000, value=0.01,
     ...                 oracles=["direct_encoding"])
     >>> proposal.participation, round(proposal.error, 6)
-    (Bernoulli(0.169427), 0.01)
+    (Bernoulli(0.177531), 0.01)
     """
     setting = _setting(
         nodes=nodes,
@@ -151,7 +151,7 @@ class _Setting:
     report_bits: int | None
 
     def unit(self, bits: int) -> float:
-        """What a report of so many bits costs."""
+        """Give the cost of a report of so many bits."""
         return self.cost_per_report + self.cost_per_bit * bits
 
 
@@ -225,8 +225,8 @@ class _Search:
             oracle = make(maker, epsilon, self.domain)
         except InvalidTypeError:
             raise
-        except InvalidValueError as error:
-            return PlanCandidate(name, epsilon, None, math.nan, math.inf, math.inf, str(error))
+        except InvalidValueError as refusal:
+            return PlanCandidate(name, epsilon, None, math.nan, math.inf, math.inf, str(refusal))
         bits = oracle.report_bits
         remark = None
         rate = 1.0
@@ -273,9 +273,10 @@ class _Search:
             return population.least_rate()
         inverse = math.exp(float(brentq(excess, most, fewest, xtol=1e-12)))
         rate = _round_up(population.rate_for(inverse, setting.method))
-        while rate < 1.0 and self._spread(oracle, rate).value(
-            setting.target, setting.confidence
-        ) > value:
+        while (
+            rate < 1.0
+            and self._spread(oracle, rate).value(setting.target, setting.confidence) > value
+        ):
             rate = _round_up(rate * (1.0 + 1e-6))
         return rate
 

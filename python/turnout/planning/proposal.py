@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from turnout import Plan
     from turnout.planning.tradeoff import TradeOff
 
-__all__ = ["PlanCandidate", "PlanCheck", "PlanProposal", "WORDS"]
+__all__ = ["WORDS", "PlanCandidate", "PlanCheck", "PlanProposal"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -281,9 +281,7 @@ class PlanProposal:
         silent = ReportLaw(0.0, 0.0, 0.0, 0.0, exclusive=False)
         chosen = Spread(silent, self.population, spread.inverse, self.method).rmse()
         share = (chosen / spread.rmse()) ** 2
-        return (
-            f"Of the variance {share:.1%} comes from who takes part, the rest from the perturbation."
-        )
+        return f"Of the variance {share:.1%} comes from who takes part, the rest from perturbation."
 
     def _rare(self) -> bool:
         p, q = self.oracle.support_probabilities

@@ -1,0 +1,366 @@
+"""The best participation of nodes that differ in epsilon and in cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout.domain import Domain
+from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.frequency.direct_encoding import DirectEncoding
+from turnout.frequency.oracle import FrequencyOracle
+from turnout.frequency.tally import Tally
+from turnout.participation import Personalized
+from turnout.planning.candidates import domain_of, factories, make
+from turnout.planning.laws import ReportLaw
+
+__all__ = ["ParticipationPlan", "optimal_participation"]
+
+Floats = npt.NDArray[np.float64]
+
+#: Reports of every epsilon are tallied by themselves.
+_MOST_GROUPS = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class ParticipationPlan:
+    """The result of :func:`optimal_participation`.
+
+    Attributes
+    ----------
+    probabilities
+        The participation probability of every node, float64, read-only.
+    budget
+        What the participation may cost in expectation.
+    oracles
+        One for each epsilon, rising.
+    groups
+        For every node the position of its oracle.
+    costs
+        The cost of every node's report.
+    multiplier
+        The price of a unit of budget: by how much one unit more would lower the variance, to first
+        order; 0 if all nodes report.
+    """
+
+    probabilities: Floats
+    budget: float
+    oracles: tuple[FrequencyOracle, ...]
+    groups: npt.NDArray[np.int64] = field(repr=False)
+    costs: Floats = field(repr=False)
+    multiplier: float
+
+    @property
+    def participation(self) -> Personalized:
+        """The probabilities as a participation."""
+        return Personalized(self.probabilities)
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes there are."""
+        return self.probabilities.size
+
+    @property
+    def weights(self) -> Floats:
+        """What each node adds to the variance, times its probability: A of the notes."""
+        size = self.oracles[0].domain.size
+        totals = np.array([ReportLaw.of(oracle).total(size) for oracle in self.oracles])
+        return totals[self.groups]
+
+    @property
+    def expected_cost(self) -> float:
+        """The sum of costs times probabilities; never above the budget."""
+        return math.fsum(self.costs * self.probabilities)
+
+    @property
+    def expected_reports(self) -> float:
+        """The sum of the probabilities."""
+        return math.fsum(self.probabilities)
+
+    @property
+    def variance(self) -> float:
+        """The sum over answers of the variance of the Horvitz-Thompson count, in squared nodes."""
+        return math.fsum(self.weights / self.probabilities) - self.nodes
+
+    @property
+    def uniform_rate(self) -> float:
+        """The common rate that costs the same."""
+        return min(1.0, self.budget / math.fsum(self.costs))
+
+    @property
+    def uniform_variance(self) -> float:
+        """The variance at the common rate that costs the same."""
+        return math.fsum(self.weights) / self.uniform_rate - self.nodes
+
+    @property
+    def gain(self) -> float:
+        """The variance at the common rate over the variance here; at least 1."""
+        return self.uniform_variance / self.variance
+
+    def optimality_gap(self) -> float:
+        """Measure how far the Karush-Kuhn-Tucker conditions are from holding.
+
+        The problem is convex, so they are sufficient. With the multiplier ``m`` of the budget:
+        ``A_j / pi_j^2 = m cost_j`` where the probability is free, at least that where it is 1, at
+        most that where it is the smallest one; and the budget is spent unless ``m`` is 0.
+
+        Returns
+        -------
+        float
+            The largest relative violation: a few rounding errors.
+        """
+        pi = self.probabilities
+        if self.multiplier == 0.0:
+            return float(np.max(1.0 - pi))
+        ratio = self.weights / (pi * pi) / (self.multiplier * self.costs)
+        # Rounded probabilities may be next to a bound.
+        low = pi <= Personalized.minimum * (1.0 + 1e-12)
+        high = pi >= 1.0 - 1e-12
+        violation = np.where(
+            high, np.maximum(1.0 - ratio, 0.0), np.where(low, np.maximum(ratio - 1.0, 0.0), 0.0)
+        )
+        violation = np.where(high | low, violation, np.abs(ratio - 1.0))
+        slack = abs(self.budget - self.expected_cost) / self.budget
+        return max(float(violation.max()), slack)
+
+    def collect(self, values: Any, *, seed: int | None = None) -> tuple[Tally, ...]:
+        """Collect the nodes' answers: each randomizes with its own epsilon.
+
+        Parameters
+        ----------
+        values
+            One answer for each node, in the order of the epsilons.
+        seed
+            For tests and simulations only, as in :meth:`turnout.FrequencyOracle.randomize`.
+
+        Returns
+        -------
+        tuple of Tally
+            One for each epsilon; :func:`estimate_mixed` makes an estimate of them.
+
+        Raises
+        ------
+        UnknownLabelError, CodeOutsideDomainError
+            If an answer is not in the domain.
+        InvalidValueError
+            If there are not as many answers as nodes, or the seed is out of range.
+        InvalidTypeError
+            If an argument is of the wrong type.
+
+        Examples
+        --------
+        >>> plan = optimal_participation([1.0, 1.0, 3.0, 3.0], [1.0, 2.0, 1.0, 2.0], 4.0,
+        ...                              domain_size=3)
+        >>> [tally.nodes for tally in plan.collect([0, 1, 2, 2])]
+        [2, 2]
+        """
+        first = _arguments.seed(seed)
+        codes = np.asarray(self.oracles[0].domain.encode(values))
+        if codes.size != self.nodes:
+            raise InvalidValueError(
+                f"values must have one answer for each of the {self.nodes} nodes, got {codes.size}"
+            )
+        tallies = []
+        for position, oracle in enumerate(self.oracles):
+            members = np.flatnonzero(self.groups == position)
+            chosen = oracle.domain.decode(codes[members])
+            mixed = None if first is None else (first + 0x9E3779B97F4A7C15 * position) % 2**64
+            who = Personalized(self.probabilities[members])
+            tallies.append(oracle.collect(chosen, participation=who, seed=mixed))
+        return tuple(tallies)
+
+    def __repr__(self) -> str:
+        """Show the sizes."""
+        return (
+            f"ParticipationPlan({self.nodes} nodes, {len(self.oracles)} epsilons, "
+            f"cost {self.expected_cost:.6g} of {self.budget:g}, gain {self.gain:.4g})"
+        )
+
+
+def optimal_participation(
+    epsilons: Any,
+    costs: Any,
+    budget: float,
+    *,
+    domain_size: Domain | int,
+    oracle: Any = DirectEncoding,
+) -> ParticipationPlan:
+    """Find the participation that estimates best within a budget.
+
+    Minimises the sum over answers of the variance of the Horvitz-Thompson counts,
+    ``sum_j A_j / pi_j``, subject to ``sum_j cost_j pi_j <= budget`` and ``2^-30 <= pi_j <= 1``. The
+    solution is ``pi_j`` proportional to ``sqrt(A_j / cost_j)``, cut to its bounds (Neyman's
+    allocation, by water-filling): nodes whose reports cost little **or are noisy** report more
+    often, as every node counts for itself and the noisy ones need more of them. (Where it is known
+    that nodes of all epsilons answer alike, leave the noisy ones out instead.)
+
+    Parameters
+    ----------
+    epsilons
+        The privacy of every node's report: one number for each, or one for all. At most 10,000
+        different ones, as reports of each are tallied by themselves.
+    costs
+        What a report of each node costs, above 0: one number for each, or one for all.
+    budget
+        The largest expected cost, above 0.
+    domain_size
+        The number of answers, or a domain.
+    oracle
+        The class of the oracle, or any callable that takes an epsilon and a domain, or a name.
+
+    Returns
+    -------
+    ParticipationPlan
+        The probabilities, and what they gain over a common rate of the same cost.
+
+    Raises
+    ------
+    InvalidValueError
+        If lengths differ, a number is out of range, or the budget does not even pay for the
+        smallest probabilities.
+    InvalidTypeError
+        If an argument is of the wrong type.
+
+    Notes
+    -----
+    ``A = [p (1 - 2q) + q^2 + (k - 1) q (1 - q)] / (p - q)^2`` with the node's own ``p`` and ``q``.
+    Epsilons and costs become public with the probabilities: they must not depend on the answers.
+    Open question of Biswas, Cormode, Maple, "Impact of sampling on locally differentially private
+    data collection": under their own objective, ``Var*(T)`` at a fixed sum of the probabilities,
+    the point where the Lagrangian is stationary (all equal) is the *maximum*.
+
+    Examples
+    --------
+    >>> plan = optimal_participation([0.5] * 50 + [2.0] * 50, 1.0, 60.0, domain_size=10)
+    >>> plan.probabilities[[0, -1]].round(3), round(plan.gain, 2)
+    (array([1. , 0.2]), 1.52)
+    """
+    domain = domain_of("domain_size", domain_size)
+    levels, prices = _pair(epsilons, costs)
+    limit = _arguments.number("budget", budget)
+    if not 0.0 < limit < math.inf:
+        raise InvalidValueError(f"budget must be finite and above 0, got {limit}")
+    least = Personalized.minimum * math.fsum(prices)
+    if limit < least:
+        raise InvalidValueError(
+            f"budget must be at least {least:.6g}, what probabilities of 2^-30 cost, got {limit}"
+        )
+    distinct, groups = np.unique(levels, return_inverse=True)
+    if distinct.size > _MOST_GROUPS:
+        raise InvalidValueError(
+            f"epsilons must hold at most {_MOST_GROUPS:,} different values, got {distinct.size:,}: "
+            "round them down; reports of each are tallied by themselves"
+        )
+    ((_, maker),) = factories(oracle)[:1] if _is_single(oracle) else _refuse(oracle)
+    oracles = tuple(make(maker, float(level), domain) for level in distinct)
+    laws: Sequence[ReportLaw] = [ReportLaw.of(each) for each in oracles]
+    totals = np.array([law.total(domain.size) for law in laws])[groups]
+    probabilities, multiplier = _fill(totals, prices, limit)
+    probabilities.flags.writeable = False
+    prices.flags.writeable = False
+    positions = groups.astype(np.int64).reshape(-1)
+    return ParticipationPlan(probabilities, limit, oracles, positions, prices, multiplier)
+
+
+def _is_single(oracle: Any) -> bool:
+    return isinstance(oracle, str) or callable(oracle)
+
+
+def _refuse(oracle: Any) -> Any:
+    raise InvalidTypeError(
+        "oracle must be the class of an oracle, a callable with an epsilon and a domain, or a "
+        f"name, got {_arguments.shown(oracle)}"
+    )
+
+
+def _pair(epsilons: Any, costs: Any) -> tuple[Floats, Floats]:
+    """Check both and give them one length."""
+    found = {}
+    for name, given in (("epsilons", epsilons), ("costs", costs)):
+        if np.ndim(given) == 0:
+            found[name] = np.array([_arguments.number(name, given)])
+        else:
+            array = _arguments.vector(name, given, "a sequence of real numbers, one for each node")
+            found[name] = array.astype(np.float64)
+            if not array.size:
+                raise InvalidValueError(f"{name} must hold a number for each node, got none")
+        wrong = ~((found[name] > 0.0) & np.isfinite(found[name]))
+        if wrong.any():
+            position = int(np.flatnonzero(wrong)[0])
+            raise InvalidValueError(
+                f"{name}[{position}] must be finite and above 0, got {found[name][position]}"
+            )
+    scalars = [np.ndim(epsilons) == 0, np.ndim(costs) == 0]
+    if all(scalars):
+        raise InvalidValueError(
+            "epsilons or costs must hold a number for each node, got two numbers"
+        )
+    sizes = {
+        array.size for array, scalar in zip(found.values(), scalars, strict=True) if not scalar
+    }
+    if len(sizes) > 1:
+        raise InvalidValueError(
+            "epsilons and costs must have the same length, got "
+            f"{found['epsilons'].size} and {found['costs'].size}"
+        )
+    nodes = sizes.pop()
+    first, second = (np.broadcast_to(array, (nodes,)).copy() for array in found.values())
+    return first, second
+
+
+def _fill(totals: Floats, costs: Floats, budget: float) -> tuple[Floats, float]:
+    """Minimise ``sum totals / pi`` within the budget: the probabilities and the multiplier.
+
+    ``pi = clip(level * ratio)`` with ``ratio = sqrt(totals / costs)``. What a level costs is
+    piecewise linear in it and rises: sums over sorted ratios give it at any level, bisection finds
+    the piece, and the piece's own equation the level.
+    """
+    floor = Personalized.minimum
+    if budget >= math.fsum(costs):
+        return np.ones_like(totals), 0.0
+    ratios = np.sqrt(totals / costs)
+    order = np.argsort(ratios)
+    ranked = ratios[order]
+    full = np.concatenate([[0.0], np.cumsum(costs[order])])
+    part = np.concatenate([[0.0], np.cumsum((costs * ratios)[order])])
+
+    def piece(level: float) -> tuple[int, int]:
+        """How many are at the floor, and how many are below one."""
+        low = int(np.searchsorted(ranked, floor / level, side="right"))
+        return low, max(low, int(np.searchsorted(ranked, 1.0 / level, side="left")))
+
+    def cost(level: float) -> float:
+        low, high = piece(level)
+        bounds = floor * full[low] + full[-1] - full[high]
+        return float(bounds + level * (part[high] - part[low]))
+
+    below, above = math.log(floor / ranked[-1]), math.log(1.0 / ranked[0])
+    for _ in range(200):
+        middle = 0.5 * (below + above)
+        if not below < middle < above:
+            break
+        if cost(math.exp(middle)) <= budget:
+            below = middle
+        else:
+            above = middle
+    level = math.exp(below)
+    low, high = piece(level)
+    free = order[low:high]
+    if free.size:
+        # The piece's own equation, with sums that cancel nothing.
+        bounds = math.fsum(costs[order[high:]]) + floor * math.fsum(costs[order[:low]])
+        level = (budget - bounds) / math.fsum((costs * ratios)[free])
+    probabilities = np.clip(level * ratios, floor, 1.0)
+    # Rounding must not overspend.
+    while (excess := math.fsum(costs * probabilities) - budget) > 0.0:
+        shrink = 1.0 - max(2.0**-52, 2.0 * excess / budget)
+        probabilities[free] = np.clip(probabilities[free] * shrink, floor, 1.0)
+        if not free.size:
+            free = order[low:]
+    return probabilities, 1.0 / level**2
