@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from turnout.frequency.estimate import FrequencyEstimate
     from turnout.frequency.oracle_study import OracleComparison
-    from turnout.frequency.shuffled import ShuffledComparison
+    from turnout.frequency.shuffled import ShuffledComparison, ShuffledRecord
     from turnout.frequency.study import Comparison
 
 __all__ = ["plot_comparison", "plot_estimate", "plot_oracles", "plot_shuffled"]
@@ -195,27 +195,33 @@ def plot_shuffled(comparison: ShuffledComparison, ax: Any) -> Axes:
     """Draw a comparison of shuffled reports: see :meth:`ShuffledComparison.plot`."""
     axes = new_axes(ax)
     records = [row for row in comparison.records if row.central_epsilon > 0.0]
-    central = [row.central_epsilon for row in records]
-    curves = (
-        ("local reports, no shuffler", [row.local_rmse for row in records], "#c9822b", "s"),
-        ("local reports, shuffled", [row.shuffled_rmse for row in records], _ESTIMATE, "o"),
-        ("trusted curator, Gaussian noise", [row.gaussian_rmse for row in records], "0.35", "^"),
+    names = comparison.oracles
+    curator = sorted((row.central_epsilon, row.gaussian_rmse) for row in records)
+    if len(names) == 1:
+        _draw_shuffled(axes, records, "local reports, shuffled", _ESTIMATE, marked=True)
+        central = [row.central_epsilon for row in records]
+        local = [row.local_rmse for row in records]
+        label = "local reports, no shuffler"
+        axes.plot(central, local, marker="s", markersize=4, color="#c9822b", label=label)
+    else:
+        colours = require("matplotlib.pyplot", "plot").get_cmap("viridis")
+        for position, name in enumerate(names):
+            here = [row for row in records if row.oracle == name]
+            label = f"{name.replace('_', ' ')}, shuffled"
+            colour = colours(0.05 + 0.8 * position / (len(names) - 1))
+            _draw_shuffled(axes, here, label, colour, marked=False)
+    axes.plot(
+        [central for central, _ in curator],
+        [error for _, error in curator],
+        marker="^",
+        markersize=4,
+        color="0.35",
+        label="trusted curator, Gaussian noise",
     )
-    for label, values, colour, marker in curves:
-        axes.plot(central, values, marker=marker, markersize=4, color=colour, label=label)
-    for row in records:
-        axes.annotate(
-            f"{row.local_epsilon:g}",
-            (row.central_epsilon, row.shuffled_rmse),
-            textcoords="offset points",
-            xytext=(0, 6),
-            ha="center",
-            fontsize=7,
-            color=_ESTIMATE,
-        )
     axes.set_xscale("log")
     axes.set_yscale("log")
-    axes.set_xlabel(f"central ε at δ = {comparison.delta:g} (above the points: local ε)")
+    marks = " (above the points: local ε)" if len(names) == 1 else ""
+    axes.set_xlabel(f"central ε at δ = {comparison.delta:g}{marks}")
     axes.set_ylabel("rmse of an answer's frequency")
     axes.set_title(
         f"{comparison.nodes:,} nodes, {comparison.domain_size} answers, equal (ε, δ)", fontsize=10
@@ -266,3 +272,27 @@ def plot_oracles(comparison: OracleComparison, ax: Any) -> Axes:
     axes.legend(frameon=False, fontsize=9)
     axes.spines[["top", "right"]].set_visible(False)
     return axes
+
+
+def _draw_shuffled(
+    axes: Axes, records: list[ShuffledRecord], label: str, colour: Any, *, marked: bool
+) -> None:
+    """Draw the errors of one oracle's shuffled reports, with the local epsilons if wanted."""
+    axes.plot(
+        [row.central_epsilon for row in records],
+        [row.shuffled_rmse for row in records],
+        marker="o",
+        markersize=4,
+        color=colour,
+        label=label,
+    )
+    for row in records if marked else ():
+        axes.annotate(
+            f"{row.local_epsilon:g}",
+            (row.central_epsilon, row.shuffled_rmse),
+            textcoords="offset points",
+            xytext=(0, 6),
+            ha="center",
+            fontsize=7,
+            color=colour,
+        )

@@ -41,6 +41,10 @@ class ShuffledRecord:
     local_rmse
         The same for the oracle without a shuffler, with the central epsilon as its local one;
         infinite where that is too small for it.
+    oracle
+        The word for the oracle in plans.
+    report_bits
+        The size of a report.
     """
 
     local_epsilon: float
@@ -48,6 +52,13 @@ class ShuffledRecord:
     shuffled_rmse: float
     gaussian_rmse: float
     local_rmse: float
+    oracle: str
+    report_bits: int
+
+    @property
+    def variance_ratio(self) -> float:
+        """The variance of the shuffled reports over that of the trusted curator's noise."""
+        return (self.shuffled_rmse / self.gaussian_rmse) ** 2
 
 
 @dataclass(frozen=True)
@@ -57,7 +68,7 @@ class ShuffledComparison:
     Attributes
     ----------
     records
-        One for each local epsilon.
+        One for each oracle and each local epsilon.
     nodes, domain_size, delta
         What was studied.
     """
@@ -67,28 +78,37 @@ class ShuffledComparison:
     domain_size: int
     delta: float
 
+    @property
+    def oracles(self) -> tuple[str, ...]:
+        """The words for the oracles, in the order in which they were given."""
+        return tuple(dict.fromkeys(row.oracle for row in self.records))
+
     def table(self) -> str:
         """Format the records as a plain-text table.
 
         Returns
         -------
         str
-            One line for each local epsilon.
+            One line for each oracle and each local epsilon; ``ratio`` is that of the errors.
         """
-        lines = [
+        several = len(self.oracles) > 1
+        width = max(len(name) for name in ("oracle", *self.oracles))
+        header = (
             f"{'local eps':>9} {'central eps':>12} {'shuffled rmse':>14} {'gaussian rmse':>14} "
             f"{'ratio':>7} {'local rmse':>11}"
-        ]
-        lines.extend(
-            f"{row.local_epsilon:>9g} {row.central_epsilon:>12.5g} {row.shuffled_rmse:>14.3e} "
-            f"{row.gaussian_rmse:>14.3e} {row.shuffled_rmse / row.gaussian_rmse:>7.2f} "
-            f"{row.local_rmse:>11.3e}"
-            for row in self.records
         )
+        lines = [f"{'oracle':<{width}} {header}" if several else header]
+        for row in self.records:
+            line = (
+                f"{row.local_epsilon:>9g} {row.central_epsilon:>12.5g} {row.shuffled_rmse:>14.3e} "
+                f"{row.gaussian_rmse:>14.3e} {row.shuffled_rmse / row.gaussian_rmse:>7.2f} "
+                f"{row.local_rmse:>11.3e}"
+            )
+            lines.append(f"{row.oracle:<{width}} {line}" if several else line)
         return "\n".join(lines)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the errors against the central epsilon.
+        """Draw the errors against the central epsilon; of several oracles shuffled ones only.
 
         Parameters
         ----------
@@ -118,6 +138,7 @@ def compare_shuffled(
     participation: Participation | None = None,
     method: str = "hajek",
     oracle: Callable[[float, Domain], FrequencyOracle] = DirectEncoding,
+    oracles: Iterable[Callable[[float, Domain], FrequencyOracle]] | None = None,
 ) -> ShuffledComparison:
     """Compare shuffled reports with the central Gaussian mechanism at equal epsilon and delta.
 
@@ -140,6 +161,8 @@ def compare_shuffled(
         The estimator, as in :meth:`turnout.Tally.estimate`.
     oracle
         Makes the randomizer from an epsilon and a domain.
+    oracles
+        Several such makers, which are compared side by side; in place of ``oracle``.
 
     Returns
     -------
@@ -167,10 +190,7 @@ def compare_shuffled(
     level = _arguments.confidence("delta", delta)
     _arguments.choice("method", method, tuple(ESTIMATORS))
     taking_part = Everyone() if participation is None else participation
-    if not callable(oracle):
-        raise InvalidTypeError(
-            f"oracle must be callable with an epsilon and a domain, got {_arguments.shown(oracle)}"
-        )
+    makers = _makers(oracle, oracles)
     settings = _arguments.items("epsilons", epsilons, "an iterable of numbers")
     if not settings:
         raise InvalidValueError("epsilons must hold a value")
@@ -180,14 +200,14 @@ def compare_shuffled(
         return math.sqrt(float(variances.mean())) / float(nodes)
 
     records = []
-    for epsilon in settings:
+    for maker, epsilon in ((maker, epsilon) for maker in makers for epsilon in settings):
         chosen = _arguments.instance(
-            "oracle(epsilon, domain)", oracle(epsilon, domain), FrequencyOracle, "an oracle"
+            "oracle(epsilon, domain)", maker(epsilon, domain), FrequencyOracle, "an oracle"
         )
         central = Shuffled(chosen, nodes, taking_part).epsilon(level)
         noise = calibrate_noise(GaussianMechanism(1.0), central, level)
         try:
-            local = error(oracle(central, domain))
+            local = error(maker(central, domain))
         except InvalidValueError:
             local = math.inf
         records.append(
@@ -197,6 +217,25 @@ def compare_shuffled(
                 shuffled_rmse=error(chosen),
                 gaussian_rmse=math.sqrt(2.0) * noise / nodes,
                 local_rmse=local,
+                oracle=chosen.name,
+                report_bits=chosen.report_bits,
             )
         )
     return ShuffledComparison(tuple(records), nodes, domain.size, level)
+
+
+def _makers(oracle: Any, oracles: Any) -> list[Callable[[float, Domain], FrequencyOracle]]:
+    if oracles is None:
+        named = [("oracle", oracle)]
+    else:
+        given = _arguments.items("oracles", oracles, "an iterable of classes of oracles")
+        if not given:
+            raise InvalidValueError("oracles must hold a class of an oracle, got none")
+        named = [(f"oracles[{position}]", maker) for position, maker in enumerate(given)]
+    for name, maker in named:
+        if not callable(maker):
+            raise InvalidTypeError(
+                f"{name} must be callable with an epsilon and a domain, got "
+                f"{_arguments.shown(maker)}"
+            )
+    return [maker for _, maker in named]
