@@ -24,7 +24,7 @@ METHODS = ("hajek", "horvitz_thompson", "c_hat")
 #: Oracles whose reports all support the same number of answers, so that their errors add up to 0.
 _SAME_NUMBER = frozenset({"direct_encoding", "subset_selection"})
 
-#: More different frequencies are put together, each group at its mean.
+#: More different frequencies are put together: rare ones in groups, each at its mean.
 _GROUPS = 2048
 
 #: Answers beside the most uncertain ones are taken as independent of each other.
@@ -126,7 +126,10 @@ class Population:
         values, counts = np.unique(array, return_counts=True)
         squares = float(values**2 @ counts)
         if values.size > _GROUPS:
-            groups = np.array_split(np.sort(array), _GROUPS)
+            # The most common answers stay by themselves: the largest errors are theirs.
+            ranked = np.sort(array)
+            groups = np.array_split(ranked[: -(_GROUPS // 2)], _GROUPS // 2)
+            groups += np.array_split(ranked[-(_GROUPS // 2) :], _GROUPS // 2)
             values = np.array([group.mean() for group in groups])
             counts = np.array([group.size for group in groups])
         return cls(nodes, size, values, counts.astype(np.float64), squares)

@@ -261,8 +261,8 @@ class PlanProposal:
         sentences.append(self._parts())
         if self._rare():
             sentences.append(
-                "Fewer than 25 reports are expected to support a rare answer: the normal law that "
-                "the promise is made of is coarse there."
+                "Fewer than 10 reports are expected to support a rare answer: the promise is "
+                "coarse there, and may be too large by a tenth."
             )
         return " ".join(sentences)
 
@@ -287,7 +287,7 @@ class PlanProposal:
         p, q = self.oracle.support_probabilities
         least = float(self.population.values.min())
         share = least * p + (1.0 - least) * q
-        return self.target == "max_error" and q > 0.0 and self.expected_reports * share < 25.0
+        return self.target == "max_error" and q > 0.0 and self.expected_reports * share < 10.0
 
     def tradeoff(self, rates: Any = None) -> TradeOff:
         """Promise the error of every candidate at this epsilon, against the participation rate.
