@@ -53,8 +53,9 @@ def test_a_numerical_optimiser_finds_the_same(seed: int) -> None:
     )  # fmt: skip
     assert found.status in (0, 8)  # 8: as far as rounding lets it go
     np.testing.assert_allclose(plan.probabilities, found.x, rtol=1e-4)
-    assert plan.variance == pytest.approx(found.fun * scale - 8, rel=1e-8)
-    assert plan.variance <= (found.fun * scale - 8) * (1 + 1e-9)
+    assert plan.variance == pytest.approx(found.fun * scale - 8, rel=1e-7)
+    # Less only as far as the optimiser overspends.
+    assert plan.variance <= (found.fun * scale - 8) * (1 + 1e-7)
 
 
 @pytest.mark.parametrize("share", [1e-9, 1e-4, 0.1, 0.5, 0.9, 0.999])

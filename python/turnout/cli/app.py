@@ -16,6 +16,7 @@ from turnout.cli.account import COMMANDS, account
 from turnout.cli.aggregate import aggregate
 from turnout.cli.demo import demo
 from turnout.cli.estimate import estimate
+from turnout.cli.plan import plan
 from turnout.cli.randomize import randomize
 from turnout.cli.running import output
 from turnout.cli.sample import sample
@@ -39,7 +40,8 @@ app = typer.Typer(
         "Private statistics when only some people take part.\n\n"
         "Three steps: [bold]randomize[/] turns people's answers into reports that protect each of "
         "them, [bold]tally[/] counts the reports of many files, [bold]estimate[/] computes how "
-        "often each answer is given, with intervals. [bold]demo[/] shows it on a real survey. "
+        "often each answer is given, with intervals. [bold]plan[/] says before how many reports "
+        "that takes, and [bold]demo[/] shows it on a real survey. "
         "[bold]aggregate[/] counts answers under secret sharing instead. "
         "[bold]sample[/] draws one realistic record for each user. "
         "[bold]account[/] computes what random participation, shuffling and sampling protect."
@@ -57,7 +59,7 @@ def _register(group: typer.Typer, *commands: Callable[..., None]) -> None:
         group.command(help=_reflowed(command))(command)
 
 
-_register(app, randomize, tally, estimate, aggregate, sample, demo)
+_register(app, plan, randomize, tally, estimate, aggregate, sample, demo)
 _register(account, *COMMANDS)
 app.add_typer(account)
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from turnout import Bernoulli, DirectEncoding, Everyone, Reports
+from turnout import Bernoulli, Domain, Everyone, FrequencyOracle, Reports
 from turnout.cli.answers import (
     ColumnName,
     Labels,
@@ -31,6 +31,8 @@ from turnout.cli.running import (
 from turnout.cli.tables import file_size, number, properties
 from turnout.cli.tally import describe_participation
 from turnout.errors import InvalidValueError
+from turnout.planning import choose_oracle
+from turnout.planning.candidates import registered
 from turnout.report_files import file_format, write_reports
 
 __all__ = ["randomize"]
@@ -57,6 +59,14 @@ def randomize(
             "--participation", "-p", callback=check_rate, help="Probability that a person reports."
         ),
     ] = 1.0,
+    oracle_name: Annotated[
+        str,
+        typer.Option(
+            "--oracle",
+            metavar="NAME",
+            help="How answers are randomised; auto takes the one of smallest error.",
+        ),
+    ] = "direct_encoding",
     labels: Labels = None,
     labels_file: LabelsFile = None,
     missing: Missing = None,
@@ -80,12 +90,16 @@ def randomize(
     the column become the labels; they then stand in the report file for all to read, so this is
     right only when the list of answers is public anyway.
 
+    --oracle names the randomizer, with hyphens or underscores. The default, direct-encoding, is
+    good for few answers and for a large epsilon; auto compares all of them.
+
     [bold]Example:[/]
 
         turnout randomize adult.csv --column occupation --epsilon 1 --participation 0.3
             --missing-value "?" --missing drop -o reports.parquet
     """
     _check_usage(target, labels, labels_file)
+    name = _checked_name(oracle_name)
     refuse_overwriting_inputs(target, [source])
     answers = read_answers(
         source,
@@ -95,7 +109,7 @@ def randomize(
         missing=missing,
         missing_values=missing_value,
     )
-    oracle = DirectEncoding(epsilon=epsilon, domain=answers.domain)
+    oracle = _oracle(name, epsilon, answers.domain)
     who = Everyone() if participation == 1 else Bernoulli(participation)
     with messages().status("randomizing"):
         reports = oracle.randomize(answers.values, participation=who, seed=seed)
@@ -113,6 +127,24 @@ def _check_usage(target: Path, labels: str | None, labels_file: Path | None) -> 
         raise typer.BadParameter(str(error), param_hint="--output") from error
 
 
+def _checked_name(name: str) -> str:
+    """Accept ``auto`` or the name of an oracle, before anything is read."""
+    wanted = name.lower().replace("-", "_")
+    known = registered()
+    if wanted != "auto" and wanted not in known:
+        listed = ", ".join(("auto", *(each.replace("_", "-") for each in known)))
+        raise typer.BadParameter(f"{name!r} is none of {listed}", param_hint="--oracle")
+    return wanted
+
+
+def _oracle(name: str, epsilon: float, domain: Domain) -> FrequencyOracle:
+    if name != "auto":
+        return registered()[name](epsilon, domain)
+    choice = choose_oracle(epsilon, domain)
+    note(f"--oracle auto: {choice.explain()}")
+    return choice.oracle
+
+
 def _summary(reports: Reports, target: Path, dropped: int) -> list[tuple[str, str]]:
     oracle = reports.oracle
     size = target.stat().st_size
@@ -124,6 +156,7 @@ def _summary(reports: Reports, target: Path, dropped: int) -> list[tuple[str, st
         *rows,
         ("reports", f"{len(reports):,}"),
         ("participation", describe_participation(reports.plan)),
+        ("oracle", oracle.name.replace("_", " ")),
         ("domain", f"{oracle.domain.size} labels"),
         ("epsilon", f"{number(oracle.epsilon)} asked, {number(oracle.realized_epsilon)} realised"),
         ("file", f"{file_size(size)}, {oracle.report_bits:g} bits a report"),

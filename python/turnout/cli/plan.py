@@ -1,0 +1,270 @@
+"""``turnout plan``: which oracle, and how many people must report."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, Literal
+
+import typer
+from rich.table import Table
+
+from turnout.cli.account.shared import (
+    AsJson,
+    PictureFile,
+    check_picture,
+    print_json,
+    save_picture,
+    table,
+)
+from turnout.cli.running import check_level, messages, output, refusing
+from turnout.cli.tables import file_size, number, percent, properties
+from turnout.planning import PlanCandidate, PlanCheck, PlanProposal
+from turnout.planning import plan as make_plan
+from turnout.planning.proposal import WORDS
+
+__all__ = ["plan"]
+
+Target = Literal["rmse", "max_error", "total_variation"]
+
+
+@refusing
+def plan(
+    *,
+    epsilon: Annotated[
+        str,
+        typer.Option(
+            "--epsilon",
+            "-e",
+            metavar="NUMBER",
+            help="Privacy of one report; LOW:HIGH for a range, A,B,C to choose from.",
+        ),
+    ],
+    domain_size: Annotated[
+        int, typer.Option("--domain-size", "-k", min=2, help="How many answers there are.")
+    ],
+    nodes: Annotated[int, typer.Option("--nodes", "-n", min=1, help="How many people there are.")],
+    target: Annotated[Target, typer.Option("--target", "-t", help="What --value is of.")] = "rmse",
+    value: Annotated[
+        float | None,
+        typer.Option("--value", "-v", help="The largest error; the cheapest way is found."),
+    ] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option("--budget", "-b", help="The largest cost; the smallest error is found."),
+    ] = None,
+    cost_per_report: Annotated[
+        float, typer.Option("--cost-per-report", min=0.0, help="What a report costs.")
+    ] = 1.0,
+    cost_per_bit: Annotated[
+        float, typer.Option("--cost-per-bit", min=0.0, help="What each bit of it costs.")
+    ] = 0.0,
+    confidence: Annotated[
+        float,
+        typer.Option("--confidence", callback=check_level, help="For max_error."),
+    ] = 0.95,
+    report_bits: Annotated[
+        int | None, typer.Option("--report-bits", min=1, help="The largest report, in bits.")
+    ] = None,
+    oracle: Annotated[
+        list[str] | None,
+        typer.Option("--oracle", metavar="NAME", help="Choose from these only; repeatable."),
+    ] = None,
+    check: Annotated[
+        int | None,
+        typer.Option(
+            "--check", metavar="RUNS", min=10, help="Simulate so many collections, and measure."
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", min=0, help="Makes --check reproducible.")
+    ] = None,
+    plot: PictureFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Plan a collection: which oracle, and which share of the people must report.
+
+    With --value the cheapest way is found whose error is at most that; with --budget the one of
+    smallest error that costs at most that; with both the smallest epsilon of a range that does
+    both; with none of them the smallest error if everyone reports.
+
+    rmse is the root of the mean squared error of the estimated frequencies over answers; max_error
+    is what the error of no answer exceeds, with the probability --confidence; total_variation is
+    the expected total variation distance of the estimate from the truth. All answers are taken to
+    be equally common.
+
+    --json prints oracle, epsilon, report_bits, participation, nodes, domain_size, target, value,
+    budget, confidence; error (the promise), errors (an object with all three), expected_reports,
+    expected_bits, cost; candidates, a list of objects with oracle, epsilon, report_bits,
+    participation, cost, error and remark (null if it can be chosen); and check, null or an object
+    with measured, standard_error and runs.
+
+    --plot draws the error against the participation rate, a line for each oracle.
+
+    [bold]Examples:[/]
+
+        turnout plan --epsilon 1 --domain-size 50 --nodes 1000000 --value .002
+
+        turnout plan -e .5:4 -k 50 -n 1000000 -t max_error -v .01 --budget 200000 --plot plan.png
+    """
+    check_picture(plot)
+    with messages().status("planning"):
+        proposal = make_plan(
+            epsilon=_epsilon(epsilon),
+            domain_size=domain_size,
+            nodes=nodes,
+            target=target,
+            value=value,
+            budget=budget,
+            cost_per_report=cost_per_report,
+            cost_per_bit=cost_per_bit,
+            confidence=confidence,
+            report_bits=report_bits,
+            oracles=oracle,
+        )
+    checked = None
+    if check is not None:
+        with messages().status(f"simulating {check:,} collections"):
+            checked = proposal.simulate(check, seed=seed)
+    if plot is not None:
+        with messages().status("drawing"):
+            save_picture(plot, lambda: proposal.tradeoff().plot())
+    if as_json:
+        print_json(_record(proposal, checked))
+        return
+    console = output()
+    console.print(properties("Plan", _rows(proposal, checked)))
+    console.print()
+    console.print(_table(proposal))
+    for line in _refusals(proposal):
+        console.print(line, markup=False, style="dim")
+    if plot is not None:
+        console.print(f"\nThe picture: {plot}", markup=False, soft_wrap=True)
+
+
+def _epsilon(text: str) -> float | tuple[float, float] | list[float]:
+    """Read a number, a range or a list."""
+    try:
+        if ":" in text:
+            low, high = (float(part) for part in text.split(":"))
+            return low, high
+        levels = [float(part) for part in text.split(",")]
+    except ValueError as error:
+        raise typer.BadParameter(
+            f"{text!r} is not a number, a range LOW:HIGH or a list A,B,C", param_hint="--epsilon"
+        ) from error
+    return levels[0] if len(levels) == 1 else levels
+
+
+def _shown(proposal: PlanProposal) -> list[PlanCandidate]:
+    """List the oracles at the epsilon that was chosen, best first, and the best at the others."""
+
+    def rank(each: PlanCandidate) -> tuple[bool, bool, float, float]:
+        first = each.error if proposal.value is None else each.cost
+        return each.oracle is None, each.remark is not None, first, each.report_bits or math.inf
+
+    here = [each for each in proposal.candidates if each.epsilon == proposal.epsilon]
+    others = sorted({each.epsilon for each in proposal.candidates} - {proposal.epsilon})
+    best = [
+        min((each for each in proposal.candidates if each.epsilon == epsilon), key=rank)
+        for epsilon in others
+    ]
+    return sorted(here, key=rank) + best
+
+
+def _rows(proposal: PlanProposal, checked: PlanCheck | None) -> list[tuple[str, str]]:
+    oracle = proposal.oracle
+    words = WORDS[proposal.target]
+    if proposal.target == "max_error":
+        words += f", with probability {number(proposal.confidence)}"
+    everyone = proposal.rate == 1.0
+    rows = [
+        ("oracle", f"{oracle.name}, {oracle.report_bits:,} bits a report"),
+        ("epsilon", f"{proposal.epsilon:.6g}"),
+        ("participation", "everyone" if everyone else f"{percent(proposal.rate)} of the people"),
+        (
+            "reports",
+            f"{proposal.expected_reports:,.0f} of {proposal.nodes:,} people, "
+            f"{file_size(math.ceil(proposal.expected_bits / 8))} in all",
+        ),
+        ("cost", f"{proposal.cost:,.6g}"),
+        ("promise", f"{proposal.error:.4g}: {words}"),
+    ]
+    if checked is not None:
+        rows.append(
+            (
+                "measured",
+                f"{checked.measured:.4g} ± {checked.standard_error:.2g} in {checked.runs:,} "
+                "simulated collections",
+            )
+        )
+    return [*rows, ("why", proposal.explain())]
+
+
+def _table(proposal: PlanProposal) -> Table:
+    """List what was looked at; why an oracle cannot be had stands below."""
+    rows = [
+        [
+            "→" if each.oracle is proposal.oracle else "",
+            each.name.replace("_", " "),
+            f"{each.epsilon:.4g}",
+            f"{each.report_bits:,}",
+            f"{each.rate:.4g}",
+            f"{each.cost:,.6g}",
+            f"{each.error:.4g}",
+        ]
+        for each in _shown(proposal)
+        if each.oracle is not None
+    ]
+    header = ["", "oracle", "epsilon", "bits", "rate", "cost", "error"]
+    result = table(header, rows, right=(2, 3, 4, 5, 6))
+    result.columns[1].no_wrap = True
+    return result
+
+
+def _refusals(proposal: PlanProposal) -> list[str]:
+    return [
+        f"{each.name.replace('_', ' ')}: {each.remark}"
+        for each in _shown(proposal)
+        if each.epsilon == proposal.epsilon and each.remark is not None
+    ]
+
+
+def _record(proposal: PlanProposal, checked: PlanCheck | None) -> dict[str, Any]:
+    candidates = [
+        {
+            "oracle": each.name,
+            "epsilon": each.epsilon,
+            "report_bits": each.report_bits,
+            "participation": each.rate,
+            "cost": each.cost,
+            "error": each.error,
+            "remark": each.remark,
+        }
+        for each in _shown(proposal)
+    ]
+    measured = None
+    if checked is not None:
+        measured = {
+            "measured": checked.measured,
+            "standard_error": checked.standard_error,
+            "runs": checked.runs,
+        }
+    return {
+        "oracle": proposal.oracle.name,
+        "epsilon": proposal.epsilon,
+        "report_bits": proposal.oracle.report_bits,
+        "participation": proposal.rate,
+        "nodes": proposal.nodes,
+        "domain_size": proposal.oracle.domain.size,
+        "target": proposal.target,
+        "value": proposal.value,
+        "budget": proposal.budget,
+        "confidence": proposal.confidence,
+        "error": proposal.error,
+        "errors": proposal.errors,
+        "expected_reports": proposal.expected_reports,
+        "expected_bits": proposal.expected_bits,
+        "cost": proposal.cost,
+        "candidates": candidates,
+        "check": measured,
+    }
