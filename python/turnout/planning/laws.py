@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -56,14 +57,12 @@ class ReportLaw:
     @classmethod
     def of(cls, oracle: FrequencyOracle) -> ReportLaw:
         """Take the moments from an oracle's realised probabilities."""
-        p, q = oracle.support_probabilities
-        # A support of 0 or 1 is its own square; scores have second moments of their own.
-        second = getattr(oracle, "score_moments", (p, q))
-        d = p - q
-        own = (second[0] - p * p) / d**2
-        other = (second[1] - q * q) / d**2
+        scores = oracle.score_moments
+        p, q, d = scores.own, scores.other, scores.difference
+        own, other = scores.own_variance / d**2, scores.other_variance / d**2
+        # Scores that are sums of much noise have hardly any skewness.
         thirds = (0.0, 0.0)
-        if tuple(second) == (p, q):
+        if scores.is_pure:
             thirds = own * (1.0 - 2.0 * p) / d, other * (1.0 - 2.0 * q) / d
         return cls(own, other, *thirds, exclusive=oracle.name in _SAME_NUMBER)
 
@@ -308,7 +307,7 @@ def _link(one: float, two: float, correlation: float) -> float:
     rest = math.sqrt(max(0.0, 1.0 - correlation * correlation))
     if rest < 1e-3:
         return -math.log(max(alone))
-    nodes, weights = np.polynomial.legendre.leggauss(96)
+    nodes, weights = _quadrature()
     reach = min(one, 9.0)
     points = reach * nodes
     density = np.exp(-(points**2) / 2.0) / math.sqrt(2.0 * math.pi)
@@ -317,3 +316,10 @@ def _link(one: float, two: float, correlation: float) -> float:
     )
     both = float(reach * (weights * density) @ inside)
     return math.log(max(both, 1e-300)) - math.log(alone[0]) - math.log(alone[1])
+
+
+@functools.cache
+def _quadrature() -> tuple[Floats, Floats]:
+    """Give the points and weights of Gauss and Legendre."""
+    nodes, weights = np.polynomial.legendre.leggauss(96)
+    return nodes, weights

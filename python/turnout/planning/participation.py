@@ -13,8 +13,8 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.frequency.direct_encoding import DirectEncoding
 from turnout.frequency.oracle import FrequencyOracle
+from turnout.frequency.oracles.direct_encoding import DirectEncoding
 from turnout.frequency.tally import Tally
 from turnout.participation import Personalized
 from turnout.planning.candidates import domain_of, factories, make

@@ -10,18 +10,22 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout.collection import Plan
+from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.participation import Participation
 from turnout.planning.laws import Population, ReportLaw, Spread
 
 if TYPE_CHECKING:
-    from turnout import Plan
     from turnout.planning.tradeoff import TradeOff
 
 __all__ = ["WORDS", "PlanCandidate", "PlanCheck", "PlanProposal"]
 
 Floats = npt.NDArray[np.float64]
+
+#: Up to so many nodes the largest error is measured node by node.
+_NODE_BY_NODE = 100_000
 
 #: The targets in words.
 WORDS = {
@@ -159,8 +163,6 @@ class PlanProposal:
     @property
     def collection_plan(self) -> Plan:
         """The plan that reports and tallies of this collection carry."""
-        from turnout import Plan  # noqa: PLC0415
-
         return Plan(self.oracle, self.participation)
 
     def spread_at(self, rate: float, oracle: FrequencyOracle | None = None) -> Spread:
@@ -352,11 +354,21 @@ class PlanProposal:
         first = _arguments.seed(seed)
         counts = self._counts()
         truth = counts / self.nodes
+        values: Any = None
+        if self.target == "max_error" and self.nodes <= _NODE_BY_NODE:
+            # Simulation from counts is exact for each answer, not always for all of them at once.
+            values = np.repeat(np.arange(counts.size), counts.astype(np.int64))
+            if self.oracle.domain != Domain.from_integers(counts.size):
+                values = self.oracle.domain.decode(values)
         found = np.empty(runs)
         for run in range(runs):
             # Spread over 64 bits by an odd constant: different runs never share a seed.
             mixed = None if first is None else (first + 0x9E3779B97F4A7C15 * (run + 1)) % 2**64
-            tally = self.oracle.simulate(counts, participation=self.participation, seed=mixed)
+            tally = (
+                self.oracle.simulate(counts, participation=self.participation, seed=mixed)
+                if values is None
+                else self.oracle.collect(values, participation=self.participation, seed=mixed)
+            )
             errors = np.abs(tally.estimate(self.method).frequencies - truth)
             if self.target == "rmse":
                 found[run] = (errors**2).mean()
