@@ -149,6 +149,61 @@ def test_the_picture_draws_the_errors_against_the_central_epsilon(
     assert [text.get_text() for text in axes.texts] == ["1", "2.5"]
 
 
+def capped(epsilon: float, domain: tn.Domain) -> tn.DirectEncoding:
+    return tn.DirectEncoding(min(epsilon, 2.0), domain)
+
+
+class Renamed(tn.DirectEncoding):
+    name = "test_renamed"
+
+    @property
+    def variation_ratio(self) -> VariationRatio:
+        return VariationRatio.of_any(self.realized_ratio)
+
+
+# A subclass makes itself known for good: other tests must not meet this one.
+tn.FrequencyOracle._registry.pop("test_renamed")
+
+
+def test_several_oracles_stand_side_by_side(study: ShuffledComparison) -> None:
+    both = compare_shuffled(
+        COUNTS, epsilons=iter(EPSILONS), delta=DELTA, oracles=[tn.DirectEncoding, Renamed]
+    )
+    assert both.oracles == ("direct_encoding", "test_renamed")
+    assert both.records[:2] == study.records
+    for plain, renamed in zip(both.records[:2], both.records[2:], strict=True):
+        # The same reports; less is known of how they hide each other.
+        assert renamed.shuffled_rmse == plain.shuffled_rmse
+        assert renamed.central_epsilon > plain.central_epsilon
+        assert renamed.gaussian_rmse < plain.gaussian_rmse
+        assert renamed.variance_ratio > plain.variance_ratio
+        ratio = (plain.shuffled_rmse / plain.gaussian_rmse) ** 2
+        assert plain.variance_ratio == pytest.approx(ratio, rel=1e-12)
+        assert plain.report_bits == renamed.report_bits == 2
+    header, *lines = both.table().splitlines()
+    assert header.split()[0] == "oracle"
+    assert [line.split()[0] for line in lines] == [row.oracle for row in both.records]
+    assert len({len(line) for line in (header, *lines)}) == 1
+    axes = both.plot()
+    drawn = {line.get_label(): line for line in axes.get_lines()}
+    assert set(drawn) == {
+        "direct encoding, shuffled", "test renamed, shuffled", "trusted curator, Gaussian noise",
+    }  # fmt: skip
+    curve = drawn["test renamed, shuffled"]
+    assert list(curve.get_ydata()) == [row.shuffled_rmse for row in both.records[2:]]
+    curator = list(drawn["trusted curator, Gaussian noise"].get_ydata())
+    assert curator == sorted((row.gaussian_rmse for row in both.records), reverse=True)
+    assert not axes.texts
+
+
+def test_oracles_are_checked() -> None:
+    (record,) = compare_shuffled(COUNTS, epsilons=[3.0], delta=DELTA, oracles=[capped]).records
+    assert record.local_epsilon == 2.0
+    for wrong, error in (([], InvalidValueError), (3, InvalidTypeError), ([3], InvalidTypeError)):
+        with pytest.raises(error, match="oracles"):
+            compare_shuffled(COUNTS, epsilons=[1.0], oracles=wrong)  # type: ignore[arg-type]
+
+
 def test_given_axes_are_drawn_on_and_nothing_else_is_taken(study: ShuffledComparison) -> None:
     _, axes = plt.subplots()
     assert study.plot(axes) is axes

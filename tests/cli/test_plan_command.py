@@ -1,0 +1,169 @@
+"""``turnout plan``, and the choice of an oracle in ``turnout randomize``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import turnout as tn
+from turnout.planning import choose_oracle
+from turnout.planning import plan as make_plan
+from turnout.planning.candidates import registered
+from turnout.report_files import read_reports
+
+Run = Callable[..., Any]
+
+SETTING = ("--epsilon", 1, "--domain-size", 50, "--nodes", 1_000_000)
+
+
+def test_the_summary_says_what_to_do(turnout: Run) -> None:
+    proposal = make_plan(epsilon=1.0, domain_size=50, nodes=10**6, value=0.01)
+    result = turnout("plan", *SETTING, "--value", 0.01)
+    assert result.exit_code == 0
+    text = " ".join(result.stdout.split())
+    for words in (
+        proposal.oracle.name,
+        f"{100 * proposal.rate:.6g} % of the people",
+        f"{proposal.expected_reports:,.0f} of 1,000,000 people",
+        "0.01: root mean squared error of a frequency",
+        "why",
+    ):
+        assert words in text
+    assert "→" in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def test_programs_get_everything(turnout: Run) -> None:
+    given = ("--target", "max_error", "--value", 0.05, "--confidence", 0.9, "--cost-per-bit", 0.5)
+    result = turnout("plan", *SETTING, *given, "--check", 20, "--seed", 1, "--json")
+    assert result.exit_code == 0
+    found = json.loads(result.stdout)
+    proposal = make_plan(
+        epsilon=1.0, domain_size=50, nodes=10**6, target="max_error", value=0.05, confidence=0.9,
+        cost_per_bit=0.5,
+    )  # fmt: skip
+    check = proposal.simulate(20, seed=1)
+    assert found == {
+        "oracle": proposal.oracle.name,
+        "epsilon": 1.0,
+        "report_bits": proposal.oracle.report_bits,
+        "participation": proposal.rate,
+        "nodes": 10**6,
+        "domain_size": 50,
+        "target": "max_error",
+        "value": 0.05,
+        "budget": None,
+        "confidence": 0.9,
+        "error": proposal.error,
+        "errors": proposal.errors,
+        "expected_reports": proposal.expected_reports,
+        "expected_bits": proposal.expected_bits,
+        "cost": proposal.cost,
+        "candidates": found["candidates"],
+        "check": {
+            "measured": check.measured, "standard_error": check.standard_error, "runs": 20,
+        },
+    }  # fmt: skip
+    assert {each["oracle"] for each in found["candidates"]} == set(registered())
+    best = found["candidates"][0]
+    assert (best["oracle"], best["cost"], best["remark"]) == (
+        proposal.oracle.name, proposal.cost, None,
+    )  # fmt: skip
+
+
+def test_epsilon_is_a_number_a_range_or_a_list(turnout: Run) -> None:
+    setting = ("-k", 20, "-n", 100_000, "-v", 0.01, "--json")
+    listed = json.loads(turnout("plan", "-e", "0.5,2,1", *setting).stdout)
+    assert listed["epsilon"] == 2.0
+    assert {each["epsilon"] for each in listed["candidates"]} == {0.5, 1.0, 2.0}
+    ranged = json.loads(turnout("plan", "-e", "0.5:4", "-b", 20_000, *setting).stdout)
+    assert 0.5 < ranged["epsilon"] < 4.0
+    assert ranged["cost"] <= 20_000
+    for wrong in ("one", "1:2:3", "1,", ""):
+        result = turnout("plan", "-e", wrong, *setting)
+        assert result.exit_code == 2
+        assert "--epsilon" in result.stderr
+
+
+def test_the_picture_is_saved(tmp_path: Path, turnout: Run) -> None:
+    for name in ("plan.png", "plan.svg", "plan.pdf"):
+        result = turnout("plan", *SETTING, "--value", 0.01, "--plot", tmp_path / name)
+        assert result.exit_code == 0
+        assert (tmp_path / name).stat().st_size > 5000
+    assert turnout("plan", *SETTING, "--plot", tmp_path / "plan.txt").exit_code == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["plan.pdf", "plan.png", "plan.svg"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("--value", 1e-9), 1, "value must be at least"),
+        (("--value", 0.0), 1, "value must be finite and above 0"),
+        (("--value", 0.01, "--budget", 30), 1, "budget must be at least"),
+        (("--report-bits", 1, "--oracle", "direct_encoding"), 1, "report_bits must be at least 6"),
+        (("--oracle", "rappor"), 1, "oracles[0] must be one of"),
+        (("--cost-per-report", 0), 1, "must not both be 0"),
+        (("--cost-per-report", -1), 2, "--cost-per-report"),
+        (("--confidence", 1), 2, "--confidence"),
+        (("--target", "mse"), 2, "--target"),
+        (("--check", 1), 2, "--check"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_by_name(
+    turnout: Run, arguments: tuple[Any, ...], code: int, message: str
+) -> None:
+    result = turnout("plan", *SETTING, *arguments)
+    assert result.exit_code == code
+    assert message in " ".join(result.stderr.split())
+    assert result.stdout == ""
+    if code == 1:
+        assert len(result.stderr.splitlines()) == 1
+
+
+def test_only_named_oracles_are_compared(turnout: Run) -> None:
+    result = turnout("plan", *SETTING, "--oracle", "direct_encoding", "--json")
+    assert [each["oracle"] for each in json.loads(result.stdout)["candidates"]] == [
+        "direct_encoding"
+    ]
+
+
+# turnout randomize --oracle
+
+
+@pytest.mark.parametrize("name", sorted(registered()))
+def test_every_oracle_can_randomize(name: str, people: Path, tmp_path: Path, turnout: Run) -> None:
+    target = tmp_path / "out.parquet"
+    result = turnout(
+        "randomize", people, "-c", "answer", "-e", 1, "--oracle", name.replace("_", "-"),
+        "--labels", "never,once,often", "-o", target,
+    )  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    assert name.replace("_", " ") in " ".join(result.stdout.split())
+    reports = read_reports(target)
+    assert reports.oracle == registered()[name](1.0, tn.Domain(["never", "once", "often"]))
+    assert len(reports) == 600
+
+
+def test_auto_takes_the_best_and_says_so(people: Path, tmp_path: Path, turnout: Run) -> None:
+    target = tmp_path / "out.parquet"
+    options = ("-c", "answer", "-e", 1, "--labels", "never,once,often", "-o", target)
+    result = turnout("randomize", people, *options, "--oracle", "auto")
+    assert result.exit_code == 0
+    choice = choose_oracle(1.0, tn.Domain(["never", "once", "often"]))
+    assert f"--oracle auto: {choice.oracle.name}" in result.stderr
+    assert read_reports(target).oracle == choice.oracle
+
+
+def test_an_unknown_oracle_is_refused_before_anything_is_read(tmp_path: Path, turnout: Run) -> None:
+    result = turnout(
+        "randomize", tmp_path / "none.csv", "-c", "answer", "-e", 1, "--oracle", "rappor",
+        "-o", tmp_path / "out.parquet",
+    )  # fmt: skip
+    assert result.exit_code == 2
+    assert "'rappor' is none of auto, direct-encoding" in " ".join(
+        result.stderr.replace("│", " ").split()
+    )
