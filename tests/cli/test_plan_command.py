@@ -125,7 +125,7 @@ def test_what_cannot_be_done_is_refused_by_name(
 
 
 def test_only_named_oracles_are_compared(turnout: Run) -> None:
-    result = turnout("plan", *SETTING, "--oracle", "direct_encoding", "--json")
+    result = turnout("plan", *SETTING, "--oracle", "direct-encoding", "--json")
     assert [each["oracle"] for each in json.loads(result.stdout)["candidates"]] == [
         "direct_encoding"
     ]

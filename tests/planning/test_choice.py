@@ -119,7 +119,7 @@ def test_the_picture_has_a_point_for_each_oracle(several: list[Any]) -> None:
     choice = choose_oracle(1.2, 100, oracles=several, report_bits=50)
     axes: Any = choice.plot()
     axes.figure.draw_without_rendering()
-    points = [line for line in axes.lines if line.get_marker() == "o"]
+    points = [line for line in axes.lines if line.get_linestyle() == "None"]
     drawn = sorted((line.get_xdata()[0], line.get_ydata()[0]) for line in points)
     expected = sorted(
         (each.report_bits, math.sqrt(each.variance))
@@ -129,8 +129,12 @@ def test_the_picture_has_a_point_for_each_oracle(several: list[Any]) -> None:
     assert drawn == expected
     assert axes.get_xlabel() == "bits of a report"
     assert "standard error" in axes.get_ylabel()
-    names = {text.get_text() for text in axes.texts}
-    assert names == {"direct encoding", "test plain", "test hashed"}
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == [
+        "test plain", "test hashed (chosen)", "direct encoding",
+    ]  # fmt: skip
+    filled = {line.get_label(): line.get_fillstyle() for line in points}
+    assert filled["test plain"] == "none"
+    assert filled["direct encoding"] == "full"
 
 
 @pytest.mark.parametrize(

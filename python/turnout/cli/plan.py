@@ -119,7 +119,7 @@ def plan(
             cost_per_bit=cost_per_bit,
             confidence=confidence,
             report_bits=report_bits,
-            oracles=oracle,
+            oracles=None if oracle is None else [each.replace("-", "_") for each in oracle],
         )
     checked = None
     if check is not None:

@@ -213,7 +213,7 @@ def plot_shuffled(comparison: ShuffledComparison, ax: Any) -> Axes:
     axes.plot(
         [central for central, _ in curator],
         [error for _, error in curator],
-        marker="^",
+        marker="^" if len(names) == 1 else None,
         markersize=4,
         color="0.35",
         label="trusted curator, Gaussian noise",

@@ -237,7 +237,8 @@ class _Search:
         least = self.population.least_rate()
         if rate < least:
             least_cost = least * setting.nodes * setting.unit(bits)
-            remark = f"25 reports cost {least_cost:.6g}, above the budget"
+            fewest = min(25, setting.nodes)
+            remark = f"{fewest} reports cost {least_cost:.6g}, above the budget"
             rate = least
         error = self._spread(oracle, rate).value(setting.target, setting.confidence)
         cost = setting.nodes * rate * setting.unit(bits)
@@ -325,7 +326,11 @@ class _Search:
                 f"{setting.value:g}"
             )
         least_cost = min(each.cost for each in small)
-        return f"budget must be at least {_up(least_cost)}, for 25 reports, got {setting.budget:g}"
+        fewest = min(25, setting.nodes)
+        return (
+            f"budget must be at least {_up(least_cost)}, for {fewest} reports, got "
+            f"{setting.budget:g}"
+        )
 
     def propose(self, chosen: PlanCandidate, candidates: list[PlanCandidate]) -> PlanProposal:
         """Make the result of a choice."""
