@@ -8,10 +8,10 @@ from typing_extensions import Self
 __all__ = [
     "CountMeanSketch",
     "DirectEncoding",
+    "HadamardCountMeanSketch",
     "HadamardResponse8",
     "HadamardResponse16",
     "HadamardResponse32",
-    "HadamardCountMeanSketch",
     "IntegerNoise",
     "LocalHashing",
     "MeanKernel",
@@ -119,6 +119,7 @@ class SubsetSelection(_OracleKernel):
     def subset_size(self) -> int: ...
     @property
     def own_words(self) -> int: ...
+
 class _HadamardResponse(_OracleKernel):
     def __new__(cls, epsilon: float, domain_size: int) -> Self: ...
     @property
@@ -156,6 +157,7 @@ class ProjectiveGeometry32(_ProjectiveGeometry): ...
 def projective_space(
     epsilon: float, domain_size: int, field_size: int | None = None
 ) -> tuple[int, int]: ...
+
 class LocalHashing(_OracleKernel):
     def __new__(
         cls, epsilon: float, domain_size: int, buckets: int | None = None

@@ -193,12 +193,12 @@ def plot_comparison(comparison: Comparison, ax: Any) -> Axes:
 
 def plot_shuffled(comparison: ShuffledComparison, ax: Any) -> Axes:
     """Draw a comparison of shuffled reports: see :meth:`ShuffledComparison.plot`."""
-    axes = new_axes(ax)
-    records = [row for row in comparison.records if row.central_epsilon > 0.0]
     names = comparison.oracles
+    axes = new_axes(ax, width=7.0 if len(names) == 1 else 9.0)
+    records = [row for row in comparison.records if row.central_epsilon > 0.0]
     curator = sorted((row.central_epsilon, row.gaussian_rmse) for row in records)
     if len(names) == 1:
-        _draw_shuffled(axes, records, "local reports, shuffled", _ESTIMATE, marked=True)
+        _draw_shuffled(axes, records)
         central = [row.central_epsilon for row in records]
         local = [row.local_rmse for row in records]
         label = "local reports, no shuffler"
@@ -207,9 +207,16 @@ def plot_shuffled(comparison: ShuffledComparison, ax: Any) -> Axes:
         colours = require("matplotlib.pyplot", "plot").get_cmap("viridis")
         for position, name in enumerate(names):
             here = [row for row in records if row.oracle == name]
-            label = f"{name.replace('_', ' ')}, shuffled"
-            colour = colours(0.05 + 0.8 * position / (len(names) - 1))
-            _draw_shuffled(axes, here, label, colour, marked=False)
+            axes.plot(
+                [row.central_epsilon for row in here],
+                [row.shuffled_rmse for row in here],
+                marker="osDv^P"[position % 6],
+                linestyle=("-", "--", "-.", ":")[position % 4],
+                linewidth=1.2,
+                markersize=4,
+                color=colours(0.05 + 0.85 * position / (len(names) - 1)),
+                label=f"{name.replace('_', ' ')}, shuffled",
+            )
     axes.plot(
         [central for central, _ in curator],
         [error for _, error in curator],
@@ -226,7 +233,10 @@ def plot_shuffled(comparison: ShuffledComparison, ax: Any) -> Axes:
     axes.set_title(
         f"{comparison.nodes:,} nodes, {comparison.domain_size} answers, equal (ε, δ)", fontsize=10
     )
-    axes.legend(frameon=False, fontsize=9)
+    if len(names) == 1:
+        axes.legend(frameon=False, fontsize=9)
+    else:
+        axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     axes.spines[["top", "right"]].set_visible(False)
     return axes
 
@@ -274,19 +284,17 @@ def plot_oracles(comparison: OracleComparison, ax: Any) -> Axes:
     return axes
 
 
-def _draw_shuffled(
-    axes: Axes, records: list[ShuffledRecord], label: str, colour: Any, *, marked: bool
-) -> None:
-    """Draw the errors of one oracle's shuffled reports, with the local epsilons if wanted."""
+def _draw_shuffled(axes: Axes, records: list[ShuffledRecord]) -> None:
+    """Draw the errors of one oracle's shuffled reports, each with its local epsilon."""
     axes.plot(
         [row.central_epsilon for row in records],
         [row.shuffled_rmse for row in records],
         marker="o",
         markersize=4,
-        color=colour,
-        label=label,
+        color=_ESTIMATE,
+        label="local reports, shuffled",
     )
-    for row in records if marked else ():
+    for row in records:
         axes.annotate(
             f"{row.local_epsilon:g}",
             (row.central_epsilon, row.shuffled_rmse),
@@ -294,5 +302,5 @@ def _draw_shuffled(
             xytext=(0, 6),
             ha="center",
             fontsize=7,
-            color=colour,
+            color=_ESTIMATE,
         )

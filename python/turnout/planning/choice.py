@@ -134,7 +134,7 @@ class OracleChoice:
                 f"{best.name} needs {1.0 - 1.0 / chosen.relative_variance:.1%} fewer reports, each "
                 f"of {best.report_bits:,} bits: {best.refused}."
             )
-        rest = [each for each in fitting if each is not chosen and each is not smallest]
+        rest = [each for each in fitting if each.variance > chosen.variance]
         runner = rest[0] if rest else None
         if runner is not None:
             sentences.append(
