@@ -32,8 +32,8 @@ pub use count_mean_sketch::{CountMeanSketch, HadamardCountMeanSketch};
 pub use direct_encoding::DirectEncoding;
 pub use hadamard_response::HadamardResponse;
 pub use histogram::Histogram;
-pub use local_hashing::{LocalHashing, PooledLocalHashing};
 pub use likelihood::{LikelihoodStep, SupportRows};
+pub use local_hashing::{LocalHashing, PooledLocalHashing};
 pub use longitudinal::{
     BitChain, BitStage, MemoizedDirect, MemoizedUnary, PermanentKey, SECRET_BYTES,
 };

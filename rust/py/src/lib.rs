@@ -9,8 +9,8 @@ mod count_mean_sketch;
 mod direct_encoding;
 mod errors;
 mod hadamard_response;
-mod local_hashing;
 mod likelihood;
+mod local_hashing;
 mod longitudinal;
 mod mean;
 mod networks;
@@ -43,9 +43,9 @@ mod _core {
     use super::direct_encoding::DirectEncoding;
     #[pymodule_export]
     use super::hadamard_response::{HadamardResponse8, HadamardResponse16, HadamardResponse32};
+    use super::likelihood::{likelihood_step, support_sums};
     #[pymodule_export]
     use super::local_hashing::{LocalHashing, PooledLocalHashing};
-    use super::likelihood::{likelihood_step, support_sums};
     use super::longitudinal::{MemoizedDirect, MemoizedUnary};
     #[pymodule_export]
     use super::mean::MeanKernel;
