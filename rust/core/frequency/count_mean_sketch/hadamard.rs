@@ -4,12 +4,13 @@ use rand_core::Rng;
 use rayon::prelude::*;
 
 use super::{HASHES, HashPool, check_width};
-use crate::frequency::hashing::{Counts, at_once};
-use crate::frequency::local_hashing::{REPORTS, check_counts, mixed, present};
+use crate::frequency::local_hashing::mixed;
 use crate::frequency::oracle::BLOCK;
-use crate::frequency::{DirectEncoding, Randomizer, Tally};
+use crate::frequency::realized::nodes;
+use crate::frequency::walsh_hadamard::walsh_hadamard;
+use crate::frequency::{DirectEncoding, Histogram, Randomizer, Tally};
 use crate::parameters::{DomainSize, Epsilon, Probability};
-use crate::random::{Purpose, Streams, Words, binomial, multinomial_uniform, uniform_below};
+use crate::random::{Streams, Words, binomial, multinomial_uniform, uniform_below};
 use crate::{Error, Result};
 
 /// The Hadamard count-mean sketch.
@@ -127,15 +128,15 @@ impl HadamardCountMeanSketch {
         rate: Probability,
         streams: &S,
     ) -> Result<Tally> {
-        check_counts(true_counts, self.domain)?;
-        let present = present(true_counts, rate, streams);
-        let cells = self.pool.scatter(&present, streams);
+        nodes(true_counts, self.domain)?;
+        let cells = self.pool.scatter(true_counts, rate, streams);
+        let received = cells.iter().sum();
         let width = self.pool.width();
         let mut entries = vec![0; 2 * cells.len()];
         let keep = self.encoding.support_probabilities().0;
         let functions = entries.par_chunks_mut(2 * width).zip(cells.par_chunks(width));
         functions.enumerate().for_each(|(function, (entries, cells))| {
-            let mut stream = streams.stream(Purpose::Simulation, REPORTS + function as u64);
+            let mut stream = HashPool::report_stream(streams, function);
             self.enter(entries, cells, &mut stream);
             for pair in entries.as_chunks_mut::<2>().0 {
                 let kept = pair.map(|count| binomial(count, keep, &mut stream));
@@ -143,7 +144,7 @@ impl HadamardCountMeanSketch {
             }
         });
         let support = self.pool.gather(&self.cells(&entries), self.domain);
-        Ok(Tally { support, received: present.iter().sum(), weighted: None })
+        Ok(Tally { support, received, weighted: None })
     }
 
     /// Has the nodes of each bucket choose rows, and counts their entries.
@@ -166,17 +167,17 @@ impl HadamardCountMeanSketch {
     fn cells(&self, entries: &[u64]) -> Vec<u64> {
         let width = self.pool.width();
         let mut cells = vec![0; entries.len() / 2];
-        cells.par_chunks_mut(width).zip(entries.par_chunks(2 * width)).for_each(
-            |(cells, entries)| {
-                let mut received = 0;
-                for (cell, [plus, minus]) in cells.iter_mut().zip(entries.as_chunks::<2>().0) {
-                    received += plus + minus;
-                    *cell = plus.wrapping_sub(*minus);
+        cells.par_chunks_mut(width).zip(entries.par_chunks(2 * width)).for_each_init(
+            || vec![0; width],
+            |balance, (cells, entries)| {
+                for (balance, [plus, minus]) in balance.iter_mut().zip(entries.as_chunks::<2>().0) {
+                    *balance = plus.wrapping_sub(*minus).cast_signed();
                 }
-                transform(cells);
-                for cell in cells {
+                walsh_hadamard(balance);
+                let received: u64 = entries.iter().sum();
+                for (cell, &sum) in cells.iter_mut().zip(&*balance) {
                     // Not negative, and even: the sum has as many terms as there are reports.
-                    *cell = cell.wrapping_add(received) / 2;
+                    *cell = received.wrapping_add_signed(sum) / 2;
                 }
             },
         );
@@ -189,23 +190,9 @@ const fn negative(row: usize, column: usize) -> bool {
     (row & column).count_ones() % 2 == 1
 }
 
-/// The fast Walsh-Hadamard transform, modulo 2^64.
-fn transform(values: &mut [u64]) {
-    let mut half = 1;
-    while half < values.len() {
-        for pair in values.chunks_exact_mut(2 * half) {
-            let (left, right) = pair.split_at_mut(half);
-            for (left, right) in left.iter_mut().zip(right) {
-                (*left, *right) = (left.wrapping_add(*right), left.wrapping_sub(*right));
-            }
-        }
-        half *= 2;
-    }
-}
-
 impl Randomizer for HadamardCountMeanSketch {
     type Item = u32;
-    type Counter = Counts;
+    type Counter = Histogram;
 
     fn domain(&self) -> DomainSize {
         self.domain
@@ -248,21 +235,19 @@ impl Randomizer for HadamardCountMeanSketch {
         )
     }
 
-    fn counter(&self) -> Counts {
-        Counts::new(2 * self.pool.cells())
+    fn counter(&self) -> Histogram {
+        Histogram::new(2 * self.pool.cells())
     }
 
-    fn count(&self, counter: &mut Counts, reports: &[u32]) {
-        for reports in at_once(reports, 1) {
-            counter.histogram(reports);
-        }
+    fn count(&self, counter: &mut Histogram, reports: &[u32]) {
+        counter.add(reports);
     }
 
-    fn merge(&self, counter: Counts, other: Counts) -> Counts {
-        counter.merge(other)
+    fn merge(&self, counter: Histogram, other: Histogram) -> Histogram {
+        counter.merge(&other)
     }
 
-    fn finish(&self, counter: Counts) -> Vec<u64> {
+    fn finish(&self, counter: Histogram) -> Vec<u64> {
         self.pool.gather(&self.cells(&counter.finish()), self.domain)
     }
 

@@ -4,12 +4,11 @@ use rayon::prelude::*;
 
 use super::{HASHES, HashPool, WIDTH, check_width};
 use crate::frequency::hashing::{Counts, Instructions, at_once};
-use crate::frequency::local_hashing::{REPORTS, check_counts, mixed, present};
+use crate::frequency::local_hashing::mixed;
+use crate::frequency::realized::{nodes, realized_epsilon};
 use crate::frequency::{Randomizer, Tally};
 use crate::parameters::{DomainSize, Epsilon, Probability};
-use crate::random::{
-    BiasedBits, ExponentialBounds, Purpose, Streams, Words, binomial, uniform_below,
-};
+use crate::random::{BiasedBits, ExponentialBounds, Streams, Words, binomial, uniform_below};
 use crate::{Error, Result};
 
 /// The count-mean sketch.
@@ -33,7 +32,8 @@ use crate::{Error, Result};
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct CountMeanSketch {
-    epsilon: Epsilon,
+    /// Half of epsilon.
+    half: Epsilon,
     domain: DomainSize,
     pool: HashPool,
     flips: BiasedBits,
@@ -78,15 +78,16 @@ impl CountMeanSketch {
     ) -> Result<Self> {
         check_width(width)?;
         let pool = HashPool::new("hashes", hashes, width, seed, domain)?;
-        let half = ExponentialBounds::new(epsilon.get() * 0.5);
+        let half = Epsilon::new(epsilon.get() * 0.5)?;
+        let bounds = ExponentialBounds::new(half.get());
         let words = 1_u128 << 64;
-        let mut threshold = half.floor_quotient(words, 1);
-        while !half.at_least(words - threshold, threshold) {
+        let mut threshold = bounds.floor_quotient(words, 1);
+        while !bounds.at_least(words - threshold, threshold) {
             threshold += 1;
         }
         match u64::try_from(threshold) {
             Ok(threshold) if words - 2 * u128::from(threshold) > 1 << 32 => {
-                Ok(Self { epsilon, domain, pool, flips: BiasedBits::new(threshold) })
+                Ok(Self { half, domain, pool, flips: BiasedBits::new(threshold) })
             }
             _ => Err(Error::EpsilonUnrealizable {
                 epsilon: epsilon.get(),
@@ -123,18 +124,9 @@ impl CountMeanSketch {
     /// The realised epsilon, rounded up.
     #[must_use]
     pub fn realized_epsilon(&self) -> f64 {
-        let flips = u128::from(self.flips.threshold());
-        let keeps = (1 << 64) - flips;
-        let half = self.epsilon.get() * 0.5;
-        let gain = (keeps - flips) as f64 / flips as f64;
-        let mut candidate = libm::log1p(gain) * (1.0 - 1e-15);
-        while candidate < half {
-            if ExponentialBounds::new(candidate).at_least(keeps, flips) {
-                return 2.0 * candidate;
-            }
-            candidate = candidate.next_up();
-        }
-        self.epsilon.get()
+        // 2^64 - T: T is not zero.
+        let flips = self.flips.threshold();
+        2.0 * realized_epsilon(self.half, flips.wrapping_neg(), flips)
     }
 
     /// The probability that a bit is flipped.
@@ -178,20 +170,19 @@ impl CountMeanSketch {
         rate: Probability,
         streams: &S,
     ) -> Result<Tally> {
-        check_counts(true_counts, self.domain)?;
-        let present = present(true_counts, rate, streams);
-        let mut cells = self.pool.scatter(&present, streams);
-        let flip = self.flip();
+        nodes(true_counts, self.domain)?;
+        let mut cells = self.pool.scatter(true_counts, rate, streams);
+        let (flip, received) = (self.flip(), cells.iter().sum());
         cells.par_chunks_mut(self.pool.width()).enumerate().for_each(|(function, cells)| {
-            let mut stream = streams.stream(Purpose::Simulation, REPORTS + function as u64);
-            let received: u64 = cells.iter().sum();
+            let mut stream = HashPool::report_stream(streams, function);
+            let present: u64 = cells.iter().sum();
             for cell in cells {
                 *cell = *cell - binomial(*cell, flip, &mut stream)
-                    + binomial(received - *cell, flip, &mut stream);
+                    + binomial(present - *cell, flip, &mut stream);
             }
         });
         let support = self.pool.gather(&cells, self.domain);
-        Ok(Tally { support, received: present.iter().sum(), weighted: None })
+        Ok(Tally { support, received, weighted: None })
     }
 }
 

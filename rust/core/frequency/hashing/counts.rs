@@ -31,16 +31,6 @@ impl Counts {
         &mut self.lanes
     }
 
-    /// Adds one to the cell of every report; at most 2^16 at once.
-    pub(in crate::frequency) fn histogram(&mut self, reports: &[u32]) {
-        let lanes = self.lanes(reports.len());
-        for &report in reports {
-            if let Some(lane) = lanes.get_mut(report as usize) {
-                *lane += 1;
-            }
-        }
-    }
-
     fn make_room(&mut self, reports: u64) {
         if self.most + reports > u64::from(u32::MAX) {
             self.widen();

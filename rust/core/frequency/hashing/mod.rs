@@ -204,7 +204,7 @@ mod tests {
         let prime = modulus.get();
         let residues = 0..prime;
         for (x, y) in residues.clone().flat_map(|x| (0..x).map(move |y| (x, y))) {
-            let mut seen = vec![0; 49];
+            let mut seen = [0; 49];
             for (a, b) in residues.clone().flat_map(|a| (0..7).map(move |b| (a, b))) {
                 let line = |code: u64| modulus.reduce(a * code + b);
                 seen[usize::try_from(7 * line(x) + line(y)).unwrap_or(usize::MAX)] += 1;

@@ -4,8 +4,8 @@ use rand_core::Rng;
 use rayon::prelude::*;
 
 use super::{Buckets, Modulus};
-use crate::parameters::DomainSize;
-use crate::random::{AesStreams, Purpose, Streams, multinomial_uniform, uniform_below};
+use crate::parameters::{DomainSize, Probability};
+use crate::random::{AesStreams, Purpose, Streams, binomial, multinomial_uniform, uniform_below};
 use crate::{Error, Result};
 
 /// The polynomial `((a x + b) x + c) mod P`: the coefficients are residues.
@@ -30,8 +30,9 @@ pub(in crate::frequency) struct HashPool {
 /// Codes whose support is added up together.
 const TILE: usize = 4096;
 
-/// The first of the streams that draw functions for whole codes, one for each part of the domain.
-const SCATTER: u64 = 3 << 54;
+/// The first of the streams that draw who takes part with which function, one for each part of the
+/// domain. Those below draw reports.
+const SCATTER: u64 = 1 << 55;
 
 /// Parts of the domain that have cells of their own while nodes choose functions.
 const PARTS: usize = 8;
@@ -156,16 +157,22 @@ impl HashPool {
         }
     }
 
-    /// How many nodes of each cell there are, when each of the nodes that hold a code chooses a
-    /// function uniformly: exact in law for these functions. The cost is proportional to the number
-    /// of nodes or to that of codes times functions, whichever is less.
-    pub(in crate::frequency) fn scatter<S: Streams>(&self, nodes: &[u64], streams: &S) -> Vec<u64> {
-        let length = nodes.len().div_ceil(PARTS).max(1);
-        let parts = nodes.par_chunks(length).enumerate().map(|(part, nodes)| {
+    /// How many nodes of each cell there are, when each node takes part with probability `rate`
+    /// and chooses a function uniformly: exact in law for these functions. The cost is proportional
+    /// to the number of nodes or to that of codes times functions, whichever is less.
+    pub(in crate::frequency) fn scatter<S: Streams>(
+        &self,
+        true_counts: &[u64],
+        rate: Probability,
+        streams: &S,
+    ) -> Vec<u64> {
+        let length = true_counts.len().div_ceil(PARTS).max(1);
+        let parts = true_counts.par_chunks(length).enumerate().map(|(part, counts)| {
             let mut stream = streams.stream(Purpose::Simulation, SCATTER + part as u64);
             let mut cells = vec![0; self.cells()];
             let mut chosen = vec![0; self.functions.len()];
-            for (code, &present) in ((part * length) as u64..).zip(nodes) {
+            for (code, &count) in ((part * length) as u64..).zip(counts) {
+                let present = binomial(count, rate.get(), &mut stream);
                 if present < self.functions() / 8 {
                     for _ in 0..present {
                         let function = uniform_below(self.functions(), &mut stream);
@@ -188,6 +195,14 @@ impl HashPool {
             total
         };
         parts.reduce_with(sum).unwrap_or_default()
+    }
+
+    /// The generator for the reports of nodes that chose function `function`, for simulations.
+    pub(in crate::frequency) fn report_stream<S: Streams>(
+        streams: &S,
+        function: usize,
+    ) -> S::Stream {
+        streams.stream(Purpose::Simulation, function as u64)
     }
 
     #[inline(always)]
@@ -268,7 +283,7 @@ mod tests {
         let pool = HashPool::new("hashes", 4, 3, 3, domain)?;
         let streams = AesStreams::from_seed(1);
         for present in [3, 1_000_000] {
-            let cells = pool.scatter(&[0, 0, 0, 0, 0, present], &streams);
+            let cells = pool.scatter(&[0, 0, 0, 0, 0, present], Probability::ONE, &streams);
             assert_eq!(cells.iter().sum::<u64>(), present);
             for (function, row) in (0..).zip(cells.chunks(3)) {
                 let own = usize::try_from(pool.bucket(function, 5)).unwrap_or(9);

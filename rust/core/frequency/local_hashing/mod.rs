@@ -14,7 +14,6 @@ mod pooled;
 mod simulate;
 
 pub use pooled::PooledLocalHashing;
-pub(super) use simulate::{REPORTS, check_counts, present};
 
 use optimal::{domain_limit, optimal_buckets};
 

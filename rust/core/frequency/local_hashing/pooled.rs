@@ -2,14 +2,14 @@
 
 use rayon::prelude::*;
 
+use super::mixed;
 use super::optimal::optimal_buckets;
-use super::{mixed, present};
-use crate::frequency::hashing::{Counts, HashPool, at_once};
-use crate::frequency::local_hashing::check_counts;
+use crate::frequency::hashing::HashPool;
 use crate::frequency::oracle::BLOCK;
-use crate::frequency::{DirectEncoding, Randomizer, Tally};
+use crate::frequency::realized::nodes;
+use crate::frequency::{DirectEncoding, Histogram, Randomizer, Tally};
 use crate::parameters::{DomainSize, Epsilon, Probability};
-use crate::random::{Purpose, Streams, Words, binomial, multinomial_uniform, uniform_below};
+use crate::random::{Streams, Words, binomial, multinomial_uniform, uniform_below};
 use crate::{Error, Result};
 
 /// Local hashing in which the node draws its function from a fixed, public pool of `m`.
@@ -136,12 +136,12 @@ impl PooledLocalHashing {
         rate: Probability,
         streams: &S,
     ) -> Result<Tally> {
-        check_counts(true_counts, self.domain)?;
-        let present = present(true_counts, rate, streams);
-        let mut cells = self.pool.scatter(&present, streams);
+        nodes(true_counts, self.domain)?;
+        let mut cells = self.pool.scatter(true_counts, rate, streams);
+        let received = cells.iter().sum();
         let keep = self.encoding.keep_probability();
         cells.par_chunks_mut(self.pool.width()).enumerate().for_each(|(function, cells)| {
-            let mut stream = streams.stream(Purpose::Simulation, super::REPORTS + function as u64);
+            let mut stream = HashPool::report_stream(streams, function);
             let mut replaced = 0;
             for cell in &mut *cells {
                 let kept = binomial(*cell, keep, &mut stream);
@@ -151,13 +151,13 @@ impl PooledLocalHashing {
             multinomial_uniform(replaced, cells, &mut stream);
         });
         let support = self.pool.gather(&cells, self.domain);
-        Ok(Tally { support, received: present.iter().sum(), weighted: None })
+        Ok(Tally { support, received, weighted: None })
     }
 }
 
 impl Randomizer for PooledLocalHashing {
     type Item = u32;
-    type Counter = Counts;
+    type Counter = Histogram;
 
     fn domain(&self) -> DomainSize {
         self.domain
@@ -196,21 +196,19 @@ impl Randomizer for PooledLocalHashing {
         )
     }
 
-    fn counter(&self) -> Counts {
-        Counts::new(self.pool.cells())
+    fn counter(&self) -> Histogram {
+        Histogram::new(self.pool.cells())
     }
 
-    fn count(&self, counter: &mut Counts, reports: &[u32]) {
-        for reports in at_once(reports, 1) {
-            counter.histogram(reports);
-        }
+    fn count(&self, counter: &mut Histogram, reports: &[u32]) {
+        counter.add(reports);
     }
 
-    fn merge(&self, counter: Counts, other: Counts) -> Counts {
-        counter.merge(other)
+    fn merge(&self, counter: Histogram, other: Histogram) -> Histogram {
+        counter.merge(&other)
     }
 
-    fn finish(&self, counter: Counts) -> Vec<u64> {
+    fn finish(&self, counter: Histogram) -> Vec<u64> {
         self.pool.gather(&counter.finish(), self.domain)
     }
 

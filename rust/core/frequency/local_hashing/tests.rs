@@ -47,7 +47,7 @@ fn every_report_has_the_likelihood_that_the_probabilities_say() -> Result<()> {
         // Over all functions and buckets, in units of one over P^2 and the accepted words.
         let mut reports = 0_u64;
         let mut together = vec![vec![0_u128; 13]; 13];
-        for report in 0..coefficients * coefficients << oracle.widths.1 {
+        for report in 0..(coefficients * coefficients) << oracle.widths.1 {
             if !oracle.valid(&[report]) {
                 continue;
             }
@@ -193,7 +193,9 @@ fn a_pool_counts_what_its_reports_support() -> Result<()> {
         assert!(report < 111);
         let supported = codes_of(&oracle, report);
         own += i32::from(supported.contains(&usize::from(code)));
-        supported.into_iter().for_each(|code| expected[code] += 1);
+        for code in supported {
+            expected[code] += 1;
+        }
     }
     assert_eq!(oracle.tally(&reports.codes, None)?.support, expected);
     // 1500 p within 5 standard deviations.
@@ -207,7 +209,7 @@ fn a_pool_counts_what_its_reports_support() -> Result<()> {
 #[test]
 fn functions_are_uniform_and_the_same_for_all_codes() -> Result<()> {
     let oracle = tiny(0.5, 7, 3, 3)?;
-    let mut seen = vec![0_u32; 49];
+    let mut seen = [0_u32; 49];
     let mut stream = AesStreams::from_seed(9).stream(Purpose::Report, 0);
     let (mut reports, codes) = ([0; 250], core::array::from_fn::<u64, 250, _>(|i| i as u64 % 7));
     for _ in 0..400 {
