@@ -179,8 +179,8 @@ def likelihood_of(reports: Reports) -> Likelihood:
 
 
 def score_unit(oracle: Any) -> int:
-    """Tell how much a node adds to the entry of its answer."""
-    return int(oracle.unit)
+    """Tell how much a node adds to the entry of its answer: one, unless the oracle says more."""
+    return int(getattr(oracle, "unit", 1))
 
 
 def support_of(oracle: FrequencyOracle, codes: npt.NDArray[Any]) -> Words:
