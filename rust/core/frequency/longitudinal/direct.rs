@@ -216,6 +216,8 @@ impl Randomizer for MemoizedDirect {
     }
 
     fn supported(&self, report: &[u32], visit: &mut dyn FnMut(usize)) {
-        report.iter().for_each(|&code| visit(code as usize));
+        for &code in report {
+            visit(code as usize);
+        }
     }
 }

@@ -117,7 +117,7 @@ impl MemoizedUnary {
         // A report of a node is made from its row, which is looked up by its number.
         let numbers: Vec<i64> = (0..).take(nodes).collect();
         let domain = DomainSize::new(nodes.max(2) as u64)?;
-        Rows { chain: *self, rows: permanent, domain }.randomize(&numbers, selection, streams)
+        Rows { chain: *self, answers: permanent, domain }.randomize(&numbers, selection, streams)
     }
 
     /// A tally of first reports, from the true counts alone.
@@ -264,7 +264,7 @@ impl Randomizer for MemoizedUnary {
 /// The reports of nodes whose permanent answers are known, as a randomizer of their numbers.
 struct Rows<'a> {
     chain: MemoizedUnary,
-    rows: &'a [u64],
+    answers: &'a [u64],
     domain: DomainSize,
 }
 
@@ -285,7 +285,7 @@ impl Randomizer for Rows<'_> {
         for (&number, report) in codes.iter().zip(reports.chunks_mut(width)) {
             // The numbers are those of rows, and fit.
             let start = usize::try_from(number).unwrap_or(usize::MAX).saturating_mul(width);
-            if let Some(answer) = self.rows.get(start..start.saturating_add(width)) {
+            if let Some(answer) = self.answers.get(start..start.saturating_add(width)) {
                 self.chain.disguise(answer, report, rng);
             }
         }
