@@ -46,6 +46,10 @@ mod _core {
     use super::likelihood::{likelihood_step, support_sums};
     #[pymodule_export]
     use super::local_hashing::{LocalHashing, PooledLocalHashing};
+    use super::likelihood::{likelihood_step, support_sums};
+    #[pymodule_export]
+    use super::local_hashing::{LocalHashing, PooledLocalHashing};
+    #[pymodule_export]
     use super::longitudinal::{MemoizedDirect, MemoizedUnary};
     #[pymodule_export]
     use super::mean::MeanKernel;
