@@ -463,6 +463,19 @@ def test_bad_settings(arguments: dict[str, Any], error: type[Exception], message
         Memoized(3.0, 4, **({"first_epsilon": 1.0} | arguments))
 
 
+def test_the_oracle_says_how_permanent_answers_are_made() -> None:
+    for oracle in (
+        tn.DirectEncoding(3.0, 4),
+        tn.SymmetricUnaryEncoding(3.0, 4),
+        tn.OptimizedUnaryEncoding(3.0, 4),
+    ):
+        memoized = Memoized(oracle, first_epsilon=1.0)
+        assert memoized == Memoized(3.0, 4, first_epsilon=1.0, permanent=oracle.name)
+        p, q = memoized.stage_probabilities[0]
+        assert (p, q) == pytest.approx(oracle.support_probabilities, rel=1e-9)
+        assert float(memoized.lifetime_ratio) == pytest.approx(float(oracle.realized_ratio))
+
+
 def test_bad_arguments() -> None:
     memoized = chain("L-GRR")
     with pytest.raises(InvalidValueError, match="those of the oracle"):
