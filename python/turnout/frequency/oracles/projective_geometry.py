@@ -80,7 +80,7 @@ class ProjectiveGeometryResponse(FrequencyOracle):
     (5, 156, 8)
     >>> p, q = oracle.support_probabilities
     >>> round(p, 4), round(q, 4)
-    (0.5264, 0.1991)
+    (0.5264, 0.1966)
     """
 
     name = "projective_geometry_response"

@@ -257,8 +257,6 @@ impl<O: ReportCode> Randomizer for ProjectiveGeometryResponse<O> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frequency::{FrequencyOracle, Selection};
-    use crate::random::AesStreams;
 
     fn oracle(epsilon: f64, size: u64) -> Result<ProjectiveGeometryResponse<u32>> {
         ProjectiveGeometryResponse::new(Epsilon::new(epsilon)?, DomainSize::new(size)?, None)
