@@ -169,7 +169,7 @@ impl DirectEncoding {
         let py = reports.py();
         let array = CodeArray::extract("reports", reports)?;
         let bits =
-            with_codes!(py, "reports", array, |codes| { run(py, || self.oracle.supports(codes)) })?;
+            with_codes!(py, "reports", array, |codes| run(py, || self.oracle.supports(codes)))?;
         bit_rows(py, bits, self.oracle.domain_size().len())
     }
 
@@ -177,7 +177,7 @@ impl DirectEncoding {
     fn check(&self, reports: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = reports.py();
         let array = CodeArray::extract("reports", reports)?;
-        with_codes!(py, "reports", array, |codes| { run(py, || self.oracle.check(codes)) })
+        with_codes!(py, "reports", array, |codes| run(py, || self.oracle.check(codes)))
     }
 
     /// How many items a report has.

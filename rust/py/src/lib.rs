@@ -43,9 +43,7 @@ mod _core {
     use super::direct_encoding::DirectEncoding;
     #[pymodule_export]
     use super::hadamard_response::{HadamardResponse8, HadamardResponse16, HadamardResponse32};
-    use super::likelihood::{likelihood_step, support_sums};
     #[pymodule_export]
-    use super::local_hashing::{LocalHashing, PooledLocalHashing};
     use super::likelihood::{likelihood_step, support_sums};
     #[pymodule_export]
     use super::local_hashing::{LocalHashing, PooledLocalHashing};
