@@ -25,15 +25,15 @@ from turnout.frequency import (
     DirectEncoding,
     FrequencyEstimate,
     FrequencyOracle,
+    HadamardCountMeanSketch,
     HadamardResponse,
     Interval,
+    OptimizedLocalHashing,
     OptimizedUnaryEncoding,
     ProjectiveGeometryResponse,
-    HadamardCountMeanSketch,
-    Interval,
-    OptimizedLocalHashing,
     Reports,
     SubsetSelection,
+    SummationHistogramEncoding,
     SymmetricUnaryEncoding,
     Tally,
     ThresholdHistogramEncoding,
@@ -43,7 +43,15 @@ from turnout.frequency import (
 from turnout.participation import Bernoulli, Everyone, Participation, Personalized
 
 if TYPE_CHECKING:
-    from turnout import distributed, mean, samplers, weighting
+    from turnout import distributed, mean, planning, samplers, weighting
+    from turnout.frequency.adaptive import TwoRoundCollection
+    from turnout.frequency.attributes import SampledAttribute, SplitBudget
+    from turnout.frequency.heavy_hitters import HeavyHitters
+    from turnout.frequency.hierarchy import HierarchicalCollection
+    from turnout.frequency.likelihood import maximum_likelihood
+    from turnout.frequency.longitudinal import Memoized
+    from turnout.frequency.ordered import ordered
+    from turnout.planning import choose_oracle, estimate_mixed, optimal_participation, plan
 
 __version__ = _version("turnout")
 
@@ -57,44 +65,75 @@ __all__ = [
     "Everyone",
     "FrequencyEstimate",
     "FrequencyOracle",
-    "HadamardResponse",
-    "Interval",
-    "OptimizedUnaryEncoding",
     "HadamardCountMeanSketch",
+    "HadamardResponse",
+    "HeavyHitters",
+    "HierarchicalCollection",
     "Interval",
+    "Memoized",
     "OptimizedLocalHashing",
+    "OptimizedUnaryEncoding",
     "Participation",
     "Personalized",
     "Plan",
     "ProjectiveGeometryResponse",
     "Reports",
+    "SampledAttribute",
+    "SplitBudget",
     "SubsetSelection",
+    "SummationHistogramEncoding",
     "SymmetricUnaryEncoding",
     "Tally",
     "ThresholdHistogramEncoding",
     "TurnoutError",
+    "TwoRoundCollection",
     "__version__",
     "accounting",
+    "choose_oracle",
     "compare",
     "distributed",
     "errors",
+    "estimate_mixed",
     "estimator_variance",
     "frequency",
+    "maximum_likelihood",
     "mean",
+    "optimal_participation",
+    "ordered",
     "participation",
+    "plan",
+    "planning",
     "samplers",
     "weighting",
 ]
 
 #: Modules that are imported when they are first used, so that ``import turnout`` stays quick.
-_LATER = ("distributed", "mean", "samplers", "weighting")
+_LATER = ("distributed", "mean", "planning", "samplers", "weighting")
+
+#: The modules of names that are imported when they are first used.
+_NAMES_LATER = {
+    "HeavyHitters": "turnout.frequency.heavy_hitters",
+    "HierarchicalCollection": "turnout.frequency.hierarchy",
+    "Memoized": "turnout.frequency.longitudinal",
+    "SampledAttribute": "turnout.frequency.attributes",
+    "SplitBudget": "turnout.frequency.attributes",
+    "TwoRoundCollection": "turnout.frequency.adaptive",
+    "choose_oracle": "turnout.planning",
+    "estimate_mixed": "turnout.planning",
+    "maximum_likelihood": "turnout.frequency.likelihood",
+    "optimal_participation": "turnout.planning",
+    "ordered": "turnout.frequency.ordered",
+    "plan": "turnout.planning",
+}
 
 
 def __getattr__(name: str) -> Any:
     if name in _LATER:
         return importlib.import_module(f"turnout.{name}")
+    if name in _NAMES_LATER:
+        return getattr(importlib.import_module(_NAMES_LATER[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
+    return sorted({*globals(), *_LATER, *_NAMES_LATER})

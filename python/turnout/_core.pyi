@@ -15,9 +15,9 @@ __all__ = [
     "IntegerNoise",
     "LocalHashing",
     "MeanKernel",
-    "PooledLocalHashing",
     "MemoizedDirect",
     "MemoizedUnary",
+    "PooledLocalHashing",
     "PrimeField",
     "ProjectiveGeometry8",
     "ProjectiveGeometry16",
@@ -216,6 +216,7 @@ class SummationHistogram(_OracleKernel):
     def __new__(cls, epsilon: float, domain_size: int) -> SummationHistogram: ...
     @property
     def rate(self) -> int: ...
+
 class _MemoizedKernel(_OracleKernel):
     """What the classes with permanent answers have."""
 

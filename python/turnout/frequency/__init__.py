@@ -12,14 +12,15 @@ from turnout.frequency.oracle_study import OracleComparison, OracleRecord, compa
 from turnout.frequency.oracles.count_mean_sketch import CountMeanSketch, HadamardCountMeanSketch
 from turnout.frequency.oracles.direct_encoding import DirectEncoding
 from turnout.frequency.oracles.hadamard_response import HadamardResponse
+from turnout.frequency.oracles.local_hashing import BinaryLocalHashing, OptimizedLocalHashing
 from turnout.frequency.oracles.projective_geometry import ProjectiveGeometryResponse
 from turnout.frequency.oracles.subset_selection import SubsetSelection
+from turnout.frequency.oracles.summation_histogram import SummationHistogramEncoding
 from turnout.frequency.oracles.unary_encoding import (
     OptimizedUnaryEncoding,
     SymmetricUnaryEncoding,
     ThresholdHistogramEncoding,
 )
-from turnout.frequency.oracles.local_hashing import BinaryLocalHashing, OptimizedLocalHashing
 from turnout.frequency.reports import Reports
 from turnout.frequency.shuffled import ShuffledComparison, compare_shuffled
 from turnout.frequency.study import Comparison, compare
@@ -34,18 +35,18 @@ __all__ = [
     "DirectEncoding",
     "FrequencyEstimate",
     "FrequencyOracle",
+    "HadamardCountMeanSketch",
     "HadamardResponse",
     "Interval",
-    "OptimizedUnaryEncoding",
-    "HadamardCountMeanSketch",
-    "Interval",
     "OptimizedLocalHashing",
+    "OptimizedUnaryEncoding",
     "OracleComparison",
     "OracleRecord",
     "ProjectiveGeometryResponse",
     "Reports",
     "ShuffledComparison",
     "SubsetSelection",
+    "SummationHistogramEncoding",
     "SymmetricUnaryEncoding",
     "Tally",
     "ThresholdHistogramEncoding",
