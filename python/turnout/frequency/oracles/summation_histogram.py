@@ -179,8 +179,10 @@ class _SignedKernel:
     def collect_personalized(
         self, codes: Array, probabilities: Array, seed: int | None = None
     ) -> tuple[Array, int, Counts, Counts]:
-        support, *rest = self._core.collect_personalized(codes, probabilities, seed)
-        return support.view(np.int64), *rest
+        support, received, inverse, squared = self._core.collect_personalized(
+            codes, probabilities, seed
+        )
+        return support.view(np.int64), received, inverse, squared
 
     def simulate(
         self, true_counts: Counts, rate: float, seed: int | None = None
