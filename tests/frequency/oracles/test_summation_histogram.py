@@ -39,6 +39,7 @@ def test_no_report_is_more_than_e_to_the_epsilon_times_as_likely_under_another_a
 def masses(rate: float, reach: int) -> npt.NDArray[np.float64]:
     """The law of the noise on ``-reach .. reach``, what is beyond at the ends."""
     ratio = math.exp(-rate)
+    law: npt.NDArray[np.float64]
     law = (1 - ratio) / (1 + ratio) * ratio ** np.abs(np.arange(-reach, reach + 1.0))
     law[[0, -1]] += ratio ** (reach + 1) / (1 + ratio)
     return law
