@@ -13,7 +13,7 @@ from turnout import _arguments
 from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.distances import DISTANCES, distance
-from turnout.frequency.estimators import Estimation, Estimator
+from turnout.frequency.estimators import Estimation, Estimator, with_pool
 from turnout.frequency.intervals import (
     Interval,
     automatic_interval,
@@ -85,8 +85,9 @@ class FrequencyEstimate:
         """
         if tally.nodes == 0:
             raise EstimatorError("nothing can be estimated: the tally has no nodes")
+        estimation = with_pool(estimator.estimate(tally), tally.oracle, tally.nodes)
         return cls.from_estimation(
-            tally.plan, estimator.name, tally.nodes, tally.received, estimator.estimate(tally)
+            tally.plan, estimator.name, tally.nodes, tally.received, estimation
         )
 
     @classmethod

@@ -8,9 +8,10 @@ the means of the scores where reports hold scores.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,9 +29,10 @@ from turnout.frequency.models import (
 from turnout.frequency.sums import WeightedSums
 
 if TYPE_CHECKING:
+    from turnout.frequency.oracle import FrequencyOracle
     from turnout.frequency.tally import Tally
 
-__all__ = ["ESTIMATORS", "Estimation", "Estimator"]
+__all__ = ["ESTIMATORS", "Estimation", "Estimator", "with_pool"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -53,6 +55,33 @@ class Estimation:
     degrees: float | None = None
     interval_variances: Floats | None = None
     limits: Callable[[float], tuple[Floats, Floats]] | None = None
+
+
+def with_pool(estimation: Estimation, oracle: FrequencyOracle, nodes: int) -> Estimation:
+    """Add the error of hash functions that all reports share, if there are any.
+
+    It depends on the squares of the true frequencies, whose sum is estimated without bias and kept
+    from ``1/k`` to 1.
+    """
+    size = oracle.domain.size
+    frequencies, variances = estimation.frequencies, estimation.variances
+    if not oracle._pool_variance(float(nodes), float(nodes) ** 2):
+        return estimation
+    squares = float((frequencies**2).sum() - variances.sum())
+    squares = 1.0 if math.isnan(squares) else min(max(squares, 1.0 / size), 1.0)
+    # Over all answers instead of all others: a little more.
+    extra = oracle._pool_variance(float(nodes), squares * float(nodes) ** 2) / float(nodes) ** 2
+    model = estimation.model
+    if model is not None:
+        # The support is no longer a number of successes in independent trials.
+        model = replace(model, v0=model.v0 + extra * model.b**2, trials=None)
+    wide = estimation.interval_variances
+    return replace(
+        estimation,
+        variances=variances + extra,
+        model=model,
+        interval_variances=None if wide is None else wide + extra,
+    )
 
 
 class Estimator(ABC):

@@ -115,6 +115,14 @@ class FrequencyOracle(ABC):
         """What a report says about one answer: the moments that all estimators are made of."""
         return ScoreMoments.pure(*self.support_probabilities)
 
+    def _pool_variance(self, total: Any, squares: Any) -> Any:
+        """Give what hash functions shared by all reports add to the variance of a count.
+
+        ``total`` and ``squares`` are the sums of the counts of the other answers and of their
+        squares.
+        """
+        return 0.0 * total
+
     @property
     def variation_ratio(self) -> VariationRatio:
         """How much a report hides among other people's, for :class:`turnout.accounting.Shuffled`.
@@ -197,14 +205,10 @@ class FrequencyOracle(ABC):
                 codes, taking_part.probabilities, checked_seed
             )
             design = DesignSums.of(taking_part.probabilities)
-            reports.flags.writeable = False  # owned by the reports from here on: no copy
-            return Reports(
-                self, taking_part, reports, codes.size, probabilities=probabilities, design=design
-            )
+            return Reports._made(self, taking_part, reports, codes.size, probabilities, design)
         rate = _rate(taking_part)
         reports = self._kernel.randomize(codes, rate, checked_seed)
-        reports.flags.writeable = False  # owned by the reports from here on: no copy
-        return Reports(self, taking_part, reports, codes.size)
+        return Reports._made(self, taking_part, reports, codes.size)
 
     def tally(self, reports: Reports) -> Tally:
         """Count the reports that support each answer.

@@ -101,6 +101,27 @@ class Reports:
                 f"probabilities and design belong to Personalized(...), not to {participation!r}"
             )
 
+    @classmethod
+    def _made(
+        cls,
+        oracle: FrequencyOracle,
+        participation: Participation,
+        codes: npt.NDArray[Any],
+        nodes: int,
+        *personal: Any,
+    ) -> Reports:
+        """Take over what a kernel has just made, which needs no check."""
+        from turnout.collection import Plan  # noqa: PLC0415
+
+        made = cls.__new__(cls)
+        made._plan = Plan(oracle, participation)
+        codes.flags.writeable = False
+        made._codes, made._nodes = codes, nodes
+        made._probabilities, made._design = personal or (None, None)
+        if made._probabilities is not None:
+            made._probabilities.flags.writeable = False
+        return made
+
     @property
     def plan(self) -> Plan:
         """The oracle and the participation."""

@@ -238,10 +238,13 @@ class WeightedSums:
 
 
 def _to_float(halves: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:
-    # The high half is signed: sums of scores may be negative.
-    high = halves[:, 1].astype(np.int64)
-    wide = high.astype(np.float64) * 2.0**64 + halves[:, 0].astype(np.float64)
-    return wide * _WEIGHT_UNIT
+    low, high = halves[:, 0], halves[:, 1]
+    # Two's complement: sums of scores may be negative.
+    negative = (high >> np.uint64(63)) == 1
+    high = np.where(negative, ~high + (low == 0), high)
+    low = np.where(negative, ~low + np.uint64(1), low)
+    wide = high.astype(np.float64) * 2.0**64 + low.astype(np.float64)
+    return np.where(negative, -wide, wide) * _WEIGHT_UNIT
 
 
 def _add(one: npt.NDArray[np.uint64], other: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

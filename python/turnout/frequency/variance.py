@@ -29,7 +29,8 @@ def estimator_variance(
 ) -> Floats:
     """Compute the exact variance of the estimated counts for a given population.
 
-    The values are fixed; participation and perturbation are random.
+    The values are fixed; participation and perturbation are random, and so is the choice of hash
+    functions that all reports share.
 
     Parameters
     ----------
@@ -97,21 +98,31 @@ def estimator_variance(
                 f"{codes.size}"
             )
         _check_nodes(codes.size)
-        return _personal(codes, probabilities, oracle, method)
+        held = np.bincount(codes.astype(np.int64), minlength=size).astype(np.float64)
+        return _personal(codes, probabilities, oracle, method) + _pool(oracle, held)
     if values is not None:
         true_counts = np.bincount(oracle.domain.encode(values).astype(np.int64), minlength=size)
     counts = _arguments.counts("true_counts", true_counts, size)
     nodes = sum(counts.tolist())
     _check_nodes(nodes)
     frequencies = counts.astype(np.float64) / nodes
+    pool = _pool(oracle, counts.astype(np.float64))
     if method == "hajek":
-        return _hajek(nodes, rate, frequencies, scores)
+        return _hajek(nodes, rate, frequencies, scores) + pool
     if method in {"c_hat", "horvitz_thompson"}:
         model = excess_model(nodes, rate, scores)
     else:
         model = support_model(nodes, rate, scores)
     scale = 1 / scores.difference if method == "c" else nodes / model.b
-    result: Floats = scale**2 * model.statistic_variance(frequencies)
+    # What the functions of a pool shift, "c" shrinks like everything else.
+    pool = pool * rate**2 if method == "c" else pool
+    result: Floats = scale**2 * model.statistic_variance(frequencies) + pool
+    return result
+
+
+def _pool(oracle: FrequencyOracle, held: Floats) -> Floats:
+    """Give the variance that comes from hash functions which all reports share."""
+    result: Floats = oracle._pool_variance(held.sum() - held, (held * held).sum() - held * held)
     return result
 
 

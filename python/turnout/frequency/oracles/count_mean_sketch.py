@@ -64,7 +64,8 @@ class CountMeanSketch(_Sketch):
     that ``q* = q + (p* - q) / w`` on the average over the functions. The probabilities are realised
     as whole numbers of 64-bit words from a cryptographic generator, and the likelihood ratio of
     rows is at most ``e^eps``, exactly. For very large domains: a tally costs ``hashes`` evaluations
-    for each answer, for any number of reports. Add the error of :meth:`pool_variance`.
+    for each answer, for any number of reports. The shared functions add the error of
+    :meth:`pool_variance`.
 
     Parameters
     ----------
@@ -160,7 +161,7 @@ class HadamardCountMeanSketch(_Sketch):
     functions. The probabilities are realised as whole numbers of 64-bit words from a cryptographic
     generator, and the likelihood ratio is at most ``e^eps``, exactly. Reports of a few bits for
     very large domains: a tally costs ``hashes`` evaluations for each answer, for any number of
-    reports. Add the error of :meth:`pool_variance`.
+    reports. The shared functions add the error of :meth:`pool_variance`.
 
     Parameters
     ----------

@@ -75,8 +75,8 @@ class HashedOracle(FrequencyOracle):
 
         Answers that collide more often than expected in the functions of a pool are taken for each
         other, in every report: this error does not average out over reports, nor over
-        collections with the same functions. Its mean over all pools is zero, and
-        :func:`turnout.estimator_variance` leaves it out.
+        collections with the same functions. Its mean over all pools is zero.
+        :func:`turnout.estimator_variance`, standard errors and intervals take it in.
 
         Parameters
         ----------
@@ -121,15 +121,20 @@ class HashedOracle(FrequencyOracle):
         """
         counts = _arguments.counts("true_counts", true_counts, self.domain.size)
         held = counts.astype(np.float64)
+        squares = held * held
+        variances: npt.NDArray[np.float64] = self._pool_variance(
+            held.sum() - held, squares.sum() - squares
+        )
+        return variances
+
+    def _pool_variance(self, total: Any, squares: Any) -> Any:
+        """Give the variance from the sum of the other answers' counts and that of their squares."""
         if self._shared is None:
-            return np.zeros_like(held)
-        total = held.sum() - held
-        squares = (held * held).sum() - held * held
+            return 0.0 * total
         two, three = self._collisions(2), self._collisions(3)
         scale = self._shared * (1 - two) ** 2
         same, other = float((two - two**2) / scale), float((three - two**2) / scale)
-        result: npt.NDArray[np.float64] = same * (squares - total) + other * (total**2 - squares)
-        return result
+        return same * (squares - total) + other * (total**2 - squares)
 
 
 def optional_integer(argument: str, value: object, *, least: int, most: int) -> int | None:
