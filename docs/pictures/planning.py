@@ -10,7 +10,7 @@ import numpy as np
 
 from turnout.frequency import compare_shuffled
 from turnout.planning import choose_oracle, optimal_participation, plan
-from turnout.planning.candidates import registered
+from turnout.frequency.candidates import registered
 
 mpl.use("Agg")
 

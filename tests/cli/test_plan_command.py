@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import turnout as tn
+from turnout.frequency.candidates import registered
 from turnout.planning import choose_oracle
 from turnout.planning import plan as make_plan
-from turnout.planning.candidates import registered
 from turnout.report_files import read_reports
 
 Run = Callable[..., Any]

@@ -10,8 +10,8 @@ import pytest
 
 import turnout as tn
 from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.frequency.candidates import registered
 from turnout.planning import choose_oracle
-from turnout.planning.candidates import registered
 
 mpl.use("Agg")
 

@@ -13,8 +13,8 @@ from scipy import optimize, stats
 
 import turnout as tn
 from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.frequency.candidates import registered
 from turnout.planning import PlanProposal, plan
-from turnout.planning.candidates import registered
 from turnout.planning.laws import Population, ReportLaw, Spread
 
 mpl.use("Agg")

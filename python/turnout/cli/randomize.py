@@ -31,8 +31,8 @@ from turnout.cli.running import (
 from turnout.cli.tables import file_size, number, properties
 from turnout.cli.tally import describe_participation
 from turnout.errors import InvalidValueError
+from turnout.frequency.candidates import registered
 from turnout.planning import choose_oracle
-from turnout.planning.candidates import registered
 from turnout.report_files import file_format, write_reports
 
 __all__ = ["randomize"]

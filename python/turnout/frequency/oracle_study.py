@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,8 +11,8 @@ import numpy as np
 
 from turnout import _arguments
 from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.frequency.candidates import factories, make
 from turnout.frequency.estimators import ESTIMATORS
-from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.projection import PROJECTIONS
 from turnout.frequency.study import population
 from turnout.frequency.variance import estimator_variance
@@ -127,7 +128,7 @@ def compare_oracles(
     true_counts: Any,
     *,
     epsilons: Iterable[float] = (0.5, 1.0, 2.0),
-    oracles: Iterable[type[FrequencyOracle]] | None = None,
+    oracles: Any = None,
     participation: Participation | None = None,
     repeats: int = 20,
     method: str = "hajek",
@@ -146,8 +147,9 @@ def compare_oracles(
     epsilons
         The privacy parameters: every oracle is studied at each.
     oracles
-        The classes of the oracles; by default all there are. One that refuses the domain or an
-        epsilon is left out there, with the reason in ``refused``.
+        Classes or names of oracles, or functions that make one from an epsilon and a domain; by
+        default all there are. One that refuses the domain or an epsilon is left out there, with
+        the reason in ``refused``.
     participation
         Who takes part: everyone (default) or a common rate.
     repeats
@@ -192,16 +194,7 @@ def compare_oracles(
             f"participation must be Everyone() or Bernoulli(...), got {taking_part!r}"
         )
     settings = _arguments.items("epsilons", epsilons, "an iterable of numbers")
-    chosen = (
-        tuple(FrequencyOracle._registry.values())
-        if oracles is None
-        else _arguments.items("oracles", oracles, "an iterable of classes of oracles")
-    )
-    for made in chosen:
-        if not (isinstance(made, type) and issubclass(made, FrequencyOracle)):
-            raise InvalidTypeError(
-                f"oracles must hold classes of oracles, got {_arguments.shown(made)}"
-            )
+    chosen = factories(oracles)
     first = _arguments.seed(seed)
     truth = counts / nodes
     values = (
@@ -210,13 +203,13 @@ def compare_oracles(
         else None
     )
     records, refused = [], {}
-    for position, (epsilon, made) in enumerate(
-        (epsilon, made) for epsilon in settings for made in chosen
-    ):
+    for position, (epsilon, (name, factory)) in enumerate(itertools.product(settings, chosen)):
         try:
-            oracle = made(epsilon, domain)
+            oracle = make(factory, epsilon, domain)
+        except InvalidTypeError:
+            raise
         except InvalidValueError as error:
-            refused[made.__name__, epsilon] = str(error)
+            refused[name, epsilon] = str(error)
             continue
         squares, distances = np.empty(repeats), np.empty(repeats)
         for repeat in range(repeats):
@@ -235,7 +228,7 @@ def compare_oracles(
         spread = 1.0 / np.sqrt(repeats)
         records.append(
             OracleRecord(
-                oracle=made.__name__,
+                oracle=type(oracle).__name__,
                 epsilon=oracle.epsilon,
                 realized_epsilon=oracle.realized_epsilon,
                 report_bits=oracle.report_bits,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from turnout import _arguments
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.frequency.candidates import Factory, domain_of, factories, make
 from turnout.frequency.oracle import FrequencyOracle
-from turnout.planning.candidates import Factory, domain_of, factories, make
 from turnout.planning.laws import ReportLaw
 
 if TYPE_CHECKING:

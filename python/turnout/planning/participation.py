@@ -13,11 +13,11 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.frequency.candidates import domain_of, factories, make
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.oracles.direct_encoding import DirectEncoding
 from turnout.frequency.tally import Tally
 from turnout.participation import Personalized
-from turnout.planning.candidates import domain_of, factories, make
 from turnout.planning.laws import ReportLaw
 
 __all__ = ["ParticipationPlan", "optimal_participation"]

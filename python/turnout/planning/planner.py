@@ -11,9 +11,9 @@ import numpy as np
 from turnout import _arguments
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.frequency.candidates import Factory, domain_of, factories, make
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.participation import Bernoulli, Everyone, Participation
-from turnout.planning.candidates import Factory, domain_of, factories, make
 from turnout.planning.laws import METHODS, Population, ReportLaw, Spread
 from turnout.planning.proposal import PlanCandidate, PlanProposal
 

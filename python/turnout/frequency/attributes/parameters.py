@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from turnout import _arguments
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.frequency.choice import make_oracle
+from turnout.frequency.candidates import make_oracle
 from turnout.frequency.oracle import FrequencyOracle
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from turnout import _arguments
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.attributes.parameters import OracleChoice
-from turnout.frequency.choice import make_oracle
+from turnout.frequency.candidates import make_oracle
 from turnout.frequency.draws import derived, personal_probabilities, weighted_choices
 from turnout.frequency.heavy_hitters.result import HeavyHitterResult
 from turnout.frequency.heavy_hitters.search import Search

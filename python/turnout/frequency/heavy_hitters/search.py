@@ -10,7 +10,7 @@ import numpy as np
 
 from turnout.collection import Plan
 from turnout.errors import EstimatorError, ProtocolError
-from turnout.frequency.choice import make_oracle
+from turnout.frequency.candidates import make_oracle
 from turnout.frequency.estimate import FrequencyEstimate
 from turnout.frequency.heavy_hitters.result import HeavyHitterResult, RoundRecord
 from turnout.frequency.heavy_hitters.round import Round, candidate_domain

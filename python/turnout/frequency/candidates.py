@@ -1,4 +1,4 @@
-"""Which oracles a plan can choose from."""
+"""Which oracles there are to choose from, and making one from what a caller names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.oracle import FrequencyOracle
 
-__all__ = ["Factory", "domain_of", "factories", "make", "registered"]
+__all__ = ["Factory", "domain_of", "factories", "make", "make_oracle", "registered"]
 
 Factory = Callable[[float, Domain], FrequencyOracle]
 
@@ -86,3 +86,48 @@ def make(factory: Factory, epsilon: float, domain: Domain) -> FrequencyOracle:
     return _arguments.instance(
         "oracle(epsilon, domain)", factory(epsilon, domain), FrequencyOracle, "an oracle"
     )
+
+
+def make_oracle(argument: str, oracle: Any, epsilon: float, domain: Domain) -> FrequencyOracle:
+    """Make the randomizer for an epsilon and a domain.
+
+    Parameters
+    ----------
+    argument
+        The name of the argument, for messages.
+    oracle
+        A class or function that takes an epsilon and a domain; or ``"auto"``: what
+        :func:`turnout.choose_oracle` takes.
+    epsilon, domain
+        What it is made for.
+
+    Returns
+    -------
+    FrequencyOracle
+        The randomizer.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If that is no oracle, or it refuses the epsilon or the domain, or is of another epsilon or
+        domain.
+    """
+    if isinstance(oracle, str):
+        _arguments.choice(argument, oracle, ("auto",))
+        # Planning is built on this package.
+        from turnout.planning import choose_oracle  # noqa: PLC0415
+
+        return choose_oracle(epsilon, domain).oracle
+    if not callable(oracle):
+        raise InvalidTypeError(
+            f'{argument} must be "auto" or callable with an epsilon and a domain, got '
+            f"{_arguments.shown(oracle)}"
+        )
+    made: FrequencyOracle = oracle(epsilon, domain)
+    _arguments.instance(f"{argument}(epsilon, domain)", made, FrequencyOracle, "an oracle")
+    if made.epsilon > epsilon or made.domain != domain:
+        raise InvalidValueError(
+            f"{argument}(epsilon, domain) must have at most the epsilon {epsilon!r} and the domain "
+            f"{domain!r} that it is given, got {made!r}"
+        )
+    return made
