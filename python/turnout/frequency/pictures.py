@@ -268,10 +268,14 @@ def plot_oracles(comparison: OracleComparison, ax: Any) -> Axes:
         )
         predicted = [row.rmse_predicted for row in rows]
         axes.plot(predicted, heights, "|", markersize=11, color=colour, zorder=1)
-    sizes = {name: f"{others[name].report_bits:,} bits" for name in names}
+    sizes = {name: _sizes(comparison, name) for name in names}
     axes.set_yticks(range(len(names)), [f"{name}\n{sizes[name]}" for name in names], fontsize=8)
     axes.invert_yaxis()
     axes.set_xscale("log")
+    ticker = require("matplotlib.ticker", "plot")
+    axes.xaxis.set_minor_locator(ticker.LogLocator(subs=(2, 5)))
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter("{x:g}")
     axes.set_xlabel("rmse of an answer's frequency (± 2 s.e.; bars: what the variance predicts)")
     axes.set_title(
         f"{comparison.nodes:,} nodes, {comparison.domain_size} answers, participation "
@@ -304,3 +308,10 @@ def _draw_shuffled(axes: Axes, records: list[ShuffledRecord]) -> None:
             fontsize=7,
             color=_ESTIMATE,
         )
+
+
+def _sizes(comparison: OracleComparison, name: str) -> str:
+    """Say how large the reports of an oracle are: of some, that depends on epsilon."""
+    sizes = [row.report_bits for row in comparison.records if row.oracle == name]
+    least, most = min(sizes), max(sizes)
+    return f"{most:,} bits" if least == most else f"{least:,} to {most:,} bits"
