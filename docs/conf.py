@@ -13,6 +13,8 @@ exclude_patterns = ["_build"]
 templates_path = ["_templates"]
 
 autosummary_generate = True
+#: Beside the page of ``turnout.Plan``, also where file names do not tell cases apart.
+autosummary_filename_map = {"turnout.plan": "turnout.planning.plan"}
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False

@@ -128,7 +128,7 @@ def write_reports(
     Parameters
     ----------
     reports
-        What :meth:`turnout.DirectEncoding.randomize` returned.
+        What :meth:`turnout.FrequencyOracle.randomize` returned.
     path
         Where to write. Its folder must exist.
     format
