@@ -8,6 +8,9 @@
 >>> estimate = tally.estimate()
 >>> estimate.interval(0.99).contains([0.6, 0.3, 0.1])
 array([ True,  True,  True])
+
+``tn.choose_oracle`` and ``tn.plan`` say which oracle, and how many must report, for an answer to be
+good enough; :mod:`turnout.accounting` what participation and shuffling protect.
 """
 
 import importlib

@@ -1,4 +1,4 @@
-"""The command line, ``turnout``: randomize, tally, estimate, aggregate, sample, account, demo.
+"""The command line, ``turnout``: plan, randomize, tally, estimate, account, and more.
 
 The commands need the extra ``cli`` (typer, rich, pyarrow, matplotlib); :func:`main` says so in one
 line when it is not there.

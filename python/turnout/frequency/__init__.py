@@ -3,6 +3,13 @@
 A value's path is the order of the modules: an oracle (:mod:`~turnout.frequency.oracles`)
 makes :mod:`~turnout.frequency.reports`, which add up to a :mod:`~turnout.frequency.tally`, of which
 :mod:`~turnout.frequency.estimators` make an :mod:`~turnout.frequency.estimate`.
+
+Beyond the path: :mod:`~turnout.frequency.likelihood` of whole reports; sums, ranges and quantiles
+of :mod:`~turnout.frequency.ordered` answers, and :mod:`~turnout.frequency.hierarchy` for long
+ranges; several :mod:`~turnout.frequency.attributes` of a person;
+:mod:`~turnout.frequency.heavy_hitters` of huge domains; two rounds
+(:mod:`~turnout.frequency.adaptive`); the same people again and again
+(:mod:`~turnout.frequency.longitudinal`). These are imported when they are used.
 """
 
 from turnout.frequency.estimate import FrequencyEstimate
