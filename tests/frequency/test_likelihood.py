@@ -14,6 +14,7 @@ from scipy import optimize
 
 import turnout as tn
 from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
+from turnout.frequency.candidates import registered
 from turnout.frequency.likelihood import _bayes, _rounded, _spectral, maximum_likelihood
 from turnout.frequency.likelihoods import (
     DenseLikelihood,
@@ -377,11 +378,7 @@ def test_scores_with_laplace_noise_have_the_likelihood_of_the_whole_histogram() 
 
 @pytest.mark.parametrize(
     "kind",
-    [
-        pytest.param(kind, id=name)
-        for name, kind in tn.frequency.FrequencyOracle._registry.items()
-        if kind.__module__.startswith("turnout.")
-    ],
+    [pytest.param(kind, id=name) for name, kind in registered().items()],
 )
 def test_reports_of_every_oracle_have_a_maximum_near_the_truth(
     kind: type[tn.frequency.FrequencyOracle],

@@ -15,6 +15,7 @@ from turnout.errors import (
     InvalidValueError,
     UnknownLabelError,
 )
+from turnout.frequency.candidates import registered
 from turnout.frequency.ordered import LinearEstimate, OrderedEstimate, isotonic, ordered
 
 HELD = np.array([50, 200, 400, 250, 80, 20])
@@ -157,11 +158,7 @@ def test_what_has_no_order_or_no_answer_is_refused() -> None:
         ordered(personal)
 
 
-ORACLES = [
-    pytest.param(kind, id=name)
-    for name, kind in tn.frequency.FrequencyOracle._registry.items()
-    if kind.__module__.startswith("turnout.")
-]
+ORACLES = [pytest.param(kind, id=name) for name, kind in registered().items()]
 
 
 @pytest.mark.parametrize("kind", ORACLES)
