@@ -5,7 +5,7 @@
 //! * [`Threshold`] and [`Bernoulli`] turn a probability into integer comparisons.
 //! * [`BiasedBits`] draws many bits of one exact probability at a time.
 //! * [`Skips`] selects nodes by exact geometric skips: the cost follows the number selected.
-//! * [`binomial`], [`negative_binomial`] and [`multinomial_uniform`] draw counts for simulation.
+//! * [`binomial()`], [`negative_binomial()`] and [`multinomial_uniform`] draw counts for simulation.
 //! * [`ExponentialBounds`] encloses `e^x` so that likelihood ratios are rounded to the safe side.
 
 mod binomial;

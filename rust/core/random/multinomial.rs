@@ -6,7 +6,7 @@ use super::{binomial, uniform_below};
 
 /// Adds `trials` balls, thrown uniformly and independently, to the cells of `counts`.
 ///
-/// Splits the cells in halves and the balls between them by [`binomial`], until a part has few
+/// Splits the cells in halves and the balls between them by [`binomial()`], until a part has few
 /// balls; those are thrown one by one. The cost is proportional to the number of cells at most.
 /// Does nothing if there are no cells.
 ///

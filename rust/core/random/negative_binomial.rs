@@ -10,7 +10,7 @@ use super::uniform_below;
 /// A negative binomial count: the number of failures before that many successes in trials of
 /// probability `probability`.
 ///
-/// Rejection from a hat of blocks, as for [`binomial`](super::binomial): the mass is log-concave,
+/// Rejection from a hat of blocks, as for [`binomial`](super::binomial()): the mass is log-concave,
 /// and at `x` it is `n / (n + x)` times the binomial mass of `n` successes in `n + x` trials. It
 /// serves simulation; no privacy guarantee rests on it.
 ///

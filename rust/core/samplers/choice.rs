@@ -80,7 +80,7 @@ pub fn choose_many<S: Streams>(weights: &[u64], length: usize, streams: &S) -> R
 }
 
 /// For each row of `columns` logarithms of ratios, the index of one column: chosen exactly, with
-/// the [`weights`](super::weights) of the row, whose references are all [`UNIT`].
+/// the [`weights`](super::weights()) of the row, whose references are all [`UNIT`].
 ///
 /// Where a row has proposals from a reference and their log ratios of a density to that reference,
 /// the proposal chosen has a law in the band around the reference, whatever the ratios are: each is

@@ -7,7 +7,7 @@
 //!
 //! What makes it private is never a floating-point number. Densities and scores arrive as
 //! floating-point numbers, infinite and undefined ones included; they choose among integer
-//! [`weights`] within integer limits, or exponents within a limit, and the draw is exact:
+//! [`weights()`] within integer limits, or exponents within a limit, and the draw is exact:
 //!
 //! * [`resample`] chooses one of many proposals from the reference by such weights;
 //! * [`first_accepted`] accepts proposals by exact trials of probability `e^-g`;

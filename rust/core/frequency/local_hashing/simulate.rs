@@ -18,8 +18,9 @@ impl LocalHashing {
     ///
     /// # Errors
     ///
-    /// [`Error::LengthMismatch`] if there is not one count for each code; [`Error::CountOverflow`]
-    /// if the counts add up to more than 64 bits hold.
+    /// [`Error::LengthMismatch`](crate::Error::LengthMismatch) if there is not one count for each
+    /// code; [`Error::CountOverflow`](crate::Error::CountOverflow) if the counts add up to more than
+    /// 64 bits hold.
     ///
     /// ```
     /// use turnout::frequency::LocalHashing;

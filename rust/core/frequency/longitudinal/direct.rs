@@ -40,8 +40,9 @@ impl MemoizedDirect {
     ///
     /// # Errors
     ///
-    /// [`Error::Accounting`] if `first` is out of reach below `lifetime`;
-    /// [`Error::EpsilonUnrealizable`] if an epsilon is so small that reports would say nothing.
+    /// [`Error::Accounting`](crate::Error::Accounting) if `first` is out of reach below `lifetime`;
+    /// [`Error::EpsilonUnrealizable`](crate::Error::EpsilonUnrealizable) if an epsilon is so small
+    /// that reports would say nothing.
     pub fn new(domain: DomainSize, lifetime: Epsilon, first: Epsilon) -> Result<Self> {
         let permanent = DirectEncoding::new(lifetime, domain)?;
         let (own, other) = permanent.words();
@@ -109,7 +110,8 @@ impl MemoizedDirect {
     ///
     /// # Errors
     ///
-    /// [`Error::CodeOutsideDomain`]; [`Error::LengthMismatch`] if there is not one secret for each
+    /// [`Error::CodeOutsideDomain`](crate::Error::CodeOutsideDomain);
+    /// [`Error::LengthMismatch`](crate::Error::LengthMismatch) if there is not one secret for each
     /// code.
     pub fn permanent<C: Code>(
         &self,
