@@ -71,6 +71,7 @@ test: needs check-rust check-python
 check-rust: needs
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- --deny warnings
+	RUSTDOCFLAGS='--deny warnings' cargo doc --workspace --no-deps --locked
 	cargo test --workspace --locked
 
 check-python: needs $(WHEEL)
@@ -92,7 +93,7 @@ bench: needs $(BUILD)/bench/.made
 	$(BUILD)/bench/bin/python benches/compare.py --markdown $(BUILD)/bench.md --json $(BUILD)/bench.json
 
 bench-core: needs
-	cargo bench --bench direct_encoding --bench accounting --bench sharing --bench networks
+	cargo bench --bench direct_encoding --bench oracles --bench accounting --bench sharing --bench networks
 
 docs: needs $(WHEEL)
 	$(call install,docs,docs)
