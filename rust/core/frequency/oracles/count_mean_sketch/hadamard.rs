@@ -1,0 +1,267 @@
+//! One bit of a Hadamard transform.
+
+use rand_core::Rng;
+use rayon::prelude::*;
+
+use super::{HASHES, HashPool, check_width};
+use crate::frequency::oracle::BLOCK;
+use crate::frequency::oracles::local_hashing::mixed;
+use crate::frequency::shared::simulation::nodes;
+use crate::frequency::shared::walsh_hadamard::walsh_hadamard;
+use crate::frequency::{DirectEncoding, Histogram, Randomizer, Tally};
+use crate::parameters::{DomainSize, Epsilon, Probability};
+use crate::random::{Streams, Words, binomial, multinomial_uniform, uniform_below};
+use crate::{Error, Result};
+
+/// The Hadamard count-mean sketch.
+///
+/// A report is one number, `(function * w + row) * 2 + bit`: a hash function and a row of the
+/// Hadamard matrix of order `w`, both uniform, and the matrix entry of that row and the own
+/// bucket's column (0 stands for +1 and 1 for -1), which went through direct encoding over two
+/// codes: it is kept with probability `e^eps / (e^eps + 1)`. A report supports the codes whose
+/// buckets have its entry in its row; of two different columns half of the entries agree.
+///
+/// ```
+/// use turnout::frequency::{FrequencyOracle, HadamardCountMeanSketch, Selection};
+/// use turnout::parameters::{DomainSize, Epsilon};
+/// use turnout::random::AesStreams;
+///
+/// let domain = DomainSize::new(1000)?;
+/// let oracle = HadamardCountMeanSketch::new(Epsilon::new(2.0)?, domain, 64, 128, 0)?;
+/// let streams = AesStreams::from_operating_system()?;
+/// let tally = oracle.collect(&[7_u16; 2000], &Selection::everyone(), &streams)?;
+/// assert_eq!(tally.received, 2000);
+/// # Ok::<(), turnout::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct HadamardCountMeanSketch {
+    domain: DomainSize,
+    pool: HashPool,
+    encoding: DirectEncoding,
+}
+
+impl HadamardCountMeanSketch {
+    /// The number of hash functions by default.
+    pub const HASHES: u64 = HASHES;
+
+    /// The width by default: collisions raise the variance of a rare code by less than 1 %.
+    pub const WIDTH: u64 = super::WIDTH;
+
+    /// With `hashes` functions of a public seed, each of `width` buckets.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Integer`] if there are not from 1 to 2^20 functions, a width that is a power of two
+    /// from 2 to 2^16, and at most 2^28 buckets in all functions together; [`Error::DomainSize`] if
+    /// the domain has more than `2^31 - 1` codes; [`Error::EpsilonUnrealizable`] as for
+    /// [`DirectEncoding::new`].
+    pub fn new(
+        epsilon: Epsilon,
+        domain: DomainSize,
+        hashes: u64,
+        width: u64,
+        seed: u64,
+    ) -> Result<Self> {
+        check_width(width)?;
+        if !width.is_power_of_two() {
+            let expected = "a power of two from 2 to 2^16";
+            return Err(Error::Integer { argument: "width", value: width, expected });
+        }
+        let pool = HashPool::new("hashes", hashes, width, seed, domain)?;
+        let encoding = DirectEncoding::new(epsilon, DomainSize::new(2)?)?;
+        Ok(Self { domain, pool, encoding })
+    }
+
+    /// The width, `w`.
+    #[must_use]
+    pub const fn buckets(&self) -> u64 {
+        self.pool.buckets().count()
+    }
+
+    /// The number of hash functions, `m`.
+    #[must_use]
+    pub fn functions(&self) -> u64 {
+        self.pool.functions()
+    }
+
+    /// The modulus of the functions, `P`.
+    #[must_use]
+    pub const fn modulus(&self) -> u64 {
+        self.pool.buckets().modulus().get()
+    }
+
+    /// `(A, W)`: how many words of 2^64 keep the entry, and how many turn it round.
+    #[must_use]
+    pub const fn words(&self) -> (u64, u64) {
+        self.encoding.words()
+    }
+
+    /// The realised epsilon, rounded up.
+    #[must_use]
+    pub fn realized_epsilon(&self) -> f64 {
+        self.encoding.realized_epsilon()
+    }
+
+    /// `(p*, q*)`: the probabilities that a report supports the node's own code, and any other
+    /// fixed code; the latter on the average over all sets of functions.
+    #[must_use]
+    pub fn support_probabilities(&self) -> (f64, f64) {
+        mixed((self.encoding.support_probabilities().0, 0.5), self.pool.buckets())
+    }
+
+    /// A tally with the law of [`collect`](crate::frequency::FrequencyOracle::collect), with these
+    /// hash functions, for nodes of which `true_counts[i]` hold code `i`, each taking part with
+    /// probability `rate`.
+    ///
+    /// The nodes of each code that are present choose their functions, those of each bucket their
+    /// rows; then the entries of a row are turned round or not. Exact in law, the correlations of
+    /// the counts included. The cost is proportional to the number of nodes or to that of functions
+    /// times rows times columns that somebody holds, whichever is less, and to the tally's.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LengthMismatch`] if there is not one count for each code; [`Error::CountOverflow`]
+    /// if the counts add up to more than 64 bits hold.
+    pub fn simulate<S: Streams>(
+        &self,
+        true_counts: &[u64],
+        rate: Probability,
+        streams: &S,
+    ) -> Result<Tally> {
+        nodes(true_counts, self.domain)?;
+        let cells = self.pool.scatter(true_counts, rate, streams);
+        let received = cells.iter().sum();
+        let width = self.pool.width();
+        let mut entries = vec![0; 2 * cells.len()];
+        let keep = self.encoding.support_probabilities().0;
+        let functions = entries.par_chunks_mut(2 * width).zip(cells.par_chunks(width));
+        functions.enumerate().for_each(|(function, (entries, cells))| {
+            let mut stream = HashPool::report_stream(streams, function);
+            self.enter(entries, cells, &mut stream);
+            for pair in entries.as_chunks_mut::<2>().0 {
+                let kept = pair.map(|count| binomial(count, keep, &mut stream));
+                *pair = [kept[0] + pair[1] - kept[1], kept[1] + pair[0] - kept[0]];
+            }
+        });
+        let support = self.pool.gather(&self.cells(&entries), self.domain);
+        Ok(Tally { support, received, weighted: None })
+    }
+
+    /// Has the nodes of each bucket choose rows, and counts their entries.
+    fn enter<R: Rng>(&self, entries: &mut [u64], cells: &[u64], rng: &mut R) {
+        let mut rows = vec![0; self.pool.width()];
+        for (column, &nodes) in cells.iter().enumerate().filter(|(_, nodes)| **nodes > 0) {
+            rows.fill(0);
+            multinomial_uniform(nodes, &mut rows, rng);
+            for ((row, &count), pair) in rows.iter().enumerate().zip(entries.as_chunks_mut::<2>().0)
+            {
+                let [plus, minus] = pair;
+                *(if negative(row, column) { minus } else { plus }) += count;
+            }
+        }
+    }
+
+    /// For every function and column the number of reports that support it, from the number of
+    /// reports with each entry. If the reports in row `l` are `P_l` of +1 and `M_l` of -1, column
+    /// `b` is supported by `sum_l (P_l + M_l + H_lb (P_l - M_l)) / 2`: a Hadamard transform.
+    fn cells(&self, entries: &[u64]) -> Vec<u64> {
+        let width = self.pool.width();
+        let mut cells = vec![0; entries.len() / 2];
+        cells.par_chunks_mut(width).zip(entries.par_chunks(2 * width)).for_each_init(
+            || vec![0; width],
+            |balance, (cells, entries)| {
+                for (balance, [plus, minus]) in balance.iter_mut().zip(entries.as_chunks::<2>().0) {
+                    *balance = plus.wrapping_sub(*minus).cast_signed();
+                }
+                walsh_hadamard(balance);
+                let received: u64 = entries.iter().sum();
+                for (cell, &sum) in cells.iter_mut().zip(&*balance) {
+                    // Not negative, and even: the sum has as many terms as there are reports.
+                    *cell = received.wrapping_add_signed(sum) / 2;
+                }
+            },
+        );
+        cells
+    }
+}
+
+/// Whether the entry of the Hadamard matrix is -1.
+const fn negative(row: usize, column: usize) -> bool {
+    (row & column).count_ones() % 2 == 1
+}
+
+impl Randomizer for HadamardCountMeanSketch {
+    type Item = u32;
+    type Counter = Histogram;
+
+    fn domain(&self) -> DomainSize {
+        self.domain
+    }
+
+    fn width(&self) -> usize {
+        1
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "there are at most 2^29 reports")]
+    fn report<R: Words>(&self, codes: &[u64], reports: &mut [u32], rng: &mut R) {
+        let mut own = [0; BLOCK];
+        let width = self.buckets();
+        for ((report, own), &code) in reports.iter_mut().zip(&mut own).zip(codes) {
+            let cell = uniform_below(self.functions() * width, rng);
+            // The width is a power of two.
+            let (function, row) = (cell >> width.trailing_zeros(), cell & (width - 1));
+            *report = (2 * cell) as u32;
+            let common = row & self.pool.bucket(function, code);
+            *own = u64::from(common.count_ones() & 1);
+        }
+        let mut randomized = [0; BLOCK];
+        let randomized = &mut randomized[..codes.len()];
+        self.encoding.report(own.iter().copied(), randomized, rng, |entry| entry);
+        for (report, &entry) in reports.iter_mut().zip(&*randomized) {
+            *report += entry as u32;
+        }
+    }
+
+    fn valid(&self, report: &[u32]) -> bool {
+        report.iter().all(|&report| (report as usize) < 2 * self.pool.cells())
+    }
+
+    fn expected(&self) -> String {
+        format!(
+            "an integer below {}: an entry of one of {} rows of one of {} hash functions",
+            2 * self.pool.cells(),
+            self.buckets(),
+            self.functions()
+        )
+    }
+
+    fn counter(&self) -> Histogram {
+        Histogram::new(2 * self.pool.cells())
+    }
+
+    fn count(&self, counter: &mut Histogram, reports: &[u32]) {
+        counter.add(reports);
+    }
+
+    fn merge(&self, counter: Histogram, other: Histogram) -> Histogram {
+        counter.merge(&other)
+    }
+
+    fn finish(&self, counter: Histogram) -> Vec<u64> {
+        self.pool.gather(&self.cells(&counter.finish()), self.domain)
+    }
+
+    fn supported(&self, report: &[u32], visit: &mut dyn FnMut(usize)) {
+        for &report in report {
+            let (cell, entry) = (report as usize / 2, report & 1 == 1);
+            let (function, row) = (cell / self.pool.width(), cell % self.pool.width());
+            for code in 0..self.domain.len() {
+                #[expect(clippy::cast_possible_truncation, reason = "at most 2^16")]
+                let column = self.pool.bucket(function as u64, code as u64) as usize;
+                if negative(row, column) == entry {
+                    visit(code);
+                }
+            }
+        }
+    }
+}

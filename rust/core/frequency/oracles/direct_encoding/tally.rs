@@ -1,0 +1,101 @@
+//! Counting the reports that support each code.
+
+use rayon::prelude::*;
+
+use super::DirectEncoding;
+use crate::frequency::codes::{all_inside, outside};
+use crate::frequency::oracle::stretch;
+use crate::frequency::shared::histogram::position;
+use crate::frequency::{CHUNK, Code, Histogram, NodeProbabilities, Tally, WeightedSums};
+use crate::{Error, Result};
+
+impl DirectEncoding {
+    /// Counts the reports that support each code, and their weights if every node has its own
+    /// participation probability.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::CodeOutsideDomain`] if a report is outside the domain; [`Error::LengthMismatch`] if
+    /// there are not as many probabilities as reports.
+    ///
+    /// ```
+    /// use turnout::frequency::DirectEncoding;
+    /// use turnout::parameters::{DomainSize, Epsilon};
+    ///
+    /// let oracle = DirectEncoding::new(Epsilon::new(2.0)?, DomainSize::new(4)?)?;
+    /// assert_eq!(oracle.tally(&[0_u8, 3, 3], None)?.support, [1, 0, 0, 2]);
+    /// # Ok::<(), turnout::Error>(())
+    /// ```
+    pub fn tally<O: Code>(
+        &self,
+        reports: &[O],
+        probabilities: Option<NodeProbabilities<'_>>,
+    ) -> Result<Tally> {
+        let parts: Option<Vec<Histogram>> = reports
+            .par_chunks(CHUNK * stretch(reports.len()))
+            .map(|reports| {
+                let mut counter = Histogram::new(self.domain.len());
+                let inside = reports.chunks(CHUNK).all(|chunk| {
+                    let inside = all_inside(chunk, self.domain);
+                    if inside {
+                        counter.add(chunk);
+                    }
+                    inside
+                });
+                inside.then_some(counter)
+            })
+            .collect();
+        let parts = parts.ok_or_else(|| outside("reports", reports, self.domain))?;
+        let total = parts
+            .into_iter()
+            .fold(Histogram::new(self.domain.len()), |total, part| total.merge(&part));
+        let weighted = match probabilities {
+            None => None,
+            Some(probabilities) if probabilities.get().len() == reports.len() => {
+                let mut sums = WeightedSums::zero(self.domain.len());
+                for (report, &probability) in reports.iter().zip(probabilities.get()) {
+                    sums.add(probability, |visit| visit(position(report.index()), 1));
+                }
+                Some(sums)
+            }
+            Some(probabilities) => {
+                return Err(Error::LengthMismatch {
+                    left: "probabilities",
+                    left_length: probabilities.get().len(),
+                    right: "reports",
+                    right_length: reports.len(),
+                });
+            }
+        };
+        Ok(Tally { support: total.finish(), received: reports.len() as u64, weighted })
+    }
+
+    /// Which codes each report supports: its own and no other. One row of `ceil(k / 64)` words for
+    /// each report, code `i` in bit `i % 64` of word `i / 64`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::CodeOutsideDomain`] if a report is outside the domain.
+    pub fn supports<O: Code>(&self, reports: &[O]) -> Result<Vec<u64>> {
+        self.check(reports)?;
+        let words = self.domain.len().div_ceil(64);
+        let mut bits = vec![0; reports.len() * words];
+        bits.par_chunks_mut(words).zip(reports.par_iter()).for_each(|(bits, report)| {
+            let code = position(report.index());
+            bits[code / 64] |= 1 << (code % 64);
+        });
+        Ok(bits)
+    }
+
+    /// Refuses reports that are outside the domain.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::CodeOutsideDomain`] if a report is.
+    pub fn check<O: Code>(&self, reports: &[O]) -> Result<()> {
+        if reports.par_chunks(CHUNK).all(|reports| all_inside(reports, self.domain)) {
+            return Ok(());
+        }
+        Err(outside("reports", reports, self.domain))
+    }
+}

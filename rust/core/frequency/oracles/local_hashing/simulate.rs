@@ -1,0 +1,46 @@
+//! Tallies of any number of nodes, drawn at once.
+
+use super::LocalHashing;
+use crate::Result;
+use crate::frequency::Tally;
+use crate::frequency::shared::simulation::independent;
+use crate::parameters::Probability;
+use crate::random::Streams;
+
+impl LocalHashing {
+    /// A tally in which every single count, jointly with the number of reports, has the law of
+    /// [`collect`](crate::frequency::FrequencyOracle::collect), for nodes of which `true_counts[i]`
+    /// hold code `i`, each taking part with probability `rate`.
+    ///
+    /// Given who takes part, a code is supported by a binomial number of those that hold it and by
+    /// another of those that do not, exactly. Given that, the counts of different codes are drawn
+    /// independently, which they are not quite: codes that share a report's bucket are supported
+    /// together. The cost is proportional to the size of the domain, for any number of nodes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LengthMismatch`](crate::Error::LengthMismatch) if there is not one count for each
+    /// code; [`Error::CountOverflow`](crate::Error::CountOverflow) if the counts add up to more than
+    /// 64 bits hold.
+    ///
+    /// ```
+    /// use turnout::frequency::LocalHashing;
+    /// use turnout::parameters::{DomainSize, Epsilon, Probability};
+    /// use turnout::random::AesStreams;
+    ///
+    /// let oracle = LocalHashing::binary(Epsilon::new(1.0)?, DomainSize::new(2)?)?;
+    /// let streams = AesStreams::from_seed(1);
+    /// let tally = oracle.simulate(&[400_000_000_000, 600_000_000_000], Probability::ONE, &streams)?;
+    /// assert_eq!(tally.received, 1_000_000_000_000);
+    /// # Ok::<(), turnout::Error>(())
+    /// ```
+    pub fn simulate<S: Streams>(
+        &self,
+        true_counts: &[u64],
+        rate: Probability,
+        streams: &S,
+    ) -> Result<Tally> {
+        let probabilities = self.support_probabilities();
+        independent(self.domain, probabilities, true_counts, rate, streams)
+    }
+}

@@ -1,0 +1,23 @@
+//! The oracles: each how a report is made, how reports are counted, and its own simulation.
+
+mod count_mean_sketch;
+mod direct_encoding;
+mod hadamard_response;
+mod local_hashing;
+mod longitudinal;
+mod projective_geometry;
+mod subset_selection;
+mod summation_histogram;
+mod unary_encoding;
+
+pub use count_mean_sketch::{CountMeanSketch, HadamardCountMeanSketch};
+pub use direct_encoding::DirectEncoding;
+pub use hadamard_response::HadamardResponse;
+pub use local_hashing::{LocalHashing, PooledLocalHashing};
+pub use longitudinal::{
+    BitChain, BitStage, MemoizedDirect, MemoizedUnary, PermanentKey, SECRET_BYTES,
+};
+pub use projective_geometry::ProjectiveGeometryResponse;
+pub use subset_selection::SubsetSelection;
+pub use summation_histogram::SummationHistogram;
+pub use unary_encoding::UnaryEncoding;

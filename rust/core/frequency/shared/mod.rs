@@ -1,0 +1,8 @@
+//! What several oracles have in common.
+
+pub(super) mod bit_rows;
+pub(super) mod divisor;
+pub(super) mod hashing;
+pub(super) mod histogram;
+pub(super) mod simulation;
+pub(super) mod walsh_hadamard;
