@@ -9,8 +9,8 @@ import matplotlib as mpl
 import numpy as np
 
 from turnout.frequency import compare_shuffled
-from turnout.planning import choose_oracle, optimal_participation, plan
 from turnout.frequency.candidates import registered
+from turnout.planning import choose_oracle, optimal_participation, plan
 
 mpl.use("Agg")
 

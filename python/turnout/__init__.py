@@ -49,11 +49,11 @@ if TYPE_CHECKING:
     from turnout import distributed, mean, planning, samplers, weighting
     from turnout.frequency.adaptive import TwoRoundCollection
     from turnout.frequency.attributes import SampledAttribute, SplitBudget
+    from turnout.frequency.estimation.likelihood import maximum_likelihood
     from turnout.frequency.heavy_hitters import HeavyHitters
-    from turnout.frequency.hierarchy import HierarchicalCollection
-    from turnout.frequency.likelihood import maximum_likelihood
     from turnout.frequency.longitudinal import Memoized
     from turnout.frequency.ordered import ordered
+    from turnout.frequency.ordered.hierarchy import HierarchicalCollection
     from turnout.planning import choose_oracle, estimate_mixed, optimal_participation, plan
 
 __version__ = _version("turnout")
@@ -116,14 +116,14 @@ _LATER = ("distributed", "mean", "planning", "samplers", "weighting")
 #: The modules of names that are imported when they are first used.
 _NAMES_LATER = {
     "HeavyHitters": "turnout.frequency.heavy_hitters",
-    "HierarchicalCollection": "turnout.frequency.hierarchy",
+    "HierarchicalCollection": "turnout.frequency.ordered.hierarchy",
     "Memoized": "turnout.frequency.longitudinal",
     "SampledAttribute": "turnout.frequency.attributes",
     "SplitBudget": "turnout.frequency.attributes",
     "TwoRoundCollection": "turnout.frequency.adaptive",
     "choose_oracle": "turnout.planning",
     "estimate_mixed": "turnout.planning",
-    "maximum_likelihood": "turnout.frequency.likelihood",
+    "maximum_likelihood": "turnout.frequency.estimation.likelihood",
     "optimal_participation": "turnout.planning",
     "ordered": "turnout.frequency.ordered",
     "plan": "turnout.planning",

@@ -26,7 +26,7 @@ from turnout.distributed.rounds import Round
 from turnout.distributed.sampling import SamplingAggregation
 from turnout.distributed.two_stage import TwoStageSampling
 from turnout.errors import InvalidValueError
-from turnout.frequency.estimate import FrequencyEstimate
+from turnout.frequency.estimation.estimate import FrequencyEstimate
 
 __all__ = ["RoundResult", "exchange", "run"]
 

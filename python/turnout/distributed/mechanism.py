@@ -18,8 +18,8 @@ from turnout.accounting.mechanism import Mechanism, nonnegative, unit_interval
 from turnout.distributed.field import PrimeField
 from turnout.domain import Domain
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
-from turnout.frequency.estimate import FrequencyEstimate
-from turnout.frequency.estimators import Estimation
+from turnout.frequency.estimation.estimate import FrequencyEstimate
+from turnout.frequency.estimation.estimators import Estimation
 
 if TYPE_CHECKING:
     from turnout.distributed.engine import RoundResult

@@ -25,8 +25,8 @@ from turnout.distributed.deployment import (
 from turnout.distributed.mechanism import Guarantee
 from turnout.distributed.noise import GaussianLaw, LaplaceLaw, NoiseLaw, SkellamLaw
 from turnout.errors import InvalidValueError
-from turnout.frequency.estimators import Estimation
-from turnout.frequency.models import StatisticModel
+from turnout.frequency.estimation.estimators import Estimation
+from turnout.frequency.estimation.models import StatisticModel
 
 __all__ = ["NOISES", "NoisyAggregation"]
 

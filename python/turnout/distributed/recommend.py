@@ -18,8 +18,8 @@ from turnout.distributed.sampling import SamplingAggregation
 from turnout.distributed.two_stage import TwoStageSampling
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError, TurnoutError
+from turnout.frequency.estimation.variance import estimator_variance
 from turnout.frequency.oracles.direct_encoding import DirectEncoding
-from turnout.frequency.variance import estimator_variance
 from turnout.participation import Everyone
 
 if TYPE_CHECKING:

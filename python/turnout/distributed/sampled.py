@@ -15,8 +15,8 @@ from turnout.accounting.mechanism import Mechanism
 from turnout.distributed.limits import exact_sampling_limits, summable
 from turnout.distributed.mechanism import AggregationMechanism
 from turnout.errors import InvalidValueError
-from turnout.frequency.estimators import Estimation
-from turnout.frequency.models import StatisticModel
+from turnout.frequency.estimation.estimators import Estimation
+from turnout.frequency.estimation.models import StatisticModel
 
 __all__ = ["Sampled", "checked_floor"]
 

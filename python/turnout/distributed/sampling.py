@@ -21,7 +21,7 @@ from turnout.distributed.deployment import (
 from turnout.distributed.mechanism import Guarantee
 from turnout.distributed.sampled import Sampled
 from turnout.errors import InvalidValueError
-from turnout.frequency.estimators import Estimation
+from turnout.frequency.estimation.estimators import Estimation
 
 __all__ = ["SamplingAggregation"]
 

@@ -1,21 +1,19 @@
 """Frequency estimation under local differential privacy when only some nodes report.
 
-A value's path is the order of the modules: an oracle (:mod:`~turnout.frequency.oracles`)
-makes :mod:`~turnout.frequency.reports`, which add up to a :mod:`~turnout.frequency.tally`, of which
-:mod:`~turnout.frequency.estimators` make an :mod:`~turnout.frequency.estimate`.
+A value's path is the order of the modules: an oracle (:mod:`~turnout.frequency.oracles`) makes
+:mod:`~turnout.frequency.reports`, which add up to a :mod:`~turnout.frequency.tally`, of which
+:mod:`~turnout.frequency.estimation` makes an estimate.
 
-Beyond the path: :mod:`~turnout.frequency.likelihood` of whole reports; sums, ranges and quantiles
-of :mod:`~turnout.frequency.ordered` answers, and :mod:`~turnout.frequency.hierarchy` for long
-ranges; several :mod:`~turnout.frequency.attributes` of a person;
-:mod:`~turnout.frequency.heavy_hitters` of huge domains; two rounds
-(:mod:`~turnout.frequency.adaptive`); the same people again and again
-(:mod:`~turnout.frequency.longitudinal`). These are imported when they are used.
+Beyond the path: :mod:`~turnout.frequency.ordered` answers, with sums, ranges and quantiles; several
+:mod:`~turnout.frequency.attributes` of a person; :mod:`~turnout.frequency.heavy_hitters` of huge
+domains; two rounds (:mod:`~turnout.frequency.adaptive`) and many
+(:mod:`~turnout.frequency.longitudinal`); :mod:`~turnout.frequency.studies` of all of them.
 """
 
-from turnout.frequency.estimate import FrequencyEstimate
-from turnout.frequency.intervals import Interval
+from turnout.frequency.estimation.estimate import FrequencyEstimate
+from turnout.frequency.estimation.intervals import Interval
+from turnout.frequency.estimation.variance import estimator_variance
 from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
-from turnout.frequency.oracle_study import OracleComparison, OracleRecord, compare_oracles
 from turnout.frequency.oracles.count_mean_sketch import CountMeanSketch, HadamardCountMeanSketch
 from turnout.frequency.oracles.direct_encoding import DirectEncoding
 from turnout.frequency.oracles.hadamard_response import HadamardResponse
@@ -29,10 +27,10 @@ from turnout.frequency.oracles.unary_encoding import (
     ThresholdHistogramEncoding,
 )
 from turnout.frequency.reports import Reports
-from turnout.frequency.shuffled import ShuffledComparison, compare_shuffled
-from turnout.frequency.study import Comparison, compare
+from turnout.frequency.studies.oracles import OracleComparison, OracleRecord, compare_oracles
+from turnout.frequency.studies.shuffled import ShuffledComparison, compare_shuffled
+from turnout.frequency.studies.study import Comparison, compare
 from turnout.frequency.tally import Tally
-from turnout.frequency.variance import estimator_variance
 from turnout.frequency.variation import VariationRatio
 
 __all__ = [

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout.domain import Domain
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
-from turnout.frequency.models import ScoreMoments
+from turnout.frequency.estimation.models import ScoreMoments
 from turnout.frequency.sums import DesignSums, WeightedSums
 from turnout.frequency.variation import VariationRatio
 from turnout.participation import Everyone, Participation, Personalized

@@ -14,10 +14,10 @@ from turnout.errors import EstimatorError, InvalidTypeError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from turnout.frequency.estimate import FrequencyEstimate
-    from turnout.frequency.oracle_study import OracleComparison
-    from turnout.frequency.shuffled import ShuffledComparison, ShuffledRecord
-    from turnout.frequency.study import Comparison
+    from turnout.frequency.estimation.estimate import FrequencyEstimate
+    from turnout.frequency.studies.oracles import OracleComparison
+    from turnout.frequency.studies.shuffled import ShuffledComparison, ShuffledRecord
+    from turnout.frequency.studies.study import Comparison
 
 __all__ = ["plot_comparison", "plot_estimate", "plot_oracles", "plot_shuffled"]
 

@@ -11,8 +11,8 @@ from turnout import _arguments
 from turnout.collection import Plan
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.frequency.estimate import FrequencyEstimate
-from turnout.frequency.estimators import ESTIMATORS
+from turnout.frequency.estimation.estimate import FrequencyEstimate
+from turnout.frequency.estimation.estimators import ESTIMATORS
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.sums import DesignSums, WeightedSums
 from turnout.participation import Participation

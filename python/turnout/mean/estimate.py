@@ -11,7 +11,11 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout.errors import EstimatorError, InvalidValueError
-from turnout.frequency.intervals import automatic_interval, critical_value, normal_interval
+from turnout.frequency.estimation.intervals import (
+    automatic_interval,
+    critical_value,
+    normal_interval,
+)
 from turnout.mean.estimators import Estimator, MeanEstimation
 
 if TYPE_CHECKING:

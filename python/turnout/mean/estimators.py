@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout.errors import EstimatorError
-from turnout.frequency.models import StatisticModel
+from turnout.frequency.estimation.models import StatisticModel
 
 if TYPE_CHECKING:
     from turnout.mean.tally import MeanTally

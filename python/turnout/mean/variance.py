@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout.errors import InvalidValueError
-from turnout.frequency.variance import mean_inverse
+from turnout.frequency.estimation.variance import mean_inverse
 from turnout.mean.estimators import ESTIMATORS
 from turnout.mean.mechanism import MeanMechanism, _rates
 from turnout.participation import Participation

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout.errors import InvalidValueError
+from turnout.frequency.estimation.variance import mean_inverse
 from turnout.frequency.oracle import FrequencyOracle
-from turnout.frequency.variance import mean_inverse
 
 __all__ = ["METHODS", "Population", "ReportLaw", "Spread"]
 

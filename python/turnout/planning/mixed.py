@@ -10,8 +10,8 @@ import numpy as np
 from turnout import _arguments
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.frequency.estimate import FrequencyEstimate
-from turnout.frequency.estimators import Estimation
+from turnout.frequency.estimation.estimate import FrequencyEstimate
+from turnout.frequency.estimation.estimators import Estimation
 from turnout.frequency.tally import Tally
 
 __all__ = ["MixedPlan", "estimate_mixed"]

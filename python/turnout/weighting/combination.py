@@ -13,9 +13,9 @@ from turnout import _arguments
 from turnout.collection import Plan
 from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
-from turnout.frequency.estimate import FrequencyEstimate
-from turnout.frequency.estimators import Estimation
-from turnout.frequency.models import StatisticModel, ratio_model
+from turnout.frequency.estimation.estimate import FrequencyEstimate
+from turnout.frequency.estimation.estimators import Estimation
+from turnout.frequency.estimation.models import StatisticModel, ratio_model
 from turnout.mean.estimate import MeanEstimate
 from turnout.mean.estimators import MeanEstimation
 from turnout.mean.plan import MeanPlan

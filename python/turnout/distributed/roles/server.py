@@ -16,7 +16,7 @@ from turnout.errors import MalformedMessageError, MissingPartyError, ProtocolErr
 
 if TYPE_CHECKING:
     from turnout.distributed.rounds import Round
-    from turnout.frequency.estimate import FrequencyEstimate
+    from turnout.frequency.estimation.estimate import FrequencyEstimate
 
 __all__ = ["AggregatingServer"]
 

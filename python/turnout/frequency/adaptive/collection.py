@@ -16,8 +16,8 @@ from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
 from turnout.frequency.adaptive.rates import rates_for_rare
 from turnout.frequency.adaptive.second import SecondRound, SecondTally, seeds_of
 from turnout.frequency.adaptive.spending import Spending, below, logarithm, second_round_ratios
-from turnout.frequency.estimate import FrequencyEstimate
-from turnout.frequency.estimators import Estimation
+from turnout.frequency.estimation.estimate import FrequencyEstimate
+from turnout.frequency.estimation.estimators import Estimation
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.tally import Tally
 from turnout.participation import Bernoulli, Everyone, Participation

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout.errors import InvalidValueError
-from turnout.frequency.projection import PROJECTIONS
+from turnout.frequency.estimation.projection import PROJECTIONS
 
 __all__ = ["rates_for_rare"]
 

@@ -14,8 +14,8 @@ from turnout.domain import Domain
 from turnout.errors import InvalidTypeError
 from turnout.frequency.adaptive.collection import TwoRoundCollection
 from turnout.frequency.adaptive.second import seeds_of
+from turnout.frequency.estimation.variance import estimator_variance
 from turnout.frequency.oracle import FrequencyOracle
-from turnout.frequency.variance import estimator_variance
 from turnout.participation import Bernoulli
 
 if TYPE_CHECKING:

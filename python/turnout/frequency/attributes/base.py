@@ -19,10 +19,10 @@ from turnout.errors import InvalidValueError, PlanMismatchError
 from turnout.frequency.attributes.parameters import checked_epsilon, rebuilt
 from turnout.frequency.attributes.tables import encoded
 from turnout.frequency.draws import derived, participants, personal_probabilities
+from turnout.frequency.estimation.variance import estimator_variance
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.reports import Reports
 from turnout.frequency.sums import DesignSums
-from turnout.frequency.variance import estimator_variance
 from turnout.participation import Bernoulli, Everyone, Participation, Personalized
 
 if TYPE_CHECKING:

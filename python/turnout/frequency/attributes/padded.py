@@ -12,7 +12,7 @@ from turnout import _arguments
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.frequency.draws import derived, uniform_codes, weighted_choices
-from turnout.frequency.models import ScoreMoments
+from turnout.frequency.estimation.models import ScoreMoments
 from turnout.frequency.oracle import FrequencyOracle, Kernel, oracle_from_dict
 from turnout.frequency.variation import VariationRatio
 

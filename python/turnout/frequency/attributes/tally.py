@@ -19,7 +19,7 @@ from turnout.errors import (
 from turnout.frequency.attributes.base import AttributeCollection
 from turnout.frequency.attributes.description import collection_from_dict
 from turnout.frequency.attributes.reports import checked_pieces
-from turnout.frequency.estimate import FrequencyEstimate
+from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.tally import Tally
 from turnout.participation import Participation
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from turnout.frequency.estimate import FrequencyEstimate
-from turnout.frequency.intervals import Interval
+from turnout.frequency.estimation.estimate import FrequencyEstimate
+from turnout.frequency.estimation.intervals import Interval
 
 __all__ = ["HeavyHitterResult", "RoundRecord"]
 

@@ -11,7 +11,7 @@ import numpy as np
 from turnout.collection import Plan
 from turnout.errors import EstimatorError, ProtocolError
 from turnout.frequency.candidates import make_oracle
-from turnout.frequency.estimate import FrequencyEstimate
+from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.heavy_hitters.result import HeavyHitterResult, RoundRecord
 from turnout.frequency.heavy_hitters.round import Round, candidate_domain
 from turnout.frequency.heavy_hitters.values import Rows, extended

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from turnout import _core
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
-from turnout.frequency.models import ScoreMoments
+from turnout.frequency.estimation.models import ScoreMoments
 from turnout.frequency.oracle import FrequencyOracle, Kernel
 from turnout.frequency.variation import VariationRatio
 

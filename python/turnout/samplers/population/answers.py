@@ -13,9 +13,9 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidValueError
-from turnout.frequency.estimate import FrequencyEstimate
-from turnout.frequency.estimators import Estimation
-from turnout.frequency.models import ScoreMoments, StatisticModel, support_model
+from turnout.frequency.estimation.estimate import FrequencyEstimate
+from turnout.frequency.estimation.estimators import Estimation
+from turnout.frequency.estimation.models import ScoreMoments, StatisticModel, support_model
 from turnout.frequency.oracles.direct_encoding import DirectEncoding
 from turnout.samplers.base import PrivateSampler
 from turnout.samplers.finite import FiniteMollifier, RandomizedResponseSampler

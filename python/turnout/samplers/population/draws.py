@@ -21,7 +21,7 @@ from turnout.samplers.progress import track
 from turnout.samplers.randomness import derived
 
 if TYPE_CHECKING:
-    from turnout.frequency.estimate import FrequencyEstimate
+    from turnout.frequency.estimation.estimate import FrequencyEstimate
     from turnout.samplers.population.answers import FinitePopulationEstimate
     from turnout.samplers.population.points import PopulationEstimate
 

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout.errors import EstimatorError, InvalidValueError
-from turnout.frequency.intervals import critical_value, exact_interval
-from turnout.frequency.models import StatisticModel
+from turnout.frequency.estimation.intervals import critical_value, exact_interval
+from turnout.frequency.estimation.models import StatisticModel
 from turnout.samplers.adapters import as_reference
 from turnout.samplers.base import PrivateSampler, points
 from turnout.samplers.minimax import MinimaxSampler

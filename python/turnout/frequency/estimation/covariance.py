@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout.errors import EstimatorError
-from turnout.frequency.pair_support import PairSupport, pair_support
-from turnout.frequency.projection import simplex
+from turnout.frequency.estimation.pair_support import PairSupport, pair_support
+from turnout.frequency.estimation.projection import simplex
 
 if TYPE_CHECKING:
-    from turnout.frequency.estimate import FrequencyEstimate
+    from turnout.frequency.estimation.estimate import FrequencyEstimate
     from turnout.frequency.oracle import FrequencyOracle
 
 __all__ = ["Covariance", "covariance_of", "sampled_covariance"]

@@ -12,9 +12,9 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidValueError
-from turnout.frequency.distances import DISTANCES, distance
-from turnout.frequency.estimators import Estimation, Estimator, with_pool
-from turnout.frequency.intervals import (
+from turnout.frequency.estimation.distances import DISTANCES, distance
+from turnout.frequency.estimation.estimators import Estimation, Estimator, with_pool
+from turnout.frequency.estimation.intervals import (
     Interval,
     automatic_interval,
     critical_value,
@@ -23,7 +23,7 @@ from turnout.frequency.intervals import (
     score_interval,
     tail_probability,
 )
-from turnout.frequency.projection import PROJECTIONS
+from turnout.frequency.estimation.projection import PROJECTIONS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout.frequency.models import StatisticModel
+from turnout.frequency.estimation.models import StatisticModel
 
 __all__ = [
     "Interval",

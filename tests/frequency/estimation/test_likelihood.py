@@ -15,8 +15,8 @@ from scipy import optimize
 import turnout as tn
 from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
 from turnout.frequency.candidates import registered
-from turnout.frequency.likelihood import _bayes, _rounded, _spectral, maximum_likelihood
-from turnout.frequency.likelihoods import (
+from turnout.frequency.estimation.likelihood import _bayes, _rounded, _spectral, maximum_likelihood
+from turnout.frequency.estimation.likelihoods import (
     DenseLikelihood,
     Likelihood,
     SupportLikelihood,
@@ -262,7 +262,7 @@ def test_standard_errors_for_unary_reports_are_those_of_repeated_experiments(
         found, _ = reach(likelihood, 4, 1e-9)
         estimates.append(found)
         if len(variances) < 50:
-            estimate = tn.frequency.likelihood.LikelihoodEstimate(
+            estimate = tn.frequency.estimation.likelihood.LikelihoodEstimate(
                 None, 2000, 2000, found, 0.0, 0.0, 1, True, likelihood
             )
             variances.append(information_variances(estimate, 4))

@@ -18,7 +18,7 @@ import turnout as tn
 from turnout.accounting import Shuffled
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency import VariationRatio
-from turnout.frequency.shuffled import ShuffledComparison, ShuffledRecord, compare_shuffled
+from turnout.frequency.studies.shuffled import ShuffledComparison, ShuffledRecord, compare_shuffled
 
 mpl.use("Agg")
 

@@ -13,9 +13,9 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError, UnknownLabelError
-from turnout.frequency.covariance import Covariance, covariance_of
-from turnout.frequency.estimate import FrequencyEstimate
-from turnout.frequency.intervals import critical_value
+from turnout.frequency.estimation.covariance import Covariance, covariance_of
+from turnout.frequency.estimation.estimate import FrequencyEstimate
+from turnout.frequency.estimation.intervals import critical_value
 from turnout.frequency.reports import Reports
 from turnout.frequency.tally import Tally
 
@@ -385,7 +385,7 @@ def ordered(source: FrequencyEstimate | Tally | Reports) -> OrderedStatistics:
     array([0.4, 0.7, 0.9, 1. ])
     """
     if isinstance(source, Reports):
-        from turnout.frequency.ordered_reports import OrderedReports  # noqa: PLC0415
+        from turnout.frequency.ordered.reports import OrderedReports  # noqa: PLC0415
 
         return OrderedReports(source)
     return OrderedEstimate(source.estimate() if isinstance(source, Tally) else source)

@@ -12,7 +12,7 @@ import pytest
 
 import turnout as tn
 from turnout.errors import EstimatorError, InvalidValueError
-from turnout.frequency.projection import PROJECTIONS, clip_normalize, norm_sub, simplex
+from turnout.frequency.estimation.projection import PROJECTIONS, clip_normalize, norm_sub, simplex
 
 Floats = npt.NDArray[np.float64]
 Projection = Callable[[Floats], Floats]

@@ -13,13 +13,13 @@ from turnout import _arguments
 from turnout.collection import Plan
 from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError, PlanMismatchError
-from turnout.frequency.covariance import Covariance, sampled_covariance
+from turnout.frequency.estimation.covariance import Covariance, sampled_covariance
+from turnout.frequency.estimation.projection import simplex
 from turnout.frequency.oracle import FrequencyOracle
-from turnout.frequency.ordered import OrderedStatistics
-from turnout.frequency.projection import simplex
+from turnout.frequency.ordered.statistics import OrderedStatistics
+from turnout.frequency.ordered.tree import Tree
 from turnout.frequency.reports import Reports
 from turnout.frequency.tally import Tally
-from turnout.frequency.tree import Tree
 from turnout.participation import Bernoulli, Everyone, Participation
 
 __all__ = ["HierarchicalCollection", "HierarchicalEstimate", "HierarchicalTally"]

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from turnout import _arguments
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.frequency.estimators import ESTIMATORS
+from turnout.frequency.estimation.estimators import ESTIMATORS
+from turnout.frequency.estimation.variance import estimator_variance
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.oracles.direct_encoding import DirectEncoding
-from turnout.frequency.study import population
-from turnout.frequency.variance import estimator_variance
+from turnout.frequency.studies.study import population
 from turnout.participation import Everyone, Participation
 
 if TYPE_CHECKING:

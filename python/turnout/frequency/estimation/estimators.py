@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout.errors import EstimatorError
-from turnout.frequency.models import (
+from turnout.frequency.estimation.models import (
     ScoreMoments,
     StatisticModel,
     excess_model,

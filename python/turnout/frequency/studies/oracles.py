@@ -12,10 +12,10 @@ import numpy as np
 from turnout import _arguments
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.candidates import factories, make
-from turnout.frequency.estimators import ESTIMATORS
-from turnout.frequency.projection import PROJECTIONS
-from turnout.frequency.study import population
-from turnout.frequency.variance import estimator_variance
+from turnout.frequency.estimation.estimators import ESTIMATORS
+from turnout.frequency.estimation.projection import PROJECTIONS
+from turnout.frequency.estimation.variance import estimator_variance
+from turnout.frequency.studies.study import population
 from turnout.participation import Everyone, Participation
 
 if TYPE_CHECKING:

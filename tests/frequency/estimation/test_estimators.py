@@ -21,9 +21,9 @@ from scipy import stats
 
 import turnout as tn
 from turnout.errors import EstimatorError, InvalidValueError
-from turnout.frequency.models import ScoreMoments, excess_model, ratio_model
+from turnout.frequency.estimation.models import ScoreMoments, excess_model, ratio_model
+from turnout.frequency.estimation.variance import mean_inverse
 from turnout.frequency.sums import DesignSums
-from turnout.frequency.variance import mean_inverse
 
 METHODS = ("c", "g", "c_hat", "T", "horvitz_thompson", "hajek")
 

@@ -8,9 +8,9 @@ import numpy.typing as npt
 from turnout import _arguments, _core
 from turnout.domain import Domain
 from turnout.errors import EstimatorError
-from turnout.frequency.likelihoods import score_unit, support_of
-from turnout.frequency.ordered import OrderedStatistics
-from turnout.frequency.projection import simplex
+from turnout.frequency.estimation.likelihoods import score_unit, support_of
+from turnout.frequency.estimation.projection import simplex
+from turnout.frequency.ordered.statistics import OrderedStatistics
 from turnout.frequency.reports import Reports
 
 __all__ = ["OrderedReports"]

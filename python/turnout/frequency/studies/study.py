@@ -12,11 +12,11 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.frequency.estimators import ESTIMATORS
+from turnout.frequency.estimation.estimators import ESTIMATORS
+from turnout.frequency.estimation.projection import PROJECTIONS
+from turnout.frequency.estimation.variance import estimator_variance
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.oracles.direct_encoding import DirectEncoding
-from turnout.frequency.projection import PROJECTIONS
-from turnout.frequency.variance import estimator_variance
 from turnout.participation import Bernoulli
 
 if TYPE_CHECKING:

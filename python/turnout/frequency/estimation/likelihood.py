@@ -13,9 +13,9 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidValueError
-from turnout.frequency.intervals import Interval, critical_value, normal_interval
-from turnout.frequency.likelihoods import Likelihood, likelihood_of
-from turnout.frequency.projection import simplex
+from turnout.frequency.estimation.intervals import Interval, critical_value, normal_interval
+from turnout.frequency.estimation.likelihoods import Likelihood, likelihood_of
+from turnout.frequency.estimation.projection import simplex
 from turnout.frequency.reports import Reports
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class LikelihoodEstimate:
     Examples
     --------
     >>> import turnout as tn
-    >>> from turnout.frequency.likelihood import maximum_likelihood
+    >>> from turnout.frequency.estimation.likelihood import maximum_likelihood
     >>> reports = tn.DirectEncoding(1.0, 3).randomize([0] * 700 + [1] * 300, seed=1)
     >>> estimate = maximum_likelihood(reports)
     >>> estimate.converged, float(estimate.frequencies.sum().round(12))
@@ -180,7 +180,7 @@ class LikelihoodEstimate:
         Examples
         --------
         >>> import turnout as tn
-        >>> from turnout.frequency.likelihood import maximum_likelihood
+        >>> from turnout.frequency.estimation.likelihood import maximum_likelihood
         >>> reports = tn.DirectEncoding(2.0, 3).randomize([0] * 700 + [1] * 300, seed=1)
         >>> errors = maximum_likelihood(reports).bootstrap(50, seed=2).std(axis=0, ddof=1)
         >>> bool((errors < 0.05).all())
@@ -273,7 +273,7 @@ def maximum_likelihood(
 
     >>> import numpy as np
     >>> import turnout as tn
-    >>> from turnout.frequency.likelihood import maximum_likelihood
+    >>> from turnout.frequency.estimation.likelihood import maximum_likelihood
     >>> oracle = tn.DirectEncoding(2.0, 3)
     >>> reports = oracle.randomize([0] * 500 + [1] * 300 + [2] * 200, seed=1)
     >>> likeliest = maximum_likelihood(reports, tolerance=1e-6).frequencies

@@ -15,9 +15,9 @@ from turnout.errors import (
     PlanMismatchError,
     UnknownLabelError,
 )
-from turnout.frequency.hierarchy import HierarchicalCollection, HierarchicalTally
 from turnout.frequency.ordered import ordered
-from turnout.frequency.tree import Tree
+from turnout.frequency.ordered.hierarchy import HierarchicalCollection, HierarchicalTally
+from turnout.frequency.ordered.tree import Tree
 
 SHAPES = [(2, 2), (5, 4), (16, 4), (10, 3), (17, 4), (33, 2), (9, 20)]
 

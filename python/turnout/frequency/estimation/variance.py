@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout.errors import InvalidValueError
-from turnout.frequency.estimators import ESTIMATORS
-from turnout.frequency.models import ScoreMoments, excess_model, support_model
+from turnout.frequency.estimation.estimators import ESTIMATORS
+from turnout.frequency.estimation.models import ScoreMoments, excess_model, support_model
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.participation import Participation, Personalized
 

@@ -1,0 +1,1 @@
+"""From a tally, or from whole reports, to frequencies with their errors."""

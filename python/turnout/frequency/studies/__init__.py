@@ -1,0 +1,1 @@
+"""Studies: error and cost of collections, oracles side by side, shuffled reports."""
