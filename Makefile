@@ -80,7 +80,7 @@ check-python: needs $(WHEEL)
 	$(BUILD)/test/bin/ruff format --check
 	$(BUILD)/test/bin/mypy
 	$(BUILD)/test/bin/stubtest turnout._core
-	$(BUILD)/test/bin/python -m pytest tests README.md
+	$(BUILD)/test/bin/python -m pytest tests README.md docs
 	cd $(BUILD) && test/bin/python -m pytest -c ../pyproject.toml --rootdir .. \
 		--doctest-modules --pyargs turnout
 
