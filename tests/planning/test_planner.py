@@ -433,3 +433,39 @@ def test_promises_hold_node_by_node_for_every_oracle(
     measured, deviation = proposal._measured(kinds[target])
     slack = 0.0 if target == "rmse" else 0.05 * proposal.error
     assert abs(measured - proposal.error) < slack + 4.9 * deviation
+
+
+@pytest.mark.parametrize("target", ["rmse", "max_error", "total_variation"])
+def test_promises_count_the_error_of_shared_hash_functions(target: str) -> None:
+    # So many nodes that the functions are nearly all the error; over 1,000 choices of them.
+    frequencies, nodes, runs = [0.5, 0.2, 0.1, 0.1, 0.06, 0.04], 5 * 10**7, 1000
+
+    def maker(seed: int) -> Any:
+        return lambda epsilon, domain: tn.HadamardCountMeanSketch(
+            epsilon, domain, hashes=64, width=8, hash_seed=seed
+        )
+
+    proposal = plan(
+        epsilon=2.0, domain_size=6, nodes=nodes, target=target, frequencies=frequencies,
+        oracles=maker(0),
+    )  # fmt: skip
+    counts = np.rint(np.array(frequencies) * nodes).astype(np.int64)
+    errors = np.array([
+        np.abs(
+            maker(seed)(2.0, 6).simulate(counts, seed=seed).estimate().frequencies - frequencies
+        )
+        for seed in range(runs)
+    ])  # fmt: skip
+    kinds = {
+        "rmse": (errors**2).mean(axis=1),
+        "total_variation": errors.sum(axis=1) / 2,
+        "max_error": errors.max(axis=1),
+    }
+    measured, deviation = proposal._measured(kinds[target])
+    slack = 0.0 if target == "rmse" else 0.1 * proposal.error
+    assert abs(measured - proposal.error) < slack + 4.9 * deviation
+    alone = plan(
+        epsilon=2.0, domain_size=6, nodes=nodes, target=target, frequencies=frequencies,
+        oracles="hadamard_response",
+    )  # fmt: skip
+    assert proposal.error > 10 * alone.error

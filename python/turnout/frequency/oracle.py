@@ -66,6 +66,10 @@ class FrequencyOracle(ABC):
     #: The type of the support counts: signed where reports hold scores that may be negative.
     support_dtype: ClassVar[np.dtype[Any]] = np.dtype(np.uint64)
 
+    #: Whether a report is :attr:`realized_ratio` times as likely under each answer that it supports
+    #: as under each that it does not: then which these are is all that a likelihood needs.
+    two_valued: ClassVar[bool] = True
+
     _registry: ClassVar[dict[str, type[FrequencyOracle]]] = {}
 
     def __init_subclass__(cls, **arguments: Any) -> None:

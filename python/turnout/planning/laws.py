@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,9 @@ class ReportLaw:
         The third central moments.
     exclusive
         Whether z has a constant sum over answers.
+    shared
+        What hash functions that all reports share add to the variance of a count, from the sum of
+        the counts of the other answers and that of their squares; None if nothing is added.
     """
 
     own: float
@@ -53,6 +57,7 @@ class ReportLaw:
     own_third: float
     other_third: float
     exclusive: bool
+    shared: Callable[[Any, Any], Any] | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(cls, oracle: FrequencyOracle) -> ReportLaw:
@@ -64,7 +69,8 @@ class ReportLaw:
         thirds = (0.0, 0.0)
         if scores.is_pure:
             thirds = own * (1.0 - 2.0 * p) / d, other * (1.0 - 2.0 * q) / d
-        return cls(own, other, *thirds, exclusive=oracle.name in _SAME_NUMBER)
+        exclusive = oracle.name in _SAME_NUMBER
+        return cls(own, other, *thirds, exclusive=exclusive, shared=oracle._pool_variance)
 
     def variance(self, frequency: float) -> float:
         """Give the variance of z for a report of a node drawn among those of a population.
@@ -164,7 +170,8 @@ class Spread:
     Given the number of reports, those who report are a simple random sample: perturbation adds
     ``(f own + (1 - f) other) E[1/S]``, the choice of nodes ``f (1 - f) (n E[1/S] - 1) / (n - 1)``
     for Hajek, exactly; ``f (1 / rate - 1) / n`` for Horvitz-Thompson and c_hat, which do not divide
-    by the number of reports, with ``1 / (n rate)`` for ``E[1/S]``. Normal laws with these variances
+    by the number of reports, with ``1 / (n rate)`` for ``E[1/S]``. Hash functions that all reports
+    share add a variance that no number of reports makes smaller. Normal laws with these variances
     give the expected total variation; for the largest error they get the third moments too.
     """
 
@@ -189,14 +196,23 @@ class Spread:
         chosen = f * (1.0 - f) if self.method == "hajek" else f
         law = self.law
         perturbed = law.other + f * (law.own - law.other)
-        return np.asarray(self.inverse * perturbed + self._sampling * chosen)
+        return np.asarray(self.inverse * perturbed + self._sampling * chosen + self._shared(f))
+
+    def _shared(self, f: Floats) -> Floats:
+        """Give the variance that shared hash functions add, however many report."""
+        n, shared = float(self.population.nodes), self.law.shared
+        if shared is None:
+            return np.zeros_like(f)
+        others = np.maximum(self.population.squares - f * f, 0.0)
+        return np.asarray(shared((1.0 - f) * n, others * n * n) / (n * n))
 
     def rmse(self) -> float:
         """Give the root of the mean over answers of the variance: exact."""
         law, size = self.law, self.population.size
         perturbed = law.own + (size - 1) * law.other
         chosen = 1.0 - self.population.squares if self.method == "hajek" else 1.0
-        return math.sqrt((self.inverse * perturbed + self._sampling * chosen) / size)
+        shared = float(self.population.weights @ self._shared(self.population.values))
+        return math.sqrt((self.inverse * perturbed + self._sampling * chosen + shared) / size)
 
     def total_variation(self) -> float:
         """Give the mean of half the sum of the absolute errors: of normal laws."""

@@ -423,6 +423,10 @@ def test_what_cannot_be_maximised_is_refused() -> None:
     none = tn.DirectEncoding(1.0, 3).randomize([0] * 5, participation=tn.Bernoulli(1e-9), seed=1)
     with pytest.raises(EstimatorError, match="no reports"):
         maximum_likelihood(none)
+    padded = tn.SampledAttribute(1.0, {"a": 3, "b": 2}, padding="fake")
+    fake = padded.randomize({"a": [0, 1, 2], "b": [0, 1, 1]}, seed=1)["a"]
+    with pytest.raises(EstimatorError, match="is not that of which answers they support"):
+        maximum_likelihood(fake)
     one = maximum_likelihood(reports, max_iterations=1, tolerance=1e-12)
     assert one.iterations == 1
     with pytest.raises(ValueError, match="read-only"):

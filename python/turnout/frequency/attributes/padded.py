@@ -65,6 +65,9 @@ class PaddedOracle(FrequencyOracle):
 
     name = "padded"
 
+    #: What is fake has one likelihood under all answers.
+    two_valued = False
+
     def __init__(
         self,
         epsilon: float,

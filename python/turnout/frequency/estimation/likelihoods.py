@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _core
+from turnout.errors import EstimatorError
 
 if TYPE_CHECKING:
     from turnout.frequency.oracle import FrequencyOracle
@@ -167,9 +168,20 @@ class DenseLikelihood(Likelihood):
 
 
 def likelihood_of(reports: Reports) -> Likelihood:
-    """Take the likelihood of the reports of any oracle; equal reports are put together."""
-    codes, weights, squares = _distinct(reports)
+    """Take the likelihood of the reports of an oracle; equal reports are put together.
+
+    Raises
+    ------
+    EstimatorError
+        If the likelihood of a report is not a matter of which answers it supports.
+    """
     oracle = reports.oracle
+    if not oracle.two_valued:
+        raise EstimatorError(
+            f"the likelihood of reports of {oracle!r} is not that of which answers they support: "
+            'use the tally\'s "hajek"'
+        )
+    codes, weights, squares = _distinct(reports)
     ratio = float(oracle.realized_ratio)
     if oracle.name == "summation_histogram_encoding":
         unit = score_unit(oracle)
