@@ -50,7 +50,8 @@ class Shuffled(Mechanism):
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        If a parameter is of the wrong type or out of range; with personal probabilities.
+        If a parameter is of the wrong type or out of range; with personal probabilities; if rounds
+        of the oracle share permanent answers (:class:`~turnout.frequency.longitudinal.Memoized`).
 
     Notes
     -----
@@ -88,6 +89,12 @@ class Shuffled(Mechanism):
             raise InvalidTypeError(
                 "oracle must be a frequency oracle or a VariationRatio, got "
                 f"{_arguments.shown(self.oracle)}"
+            )
+        if isinstance(self.oracle, FrequencyOracle) and not self.oracle.fresh:
+            raise InvalidValueError(
+                f"oracle must make every report with fresh noise, got {self.oracle.name!r}, whose "
+                "rounds share permanent answers and do not compose: take its "
+                "lifetime_variation_ratio, for all rounds together, or variation_ratio, for one"
             )
         nodes = _arguments.integer("nodes", self.nodes, least=1, most=_LARGEST)
         object.__setattr__(self, "nodes", nodes)

@@ -14,7 +14,7 @@ from turnout.domain import Domain
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.frequency.estimation.models import ScoreMoments
 from turnout.frequency.sums import DesignSums, WeightedSums
-from turnout.frequency.variation import VariationRatio
+from turnout.frequency.variation import VariationRatio, difference_up
 from turnout.participation import Everyone, Participation, Personalized
 
 if TYPE_CHECKING:
@@ -69,6 +69,9 @@ class FrequencyOracle(ABC):
     #: Whether a report is :attr:`realized_ratio` times as likely under each answer that it supports
     #: as under each that it does not: then which these are is all that a likelihood needs.
     two_valued: ClassVar[bool] = True
+
+    #: Whether reports of one node in several rounds are independent, so that budgets compose.
+    fresh: ClassVar[bool] = True
 
     _registry: ClassVar[dict[str, type[FrequencyOracle]]] = {}
 
@@ -137,9 +140,7 @@ class FrequencyOracle(ABC):
         at its worst, unless more is known.
         """
         ratio = self.realized_ratio
-        p, q = self.support_probabilities
-        # Rounded up: more variation hides less.
-        distance = (Fraction(p) - Fraction(q)) * (1 + Fraction(1, 10**12))
+        distance = difference_up(*self.support_probabilities)
         return VariationRatio(ratio, min(distance, (ratio - 1) / (ratio + 1)), ratio)
 
     @property

@@ -124,6 +124,21 @@ class VariationRatio:
         return min(self.own / Fraction(self.blanket_ratio), Fraction(1, 2))
 
 
+def difference_up(own: float, other: float) -> Fraction:
+    """Subtract two probabilities, given to a few units in the last place, and round up.
+
+    At a small epsilon they differ in their last digits only: more variation hides less, so their
+    rounding errors are added.
+
+    Examples
+    --------
+    >>> difference_up(0.75, 0.25) > Fraction(1, 2)
+    True
+    """
+    slack = Fraction(1, 2**48)
+    return Fraction(own) * (1 + slack) - Fraction(other) * (1 - slack)
+
+
 def _fraction(argument: str, value: object) -> Fraction:
     if isinstance(value, (Fraction, int)) and not isinstance(value, bool):
         return Fraction(value)

@@ -255,7 +255,8 @@ def maximum_likelihood(
     Raises
     ------
     EstimatorError
-        If there are no reports.
+        If there are no reports, or they come from an oracle whose likelihood is not known, as those
+        of :class:`~turnout.frequency.attributes.SampledAttribute` with padding.
     InvalidValueError, InvalidTypeError
         If an argument is out of range or of the wrong type.
 

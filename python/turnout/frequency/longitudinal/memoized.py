@@ -15,6 +15,7 @@ from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.oracle import FrequencyOracle, Kernel
 from turnout.frequency.sums import DesignSums
+from turnout.frequency.variation import VariationRatio
 from turnout.participation import Everyone, Participation, Personalized
 
 if TYPE_CHECKING:
@@ -90,6 +91,9 @@ class Memoized(FrequencyOracle):
     * One report is ``first_epsilon``-private (:attr:`realized_epsilon`).
     * All reports of one unchanged answer together are :attr:`lifetime_epsilon`-private, however
       many rounds there are: they are a function of the permanent answer and of fresh noise.
+    * Rounds do not compose: two reports may say more than twice what one does, up to
+      :attr:`lifetime_epsilon`, since they share the permanent answer. (Direct encoding of 300
+      answers with budgets of 4 and 1: two reports spend 2.9.)
     * A client that gives ``d`` different answers over time spends ``d`` times as much,
       :meth:`spent`: whatever those answers are is protected to that degree, *given the rounds in
       which they change*. That, and when, an answer changes is not: a permanent answer that differs
@@ -114,6 +118,7 @@ class Memoized(FrequencyOracle):
     """
 
     name = "memoized"
+    fresh = False
 
     def __init__(
         self,
@@ -217,6 +222,28 @@ class Memoized(FrequencyOracle):
     def lifetime_epsilon(self) -> float:
         """The logarithm of :attr:`lifetime_ratio`, rounded up; never above :attr:`epsilon`."""
         return self._core.lifetime_epsilon
+
+    @property
+    def lifetime_variation_ratio(self) -> VariationRatio:
+        """How much the permanent answer hides among other people's, for shuffled reports.
+
+        If every round is shuffled, all rounds together are made of the shuffled permanent answers
+        and of fresh noise, whoever takes part in which: so ``Shuffled(lifetime_variation_ratio,
+        nodes)`` of :mod:`turnout.accounting` holds for all reports of unchanged answers. It is not
+        composed over rounds. The :attr:`variation_ratio` is that of one round on its own; rounds do
+        not compose, since they share the permanent answer.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> from turnout.accounting import Shuffled
+        >>> memoized = Memoized(tn.DirectEncoding(2.0, 4), first_epsilon=1.0)
+        >>> shuffled = Shuffled(memoized.lifetime_variation_ratio, nodes=100_000)
+        >>> round(shuffled.epsilon(1e-6), 2)
+        0.04
+        """
+        own, other = self._stages()[0]
+        return VariationRatio(self.lifetime_ratio, own - other, self.lifetime_ratio)
 
     @property
     def round_epsilon(self) -> float:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout.errors import InvalidValueError
 from turnout.frequency.oracle import FrequencyOracle
-from turnout.frequency.variation import VariationRatio
+from turnout.frequency.variation import VariationRatio, difference_up
 
 __all__ = ["HashedOracle"]
 
@@ -63,11 +63,8 @@ class HashedOracle(FrequencyOracle):
         """
         if self._shared is None:
             return super().variation_ratio
-        p, q = self.support_probabilities
         ratio = self.realized_ratio
-        # Rounded up: more variation hides less.
-        distance = (Fraction(p) - Fraction(q)) / (1 - self.collision_probability)
-        distance *= 1 + Fraction(1, 10**12)
+        distance = difference_up(*self.support_probabilities) / (1 - self.collision_probability)
         return VariationRatio(ratio, min(distance, (ratio - 1) / (ratio + 1)), ratio)
 
     def pool_variance(self, true_counts: Any) -> npt.NDArray[np.float64]:
