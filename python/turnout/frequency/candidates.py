@@ -82,10 +82,16 @@ def domain_of(argument: str, value: Any) -> Domain:
 
 
 def make(factory: Factory, epsilon: float, domain: Domain) -> FrequencyOracle:
-    """Call a factory and check what it makes."""
-    return _arguments.instance(
+    """Call a factory and check what it makes: it may not spend more than it is given."""
+    made = _arguments.instance(
         "oracle(epsilon, domain)", factory(epsilon, domain), FrequencyOracle, "an oracle"
     )
+    if made.realized_epsilon > epsilon or made.domain != domain:
+        raise InvalidValueError(
+            f"oracle(epsilon, domain) must have at most the epsilon {epsilon!r} and the domain "
+            f"{domain!r} that it is given, got {made!r}"
+        )
+    return made
 
 
 def make_oracle(argument: str, oracle: Any, epsilon: float, domain: Domain) -> FrequencyOracle:
