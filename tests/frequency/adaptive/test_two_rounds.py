@@ -12,6 +12,7 @@ from scipy import optimize
 
 import turnout as tn
 from turnout.errors import (
+    CodeOutsideDomainError,
     EstimatorError,
     InvalidTypeError,
     InvalidValueError,
@@ -194,6 +195,33 @@ def test_nobody_is_asked_twice() -> None:
     assert tallies.first.received + tallies.second.asked == NODES
     again = collection(False).collect(VALUES, seed=4)
     assert again.second.asked == NODES
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+@pytest.mark.parametrize("labels", [["a", "b", "c", "d"], [3, 2, 1, 0]])
+def test_labels_give_what_their_codes_give(labels: list[object], hidden: bool) -> None:
+    labelled = TwoRoundCollection(
+        tn.Domain(labels),
+        epsilon=5.0,
+        first_rate=0.3,
+        second_rate=0.3,
+        low=0.15,
+        high=0.9,
+        hidden=hidden,
+    )
+    found = labelled.collect([labels[code] for code in VALUES], seed=4)
+    expected = collection(hidden=hidden).collect(VALUES, seed=4)
+    assert np.array_equal(found.first.support, expected.first.support)
+    assert np.array_equal(found.second.support, expected.second.support)
+    assert found.estimate().domain == tn.Domain(labels)
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+@pytest.mark.parametrize("outside", [4, -1])
+def test_answers_outside_of_the_domain_are_refused(outside: int, hidden: bool) -> None:
+    second = collection(hidden=hidden).simulate(COUNTS, seed=1).second.round
+    with pytest.raises(CodeOutsideDomainError, match=rf"values\[1\] = {outside}"):
+        second.collect(np.array([0, outside]))
 
 
 def test_a_seed_repeats_and_none_does_not() -> None:

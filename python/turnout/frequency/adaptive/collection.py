@@ -316,14 +316,14 @@ class TwoRoundCollection:
             As for :meth:`FrequencyOracle.randomize`; :class:`~turnout.errors.EstimatorError` if the
             first round has no reports.
         """
-        codes = self.domain._to_codes(values)
+        codes = self.domain.encode(values)
         coins, one, two = seeds_of(_arguments.seed(seed), 3)
         # Who is asked first depends on no answer, and may be known.
         chosen = _core.uniforms(codes.size, coins) < self._first_rate
-        support = self._first_oracle.collect(codes[chosen], seed=one).support
-        first = self._first_tally(support, int(chosen.sum()), codes.size)
+        support, received = self._first_oracle._kernel.collect(codes[chosen], 1.0, one)
+        first = self._first_tally(support, received, codes.size)
         asked = codes[~chosen] if self._once else codes
-        second = self.second_round(first).collect(asked, seed=two)
+        second = self.second_round(first)._collected(asked, two)
         return TwoRoundTallies(self, first, second)
 
     def simulate(self, true_counts: Any, *, seed: int | None = None) -> TwoRoundTallies:

@@ -174,8 +174,10 @@ class SecondRound:
         TurnoutError
             As for :meth:`FrequencyOracle.randomize`.
         """
-        codes = self._domain._to_codes(values)
-        checked = _arguments.seed(seed)
+        return self._collected(self._domain.encode(values), _arguments.seed(seed))
+
+    def _collected(self, codes: npt.NDArray[Any], checked: int | None) -> SecondTally:
+        """Ask the nodes that hold these codes, which are known to be of the domain."""
         if self._hidden:
             kept = np.where(self._coins(codes, checked), codes.astype(np.int64), self._domain.size)
             tally = self._oracle.collect(kept, seed=checked)
