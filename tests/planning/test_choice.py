@@ -143,9 +143,13 @@ def test_the_picture_has_a_point_for_each_oracle(several: list[Any]) -> None:
         ({"epsilon": 0.0}, InvalidValueError, "epsilon must be finite and above 0, got 0.0"),
         ({"epsilon": math.inf}, InvalidValueError, "epsilon must be finite"),
         ({"epsilon": "1"}, InvalidTypeError, "epsilon must be a real number"),
-        ({"domain": 1}, InvalidValueError, "domain must be an integer from 2"),
-        ({"domain": 2.5}, InvalidTypeError, "domain must be a Domain or a number of answers"),
-        ({"domain": True}, InvalidTypeError, "domain must be a Domain"),
+        ({"domain_size": 1}, InvalidValueError, "domain_size must be an integer from 2"),
+        (
+            {"domain_size": 2.5},
+            InvalidTypeError,
+            "domain_size must be a Domain or a number of answers",
+        ),
+        ({"domain_size": True}, InvalidTypeError, "domain_size must be a Domain"),
         ({"report_bits": 0}, InvalidValueError, "report_bits must be an integer of at least 1"),
         ({"report_bits": 1.5}, InvalidTypeError, "report_bits must be an integer"),
         ({"frequency": -0.1}, InvalidValueError, r"frequency must be in \[0, 1\], got -0.1"),
@@ -154,6 +158,13 @@ def test_the_picture_has_a_point_for_each_oracle(several: list[Any]) -> None:
         ({"oracles": 3}, InvalidTypeError, "oracles must be"),
         ({"oracles": [3]}, InvalidTypeError, r"oracles\[0\] must be the class of an oracle"),
         ({"oracles": ["rappor"]}, InvalidValueError, r"oracles\[0\] must be one of"),
+        (
+            {"oracles": tn.Memoized},
+            InvalidTypeError,
+            "from an epsilon and a domain alone, got Memo",
+        ),
+        ({"oracles": [tn.Domain]}, InvalidTypeError, "from an epsilon and a domain alone, got Dom"),
+        ({"epsilon": 100.0}, InvalidValueError, "10 answers: epsilon must be a finite number"),
         ({"oracles": [lambda *_: 3]}, InvalidTypeError, r"oracle\(epsilon, domain\) must be"),
         ({"epsilon": 100.0, "oracles": [tn.DirectEncoding]}, InvalidValueError, "no oracle takes"),
     ],
@@ -161,6 +172,6 @@ def test_the_picture_has_a_point_for_each_oracle(several: list[Any]) -> None:
 def test_bad_input_is_refused_by_name(
     arguments: dict[str, Any], error: type[Exception], message: str
 ) -> None:
-    given = {"epsilon": 1.0, "domain": 10, **arguments}
+    given = {"epsilon": 1.0, "domain_size": 10, **arguments}
     with pytest.raises(error, match=message):
-        choose_oracle(given.pop("epsilon"), given.pop("domain"), **given)
+        choose_oracle(**given)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from turnout import _arguments
@@ -11,7 +11,7 @@ from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.oracle import FrequencyOracle
 
-__all__ = ["Factory", "domain_of", "factories", "make", "make_oracle", "registered"]
+__all__ = ["Factory", "domain_of", "factories", "make", "make_oracle", "reasons", "registered"]
 
 Factory = Callable[[float, Domain], FrequencyOracle]
 
@@ -82,7 +82,21 @@ def domain_of(argument: str, value: Any) -> Domain:
 
 
 def make(factory: Factory, epsilon: float, domain: Domain) -> FrequencyOracle:
-    """Call a factory and check what it makes: it may not spend more than it is given."""
+    """Call a factory and check what it makes: it may not spend more than it is given.
+
+    Raises
+    ------
+    InvalidTypeError
+        If it does not take an epsilon and a domain alone, or does not make an oracle.
+    InvalidValueError
+        If that has a larger epsilon or another domain.
+    """
+    if not _takes_two(factory):
+        name = getattr(factory, "__name__", type(factory).__name__)
+        raise InvalidTypeError(
+            "oracles must hold what makes an oracle from an epsilon and a domain alone, got "
+            f"{name}{inspect.signature(factory)}: give a function that fills in the rest"
+        )
     made = _arguments.instance(
         "oracle(epsilon, domain)", factory(epsilon, domain), FrequencyOracle, "an oracle"
     )
@@ -94,6 +108,26 @@ def make(factory: Factory, epsilon: float, domain: Domain) -> FrequencyOracle:
     return made
 
 
+def _takes_two(factory: Factory) -> bool:
+    try:
+        inspect.signature(factory).bind(1.0, None)
+    except TypeError:
+        return False
+    except ValueError:  # no signature is known
+        return True
+    return True
+
+
+def reasons(refused: Iterable[tuple[str, str]]) -> str:
+    """Put oracles that were refused for one reason together: names and their reasons."""
+    names: dict[str, list[str]] = {}
+    for name, reason in refused:
+        names.setdefault(reason, []).append(name)
+    if len(names) == 1:
+        return next(iter(names))
+    return "; ".join(f"{', '.join(who)}: {reason}" for reason, who in names.items())
+
+
 def make_oracle(argument: str, oracle: Any, epsilon: float, domain: Domain) -> FrequencyOracle:
     """Make the randomizer for an epsilon and a domain.
 
@@ -102,8 +136,8 @@ def make_oracle(argument: str, oracle: Any, epsilon: float, domain: Domain) -> F
     argument
         The name of the argument, for messages.
     oracle
-        A class or function that takes an epsilon and a domain; or ``"auto"``: what
-        :func:`turnout.choose_oracle` takes.
+        A class or function that takes an epsilon and a domain; the name of one of turnout's
+        oracles; or ``"auto"``: what :func:`turnout.choose_oracle` takes.
     epsilon, domain
         What it is made for.
 
@@ -119,14 +153,18 @@ def make_oracle(argument: str, oracle: Any, epsilon: float, domain: Domain) -> F
         domain.
     """
     if isinstance(oracle, str):
-        _arguments.choice(argument, oracle, ("auto",))
+        known = registered()
+        _arguments.choice(argument, oracle, ("auto", *known))
+        if oracle != "auto":
+            return known[oracle](epsilon, domain)
         # Planning is built on this package.
         from turnout.planning import choose_oracle  # noqa: PLC0415
 
         return choose_oracle(epsilon, domain).oracle
     if not callable(oracle):
         raise InvalidTypeError(
-            f'{argument} must be "auto" or callable with an epsilon and a domain, got '
+            f"{argument} must be 'auto', the name of an oracle, or callable with an epsilon and a "
+            "domain, got "
             f"{_arguments.shown(oracle)}"
         )
     made: FrequencyOracle = oracle(epsilon, domain)

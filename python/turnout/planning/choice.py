@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from turnout import _arguments
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.frequency.candidates import Factory, domain_of, factories, make
+from turnout.frequency.candidates import Factory, domain_of, factories, make, reasons
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.planning.laws import ReportLaw
 
@@ -168,7 +168,7 @@ class OracleChoice:
 
 def choose_oracle(
     epsilon: float,
-    domain: Domain | int,
+    domain_size: Domain | int,
     *,
     report_bits: int | None = None,
     oracles: Any = None,
@@ -183,8 +183,8 @@ def choose_oracle(
     ----------
     epsilon
         The privacy of a report, in nats.
-    domain
-        The answers, or their number.
+    domain_size
+        The number of answers, or a domain, as for :func:`plan`.
     report_bits
         The largest report that can be sent; no limit by default.
     oracles
@@ -221,7 +221,7 @@ def choose_oracle(
     level = _arguments.number("epsilon", epsilon)
     if not 0.0 < level < math.inf:
         raise InvalidValueError(f"epsilon must be finite and above 0, got {level}")
-    answers = domain_of("domain", domain)
+    answers = domain_of("domain_size", domain_size)
     limit = None
     if report_bits is not None:
         limit = _arguments.integer("report_bits", report_bits, least=1)
@@ -234,9 +234,9 @@ def choose_oracle(
     ]
     best = min(each.variance for each in found)
     if math.isinf(best):
-        reasons = "; ".join(f"{each.name}: {each.refused}" for each in found)
+        why = reasons((each.name, str(each.refused)) for each in found)
         raise InvalidValueError(
-            f"no oracle takes epsilon {level:g} and {answers.size:,} answers: {reasons}"
+            f"no oracle takes epsilon {level:g} and {answers.size:,} answers: {why}"
         )
     compared = [_relative(each, best) for each in found]
     compared.sort(key=lambda each: (each.variance, each.report_bits or 0, each.name))

@@ -11,7 +11,7 @@ import numpy as np
 from turnout import _arguments
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.frequency.candidates import Factory, domain_of, factories, make
+from turnout.frequency.candidates import Factory, domain_of, factories, make, reasons
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.participation import Bernoulli, Everyone, Participation
 from turnout.planning.laws import METHODS, Population, ReportLaw, Spread
@@ -186,7 +186,9 @@ def _epsilons(epsilon: Any) -> tuple[list[float], bool]:
     given = [epsilon] if scalar else _arguments.items("epsilon", epsilon, expected)
     levels = [_arguments.number("epsilon", each) for each in given]
     if is_range and (len(levels) != 2 or not levels[0] <= levels[1]):
-        raise InvalidValueError(f"epsilon as a range must be (low, high), got {epsilon!r}")
+        raise InvalidValueError(
+            f"epsilon as a range must be (low, high) with low below high, got {epsilon!r}"
+        )
     if not levels:
         raise InvalidValueError("epsilon must hold a number, got none")
     for level in levels:
@@ -303,8 +305,8 @@ class _Search:
         setting = self.setting
         made = [each for each in candidates if each.oracle is not None]
         if not made:
-            reasons = "; ".join(f"{each.name}: {each.remark}" for each in candidates)
-            return f"no oracle takes epsilon and domain_size: {reasons}"
+            why = reasons((each.name, str(each.remark)) for each in candidates)
+            return f"no oracle takes epsilon and domain_size: {why}"
         limit = setting.report_bits
         small = [each for each in made if limit is None or (each.report_bits or 0) <= limit]
         if not small:

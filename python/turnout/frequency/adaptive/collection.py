@@ -16,6 +16,7 @@ from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
 from turnout.frequency.adaptive.rates import rates_for_rare
 from turnout.frequency.adaptive.second import SecondRound, SecondTally, seeds_of
 from turnout.frequency.adaptive.spending import Spending, below, logarithm, second_round_ratios
+from turnout.frequency.candidates import registered
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.estimators import Estimation
 from turnout.frequency.oracle import FrequencyOracle
@@ -98,7 +99,8 @@ class TwoRoundCollection:
         How strongly the rates follow the frequencies, as in
         :func:`turnout.frequency.adaptive.rates_for_rare`.
     oracle
-        Makes a randomizer from an epsilon and a domain; direct encoding by default.
+        Makes a randomizer from an epsilon and a domain, or is the name of one of turnout's; direct
+        encoding by default.
 
     Raises
     ------
@@ -136,15 +138,19 @@ class TwoRoundCollection:
         share: float = 0.5,
         hidden: bool = False,
         power: float = 1.0,
-        oracle: MakeOracle | None = None,
+        oracle: MakeOracle | str | None = None,
     ) -> None:
+        if isinstance(oracle, str):
+            known = registered()
+            _arguments.choice("oracle", oracle, tuple(known))
+            oracle = known[oracle]
         if oracle is None:
             from turnout.frequency import DirectEncoding  # noqa: PLC0415
 
             oracle = DirectEncoding
         if not callable(oracle):
             raise InvalidTypeError(
-                "oracle must be callable with an epsilon and a domain, got "
+                "oracle must be a name or callable with an epsilon and a domain, got "
                 f"{_arguments.shown(oracle)}"
             )
         self._make = oracle

@@ -194,6 +194,8 @@ def compare_oracles(
             f"participation must be Everyone() or Bernoulli(...), got {taking_part!r}"
         )
     settings = _arguments.items("epsilons", epsilons, "an iterable of numbers")
+    if not settings:
+        raise InvalidValueError("epsilons must hold a number, got none")
     chosen = factories(oracles)
     first = _arguments.seed(seed)
     truth = counts / nodes
@@ -240,7 +242,7 @@ def compare_oracles(
             )
         )
     if not records:
-        reasons = "; ".join(sorted(set(refused.values()))) or "there are none"
+        reasons = "; ".join(sorted(set(refused.values())))
         raise InvalidValueError(f"no oracle can be studied: {reasons}")
     return OracleComparison(
         tuple(records), refused, nodes, domain.size, repeats, rate, method, postprocessing
