@@ -82,8 +82,9 @@ def draw(comparisons: dict[str, OracleComparison], path: Path) -> None:
     from matplotlib import pyplot
 
     figure, places = pyplot.subplots(
-        len(comparisons), figsize=(8, 5.6 * len(comparisons)), layout="constrained", squeeze=False
+        len(comparisons), figsize=(9, 5.8 * len(comparisons)), layout="constrained", squeeze=False
     )
+    figure.get_layout_engine().set(hspace=0.04)
     for axes, (what, comparison) in zip(places[:, 0], comparisons.items(), strict=True):
         comparison.plot(axes)
         axes.set_title(f"{what}: {axes.get_title()}", fontsize=10)

@@ -13,6 +13,7 @@ from turnout.errors import EstimatorError, InvalidTypeError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
     from turnout.frequency.estimation.estimate import FrequencyEstimate
     from turnout.frequency.studies.oracles import OracleComparison
@@ -272,10 +273,7 @@ def plot_oracles(comparison: OracleComparison, ax: Any) -> Axes:
     axes.set_yticks(range(len(names)), [f"{name}\n{sizes[name]}" for name in names], fontsize=8)
     axes.invert_yaxis()
     axes.set_xscale("log")
-    ticker = require("matplotlib.ticker", "plot")
-    axes.xaxis.set_minor_locator(ticker.LogLocator(subs=(2, 5)))
-    axes.xaxis.set_major_formatter("{x:g}")
-    axes.xaxis.set_minor_formatter("{x:g}")
+    plain_logarithmic(axes.xaxis)
     axes.set_xlabel("rmse of an answer's frequency (± 2 s.e.; bars: what the variance predicts)")
     axes.set_title(
         f"{comparison.nodes:,} nodes, {comparison.domain_size} answers, participation "
@@ -283,9 +281,17 @@ def plot_oracles(comparison: OracleComparison, ax: Any) -> Axes:
         fontsize=10,
     )
     axes.grid(axis="x", alpha=0.3)
-    axes.legend(frameon=False, fontsize=9)
+    axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
     axes.spines[["top", "right"]].set_visible(False)
     return axes
+
+
+def plain_logarithmic(axis: Axis) -> None:
+    """Label a logarithmic axis with few plain numbers, which do not overlap: .01, .02, .05."""
+    ticker = require("matplotlib.ticker", "plot")
+    axis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_locator(ticker.NullLocator())
 
 
 def _draw_shuffled(axes: Axes, records: list[ShuffledRecord]) -> None:

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from turnout._extras import require
-from turnout.frequency.pictures import new_axes
+from turnout.frequency.pictures import new_axes, plain_logarithmic
 from turnout.planning.proposal import WORDS
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ def plot_choice(choice: OracleChoice, ax: Any) -> Axes:
     axes.set_ylim(low / 1.2, max(high * 1.2, low * 2.0))
     bits = [each.report_bits or 1 for each in found]
     axes.set_xlim(min(bits) / 1.7, max(max(bits) * 1.7, min(bits) * 6.0))
+    plain_logarithmic(axes.yaxis)
     axes.set_xlabel("bits of a report")
     axes.set_ylabel("standard error of a frequency × √reports")
     limit_words = "" if choice.report_bits is None else f", at most {choice.report_bits:,} bits"
@@ -93,6 +94,7 @@ def plot_tradeoff(tradeoff: TradeOff, ax: Any) -> Axes:
         axes.axhline(proposal.value, color=_CHOSEN, linewidth=1.0, linestyle=":", zorder=1)
     axes.set_xscale("log")
     axes.set_yscale("log")
+    plain_logarithmic(axes.yaxis)
     axes.set_xlabel("participation rate")
     words = WORDS[proposal.target]
     axes.set_ylabel(
