@@ -37,6 +37,22 @@ def test_the_summary_says_what_to_do(turnout: Run) -> None:
     assert max(map(len, result.stdout.splitlines())) <= 80
 
 
+@pytest.mark.parametrize(
+    "setting",
+    [
+        ("-e", ".5:4", "-k", 50, "-v", 0.01, "--target", "max_error", "--budget", 200_000),
+        ("-e", 1, "-k", 1_000_000),
+    ],
+)
+def test_the_choice_is_marked_and_no_number_is_cut(setting: tuple[Any, ...], turnout: Run) -> None:
+    result = turnout("plan", "-n", 1_000_000, *setting)
+    assert result.exit_code == 0
+    assert sum(line.startswith(" → ") for line in result.stdout.splitlines()) == 1
+    assert "…" not in result.stdout
+    assert "1,000,000" in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
+
+
 def test_programs_get_everything(turnout: Run) -> None:
     given = ("--target", "max_error", "--value", 0.05, "--confidence", 0.9, "--cost-per-bit", 0.5)
     result = turnout("plan", *SETTING, *given, "--check", 20, "--seed", 1, "--json")
@@ -167,3 +183,15 @@ def test_an_unknown_oracle_is_refused_before_anything_is_read(tmp_path: Path, tu
     assert "'rappor' is none of auto, direct-encoding" in " ".join(
         result.stderr.replace("│", " ").split()
     )
+
+
+def test_reports_of_gigabytes_are_announced(
+    people: Path, tmp_path: Path, turnout: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("turnout.cli.randomize._LARGE", 600 * 96 // 8)
+    target = tmp_path / "out.parquet"
+    options = ("-c", "answer", "-e", 1, "--labels", "never,once,often", "-o", target)
+    result = turnout("randomize", people, *options, "--oracle", "summation-histogram-encoding")
+    assert result.exit_code == 0
+    assert "600 reports of 96 bits are 7.2 kB" in " ".join(result.stderr.split())
+    assert "of 2 bits" not in turnout("randomize", people, *options).stderr

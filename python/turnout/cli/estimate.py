@@ -149,6 +149,7 @@ def _summary(result: FrequencyEstimate, interval: dict[str, Any]) -> list[tuple[
         ("nodes", f"{result.nodes:,}"),
         ("reports", f"{result.received:,}"),
         ("participation", describe_participation(result.plan)),
+        ("oracle", result.plan.oracle.name.replace("_", " ")),
         ("epsilon", number(result.plan.oracle.epsilon)),
         ("method", result.method),
     ]

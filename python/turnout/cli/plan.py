@@ -186,7 +186,7 @@ def _rows(proposal: PlanProposal, checked: PlanCheck | None) -> list[tuple[str, 
             f"{proposal.expected_reports:,.0f} of {proposal.nodes:,} people, "
             f"{file_size(math.ceil(proposal.expected_bits / 8))} in all",
         ),
-        ("cost", f"{proposal.cost:,.6g}"),
+        ("cost", _cost(proposal.cost)),
         ("promise", f"{proposal.error:.4g}: {words}"),
     ]
     if checked is not None:
@@ -204,20 +204,20 @@ def _table(proposal: PlanProposal) -> Table:
     """List what was looked at; why an oracle cannot be had stands below."""
     rows = [
         [
-            "→" if each.oracle is proposal.oracle else "",
-            each.name.replace("_", " "),
+            ("→ " if each.oracle is proposal.oracle else "  ") + each.name.replace("_", " "),
             f"{each.epsilon:.4g}",
             f"{each.report_bits:,}",
-            f"{each.rate:.4g}",
-            f"{each.cost:,.6g}",
-            f"{each.error:.4g}",
+            f"{each.rate:.3g}",
+            _cost(each.cost),
+            f"{each.error:.3g}",
         ]
         for each in _shown(proposal)
         if each.oracle is not None
     ]
-    header = ["", "oracle", "epsilon", "bits", "rate", "cost", "error"]
-    result = table(header, rows, right=(2, 3, 4, 5, 6))
-    result.columns[1].no_wrap = True
+    header = ["  oracle", "epsilon", "bits", "rate", "cost", "error"]
+    result = table(header, rows, right=(1, 2, 3, 4, 5))
+    result.columns[0].no_wrap = True
+    result.padding = (0, 0, 0, 1)
     return result
 
 
@@ -268,3 +268,8 @@ def _record(proposal: PlanProposal, checked: PlanCheck | None) -> dict[str, Any]
         "candidates": candidates,
         "check": measured,
     }
+
+
+def _cost(cost: float) -> str:
+    """Write a cost in full where it is large, with six digits where it is small."""
+    return f"{cost:,.0f}" if cost >= 100_000 else f"{cost:,.6g}"

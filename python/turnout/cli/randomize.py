@@ -37,6 +37,9 @@ from turnout.report_files import file_format, write_reports
 
 __all__ = ["randomize"]
 
+#: From so many bytes of reports on a note says which oracles have smaller ones.
+_LARGE = 2**30
+
 
 @refusing
 def randomize(
@@ -111,6 +114,7 @@ def randomize(
     )
     oracle = _oracle(name, epsilon, answers.domain)
     who = Everyone() if participation == 1 else Bernoulli(participation)
+    _warn_of_size(oracle, participation * len(answers.values))
     with messages().status("randomizing"):
         reports = oracle.randomize(answers.values, participation=who, seed=seed)
         write_reports(reports, target)
@@ -143,6 +147,18 @@ def _oracle(name: str, epsilon: float, domain: Domain) -> FrequencyOracle:
     choice = choose_oracle(epsilon, domain)
     note(f"--oracle auto: {choice.explain()}")
     return choice.oracle
+
+
+def _warn_of_size(oracle: FrequencyOracle, reports: float) -> None:
+    """Say so if the reports take gigabytes: only some oracles suit many answers."""
+    size = reports * oracle.report_bits / 8
+    if size >= _LARGE:
+        note(
+            f"{reports:,.0f} reports of {oracle.report_bits:,} bits are {file_size(round(size))}; "
+            "the reports of hadamard-response, projective-geometry-response, "
+            "optimized-local-hashing and hadamard-count-mean-sketch are small for any number of "
+            "answers"
+        )
 
 
 def _summary(reports: Reports, target: Path, dropped: int) -> list[tuple[str, str]]:

@@ -177,6 +177,7 @@ def _summary(result: Tally, target: Path, files: int) -> list[tuple[str, str]]:
         ("nodes", f"{result.nodes:,}"),
         ("reports", f"{result.received:,}"),
         ("participation", describe_participation(result.plan)),
+        ("oracle", result.oracle.name.replace("_", " ")),
         ("domain", f"{result.oracle.domain.size} labels"),
         ("epsilon", number(result.oracle.epsilon)),
         ("file", file_size(target.stat().st_size)),
