@@ -64,12 +64,18 @@ def test_an_oracle_can_be_named_wherever_one_is_made() -> None:
     assert made == tn.SubsetSelection(1.0, 9)
     split = tn.SplitBudget(1.0, {"a": 4, "b": 9}, oracle={"a": "auto", "b": "hadamard_response"})
     assert isinstance(split.oracles["b"], tn.HadamardResponse)
-    rounds = {"epsilon": 6.0, "first_rate": 0.05, "second_rate": 0.05, "low": 0.02, "high": 0.5}
+    rounds: dict[str, Any] = {
+        "epsilon": 6.0,
+        "first_rate": 0.05,
+        "second_rate": 0.05,
+        "low": 0.02,
+        "high": 0.5,
+    }
     for make in (
         lambda name: tn.HeavyHitters(2.0, bits=8, oracle=name),
         lambda name: tn.SampledAttribute(1.0, {"a": 4, "b": 9}, oracle=name),
         lambda name: tn.TwoRoundCollection(4, **rounds, oracle=name),
     ):
         make("subset_selection")
-        with pytest.raises(InvalidValueError, match="oracle must be one of .*'subset_selection'"):
+        with pytest.raises(InvalidValueError, match=r"oracle must be one of .*'subset_selection'"):
             make("rappor")

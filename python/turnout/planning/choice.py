@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from turnout import _arguments
@@ -72,7 +72,7 @@ class OracleChoice:
     """
 
     oracle: FrequencyOracle
-    candidates: tuple[OracleCandidate, ...]
+    candidates: tuple[OracleCandidate, ...] = field(repr=False)
     epsilon: float
     domain: Domain
     frequency: float

@@ -131,7 +131,7 @@ class PlanProposal:
     cost_per_bit: float
     error: float
     cost: float
-    candidates: tuple[PlanCandidate, ...]
+    candidates: tuple[PlanCandidate, ...] = field(repr=False)
     population: Population = field(repr=False)
 
     @property
@@ -256,10 +256,10 @@ class PlanProposal:
         if runner is not None:
             if self.value is None:
                 ratio = runner.error / self.error
-                sentences.append(f"The next best, {runner.name}, has {ratio:.3g} times the error.")
+                sentences.append(f"The next best, {runner.name}, has {_times(ratio)} the error.")
             else:
                 ratio = runner.cost / self.cost
-                sentences.append(f"The next best, {runner.name}, costs {ratio:.3g} times as much.")
+                sentences.append(f"The next best, {runner.name}, costs {_times(ratio)} as much.")
         sentences.append(self._parts())
         if self._rare():
             sentences.append(
@@ -404,3 +404,8 @@ class PlanProposal:
         order = np.argsort(-(shares - np.floor(shares)), kind="stable")
         counts[order[:missing]] += np.uint64(1)
         return counts
+
+
+def _times(ratio: float) -> str:
+    """Write a ratio of at least 1, however close to it."""
+    return f"{ratio:.3g} times" if ratio >= 1.005 else "less than 1.005 times"

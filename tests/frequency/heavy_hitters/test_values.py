@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from turnout.errors import InvalidValueError
 from turnout.frequency.heavy_hitters import HeavyHitters, IntegerValues, TextValues
 from turnout.frequency.heavy_hitters.values import extended, keys, values_from_dict
 
@@ -100,3 +101,8 @@ def test_prefixes_are_shown_as_their_whole_characters() -> None:
 @pytest.mark.parametrize("kind", [IntegerValues(12), TextValues(3), TextValues(3, "abc")])
 def test_kinds_are_read_back(kind: IntegerValues | TextValues) -> None:
     assert values_from_dict(kind.to_dict()) == kind
+
+
+def test_characters_that_repeat_are_named() -> None:
+    with pytest.raises(InvalidValueError, match="with 'b' more than once"):
+        TextValues(3, "abcb")

@@ -450,8 +450,8 @@ def test_the_state_is_read_back_or_refused() -> None:
     [
         ({"first_epsilon": 3.0}, InvalidValueError, "first_epsilon must be below"),
         ({"first_epsilon": 5.0}, InvalidValueError, "first_epsilon must be below"),
-        ({"first_epsilon": 0.0}, InvalidValueError, "epsilon must be"),
-        ({"first_epsilon": math.nan}, InvalidValueError, "epsilon must be"),
+        ({"first_epsilon": 0.0}, InvalidValueError, "first_epsilon must be"),
+        ({"first_epsilon": math.nan}, InvalidValueError, "first_epsilon must be"),
         ({"first_epsilon": "1"}, InvalidTypeError, "first_epsilon must be"),
         ({"instantaneous": SYMMETRIC}, InvalidValueError, "instantaneous must be one of"),
         ({"permanent": "subset_selection"}, InvalidValueError, "oracle must be one of"),
@@ -480,8 +480,10 @@ def test_bad_arguments() -> None:
     memoized = chain("L-GRR")
     with pytest.raises(InvalidValueError, match="those of the oracle"):
         Memoized(tn.DirectEncoding(3.0, 4), 4, first_epsilon=1.0)
-    with pytest.raises(InvalidTypeError, match="domain must be given"):
+    with pytest.raises(InvalidTypeError, match="domain must be a Domain or a number of answers"):
         Memoized(3.0, first_epsilon=1.0)
+    with pytest.raises(InvalidTypeError, match="oracle must be an oracle, or an epsilon"):
+        Memoized(None, first_epsilon=1.0)  # type: ignore[arg-type]
     with pytest.raises(CodeOutsideDomainError):
         memoized.permanent_answers([4], secrets(1))
     with pytest.raises(InvalidValueError, match="secrets and values"):

@@ -221,3 +221,9 @@ def test_reports_of_nodes_with_probabilities_of_their_own_have_ordered_answers(
     with pytest.raises(EstimatorError, match="at least two reports"):
         ordered(single)
     assert "1000 nodes" in repr(ordered(oracle.randomize(values, seed=1)))
+
+
+def test_errors_of_cumulative_shares_are_computed_once() -> None:
+    found = ordered(tn.DirectEncoding(2.0, 6).randomize(list(range(6)) * 50, seed=1))
+    assert found.cumulative_standard_errors is found.cumulative_standard_errors
+    assert not found.cumulative_standard_errors.flags.writeable

@@ -131,7 +131,7 @@ class Search:
         if tally.received == 0:
             raise EstimatorError(
                 f"round {current.number} brought no report of its {tally.nodes} nodes: nothing can "
-                "be told from it"
+                f"be told from it; the search splits its nodes into {protocol.groups} groups"
             )
         estimate = tally.estimate()
         self._nodes += tally.nodes

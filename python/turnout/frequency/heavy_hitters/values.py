@@ -163,9 +163,12 @@ class TextValues(Values):
         if self.alphabet is None:
             return
         _arguments.instance("alphabet", self.alphabet, str, "text, or None for UTF-8")
-        if not self.alphabet or len(set(self.alphabet)) < len(self.alphabet):
+        repeated = sorted({each for each in self.alphabet if self.alphabet.count(each) > 1})
+        if not self.alphabet or repeated:
+            twice = f", with {', '.join(map(repr, repeated))} more than once" if repeated else ""
             raise InvalidValueError(
-                f"alphabet must be different characters, got {_arguments.shown(self.alphabet)}"
+                "alphabet must be different characters, got "
+                f"{_arguments.shown(self.alphabet)}{twice}"
             )
         if "\0" in self.alphabet:
             raise InvalidValueError("alphabet must not have the character 0, which marks the end")

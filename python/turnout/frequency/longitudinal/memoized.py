@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -137,9 +138,18 @@ class Memoized(FrequencyOracle):
                 )
             permanent, domain, epsilon = oracle.name, oracle.domain, oracle.epsilon
         else:
-            epsilon = _arguments.number("oracle", oracle)
+            try:
+                epsilon = _arguments.number("oracle", oracle)
+            except InvalidTypeError as error:
+                raise InvalidTypeError(
+                    "oracle must be an oracle, or an epsilon followed by a domain, got "
+                    f"{_arguments.shown(oracle)}"
+                ) from error
             if domain is None:
-                raise InvalidTypeError("domain must be given with an epsilon")
+                raise InvalidTypeError(
+                    "domain must be a Domain or a number of answers where an epsilon is given "
+                    "instead of an oracle, got None"
+                )
             permanent = _DIRECT if permanent is None else permanent
         kinds = (_DIRECT, *_UNARY)
         if permanent not in kinds:
@@ -152,6 +162,10 @@ class Memoized(FrequencyOracle):
         self._permanent = permanent
         self._instantaneous = _arguments.choice("instantaneous", second, matching)
         self._first = _arguments.number("first_epsilon", first_epsilon)
+        if not 0.0 < self._first < math.inf:
+            raise InvalidValueError(
+                f"first_epsilon must be a finite number above 0, got {self._first}"
+            )
         self._question = _arguments.instance("question", question, str, "a text")
         size = self._domain.size
         made: Any

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -122,9 +123,9 @@ class OrderedStatistics(ABC):
         """The share of the nodes with each answer or an earlier one, float64; perhaps falling."""
         return np.cumsum(self.frequencies)
 
-    @property
+    @cached_property
     def cumulative_standard_errors(self) -> Floats:
-        """The standard errors of :attr:`cumulative`."""
+        """The standard errors of :attr:`cumulative`; read-only, computed once."""
         size = self.domain.size
         rows = max(1, _BLOCK // size)
         codes = np.arange(size)
@@ -132,7 +133,9 @@ class OrderedStatistics(ABC):
         for start in range(0, size, rows):
             last = codes[start : start + rows, None]
             variances[start : start + rows] = self._variances((codes <= last).astype(np.float64))
-        return np.sqrt(variances)
+        errors: Floats = np.sqrt(variances)
+        errors.flags.writeable = False
+        return errors
 
     @property
     def monotone(self) -> Floats:
