@@ -1,4 +1,4 @@
-"""Oracles side by side: what is compared, and what is refused."""
+"""Which oracles there are to choose from, and how they are named."""
 
 from __future__ import annotations
 
