@@ -173,12 +173,10 @@ impl AesStream {
     #[inline(never)]
     fn refill(&mut self, words: usize) {
         let length = words.div_ceil(2).max(self.end).clamp(FEW_BLOCKS, BLOCKS);
-        #[expect(clippy::cast_possible_truncation, reason = "the low and the high half")]
-        let (position, stream) = (self.counter as u64, (self.counter >> 64) as u64);
         let blocks = &mut self.blocks[..length];
-        for (block, offset) in blocks.iter_mut().zip(0_u64..) {
-            block.0[..8].copy_from_slice(&position.wrapping_add(offset).to_le_bytes());
-            block.0[8..].copy_from_slice(&stream.to_le_bytes());
+        for (block, offset) in blocks.iter_mut().zip(0_u128..) {
+            // Positions of a stream are below 2^64: nothing is carried into its number.
+            block.0 = self.counter.wrapping_add(offset).to_le_bytes();
         }
         self.cipher.encrypt_blocks(blocks);
         self.counter = self.counter.wrapping_add(length as u128);
