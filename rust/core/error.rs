@@ -8,7 +8,7 @@
 #[non_exhaustive]
 pub enum Error {
     /// Epsilon is not a finite number in the range that 64-bit words can realise.
-    #[error("epsilon must be a finite number above 0 and at most {maximum}, got {value}")]
+    #[error("epsilon must be a finite number above 0 and at most {maximum}, got {value:?}")]
     Epsilon {
         /// The refused value.
         value: f64,
@@ -18,7 +18,7 @@ pub enum Error {
 
     /// Epsilon is so small that reports would say nothing.
     #[error(
-        "epsilon = {epsilon} is too small for a domain of {domain_size} codes: \
+        "epsilon = {epsilon:?} is too small for a domain of {domain_size} codes: \
          every code would be as good as equally likely and reports would say nothing"
     )]
     EpsilonUnrealizable {

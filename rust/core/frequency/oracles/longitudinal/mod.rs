@@ -27,9 +27,11 @@ use crate::{Error, Result};
 
 /// The logarithm of a ratio that is at most `e^limit`, rounded up to a floating-point number.
 fn logarithm_up(numerator: &BigUint, denominator: &BigUint, limit: f64) -> f64 {
-    let (above, below) = (numerator.to_f64(), denominator.to_f64());
-    let ratio = above.zip(below).map_or(f64::MAX, |(above, below)| above / below);
-    let mut candidate = libm::log(ratio).max(0.0) * (1.0 - 1e-14);
+    // Of a ratio next to one the digits are in the gain, and the loop starts next to its end.
+    let gain = if numerator > denominator { numerator - denominator } else { BigUint::ZERO };
+    let (gain, below) = (gain.to_f64(), denominator.to_f64());
+    let gain = gain.zip(below).map_or(f64::MAX, |(gain, below)| gain / below);
+    let mut candidate = libm::log1p(gain) * (1.0 - 1e-14);
     while candidate < limit {
         if ExponentialBounds::new(candidate).at_least_ratio(numerator, denominator) {
             return candidate;
