@@ -180,7 +180,7 @@ def test_an_unknown_oracle_is_refused_before_anything_is_read(tmp_path: Path, tu
         "-o", tmp_path / "out.parquet",
     )  # fmt: skip
     assert result.exit_code == 2
-    assert "'rappor' is none of auto, direct-encoding" in " ".join(
+    assert "'rappor' is none of auto, binary-local-hashing" in " ".join(
         result.stderr.replace("│", " ").split()
     )
 

@@ -136,7 +136,7 @@ def _checked_name(name: str) -> str:
     wanted = name.lower().replace("-", "_")
     known = registered()
     if wanted != "auto" and wanted not in known:
-        listed = ", ".join(("auto", *(each.replace("_", "-") for each in known)))
+        listed = ", ".join(("auto", *sorted(each.replace("_", "-") for each in known)))
         raise typer.BadParameter(f"{name!r} is none of {listed}", param_hint="--oracle")
     return wanted
 
