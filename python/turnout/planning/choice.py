@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["OracleCandidate", "OracleChoice", "choose_oracle"]
 
 #: Variances that differ by less count as equal.
-_TIE = 1.005
+TIE = 1.005
 
 
 @dataclass(frozen=True)
@@ -250,7 +250,7 @@ def choose_oracle(
             f"report_bits must be at least {smallest.report_bits} ({smallest.name}) for epsilon "
             f"{level:g} and {answers.size:,} answers, got {limit}"
         )
-    tied = [each for each in fitting if each.variance <= _TIE * fitting[0].variance]
+    tied = [each for each in fitting if each.variance <= TIE * fitting[0].variance]
     chosen = min(tied, key=lambda each: (each.report_bits or 0, each.variance, each.name))
     assert chosen.oracle is not None
     return OracleChoice(chosen.oracle, tuple(compared), level, answers, share, limit)

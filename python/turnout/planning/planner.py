@@ -14,6 +14,7 @@ from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.candidates import Factory, domain_of, factories, make, reasons
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.participation import Bernoulli, Everyone, Participation
+from turnout.planning.choice import TIE
 from turnout.planning.laws import METHODS, Population, ReportLaw, Spread
 from turnout.planning.proposal import PlanCandidate, PlanProposal
 
@@ -286,6 +287,8 @@ class _Search:
     def best(self, candidates: list[PlanCandidate]) -> PlanCandidate:
         """Choose among candidates: the cheapest with a value, else that of smallest error.
 
+        Of those within half a percent of the best, the one with the smallest reports.
+
         Raises
         ------
         InvalidValueError
@@ -295,11 +298,17 @@ class _Search:
         if not fitting:
             raise InvalidValueError(self._refusal(candidates))
 
-        def rank(each: PlanCandidate) -> tuple[float, ...]:
-            first = each.error if self.setting.value is None else each.cost
-            return first, each.report_bits or 0, each.epsilon
+        def first(each: PlanCandidate) -> float:
+            return each.error if self.setting.value is None else each.cost
 
-        return min(fitting, key=rank)
+        best = min(fitting, key=lambda each: (first(each), each.report_bits or 0, each.epsilon))
+        # Half a percent is not worth a report that is a thousand times as large.
+        tied = [
+            each
+            for each in fitting
+            if each.epsilon == best.epsilon and first(each) <= TIE * first(best)
+        ]
+        return min(tied, key=lambda each: (each.report_bits or 0, first(each)))
 
     def _refusal(self, candidates: list[PlanCandidate]) -> str:
         setting = self.setting

@@ -30,9 +30,11 @@ class SummationHistogramEncoding(FrequencyOracle):
     """Report the own histogram with Laplace noise; the server adds the noisy histograms up.
 
     The histogram of a node is one for its own answer and zero for every other. To each entry
-    discrete Laplace noise ``P[x] ~ e^(-|x| rate)`` is added, with ``rate`` the largest multiple of
-    2^-64 that is at most ``eps / 2``, drawn exactly. Two histograms of a node differ by two in sum,
-    so the likelihood ratio is at most ``e^(2 rate)``. Integer noise has a smaller variance than the
+    discrete Laplace noise ``P[x] ~ e^(-|x| rate)`` is added, with ``rate`` a multiple of 2^-64 at
+    most ``eps / 2``, and less than that by a part in 2^52 at most, drawn exactly. Two histograms of
+    a node differ by two in sum, so the likelihood ratio is at most ``e^(2 rate)``. A server cannot
+    tell noise from lies: one report of any size that 32 bits hold is valid, so use it among nodes
+    that are trusted to run the program. Integer noise has a smaller variance than the
     continuous noise of the publication, ``1 / (2 sinh^2(rate / 2)) < 8 / eps^2``, and no
     floating-point number that could give the answer away. :class:`OptimizedUnaryEncoding` has
     half of the variance at small epsilon, in smaller reports.
