@@ -9,7 +9,7 @@ sharing and samplers::
 Every figure is the best of several calls after a warm-up. The peers are so much slower that they
 work on fewer nodes; rates are per second, so the figures compare. NumPy runs on one thread, by a
 plain program and by a tuned one (see ``reference.py``); the ratios that have a target are to the
-faster plain one. ``--quick`` leaves out what takes seconds a call.
+faster plain one. ``--quick`` leaves out what takes seconds a call, ``--table`` all other tables.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ DISTRIBUTIONS = (
     sharing_jobs.PEER,
     sampling_jobs.PEER,
 )
+TABLES = ("direct", "oracles", "accounting", "sharing", "samplers")
 MEMORY_NODES = (10**6, 10**7, 10**8)
 #: The width of the table where there is no terminal to fit.
 WIDTH = 170
@@ -61,6 +62,7 @@ WIDTH = 170
 class Table:
     """The jobs of one table, what is said below it, and which packages are not to be had."""
 
+    name: str
     title: str
     layout: Layout
     jobs: list[Job]
@@ -93,14 +95,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             err.print("Install a release build of it, or leave it out with --without-turnout.")
             return 1
     tables = build(turnout, options)
+    if options.table:
+        tables = [table for table in tables if table.name in options.table]
     if options.quick:
         tables = [replace(table, jobs=without_slow(table.jobs)) for table in tables]
     columns = [name for name in memory.CONTENDERS if name != "turnout" or turnout is not None]
-    sizes = () if options.no_memory else MEMORY_NODES
+    # Memory is that of direct encoding, the first table.
+    sizes = () if options.no_memory or tables[0].name != "direct" else MEMORY_NODES
     total = sum(len(table.jobs) for table in tables) + len(sizes) * len(columns)
     with _progress(err, total) as progress:
         measured = [measure_jobs(table, options.seconds, progress) for table in tables]
-        # Memory is that of direct encoding, the first table.
         measured[0] += measure_memory(columns, sizes, progress)
 
     found = environment(turnout)
@@ -147,8 +151,9 @@ def build(turnout: ModuleType | None, options: argparse.Namespace) -> list[Table
     ]
     title = f"Direct encoding, epsilon {jobs.EPSILON:g}, k={jobs.DOMAIN_SIZE}"
     return [
-        Table(title, jobs.LAYOUT, jobs.build(turnout, peers, inputs), notes, missing),
+        Table("direct", title, jobs.LAYOUT, jobs.build(turnout, peers, inputs), notes, missing),
         Table(
+            "oracles",
             oracle_jobs.TITLE,
             oracle_jobs.LAYOUT,
             oracle_jobs.build(turnout, packages),
@@ -156,6 +161,7 @@ def build(turnout: ModuleType | None, options: argparse.Namespace) -> list[Table
             missing_packages,
         ),
         Table(
+            "accounting",
             accounting_jobs.TITLE,
             accounting_jobs.LAYOUT,
             accounting_jobs.build(turnout, accountant),
@@ -163,6 +169,7 @@ def build(turnout: ModuleType | None, options: argparse.Namespace) -> list[Table
             missing_accountant,
         ),
         Table(
+            "sharing",
             sharing_jobs.TITLE,
             sharing_jobs.LAYOUT,
             sharing_jobs.build(turnout, flower),
@@ -170,6 +177,7 @@ def build(turnout: ModuleType | None, options: argparse.Namespace) -> list[Table
             missing_flower,
         ),
         Table(
+            "samplers",
             sampling_jobs.TITLE,
             sampling_jobs.LAYOUT,
             sampling_jobs.build(turnout, networks),
@@ -286,6 +294,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument(
         "--seconds", type=float, default=1.5, help="seconds for each contender; default 1.5"
+    )
+    parser.add_argument(
+        "--table", action="append", choices=TABLES, help="measure this table only; may be repeated"
     )
     parser.add_argument("--quick", action="store_true", help="leave out what takes seconds a call")
     parser.add_argument("--no-memory", action="store_true", help="leave out peak memory")
