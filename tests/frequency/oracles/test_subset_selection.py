@@ -236,3 +236,14 @@ def test_bad_input_is_refused() -> None:
     for shape in ([1, 2], [[1], [2]], [[1, 1, 0]]):
         with pytest.raises((InvalidTypeError, InvalidValueError)):
             given_reports(shape)
+
+
+def test_sets_of_one_answer_hide_among_others_like_direct_encoding() -> None:
+    one = tn.SubsetSelection(3.0, 20)
+    assert one.subset_size == 1
+    shuffled = tn.accounting.Shuffled(one, 10_000).epsilon(1e-6)
+    direct = tn.accounting.Shuffled(tn.DirectEncoding(3.0, 20), 10_000).epsilon(1e-6)
+    assert shuffled == pytest.approx(direct, rel=1e-6)
+    # As of every pure oracle it would be nearly twice as much.
+    larger = tn.accounting.Shuffled(tn.SubsetSelection(3.0, 20, subset_size=2), 10_000)
+    assert larger.epsilon(1e-6) > 1.5 * shuffled

@@ -10,6 +10,7 @@ from turnout import _arguments, _core
 from turnout.domain import Domain
 from turnout.frequency.oracle import Kernel
 from turnout.frequency.oracles.bit_rows import BitRowOracle
+from turnout.frequency.variation import VariationRatio
 
 __all__ = ["SubsetSelection"]
 
@@ -91,6 +92,20 @@ class SubsetSelection(BitRowOracle):
         """
         own, size = self._core.own_words, self.subset_size
         return Fraction(own * (self._domain.size - size), (2**64 - own) * size)
+
+    @property
+    def variation_ratio(self) -> VariationRatio:
+        """How much a report hides among other people's, for :class:`turnout.accounting.Shuffled`.
+
+        Sets of one answer are the reports of direct encoding, which have q* in common with those of
+        everybody else: exact. Of larger sets as of every pure oracle.
+        """
+        if self.subset_size > 1:
+            return super().variation_ratio
+        size, ratio = self._domain.size, self.realized_ratio
+        own = Fraction(self._core.own_words, 2**64)
+        other = (1 - own) / (size - 1)
+        return VariationRatio(ratio, own - other, ratio, blanket=size * other)
 
     @property
     def report_bits(self) -> int:
