@@ -158,6 +158,7 @@ def projective_space(
     epsilon: float, domain_size: int, field_size: int | None = None
 ) -> tuple[int, int]: ...
 
+@final
 class LocalHashing(_OracleKernel):
     def __new__(
         cls, epsilon: float, domain_size: int, buckets: int | None = None
