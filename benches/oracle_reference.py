@@ -1,7 +1,8 @@
 """The other frequency oracles in NumPy: the programs that turnout is measured against.
 
-All work on blocks of nodes, so that memory stays small, with NumPy's default generator and on one
-thread. Random numbers are 53-bit doubles, as in ``reference.py``.
+With NumPy's default generator and on one thread, in the two tiers of ``reference.py``: *plain* works
+on whole arrays, *tuned* on blocks of nodes that stay in the processor's cache (``block`` random
+numbers at a time). Random numbers are 53-bit doubles, as there.
 """
 
 from __future__ import annotations
@@ -21,15 +22,17 @@ BLOCK = 1 << 18
 PRIME = (1 << 31) - 1
 
 
-def unary(codes: Codes, k: int, epsilon: float, rng: np.random.Generator) -> npt.NDArray[np.uint8]:
+def unary(
+    codes: Codes, k: int, epsilon: float, rng: np.random.Generator, block: int | None = None
+) -> npt.NDArray[np.uint8]:
     """Optimized unary encoding: one comparison for every bit, then the own bits; packed."""
     other = 1.0 / (math.exp(epsilon) + 1.0)
     out = np.empty((codes.size, -(-k // 8)), dtype=np.uint8)
-    rows = max(BLOCK // k, 1)
+    rows = codes.size if block is None else max(block // k, 1)
     for start in range(0, codes.size, rows):
-        block = codes[start : start + rows]
-        bits = rng.random((block.size, k)) < other
-        bits[np.arange(block.size), block] = rng.random(block.size) < 0.5
+        some = codes[start : start + rows]
+        bits = rng.random((some.size, k)) < other
+        bits[np.arange(some.size), some] = rng.random(some.size) < 0.5
         out[start : start + rows] = np.packbits(bits, axis=1, bitorder="little")
     return out
 
@@ -49,34 +52,39 @@ def subset_size(k: int, epsilon: float) -> int:
     return max(round(k / (math.exp(epsilon) + 1.0)), 1)
 
 
-def subsets(codes: Codes, k: int, epsilon: float, rng: np.random.Generator) -> Codes:
+def subsets(
+    codes: Codes, k: int, epsilon: float, rng: np.random.Generator, block: int | None = None
+) -> Codes:
     """Subset selection: the smallest of random keys, the own key first or last; sorted."""
     size = subset_size(k, epsilon)
     ratio = math.exp(epsilon)
     own = size * ratio / (size * ratio + k - size)
     out = np.empty((codes.size, size), dtype=np.uint8 if k <= 256 else np.uint32)
-    rows = max(BLOCK // k, 1)
+    rows = codes.size if block is None else max(block // k, 1)
     for start in range(0, codes.size, rows):
-        block = codes[start : start + rows]
-        keys = rng.random((block.size, k))
-        chosen = rng.random(block.size) < own
-        keys[np.arange(block.size), block] = np.where(chosen, -1.0, 2.0)
+        some = codes[start : start + rows]
+        keys = rng.random((some.size, k))
+        chosen = rng.random(some.size) < own
+        keys[np.arange(some.size), some] = np.where(chosen, -1.0, 2.0)
         out[start : start + rows] = np.argpartition(keys, size - 1, axis=1)[:, :size]
     return out
 
 
-def hadamard(codes: Codes, k: int, epsilon: float, rng: np.random.Generator) -> Codes:
+def hadamard(
+    codes: Codes, k: int, epsilon: float, rng: np.random.Generator, block: int | None = None
+) -> Codes:
     """Hadamard response: a uniform row, one bit of which is flipped to get the wanted parity."""
     rows = 1 << k.bit_length()
     agree = math.exp(epsilon) / (math.exp(epsilon) + 1.0)
     out = np.empty(codes.size, dtype=np.uint8 if rows <= 256 else np.uint32)
-    for start in range(0, codes.size, BLOCK):
-        masks = codes[start : start + BLOCK].astype(np.uint32) + np.uint32(1)
+    step = codes.size if block is None else block
+    for start in range(0, codes.size, step):
+        masks = codes[start : start + step].astype(np.uint32) + np.uint32(1)
         drawn = rng.integers(0, rows, masks.size, dtype=np.uint32)
         odd = np.bitwise_count(masks & drawn) & 1
         wrong = odd == (rng.random(masks.size) < agree)
         lowest = masks & (~masks + np.uint32(1))
-        out[start : start + BLOCK] = np.where(wrong, drawn ^ lowest, drawn)
+        out[start : start + step] = np.where(wrong, drawn ^ lowest, drawn)
     return out
 
 
