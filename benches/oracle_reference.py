@@ -1,7 +1,7 @@
 """The other frequency oracles in NumPy: the programs that turnout is measured against.
 
-With NumPy's default generator and on one thread, in the two tiers of ``reference.py``: *plain* works
-on whole arrays, *tuned* on blocks of nodes that stay in the processor's cache (``block`` random
+With NumPy's default generator and on one thread, in the two tiers of ``reference.py``: *plain* is
+for whole arrays, *tuned* for blocks of nodes that stay in the processor's cache (``block`` random
 numbers at a time). Random numbers are 53-bit doubles, as there.
 """
 
