@@ -9,8 +9,9 @@ import pytest
 
 import turnout as tn
 from turnout import _core
+from turnout._seeds import derived
 from turnout.errors import InvalidValueError
-from turnout.frequency.draws import derived, participants, uniform_codes, weighted_choices
+from turnout.frequency.draws import participants, uniform_codes, weighted_choices
 
 
 @pytest.mark.parametrize("size", [2, 3, 7, 1000])

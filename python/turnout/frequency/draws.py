@@ -5,37 +5,22 @@ All come from the core's cryptographic streams; with a seed they are reproducibl
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from turnout import _core
+from turnout._seeds import derived
 from turnout.errors import InvalidValueError
 from turnout.participation import Participation, Personalized
 
-__all__ = ["derived", "participants", "personal_probabilities", "uniform_codes", "weighted_choices"]
+__all__ = ["participants", "personal_probabilities", "uniform_codes", "weighted_choices"]
 
 Positions = npt.NDArray[np.int64]
 
 _BITS = 52
 _TOTAL_BITS = 62
-
-
-def derived(seed: int | None, *path: int) -> int | None:
-    """Give a seed of its own to each part of a seeded computation; None stays None.
-
-    Examples
-    --------
-    >>> derived(None, 1) is None, derived(5, 1) == derived(5, 1), derived(5, 1) == derived(5, 2)
-    (True, True, False)
-    """
-    if seed is None:
-        return None
-    # Not NumPy's SeedSequence, in which zeros at the end of a path make no difference.
-    text = "/".join(map(str, (seed, *path)))
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
 
 
 def weighted_choices(weights: Sequence[int], length: int, seed: int | None) -> Positions:

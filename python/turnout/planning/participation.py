@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._seeds import derived
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.candidates import domain_of, factories, make
@@ -170,9 +171,9 @@ class ParticipationPlan:
         for position, oracle in enumerate(self.oracles):
             members = np.flatnonzero(self.groups == position)
             chosen = oracle.domain.decode(codes[members])
-            mixed = None if first is None else (first + 0x9E3779B97F4A7C15 * position) % 2**64
             who = Personalized(self.probabilities[members])
-            tallies.append(oracle.collect(chosen, participation=who, seed=mixed))
+            stream = derived(first, position)
+            tallies.append(oracle.collect(chosen, participation=who, seed=stream))
         return tuple(tallies)
 
     def __repr__(self) -> str:

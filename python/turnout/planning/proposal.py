@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._seeds import derived
 from turnout.collection import Plan
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
@@ -362,12 +363,11 @@ class PlanProposal:
                 values = self.oracle.domain.decode(values)
         found = np.empty(runs)
         for run in range(runs):
-            # Spread over 64 bits by an odd constant: different runs never share a seed.
-            mixed = None if first is None else (first + 0x9E3779B97F4A7C15 * (run + 1)) % 2**64
+            stream = derived(first, run)
             tally = (
-                self.oracle.simulate(counts, participation=self.participation, seed=mixed)
+                self.oracle.simulate(counts, participation=self.participation, seed=stream)
                 if values is None
-                else self.oracle.collect(values, participation=self.participation, seed=mixed)
+                else self.oracle.collect(values, participation=self.participation, seed=stream)
             )
             errors = np.abs(tally.estimate(self.method).frequencies - truth)
             if self.target == "rmse":

@@ -14,11 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._seeds import derived
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError, PlanMismatchError
 from turnout.frequency.attributes.parameters import checked_epsilon, rebuilt
 from turnout.frequency.attributes.tables import encoded
-from turnout.frequency.draws import derived, participants, personal_probabilities
+from turnout.frequency.draws import participants, personal_probabilities
 from turnout.frequency.estimation.variance import estimator_variance
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.reports import Reports

@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._seeds import derived
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
-from turnout.frequency.draws import derived, uniform_codes, weighted_choices
+from turnout.frequency.draws import uniform_codes, weighted_choices
 from turnout.frequency.estimation.models import ScoreMoments
 from turnout.frequency.oracle import FrequencyOracle, Kernel, oracle_from_dict
 from turnout.frequency.variation import VariationRatio

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._seeds import derived
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.frequency.attributes.base import AttributeCollection
@@ -22,7 +23,7 @@ from turnout.frequency.attributes.parameters import (
     checked_weights,
     oracles_for,
 )
-from turnout.frequency.draws import derived, uniform_codes, weighted_choices
+from turnout.frequency.draws import uniform_codes, weighted_choices
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.oracles.direct_encoding import DirectEncoding
 from turnout.participation import Participation

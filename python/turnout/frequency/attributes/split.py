@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from turnout._seeds import derived
 from turnout.domain import Domain
 from turnout.frequency.attributes.base import AttributeCollection
 from turnout.frequency.attributes.parameters import (
@@ -22,7 +23,6 @@ from turnout.frequency.attributes.parameters import (
     rounded_down,
     rounded_up,
 )
-from turnout.frequency.draws import derived
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.oracles.direct_encoding import DirectEncoding
 from turnout.participation import Participation

@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._seeds import derived
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.attributes.parameters import OracleChoice
 from turnout.frequency.candidates import make_oracle
-from turnout.frequency.draws import derived, personal_probabilities, weighted_choices
+from turnout.frequency.draws import personal_probabilities, weighted_choices
 from turnout.frequency.heavy_hitters.result import HeavyHitterResult
 from turnout.frequency.heavy_hitters.search import Search
 from turnout.frequency.heavy_hitters.values import IntegerValues, TextValues, Values

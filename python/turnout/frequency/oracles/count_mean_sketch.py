@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,21 +19,36 @@ __all__ = ["CountMeanSketch", "HadamardCountMeanSketch"]
 class _Sketch(HashedOracle):
     """A sketch of rows of either kind."""
 
-    _core: _Rows | _Entries
+    _kind: ClassVar[type[_Rows] | type[_Entries]]
 
-    def __init__(self, epsilon: float, domain: Domain | int, hash_seed: int) -> None:
+    def __init__(
+        self,
+        epsilon: float,
+        domain: Domain | int,
+        *,
+        hashes: int | None = None,
+        width: int | None = None,
+        hash_seed: int = 0,
+    ) -> None:
         super().__init__(epsilon, domain)
         self._hash_seed = public_seed("hash_seed", hash_seed)
+        self._core: Any = self._kind(
+            self._epsilon,
+            self._domain.size,
+            optional_integer("hashes", hashes, least=1, most=2**20),
+            optional_integer("width", width, least=2, most=2**16),
+            self._hash_seed,
+        )
 
     @property
     def hashes(self) -> int:
         """The number of hash functions, ``m``."""
-        return self._core.functions
+        return int(self._core.functions)
 
     @property
     def width(self) -> int:
         """The number of buckets of a function, ``w``."""
-        return self._core.buckets
+        return int(self._core.buckets)
 
     @property
     def hash_seed(self) -> int:
@@ -42,15 +57,16 @@ class _Sketch(HashedOracle):
 
     @property
     def _buckets(self) -> tuple[int, int]:
-        return self._core.modulus, self._core.buckets
+        return self._core.modulus, self.width
 
     @property
     def _shared(self) -> int:
-        return self._core.functions
+        return self.hashes
 
     @property
     def _kernel(self) -> Kernel:
-        return self._core
+        kernel: Kernel = self._core
+        return kernel
 
     def _parameters(self) -> dict[str, Any]:
         return {"hashes": self.hashes, "width": self.width, "hash_seed": self._hash_seed}
@@ -109,25 +125,7 @@ class CountMeanSketch(_Sketch):
 
     name = "count_mean_sketch"
 
-    _core: _Rows
-
-    def __init__(
-        self,
-        epsilon: float,
-        domain: Domain | int,
-        *,
-        hashes: int | None = None,
-        width: int | None = None,
-        hash_seed: int = 0,
-    ) -> None:
-        super().__init__(epsilon, domain, hash_seed)
-        self._core = _Rows(
-            self._epsilon,
-            self._domain.size,
-            optional_integer("hashes", hashes, least=1, most=2**20),
-            optional_integer("width", width, least=2, most=2**16),
-            self._hash_seed,
-        )
+    _kind = _Rows
 
     @property
     def realized_ratio(self) -> Fraction:
@@ -205,25 +203,7 @@ class HadamardCountMeanSketch(_Sketch):
 
     name = "hadamard_count_mean_sketch"
 
-    _core: _Entries
-
-    def __init__(
-        self,
-        epsilon: float,
-        domain: Domain | int,
-        *,
-        hashes: int | None = None,
-        width: int | None = None,
-        hash_seed: int = 0,
-    ) -> None:
-        super().__init__(epsilon, domain, hash_seed)
-        self._core = _Entries(
-            self._epsilon,
-            self._domain.size,
-            optional_integer("hashes", hashes, least=1, most=2**20),
-            optional_integer("width", width, least=2, most=2**16),
-            self._hash_seed,
-        )
+    _kind = _Entries
 
     @property
     def realized_ratio(self) -> Fraction:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from turnout import _arguments
+from turnout._seeds import derived
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.candidates import factories, make
 from turnout.frequency.estimation.estimators import ESTIMATORS
@@ -215,13 +216,11 @@ def compare_oracles(
             continue
         squares, distances = np.empty(repeats), np.empty(repeats)
         for repeat in range(repeats):
-            # Spread over 64 bits by an odd constant: different settings never share a seed.
-            place = position * repeats + repeat + 1
-            mixed = None if first is None else (first + 0x9E3779B97F4A7C15 * place) % 2**64
+            stream = derived(first, position, repeat)
             if values is None:
-                tally = oracle.simulate(counts, participation=taking_part, seed=mixed)
+                tally = oracle.simulate(counts, participation=taking_part, seed=stream)
             else:
-                tally = oracle.collect(values, participation=taking_part, seed=mixed)
+                tally = oracle.collect(values, participation=taking_part, seed=stream)
             estimate = tally.estimate(method).project(postprocessing)
             squares[repeat] = estimate.distance(truth, "rmse") ** 2
             distances[repeat] = estimate.total_variation(truth)

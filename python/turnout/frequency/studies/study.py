@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._seeds import derived
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.estimation.estimators import ESTIMATORS
@@ -215,13 +216,8 @@ def compare(
         distances = np.empty(repeats)
         errors = np.empty(repeats)
         for repeat in range(repeats):
-            # Spread over 64 bits by an odd constant: different settings never share a seed.
-            mixed = (
-                None
-                if first is None
-                else (first + 0x9E3779B97F4A7C15 * (position * repeats + repeat + 1)) % 2**64
-            )
-            tally = chosen.simulate(counts, participation=participation, seed=mixed)
+            stream = derived(first, position, repeat)
+            tally = chosen.simulate(counts, participation=participation, seed=stream)
             estimate = tally.estimate(method).project(postprocessing)
             distances[repeat] = estimate.total_variation(truth)
             errors[repeat] = estimate.distance(truth, "rmse")
