@@ -234,5 +234,7 @@ def test_the_same_noise_in_every_call_is_seen(audit: Any) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_an_oracle_that_takes_a_fifth_more_than_it_claims_is_seen(audit: Any, name: str) -> None:
     oracle = make(name, 1.2, 5)
-    finding = audit.audit(audit.Mechanism.of(oracle))
+    # Its worst events are rare scores: 100,000 reports show 1.0 to 1.05, too near to the line.
+    reports = 400_000 if name == "summation_histogram_encoding" else 100_000
+    finding = audit.audit(audit.Mechanism.of(oracle), reports=reports)
     assert finding.bound > oracle.realized_epsilon / 1.2, str(finding)
