@@ -1,0 +1,483 @@
+"""Parameters and gradients of a model: nested lists, tuples and dictionaries of arrays.
+
+A *tree* is an array, or a list, tuple or dictionary with text keys of trees. That is what JAX, Flax
+and Haiku call a pytree of their parameters, and what ``dict(model.named_parameters())`` gives in
+PyTorch; neither is needed here. Leaves are arrays of float32 or float64: NumPy's, or of any library
+whose arrays lie in the memory of the CPU and have ``__dlpack__`` (PyTorch, JAX, CuPy), which are
+read without a copy.
+
+The order of the leaves is that of lists and tuples, and that of sorted keys in dictionaries.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
+from turnout.federated.array_likes import DTYPES, as_array
+
+__all__ = ["Structure", "Tree", "as_array", "example_parts", "flatten", "vector"]
+
+#: A nested list, tuple or dictionary of arrays.
+Tree: TypeAlias = Any
+Array = npt.NDArray[Any]
+Floats = npt.NDArray[np.float64]
+
+#: Trees are no deeper; one that holds itself is noticed by this.
+_DEEPEST = 100
+
+
+@dataclass(frozen=True)
+class _Leaf:
+    shape: tuple[int, ...]
+    dtype: str
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+
+@dataclass(frozen=True)
+class _Row:
+    kind: str
+    children: tuple[_Node, ...]
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        return tuple(range(len(self.children)))
+
+
+@dataclass(frozen=True)
+class _Table:
+    steps: tuple[str, ...]
+    children: tuple[_Node, ...]
+
+
+_Node: TypeAlias = "_Leaf | _Row | _Table"
+
+
+class Structure:
+    """The form of a tree without its numbers: how it is nested, and each leaf's shape and dtype.
+
+    Made by :func:`flatten`. Structures compare and hash by their content.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> leaves, structure = flatten({"weights": np.ones((2, 3)), "bias": np.zeros(3)})
+    >>> structure
+    Structure(['bias']: float64 (3,), ['weights']: float64 (2, 3))
+    >>> structure.total
+    9
+    >>> Structure.from_dict(structure.to_dict()) == structure
+    True
+    """
+
+    def __init__(self, root: Any) -> None:
+        self._root: _Node = root
+        self._leaves: tuple[tuple[str, _Leaf], ...] = tuple(_walk(root, ""))
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """How each leaf is reached, such as ``"['conv1'][0]"``; empty for a lone array."""
+        return tuple(path for path, _ in self._leaves)
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The shape of each leaf."""
+        return tuple(leaf.shape for _, leaf in self._leaves)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many numbers each leaf has."""
+        return tuple(leaf.size for _, leaf in self._leaves)
+
+    @property
+    def dtypes(self) -> tuple[np.dtype[Any], ...]:
+        """The dtype of each leaf: float32 or float64."""
+        return tuple(np.dtype(leaf.dtype) for _, leaf in self._leaves)
+
+    @property
+    def total(self) -> int:
+        """How many numbers all leaves have together."""
+        return sum(self.sizes)
+
+    def unflatten(self, leaves: Sequence[Any]) -> Tree:
+        """Put leaves into the tree.
+
+        Parameters
+        ----------
+        leaves
+            One object for each leaf, in order; they are taken as they are.
+
+        Returns
+        -------
+        Tree
+            Nested as the tree that was flattened; its dictionaries are plain ones.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If there are more or fewer of them than leaves.
+        """
+        given = _arguments.items("leaves", leaves, f"a sequence of {len(self._leaves)} leaves")
+        if len(given) != len(self._leaves):
+            raise InvalidValueError(
+                f"leaves must hold one entry for each of the {len(self._leaves)} leaves of the "
+                f"tree, got {len(given)}"
+            )
+        return _filled(self._root, iter(given))
+
+    def from_vector(self, values: npt.ArrayLike) -> Tree:
+        """Put the numbers of one vector into the tree.
+
+        Parameters
+        ----------
+        values
+            All numbers in order, as :func:`vector` gives them: of shape (:attr:`total`,).
+
+        Returns
+        -------
+        Tree
+            New arrays in the shapes and dtypes of the leaves.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If ``values`` is of another length or holds no numbers.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> _, structure = flatten((np.zeros(2, np.float32), [np.zeros((1, 1))]))
+        >>> structure.from_vector([1.0, 2.0, 3.0])
+        (array([1., 2.], dtype=float32), [array([[3.]])])
+        """
+        array = as_array("values", values)
+        if array.shape != (self.total,):
+            raise InvalidValueError(
+                f"values must have shape ({self.total},), one number for each parameter, got "
+                f"{array.shape}"
+            )
+        ends = np.cumsum(self.sizes)[:-1]
+        pieces = zip(np.split(array, ends), self._leaves, strict=True)
+        return self.unflatten(
+            [np.array(piece, dtype=leaf.dtype).reshape(leaf.shape) for piece, (_, leaf) in pieces]
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the structure in terms of JSON."""
+        return _description(self._root)
+
+    @classmethod
+    def from_dict(cls, description: Any) -> Structure:
+        """Rebuild a structure from :meth:`to_dict`.
+
+        Parameters
+        ----------
+        description
+            What :meth:`to_dict` gave, perhaps through JSON.
+
+        Returns
+        -------
+        Structure
+            Equal to the one that was described.
+
+        Raises
+        ------
+        CorruptDataError
+            If it describes no structure.
+        """
+        structure = cls(_described(description, 0))
+        if not structure._leaves:
+            raise CorruptDataError("not the structure of a tree: it has no leaves")
+        return structure
+
+    def __eq__(self, other: object) -> bool:
+        """Compare nesting, shapes and dtypes."""
+        return isinstance(other, Structure) and self._root == other._root
+
+    def __hash__(self) -> int:
+        return hash(self._root)
+
+    def __repr__(self) -> str:
+        """Show the first few leaves."""
+        shown = [f"{path}: {leaf.dtype} {leaf.shape}".lstrip(": ") for path, leaf in self._leaves]
+        more = f", ... {len(shown)} leaves" if len(shown) > 8 else ""
+        return f"Structure({', '.join(shown[:8])}{more})"
+
+
+def flatten(tree: Tree, name: str = "parameters") -> tuple[list[Array], Structure]:
+    """Take a tree apart.
+
+    Parameters
+    ----------
+    tree
+        A nested list, tuple or dictionary of arrays of float32 or float64.
+    name
+        What messages call it.
+
+    Returns
+    -------
+    tuple of list and Structure
+        The leaves as NumPy arrays, not copied where that is possible, and what remains without
+        them.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If the tree has no leaves, a leaf is no such array, or a dictionary has a key that is no
+        text. The message names the leaf.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> leaves, structure = flatten({"b": [np.zeros(2), np.ones((1, 2))], "a": np.ones(1)})
+    >>> structure.paths
+    ("['a']", "['b'][0]", "['b'][1]")
+    >>> structure.unflatten(leaves)["b"][1]
+    array([[1., 1.]])
+    """
+    leaves: list[Array] = []
+
+    def leaf(value: Any, path: str) -> _Leaf:
+        array = as_array(path, value)
+        leaves.append(array)
+        return _Leaf(array.shape, array.dtype.name)
+
+    structure = Structure(_nested(tree, name, 0, leaf))
+    if not leaves:
+        raise InvalidValueError(
+            f"{name} must hold at least one array, got {_arguments.shown(tree)}"
+        )
+    return leaves, structure
+
+
+def vector(tree: Tree, name: str = "parameters") -> Floats:
+    """Write all numbers of a tree behind one another.
+
+    Parameters
+    ----------
+    tree, name
+        As for :func:`flatten`.
+
+    Returns
+    -------
+    numpy.ndarray
+        A new one-dimensional array of float64, which holds numbers of float32 exactly.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        As for :func:`flatten`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> vector({"weights": np.ones((2, 2)), "bias": np.zeros(1)})
+    array([0., 1., 1., 1., 1.])
+    """
+    leaves, _ = flatten(tree, name)
+    return np.concatenate([leaf.ravel().astype(np.float64) for leaf in leaves])
+
+
+def example_parts(gradients: Tree, structure: Structure | int) -> list[Array]:
+    """Check gradients of single examples and lay each leaf out as a matrix.
+
+    Parameters
+    ----------
+    gradients
+        Either a tree like the parameters whose leaves have one more axis in front, the examples:
+        what ``jax.vmap(jax.grad(loss), (None, 0))`` or ``torch.func.vmap`` gives. Lists and tuples
+        may stand for each other. Or one array of shape (examples, parameters).
+    structure
+        The structure of the parameters. If only their number is known, any tree whose leaves have
+        so many numbers for an example is taken.
+
+    Returns
+    -------
+    list of numpy.ndarray
+        C-contiguous matrices of float32 or float64, of shape (examples, numbers), one for each
+        leaf; copied only where a leaf was not contiguous. One matrix alone if one was given.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If the gradients do not fit the structure, or the leaves have different numbers of examples.
+        The message names the leaf.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> _, structure = flatten({"weights": np.ones((2, 3)), "bias": np.zeros(3)})
+    >>> gradients = {"weights": np.ones((10, 2, 3)), "bias": np.zeros((10, 3))}
+    >>> [part.shape for part in example_parts(gradients, structure)]
+    [(10, 3), (10, 6)]
+    >>> [part.shape for part in example_parts(np.ones((10, 9)), structure)]
+    [(10, 9)]
+    >>> example_parts({"weights": np.ones((10, 2, 3)), "bias": np.zeros(3)}, structure)
+    Traceback (most recent call last):
+        ...
+    turnout.errors.InvalidValueError: gradients['bias'] must have shape (examples, 3), got (3,)
+    """
+    total = structure.total if isinstance(structure, Structure) else structure
+    if not isinstance(gradients, (list, tuple, Mapping)):
+        array = as_array("gradients", gradients)
+        if array.ndim == 2 and array.shape[1] == total:
+            return [np.ascontiguousarray(array)]
+        gradients = array
+    if isinstance(structure, Structure):
+        pairs = list(_matched(gradients, structure._root, "gradients"))
+        parts = [_matrix(path, as_array(path, value), leaf) for path, value, leaf in pairs]
+        paths = [path for path, _, _ in pairs]
+    else:
+        paths, parts = _free(gradients, total)
+    for path, part in zip(paths, parts, strict=True):
+        if part.shape[0] != parts[0].shape[0]:
+            raise InvalidValueError(
+                f"{path} must have as many examples as {paths[0]}, {parts[0].shape[0]}, got "
+                f"{part.shape[0]}"
+            )
+    return parts
+
+
+def _nested(tree: Any, path: str, depth: int, leaf: Callable[[Any, str], _Leaf]) -> _Node:
+    """Describe a tree; ``leaf`` is called for every leaf in order."""
+    if depth > _DEEPEST:
+        raise InvalidValueError(
+            f"{path[:80]}... must not be nested more than {_DEEPEST} times deep"
+        )
+    if isinstance(tree, (list, tuple)) and not hasattr(tree, "_fields"):
+        kind = "tuple" if isinstance(tree, tuple) else "list"
+        children = [
+            _nested(child, f"{path}[{place}]", depth + 1, leaf) for place, child in enumerate(tree)
+        ]
+        return _Row(kind, tuple(children))
+    if isinstance(tree, Mapping):
+        keys = _keys(tree, path)
+        children = [_nested(tree[key], f"{path}[{key!r}]", depth + 1, leaf) for key in keys]
+        return _Table(tuple(keys), tuple(children))
+    if hasattr(tree, "_fields") and isinstance(tree, tuple):
+        raise InvalidTypeError(
+            f"{path} must be a list, tuple, dictionary or array, got a named tuple "
+            f"{type(tree).__name__}: pass ._asdict() of it"
+        )
+    return leaf(tree, path)
+
+
+def _keys(table: Mapping[Any, Any], path: str) -> list[str]:
+    for key in table:
+        if not isinstance(key, str):
+            raise InvalidTypeError(
+                f"{path} must have keys that are text, got {_arguments.shown(key)}"
+            )
+    return sorted(table)
+
+
+def _walk(node: _Node, path: str) -> Iterator[tuple[str, _Leaf]]:
+    if isinstance(node, _Leaf):
+        yield path, node
+        return
+    for step, child in zip(node.steps, node.children, strict=True):
+        yield from _walk(child, f"{path}[{step!r}]")
+
+
+def _filled(node: _Node, leaves: Iterator[Any]) -> Any:
+    if isinstance(node, _Leaf):
+        return next(leaves)
+    children = [_filled(child, leaves) for child in node.children]
+    if isinstance(node, _Table):
+        return dict(zip(node.steps, children, strict=True))
+    return tuple(children) if node.kind == "tuple" else children
+
+
+def _matched(tree: Any, node: _Node, path: str) -> Iterator[tuple[str, Any, _Leaf]]:
+    """Pair the leaves of a tree with those of a structure."""
+    if isinstance(node, _Leaf):
+        yield path, tree, node
+        return
+    if isinstance(node, _Table):
+        expected: str = f"a dictionary with the keys {_arguments.listed(node.steps)}"
+        fits = isinstance(tree, Mapping) and _keys(tree, path) == list(node.steps)
+    else:
+        count = len(node.children)
+        expected = f"a list or tuple of {count} entr{'y' if count == 1 else 'ies'}"
+        fits = isinstance(tree, (list, tuple)) and len(tree) == count
+    if not fits:
+        raise InvalidValueError(
+            f"{path} must be {expected}, as the parameters are, got {_named(tree)}"
+        )
+    for step, child in zip(node.steps, node.children, strict=True):
+        yield from _matched(tree[step], child, f"{path}[{step!r}]")
+
+
+def _named(tree: Any) -> str:
+    """Say what stands where something else was expected."""
+    if isinstance(tree, Mapping):
+        return f"a dictionary with the keys {_arguments.listed(list(tree))}"
+    if isinstance(tree, (list, tuple)):
+        return f"a {type(tree).__name__} of {len(tree)}"
+    shape = getattr(tree, "shape", None)
+    return _arguments.shown(tree) if shape is None else f"an array of shape {tuple(shape)}"
+
+
+def _matrix(path: str, array: Array, leaf: _Leaf) -> Array:
+    if array.ndim == 0 or array.shape[1:] != leaf.shape:
+        expected = ", ".join(["examples", *map(str, leaf.shape)])
+        comma = "" if leaf.shape else ","
+        raise InvalidValueError(f"{path} must have shape ({expected}{comma}), got {array.shape}")
+    return np.ascontiguousarray(array.reshape(array.shape[0], leaf.size))
+
+
+def _free(gradients: Tree, total: int) -> tuple[list[str], list[Array]]:
+    """Lay out a tree of which only the number of parameters is known."""
+    leaves, form = flatten(gradients, "gradients")
+    paths = [f"gradients{path}" for path in form.paths]
+    parts = []
+    for path, array in zip(paths, leaves, strict=True):
+        if array.ndim == 0:
+            raise InvalidValueError(f"{path} must have the examples as first axis, got a number")
+        size = math.prod(array.shape[1:])
+        parts.append(np.ascontiguousarray(array.reshape(array.shape[0], size)))
+    found = sum(part.shape[1] for part in parts)
+    if found != total:
+        raise InvalidValueError(
+            f"gradients must have {total} numbers for an example, one for each parameter, got "
+            f"{found}"
+        )
+    return paths, parts
+
+
+def _description(node: _Node) -> dict[str, Any]:
+    if isinstance(node, _Leaf):
+        return {"dtype": node.dtype, "shape": list(node.shape)}
+    children = [_description(child) for child in node.children]
+    if isinstance(node, _Table):
+        return {"dict": dict(zip(node.steps, children, strict=True))}
+    return {node.kind: children}
+
+
+def _described(description: Any, depth: int) -> _Node:
+    if depth <= _DEEPEST:
+        match description:
+            case {"dtype": str(dtype), "shape": list(shape), **rest} if (
+                not rest
+                and dtype in DTYPES
+                and all(type(length) is int and 0 <= length < 2**63 for length in shape)
+            ):
+                return _Leaf(tuple(shape), dtype)
+            case {"dict": dict(table), **rest} if not rest and all(type(k) is str for k in table):
+                keys = tuple(sorted(table))
+                return _Table(keys, tuple(_described(table[key], depth + 1) for key in keys))
+            case {"list": list(children), **rest} if not rest:
+                return _Row("list", tuple(_described(child, depth + 1) for child in children))
+            case {"tuple": list(children), **rest} if not rest:
+                return _Row("tuple", tuple(_described(child, depth + 1) for child in children))
+    raise CorruptDataError(f"not the structure of a tree: {_arguments.shown(description)}")
