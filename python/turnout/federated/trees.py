@@ -288,7 +288,7 @@ def vector(tree: Tree, name: str = "parameters") -> Floats:
     return np.concatenate([leaf.ravel().astype(np.float64) for leaf in leaves])
 
 
-def example_parts(gradients: Tree, structure: Structure | int) -> list[Array]:
+def example_parts(gradients: Tree, structure: Structure) -> list[Array]:
     """Check gradients of single examples and lay each leaf out as a matrix.
 
     Parameters
@@ -298,8 +298,7 @@ def example_parts(gradients: Tree, structure: Structure | int) -> list[Array]:
         what ``jax.vmap(jax.grad(loss), (None, 0))`` or ``torch.func.vmap`` gives. Lists and tuples
         may stand for each other. Or one array of shape (examples, parameters).
     structure
-        The structure of the parameters. If only their number is known, any tree whose leaves have
-        so many numbers for an example is taken.
+        The structure of the parameters.
 
     Returns
     -------
@@ -327,18 +326,13 @@ def example_parts(gradients: Tree, structure: Structure | int) -> list[Array]:
         ...
     turnout.errors.InvalidValueError: gradients['bias'] must have shape (examples, 3), got (3,)
     """
-    total = structure.total if isinstance(structure, Structure) else structure
     if not isinstance(gradients, (list, tuple, Mapping)):
-        array = as_array("gradients", gradients)
-        if array.ndim == 2 and array.shape[1] == total:
-            return [np.ascontiguousarray(array)]
-        gradients = array
-    if isinstance(structure, Structure):
-        pairs = list(_matched(gradients, structure._root, "gradients"))
-        parts = [_matrix(path, as_array(path, value), leaf) for path, value, leaf in pairs]
-        paths = [path for path, _, _ in pairs]
-    else:
-        paths, parts = _free(gradients, total)
+        gradients = as_array("gradients", gradients)
+        if gradients.ndim == 2 and gradients.shape[1] == structure.total:
+            return [np.ascontiguousarray(gradients)]
+    pairs = list(_matched(gradients, structure._root, "gradients"))
+    paths = [path for path, _, _ in pairs]
+    parts = [_matrix(path, as_array(path, value), leaf) for path, value, leaf in pairs]
     for path, part in zip(paths, parts, strict=True):
         if part.shape[0] != parts[0].shape[0]:
             raise InvalidValueError(
@@ -434,25 +428,6 @@ def _matrix(path: str, array: Array, leaf: _Leaf) -> Array:
         comma = "" if leaf.shape else ","
         raise InvalidValueError(f"{path} must have shape ({expected}{comma}), got {array.shape}")
     return np.ascontiguousarray(array.reshape(array.shape[0], leaf.size))
-
-
-def _free(gradients: Tree, total: int) -> tuple[list[str], list[Array]]:
-    """Lay out a tree of which only the number of parameters is known."""
-    leaves, form = flatten(gradients, "gradients")
-    paths = [f"gradients{path}" for path in form.paths]
-    parts = []
-    for path, array in zip(paths, leaves, strict=True):
-        if array.ndim == 0:
-            raise InvalidValueError(f"{path} must have the examples as first axis, got a number")
-        size = math.prod(array.shape[1:])
-        parts.append(np.ascontiguousarray(array.reshape(array.shape[0], size)))
-    found = sum(part.shape[1] for part in parts)
-    if found != total:
-        raise InvalidValueError(
-            f"gradients must have {total} numbers for an example, one for each parameter, got "
-            f"{found}"
-        )
-    return paths, parts
 
 
 def _description(node: _Node) -> dict[str, Any]:

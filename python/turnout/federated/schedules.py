@@ -1,0 +1,281 @@
+"""Learning rates that depend on the round."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from turnout import _arguments
+from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError, TurnoutError
+
+__all__ = [
+    "Constant",
+    "CosineDecay",
+    "Schedule",
+    "StepDecay",
+    "Warmup",
+    "schedule_from_dict",
+    "schedule_of",
+]
+
+_MOST_ROUNDS = 10**9
+
+
+class Schedule(abc.ABC):
+    """A learning rate that depends on the round.
+
+    Derive a frozen dataclass from it to have another one: it needs :meth:`__call__`, and
+    :meth:`to_dict` takes its fields if they are numbers, texts or schedules.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from turnout.federated.optimizers import SGD
+    >>> @dataclass(frozen=True)
+    ... class InverseSquareRoot(Schedule):
+    ...     initial: float
+    ...
+    ...     def __call__(self, round):
+    ...         return self.initial / (round + 1) ** 0.5
+    >>> SGD(InverseSquareRoot(0.5)).learning_rate(3)
+    0.25
+    """
+
+    @abc.abstractmethod
+    def __call__(self, round: int) -> float:  # noqa: A002 (the word of plans and updates)
+        """Give the learning rate of a round, which counts from 0."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the schedule in terms of JSON."""
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
+        return {
+            "schedule": type(self).__name__,
+            **{
+                name: value.to_dict() if isinstance(value, Schedule) else value
+                for name, value in fields.items()
+            },
+        }
+
+
+@dataclass(frozen=True)
+class Constant(Schedule):
+    """The same rate in every round.
+
+    Parameters
+    ----------
+    value
+        A finite number above 0.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If it is none.
+
+    Examples
+    --------
+    >>> Constant(0.1)(1000)
+    0.1
+    """
+
+    value: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", _rate("value", self.value))
+
+    def __call__(self, round: int) -> float:  # noqa: A002
+        """Give the learning rate of a round, which counts from 0."""
+        return self.value
+
+
+@dataclass(frozen=True)
+class StepDecay(Schedule):
+    """A rate that is multiplied by a factor after every so many rounds.
+
+    Parameters
+    ----------
+    initial
+        The rate of the first rounds, finite and above 0.
+    every
+        After how many rounds it changes, at least 1.
+    factor
+        By how much, above 0 and at most 1.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> schedule = StepDecay(0.4, every=10, factor=0.5)
+    >>> [schedule(round) for round in (0, 9, 10, 20)]
+    [0.4, 0.4, 0.2, 0.1]
+    """
+
+    initial: float
+    every: int
+    factor: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "initial", _rate("initial", self.initial))
+        every = _arguments.integer("every", self.every, least=1, most=_MOST_ROUNDS)
+        object.__setattr__(self, "every", every)
+        factor = _arguments.number("factor", self.factor)
+        if not 0.0 < factor <= 1.0:
+            raise InvalidValueError(f"factor must be above 0 and at most 1, got {factor}")
+        object.__setattr__(self, "factor", factor)
+
+    def __call__(self, round: int) -> float:  # noqa: A002
+        """Give the learning rate of a round, which counts from 0."""
+        return self.initial * self.factor ** (round // self.every)
+
+
+@dataclass(frozen=True)
+class CosineDecay(Schedule):
+    """A rate that falls along half a wave of a cosine (Loshchilov, Hutter, "SGDR", 2017).
+
+    Parameters
+    ----------
+    initial
+        The rate of round 0, finite and above 0.
+    rounds
+        In how many rounds it falls, at least 1.
+    final
+        The rate from there on, from 0 to ``initial``.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> schedule = CosineDecay(0.4, rounds=100)
+    >>> [round(schedule(number), 4) for number in (0, 50, 75, 100, 200)]
+    [0.4, 0.2, 0.0586, 0.0, 0.0]
+    """
+
+    initial: float
+    rounds: int
+    final: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "initial", _rate("initial", self.initial))
+        rounds = _arguments.integer("rounds", self.rounds, least=1, most=_MOST_ROUNDS)
+        object.__setattr__(self, "rounds", rounds)
+        final = _arguments.number("final", self.final)
+        if not 0.0 <= final <= self.initial:
+            raise InvalidValueError(f"final must be from 0 to initial, got {final}")
+        object.__setattr__(self, "final", final)
+
+    def __call__(self, round: int) -> float:  # noqa: A002
+        """Give the learning rate of a round, which counts from 0."""
+        if round >= self.rounds:
+            return self.final
+        share = 0.5 * (1.0 + math.cos(math.pi * round / self.rounds))
+        return self.final + (self.initial - self.final) * share
+
+
+@dataclass(frozen=True)
+class Warmup(Schedule):
+    """A rate that rises in equal steps to the first one of another schedule, which then begins.
+
+    Parameters
+    ----------
+    rounds
+        How many rounds come before the other schedule, at least 1. The first of them has the part
+        1 / (rounds + 1) of its rate: none is spent on a rate of 0.
+    then
+        The schedule that follows.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> schedule = Warmup(3, then=StepDecay(0.4, every=10, factor=0.5))
+    >>> [round(schedule(number), 2) for number in (0, 1, 2, 3, 12, 13)]
+    [0.1, 0.2, 0.3, 0.4, 0.4, 0.2]
+    """
+
+    rounds: int
+    then: Schedule
+
+    def __post_init__(self) -> None:
+        rounds = _arguments.integer("rounds", self.rounds, least=1, most=_MOST_ROUNDS)
+        object.__setattr__(self, "rounds", rounds)
+        _arguments.instance("then", self.then, Schedule, "a schedule such as Constant(0.1)")
+
+    def __call__(self, round: int) -> float:  # noqa: A002
+        """Give the learning rate of a round, which counts from 0."""
+        if round < self.rounds:
+            return self.then(0) * (round + 1) / (self.rounds + 1)
+        return self.then(round - self.rounds)
+
+
+_SCHEDULES: dict[str, type[Schedule]] = {
+    kind.__name__: kind for kind in (Constant, StepDecay, CosineDecay, Warmup)
+}
+
+
+def schedule_from_dict(description: Any) -> Schedule:
+    """Rebuild one of the schedules of this module from its description.
+
+    Parameters
+    ----------
+    description
+        What :meth:`Schedule.to_dict` gave, perhaps through JSON.
+
+    Returns
+    -------
+    Schedule
+        Equal to the one that was described.
+
+    Raises
+    ------
+    CorruptDataError
+        If it describes none of them.
+
+    Examples
+    --------
+    >>> schedule_from_dict(Warmup(5, Constant(0.1)).to_dict())
+    Warmup(rounds=5, then=Constant(value=0.1))
+    """
+    try:
+        match description:
+            case {"schedule": "Warmup", "rounds": rounds, "then": dict(then), **rest} if not rest:
+                return Warmup(rounds, schedule_from_dict(then))
+            case {"schedule": str(name), **rest} if name in _SCHEDULES and name != "Warmup":
+                parameters = {str(key): value for key, value in rest.items()}
+                fields = {field.name for field in dataclasses.fields(_SCHEDULES[name])}  # type: ignore[arg-type]
+                if set(parameters) == fields:
+                    return _SCHEDULES[name](**parameters)
+    except CorruptDataError:
+        raise
+    except (TurnoutError, RecursionError) as error:
+        raise CorruptDataError(f"not the description of a schedule: {error}") from error
+    raise CorruptDataError(f"not the description of a schedule: {_arguments.shown(description)}")
+
+
+def _rate(argument: str, value: object) -> float:
+    rate = _arguments.number(argument, value)
+    if not 0.0 < rate < math.inf:
+        raise InvalidValueError(f"{argument} must be a finite number above 0, got {rate}")
+    return rate
+
+
+def schedule_of(argument: str, value: object) -> Schedule:
+    """Return a schedule, or a constant one of a number."""
+    if isinstance(value, Schedule):
+        return value
+    if isinstance(value, (bool, str)) or not hasattr(type(value), "__float__"):
+        raise InvalidTypeError(
+            f"{argument} must be a number or a schedule such as CosineDecay(0.1, 1000), got "
+            f"{_arguments.shown(value)}"
+        )
+    return Constant(_rate(argument, value))

@@ -1,0 +1,273 @@
+"""Steps and schedules against PyTorch's algorithm written out, and against optax."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
+from turnout.federated.optimizers import SGD, Optimizer
+from turnout.federated.schedules import (
+    Constant,
+    CosineDecay,
+    Schedule,
+    StepDecay,
+    Warmup,
+    schedule_from_dict,
+)
+
+SCHEDULES: list[Schedule] = [
+    Constant(0.3),
+    StepDecay(0.3, 7, 0.5),
+    CosineDecay(0.3, 20),
+    CosineDecay(0.3, 20, final=0.01),
+    Warmup(4, Constant(0.3)),
+    Warmup(4, Warmup(2, CosineDecay(0.3, 20))),
+]
+GRADIENTS = np.random.default_rng(3).normal(size=(40, 5))
+START = np.random.default_rng(4).normal(size=5)
+
+
+def trained(optimizer: Optimizer, gradients: npt.NDArray[Any] = GRADIENTS) -> npt.NDArray[Any]:
+    model, state = START.copy(), optimizer.initial_state(5)
+    for number, gradient in enumerate(gradients):
+        model, state = optimizer.step(model, gradient, state, number)
+    return model
+
+
+def pytorch(rates: list[float], momentum: float, nesterov: bool) -> list[float]:
+    """torch.optim.SGD of its documentation, one number at a time."""
+    parameters = START.tolist()
+    buffers: list[float | None] = [None] * 5
+    for rate, gradients in zip(rates, GRADIENTS.tolist(), strict=True):
+        for place, gradient in enumerate(gradients):
+            step = gradient
+            if momentum != 0.0:
+                old = buffers[place]
+                new = gradient if old is None else momentum * old + gradient
+                buffers[place] = new
+                step = gradient + momentum * new if nesterov else new
+            parameters[place] -= rate * step
+    return parameters
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize(
+    ("momentum", "nesterov"), [(0.0, False), (0.5, False), (0.9, False), (0.9, True)]
+)
+def test_steps_are_those_of_pytorch(schedule: Schedule, momentum: float, nesterov: bool) -> None:
+    optimizer = SGD(schedule, momentum, nesterov)
+    rates = [schedule(number) for number in range(40)]
+    np.testing.assert_allclose(trained(optimizer), pytorch(rates, momentum, nesterov), rtol=1e-13)
+
+
+@pytest.mark.parametrize(("momentum", "nesterov"), [(0.0, False), (0.9, False), (0.9, True)])
+def test_steps_are_those_of_optax(momentum: float, nesterov: bool) -> None:
+    optax = pytest.importorskip("optax")
+    theirs = optax.sgd(optax.cosine_decay_schedule(0.3, 20, alpha=0.1), momentum or None, nesterov)
+    model = START.astype(np.float32)
+    state = theirs.init(model)
+    for gradient in GRADIENTS.astype(np.float32):
+        changes, state = theirs.update(gradient, state)
+        model = optax.apply_updates(model, changes)
+    ours = trained(SGD(CosineDecay(0.3, 20, final=0.03), momentum, nesterov))
+    np.testing.assert_allclose(ours, np.asarray(model), rtol=2e-4)
+
+
+def test_schedules_are_those_of_optax() -> None:
+    optax = pytest.importorskip("optax")
+    pairs = [
+        (Constant(0.3), optax.constant_schedule(0.3)),
+        (
+            StepDecay(0.3, 7, 0.5),
+            optax.exponential_decay(0.3, transition_steps=7, decay_rate=0.5, staircase=True),
+        ),
+        (CosineDecay(0.3, 20, 0.01), optax.cosine_decay_schedule(0.3, 20, alpha=0.01 / 0.3)),
+        (
+            Warmup(4, CosineDecay(0.3, 20)),
+            optax.join_schedules(
+                [optax.linear_schedule(0.06, 0.3, 4), optax.cosine_decay_schedule(0.3, 20)], [4]
+            ),
+        ),
+    ]
+    for ours, theirs in pairs:
+        for number in range(40):
+            assert ours(number) == pytest.approx(float(theirs(number)), rel=1e-5, abs=1e-7)
+
+
+def test_schedules_have_the_values_of_their_formulas() -> None:
+    assert [StepDecay(1.0, 2, 0.25)(number) for number in range(5)] == [1, 1, 0.25, 0.25, 0.0625]
+    assert CosineDecay(0.4, 3)(1) == pytest.approx(0.3, rel=1e-15)
+    assert CosineDecay(0.4, 3)(2) == pytest.approx(0.1, rel=1e-15)
+    assert CosineDecay(0.4, 3, 0.2)(10**9) == 0.2
+    assert Warmup(1, 0.4)(0) == 0.2
+    assert Warmup(1, CosineDecay(0.4, 3))(2) == CosineDecay(0.4, 3)(1)
+    # Without underflow into an error.
+    assert StepDecay(1.0, 1, 0.5)(10**9) == 0.0
+
+
+@pytest.mark.parametrize("nesterov", [False, True])
+def test_steps_change_nothing_that_they_are_given(nesterov: bool) -> None:
+    optimizer = SGD(0.5, momentum=0.9, nesterov=nesterov)
+    arrays = START.copy(), GRADIENTS[0].copy(), np.ones(5)
+    for array in arrays:
+        array.flags.writeable = False
+    first = optimizer.step(arrays[0], arrays[1], [arrays[2]], 7)
+    second = optimizer.step(arrays[0], arrays[1], [arrays[2]], 7)
+    assert first[0].tobytes() == second[0].tobytes()
+    assert first[1][0].tobytes() == second[1][0].tobytes()
+    for result in (first[0], first[1][0]):
+        assert not any(np.shares_memory(result, array) for array in arrays)
+    plain = SGD(0.5).step(arrays[0], arrays[1], [], 0)
+    assert not np.shares_memory(plain[0], arrays[0])
+
+
+def test_the_state_carries_everything_over() -> None:
+    optimizer = SGD(CosineDecay(0.3, 30), momentum=0.9, nesterov=True)
+    model, state = START, optimizer.initial_state(5)
+    for number, gradient in enumerate(GRADIENTS):
+        if number == 17:
+            optimizer = SGD.from_dict(json.loads(json.dumps(optimizer.to_dict())))
+            state = [part.copy() for part in state]
+        model, state = optimizer.step(model, gradient, state, number)
+    assert model.tobytes() == trained(optimizer).tobytes()
+    assert SGD(0.1).initial_state(5) == []
+    assert [part.tolist() for part in SGD(0.1, 0.9).initial_state(3)] == [[0.0] * 3]
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_descriptions_survive_json(schedule: Schedule) -> None:
+    assert schedule_from_dict(json.loads(json.dumps(schedule.to_dict()))) == schedule
+    optimizer = SGD(schedule, 0.9, nesterov=True)
+    again = SGD.from_dict(json.loads(json.dumps(optimizer.to_dict())))
+    assert again == optimizer
+    assert hash(again) == hash(optimizer)
+    assert again.learning_rate == schedule
+    assert (again.momentum, again.nesterov) == (0.9, True)
+
+
+def test_optimizers_differ_by_their_parameters() -> None:
+    class Other(SGD):
+        pass
+
+    several = [SGD(0.1), SGD(0.2), SGD(0.1, 0.5), SGD(0.1, 0.5, True), SGD(StepDecay(0.1, 1, 1))]
+    assert len(set(several)) == len(several)
+    assert SGD(0.1) == SGD(Constant(0.1))
+    assert SGD(0.1) != Other(0.1)
+    assert SGD(0.1).to_dict() != Other(0.1).to_dict()
+    assert repr(SGD(0.1, 0.5)) == "SGD(Constant(value=0.1), 0.5, False)"
+
+
+@dataclass(frozen=True)
+class Wrong(Schedule):
+    value: Any
+
+    def __call__(self, round: int) -> Any:  # noqa: A002
+        return self.value
+
+
+@pytest.mark.parametrize("rate", [-0.1, math.nan, math.inf])
+def test_a_rate_that_makes_no_sense_is_refused(rate: float) -> None:
+    with pytest.raises(InvalidValueError, match="learning_rate must give finite numbers"):
+        SGD(Wrong(rate)).step(START, START, [], 3)
+    with pytest.raises(InvalidTypeError, match="learning_rate must be a real number"):
+        SGD(Wrong("fast")).step(START, START, [], 3)
+
+
+@pytest.mark.parametrize(
+    ("momentum", "gradient", "state"),
+    [
+        (0.0, np.ones(4), []),
+        (0.0, np.ones(5), [np.ones(5)]),
+        (0.9, np.ones(5), []),
+        (0.9, np.ones(5), [np.ones(1)]),
+        (0.9, np.ones((5, 1)), [np.ones(5)]),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(momentum: float, gradient: Any, state: Any) -> None:
+    with pytest.raises(InvalidValueError, match="must have the shape of parameters"):
+        SGD(0.1, momentum).step(START, gradient, state, 0)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: SGD(0.0), InvalidValueError, "learning_rate must be a finite number above 0"),
+        (lambda: SGD(math.nan), InvalidValueError, "learning_rate must be"),
+        (lambda: SGD(math.inf), InvalidValueError, "learning_rate must be"),
+        (lambda: SGD(True), InvalidTypeError, "learning_rate must be a number or a schedule"),
+        (lambda: SGD("0.1"), InvalidTypeError, "learning_rate must be a number or a schedule"),
+        (lambda: SGD(0.1, 1.0), InvalidValueError, "momentum must be at least 0 and below 1"),
+        (lambda: SGD(0.1, math.nan), InvalidValueError, "momentum must be"),
+        (lambda: SGD(0.1, 0.9, 1), InvalidTypeError, "nesterov must be True or False, got 1"),
+        (lambda: SGD(0.1, nesterov=True), InvalidValueError, "without momentum"),
+        (lambda: SGD(0.1, 0.9).initial_state(-1), InvalidValueError, "parameters must be"),
+        (lambda: Constant(-1.0), InvalidValueError, "value must be"),
+        (lambda: StepDecay(1.0, 0, 0.5), InvalidValueError, "every must be"),
+        (lambda: StepDecay(1.0, 1, 0.0), InvalidValueError, "factor must be"),
+        (lambda: StepDecay(1.0, 1, 2.0), InvalidValueError, "factor must be"),
+        (lambda: StepDecay(0.0, 1, 0.5), InvalidValueError, "initial must be"),
+        (lambda: CosineDecay(1.0, 0), InvalidValueError, "rounds must be"),
+        (lambda: CosineDecay(1.0, 5.0), InvalidTypeError, "rounds must be"),
+        (lambda: CosineDecay(1.0, 5, 2.0), InvalidValueError, "final must be"),
+        (lambda: CosineDecay(1.0, 5, math.nan), InvalidValueError, "final must be"),
+        (lambda: Warmup(0, Constant(1.0)), InvalidValueError, "rounds must be"),
+        (lambda: Warmup(1, "fast"), InvalidTypeError, "then must be"),
+    ],
+)
+def test_parameters_that_make_no_sense_are_refused(
+    make: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        make()
+
+
+FLAT = Constant(0.1).to_dict()
+
+
+@pytest.mark.parametrize(
+    "description",
+    [
+        None,
+        [],
+        {},
+        {"schedule": "Magic"},
+        {"schedule": "Constant"},
+        {"schedule": "Constant", "value": 0},
+        {"schedule": "Constant", "value": None},
+        {"schedule": "Constant", "value": 0.1, "more": 1},
+        {"schedule": "Warmup", "rounds": 1},
+        {"schedule": "Warmup", "rounds": 1, "then": 0.1},
+        {"schedule": "Warmup", "rounds": 1, "then": {"schedule": "Magic"}},
+        {"schedule": "Warmup", "rounds": 1, "then": FLAT, "more": 1},
+    ],
+)
+def test_what_describes_no_schedule_is_refused(description: Any) -> None:
+    with pytest.raises(CorruptDataError, match="not the description of a schedule"):
+        schedule_from_dict(description)
+    with pytest.raises(CorruptDataError, match="not the description of a schedule"):
+        SGD.from_dict({**SGD(0.1).to_dict(), "learning_rate": description})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"optimizer": "Adam"}, {"momentum": 1.0}, {"momentum": None}, {"nesterov": 0}, {"more": 1}],
+)
+def test_what_describes_no_optimizer_is_refused(change: dict[str, Any]) -> None:
+    for description in ({**SGD(0.1).to_dict(), **change}, None, []):
+        with pytest.raises(CorruptDataError, match="not the description of an optimizer"):
+            SGD.from_dict(description)
+
+
+def test_a_description_that_is_too_deep_is_refused() -> None:
+    description: Any = FLAT
+    for _ in range(5000):
+        description = {"schedule": "Warmup", "rounds": 1, "then": description}
+    with pytest.raises(CorruptDataError, match="not the description of a schedule"):
+        schedule_from_dict(description)
