@@ -46,7 +46,7 @@ from turnout.frequency import (
 from turnout.participation import Bernoulli, Everyone, Participation, Personalized
 
 if TYPE_CHECKING:
-    from turnout import distributed, mean, planning, samplers, weighting
+    from turnout import datasets, distributed, federated, mean, planning, samplers, weighting
     from turnout.frequency.adaptive import TwoRoundCollection
     from turnout.frequency.attributes import SampledAttribute, SplitBudget
     from turnout.frequency.estimation.likelihood import maximum_likelihood
@@ -94,10 +94,12 @@ __all__ = [
     "accounting",
     "choose_oracle",
     "compare",
+    "datasets",
     "distributed",
     "errors",
     "estimate_mixed",
     "estimator_variance",
+    "federated",
     "frequency",
     "maximum_likelihood",
     "mean",
@@ -111,7 +113,7 @@ __all__ = [
 ]
 
 #: Modules that are imported when they are first used, so that ``import turnout`` stays quick.
-_LATER = ("distributed", "mean", "planning", "samplers", "weighting")
+_LATER = ("datasets", "distributed", "federated", "mean", "planning", "samplers", "weighting")
 
 #: The modules of names that are imported when they are first used.
 _NAMES_LATER = {

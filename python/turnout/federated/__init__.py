@@ -1,1 +1,45 @@
-"""Federated training in which clients join at random and sample their data at random."""
+"""Federated training with random participation.
+
+Clients join a round at random and sample their data at random; nobody sees who did, and that is
+what the accounting counts on. :class:`RandomParticipationSGD` holds the public parameters,
+:class:`Client` and :class:`Server` are its two halves, :class:`InProcessEngine` runs both in one
+process, and :mod:`turnout.federated.flower` (extra ``flower``) in Flower.
+"""
+
+from turnout.federated.checkpoint import TrainingState, load_checkpoint, save_checkpoint
+from turnout.federated.client import Client, Draw
+from turnout.federated.engine import InProcessEngine
+from turnout.federated.grid import Grid
+from turnout.federated.optimizers import (
+    SGD,
+    Constant,
+    CosineDecay,
+    Optimizer,
+    StepDecay,
+    Warmup,
+)
+from turnout.federated.server import Server
+from turnout.federated.training import RandomParticipationSGD
+from turnout.federated.trees import Structure, flatten
+from turnout.federated.updates import Update
+
+__all__ = [
+    "SGD",
+    "Client",
+    "Constant",
+    "CosineDecay",
+    "Draw",
+    "Grid",
+    "InProcessEngine",
+    "Optimizer",
+    "RandomParticipationSGD",
+    "Server",
+    "StepDecay",
+    "Structure",
+    "TrainingState",
+    "Update",
+    "Warmup",
+    "flatten",
+    "load_checkpoint",
+    "save_checkpoint",
+]

@@ -16,7 +16,7 @@ from turnout.samplers.base import PointSampler, random_state_of
 from turnout.samplers.drawing import automatic_trials, rejection
 from turnout.samplers.estimators import copy_of
 from turnout.samplers.normalizer import LogNormalizer, log_normalizer
-from turnout.samplers.progress import track
+from turnout._progress import track
 from turnout.samplers.randomness import derived, uniforms
 from turnout.samplers.reference import Reference
 from turnout.samplers.weak_learner import (

@@ -17,7 +17,7 @@ from turnout._extras import require
 from turnout.errors import InvalidTypeError, InvalidValueError, TurnoutError
 from turnout.samplers.adapters import as_reference
 from turnout.samplers.base import PointSampler, PrivateSampler
-from turnout.samplers.progress import track
+from turnout._progress import track
 from turnout.samplers.randomness import derived
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from turnout import _arguments
 from turnout._extras import require
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.samplers.population.draws import seeded
-from turnout.samplers.progress import track
+from turnout._progress import track
 from turnout.samplers.randomness import derived
 from turnout.samplers.study.coverage import mode_coverage
 from turnout.samplers.study.metrics import negative_log_likelihood

@@ -1,0 +1,297 @@
+"""The half of a client."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout.accounting import PrivacyLedger
+from turnout.errors import InvalidTypeError, InvalidValueError, ProtocolError
+from turnout.federated import draws
+from turnout.federated.sums import add_gradients, structure_of, zeros
+from turnout.federated.updates import Update
+
+if TYPE_CHECKING:
+    from turnout.federated.training import RandomParticipationSGD
+
+__all__ = ["Client", "Draw"]
+
+
+#: What entries of ledgers are labelled with.
+LABEL = "federated training"
+
+
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """What a client drew for a round. It is private: nothing of it may be shown to anybody.
+
+    Attributes
+    ----------
+    round
+        The round, from 0.
+    takes_part
+        Whether the client takes part.
+    elements
+        The indices of the sampled elements, ascending, int64; none if it does not take part, and
+        perhaps none if it does.
+    """
+
+    round: int
+    takes_part: bool
+    elements: npt.NDArray[np.int64]
+
+    def __repr__(self) -> str:
+        """Show the round only; the rest is private and must not get into a log."""
+        return f"Draw(round={self.round})"
+
+
+class Client:
+    """One client: it draws its own participation and sample, and keeps its own ledger.
+
+    Made by :meth:`RandomParticipationSGD.client`.
+
+    Parameters
+    ----------
+    plan
+        The public parameters.
+    size
+        How many elements it has, from 0 to the plan's ``local_size_bound``.
+    parameters
+        The model: a nest of arrays of its parameters, whose form gradients must have; or how many
+        there are, for gradients in one array.
+    index
+        Its number among the clients; matters in seeded studies only.
+    ledger
+        Its own ledger; one with the plan's target if None, or none if there is no target.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If an argument is of the wrong type or out of range, or there is a ledger and no noise.
+
+    Notes
+    -----
+    The ledger pays when a round is drawn, whether the client takes part or not: that it may not
+    is what makes the round cheap. It needs to know nothing of other clients.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from turnout.federated import RandomParticipationSGD
+    >>> plan = RandomParticipationSGD(
+    ...     1.0, 1.0, clip=1.0, noise_multiplier=2.0, local_size_bound=2, mode="trusted_server"
+    ... )
+    >>> client = plan.client(2, parameters=3)
+    >>> gradients = np.array([[3.0, 0.0, 4.0], [0.0, 0.5, 0.0]])
+    >>> update = client.answer(0, lambda elements: gradients[elements])
+    >>> (update.values * plan.grid.step).round(3)
+    array([0.6, 0.5, 0.8])
+    """
+
+    def __init__(
+        self,
+        plan: RandomParticipationSGD,
+        size: int,
+        *,
+        parameters: Any,
+        index: int = 0,
+        ledger: PrivacyLedger | None = None,
+    ) -> None:
+        self._plan = plan
+        self._size = _arguments.integer("size", size, least=0)
+        bound = plan.local_size_bound
+        if bound is not None and self._size > bound:
+            raise InvalidValueError(
+                f"size must be at most local_size_bound = {bound}, on which the accounting rests, "
+                f"got {self._size} elements"
+            )
+        self._structure = structure_of(parameters)
+        self._index = _arguments.integer("index", index, least=0, most=2**40)
+        self._ledger = accepted_ledger(plan, ledger)
+        self._open: Draw | None = None
+        self._next = 0
+
+    @property
+    def plan(self) -> RandomParticipationSGD:
+        """The public parameters."""
+        return self._plan
+
+    @property
+    def size(self) -> int:
+        """How many elements it has."""
+        return self._size
+
+    @property
+    def ledger(self) -> PrivacyLedger | None:
+        """Its own ledger."""
+        return self._ledger
+
+    def draw(self, round: int) -> Draw:  # noqa: A002 (the field's word)
+        """Pay for a round, then draw participation and sample.
+
+        Parameters
+        ----------
+        round
+            The number of the round, above that of every earlier draw: a round that is asked for
+            twice would otherwise give two samples for the price of one.
+
+        Returns
+        -------
+        Draw
+            Private; hand it to :meth:`update` or :meth:`silence`.
+
+        Raises
+        ------
+        BudgetExceededError
+            If the ledger cannot pay. Nothing is drawn.
+        ProtocolError
+            If the round is not above the last one.
+        InvalidTypeError, InvalidValueError
+            If ``round`` is no integer of at least 0.
+        """
+        number = _arguments.integer("round", round, least=0, most=2**62)
+        if number < self._next:
+            raise ProtocolError(
+                f"round must be above {self._next - 1}, the last that was drawn, got {number}"
+            )
+        if self._ledger is not None:
+            assert self._plan.mechanism is not None
+            self._ledger.spend(self._plan.mechanism, label=LABEL)
+        self._next = number + 1
+        part = draws.takes_part(self._plan, self._index, number)
+        elements = (
+            draws.elements(self._plan, self._size, self._index, number)
+            if part
+            else np.empty(0, np.int64)
+        )
+        self._open = Draw(number, part, elements)
+        return self._open
+
+    def update(self, draw: Draw, gradients: Any) -> Update:
+        """Clip the gradients of the sampled elements, add them up, and make them safe to send.
+
+        Parameters
+        ----------
+        draw
+            What :meth:`draw` gave, of a round that this client takes part in.
+        gradients
+            One gradient for each element of ``draw.elements``: an array-like (examples,
+            parameters), or a nest of lists, tuples and dicts of arrays (examples, ...). float32 or
+            float64, of anything that NumPy or DLPack can read. Ignored if no element was sampled.
+
+        Returns
+        -------
+        Update
+            Ready to send to the server that the mode trusts so far.
+
+        Raises
+        ------
+        ProtocolError
+            If the draw is not this client's last one, was answered before, or does not take part.
+        InvalidTypeError, InvalidValueError
+            If gradients have another shape or dtype, or are not finite. The draw stays open.
+        """
+        self._check(draw)
+        if not draw.takes_part:
+            raise ProtocolError(f"the client does not take part in round {draw.round}: use silence")
+        values = add_gradients(self._plan, gradients, draw.elements.size, self._structure)
+        return self._closed(draw, values)
+
+    def silence(self, draw: Draw) -> Update | None:
+        """Give what a client sends that does not take part.
+
+        Parameters
+        ----------
+        draw
+            What :meth:`draw` gave, of a round that this client does not take part in.
+
+        Returns
+        -------
+        Update or None
+            Noise alone in the mode ``"always_send"``; None otherwise: nothing is sent.
+
+        Raises
+        ------
+        ProtocolError
+            If the draw is not this client's last one, was answered before, or takes part.
+        """
+        self._check(draw)
+        if draw.takes_part:
+            raise ProtocolError(f"the client takes part in round {draw.round}: use update")
+        if self._plan.mode != "always_send":
+            self._open = None
+            return None
+        return self._closed(draw, zeros(self._plan, self._structure.total))
+
+    def answer(
+        self,
+        round: int,  # noqa: A002 (the field's word)
+        gradients_of: Callable[[npt.NDArray[np.int64]], Any],
+    ) -> Update | None:
+        """Do a whole round: draw, compute gradients if elements were sampled, answer.
+
+        Parameters
+        ----------
+        round
+            As for :meth:`draw`.
+        gradients_of
+            Gives the gradients of the elements with these indices, as for :meth:`update`. It is not
+            called if none was sampled.
+
+        Returns
+        -------
+        Update or None
+            What is to be sent; None if nothing is.
+
+        Raises
+        ------
+        BudgetExceededError, ProtocolError, InvalidTypeError, InvalidValueError
+            As for :meth:`draw` and :meth:`update`.
+        """
+        draw = self.draw(round)
+        if not draw.takes_part:
+            return self.silence(draw)
+        return self.update(draw, gradients_of(draw.elements) if draw.elements.size else None)
+
+    def __repr__(self) -> str:
+        """Show what is public."""
+        return f"Client(index={self._index}, next round {self._next})"
+
+    def _check(self, draw: Draw) -> None:
+        _arguments.instance("draw", draw, Draw, "what this client's draw gave")
+        if draw is not self._open:
+            raise ProtocolError(
+                f"draw must be the client's last one, not yet answered, got {draw!r}"
+            )
+
+    def _closed(self, draw: Draw, values: npt.NDArray[Any]) -> Update:
+        if self._plan.mode != "trusted_server":
+            values = values + draws.client_noise(
+                self._plan, self._structure.total, self._index, draw.round
+            )
+        self._open = None
+        return Update(draw.round, values, self._plan.fingerprint)
+
+
+def accepted_ledger(
+    plan: RandomParticipationSGD, ledger: PrivacyLedger | None
+) -> PrivacyLedger | None:
+    """Check the ledger of a half, or make one with the plan's target."""
+    if ledger is None:
+        return plan.ledger()
+    _arguments.instance("ledger", ledger, PrivacyLedger, "a PrivacyLedger")
+    if plan.mechanism is None:
+        raise InvalidValueError(
+            "ledger must be None with noise = 'none': no budget pays for a release without noise"
+        )
+    if ledger.adjacency not in plan.mechanism.adjacencies:
+        known = ", ".join(repr(word) for word in plan.mechanism.adjacencies)
+        raise InvalidTypeError(
+            f"ledger must have an adjacency among {known}, got {ledger.adjacency!r}"
+        )
+    return ledger

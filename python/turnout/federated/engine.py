@@ -1,0 +1,327 @@
+"""Server and clients in one process: for studies, and to try a training before it is deployed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout._progress import track
+from turnout.accounting import PrivacyLedger
+from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.federated import draws
+from turnout.federated.client import LABEL
+from turnout.federated.sums import add_gradients, structure_of, zeros
+from turnout.federated.updates import Update
+
+if TYPE_CHECKING:
+    from turnout.federated.optimizers import Optimizer
+    from turnout.federated.server import Server
+    from turnout.federated.training import RandomParticipationSGD
+
+__all__ = ["InProcessEngine"]
+
+Indices = npt.NDArray[np.int64]
+
+
+class InProcessEngine:
+    """All clients and the server in one process.
+
+    A round costs in proportion to the clients that take part, not to those there are. With a seed
+    it draws what :class:`~turnout.federated.Client` draws with the same index, so that it ends with
+    the same numbers as clients in processes of their own.
+
+    Parameters
+    ----------
+    plan
+        The public parameters.
+    parameters
+        The model to start from: nested lists, tuples and dicts of float32 or float64 arrays.
+    gradients
+        ``gradients(parameters, client, elements)`` gives one gradient for each of these elements
+        (int64 indices, at least one) of a client, as for
+        :meth:`turnout.federated.Client.update`.
+    sizes
+        How many elements each client has: integers, or one integer for each.
+    optimizer
+        What makes a step of a gradient, such as :class:`~turnout.federated.SGD`.
+    clients
+        How many clients there are; left out if ``sizes`` has one entry for each.
+    ledger, checkpoint, checkpoint_every
+        As for :meth:`RandomParticipationSGD.server`.
+    batched
+        Call ``gradients`` once a round, with an array of clients as long as the one of elements.
+        The sum is the same (the gradients may be other bits, if they depend on the batch).
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If an argument is of the wrong type or out of range.
+
+    Examples
+    --------
+    Find the mean of 1,000 numbers of 500 clients:
+
+    >>> import numpy as np
+    >>> from turnout.federated import SGD, InProcessEngine, RandomParticipationSGD
+    >>> data = np.random.default_rng(0).normal(0.3, 0.1, size=(500, 2))
+    >>> plan = RandomParticipationSGD(
+    ...     0.5, 0.5, clip=1.0, epsilon=1.0, delta=1e-5, rounds=20, local_size_bound=2, seed=1
+    ... )
+    >>> engine = InProcessEngine(
+    ...     plan,
+    ...     np.zeros(1),
+    ...     lambda mean, client, elements: mean - data[client, elements][:, None],
+    ...     sizes=2,
+    ...     clients=500,
+    ...     optimizer=SGD(0.3),
+    ... )
+    >>> abs(engine.run(20)[0] - 0.3) < 0.05
+    True
+    >>> engine.server.ledger.spent() <= 1.0
+    True
+    """
+
+    def __init__(
+        self,
+        plan: RandomParticipationSGD,
+        parameters: Any,
+        gradients: Callable[..., Any],
+        sizes: int | Sequence[int] | npt.NDArray[Any],
+        optimizer: Optimizer,
+        *,
+        clients: int | None = None,
+        ledger: PrivacyLedger | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: int = 1,
+        batched: bool = False,
+    ) -> None:
+        if not callable(gradients):
+            raise InvalidTypeError(
+                f"gradients must be a function, got {_arguments.shown(gradients)}"
+            )
+        self._plan = plan
+        self._gradients = gradients
+        self._sizes, self._clients = _sizes(sizes, clients, plan.local_size_bound)
+        self._batched = batched
+        self._server = plan.server(
+            parameters,
+            optimizer,
+            ledger=ledger,
+            checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every,
+        )
+        self._structure = structure_of(parameters)
+        # Rounds in which everybody was available, and those of each client beside them.
+        self._common = 0
+        self._own: Indices | None = None
+
+    @property
+    def plan(self) -> RandomParticipationSGD:
+        """The public parameters."""
+        return self._plan
+
+    @property
+    def server(self) -> Server:
+        """The server's half, with the model, the round and the ledger of the whole training."""
+        return self._server
+
+    @property
+    def clients(self) -> int:
+        """How many clients there are."""
+        return self._clients
+
+    def client_ledger(self, index: int) -> PrivacyLedger:
+        """Give the ledger of one client: what it spent since this engine was made.
+
+        Parameters
+        ----------
+        index
+            Its number, from 0.
+
+        Returns
+        -------
+        PrivacyLedger
+            With the budget of the server's ledger.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If there is no such client, or the training has no ledger.
+        """
+        position = _arguments.integer("index", index, least=0, most=self._clients - 1)
+        whole = self._server.ledger
+        if whole is None or self._plan.mechanism is None:
+            raise InvalidValueError("the training has no ledger: give one, or a target")
+        own = PrivacyLedger(whole.epsilon, whole.delta, whole.adjacency)
+        rounds = self._common + (0 if self._own is None else int(self._own[position]))
+        if rounds:
+            own.spend(self._plan.mechanism, rounds, LABEL)
+        return own
+
+    def resume(self) -> bool:
+        """Go on from the checkpoint, if there is one; see :meth:`turnout.federated.Server.resume`.
+
+        Returns
+        -------
+        bool
+            Whether anything was found.
+
+        Raises
+        ------
+        ProtocolError, CorruptDataError, UnsupportedVersionError, PlanMismatchError, OSError
+            As for :meth:`turnout.federated.Server.resume`.
+        """
+        return self._server.resume()
+
+    def run(
+        self,
+        rounds: int,
+        *,
+        available: Callable[[int], Any] | None = None,
+        callback: Callable[[int, Any], object] | None = None,
+        progress: bool = False,
+    ) -> Any:
+        """Train until so many rounds are over, those before :meth:`resume` included.
+
+        Parameters
+        ----------
+        rounds
+            The total number of rounds.
+        available
+            ``available(round)`` gives the indices of the clients that are available, at least one,
+            each once; None if all always are. It must not depend on their data.
+        callback
+            ``callback(round, parameters)`` is called after every round with the number of rounds
+            that are over and the model.
+        progress
+            Whether to show a progress bar on standard error after two seconds.
+
+        Returns
+        -------
+        Tree
+            The model, nested as it was given.
+
+        Raises
+        ------
+        BudgetExceededError
+            If the ledger cannot pay for a round. The model is that of the rounds before, in
+            ``server.parameters``.
+        InvalidTypeError, InvalidValueError
+            If an argument is of the wrong type or out of range, or ``gradients`` or ``available``
+            give something else than is expected. The round is abandoned, and stays paid.
+        OSError
+            If the checkpoint cannot be written.
+        """
+        total = _arguments.integer("rounds", rounds, least=0)
+        work = range(self._server.round, total)
+        for _ in track(work, "federated training", wanted=progress):
+            self._one_round(available)
+            if callback is not None:
+                callback(self._server.round, self._server.parameters)
+        return self._server.parameters
+
+    def _one_round(self, available: Callable[[int], Any] | None) -> None:
+        number = self._server.round
+        present = None if available is None else self._present(available(number))
+        self._server.open(self._clients if present is None else present.size)
+        try:
+            self._pay(present)
+            taking_part = draws.participants(self._plan, self._clients, number)
+            if present is not None:
+                taking_part = np.intersect1d(taking_part, present, assume_unique=True)
+            for values in self._updates(number, taking_part, present):
+                self._server.add(Update(number, values, self._plan.fingerprint))
+        except BaseException:
+            self._server.abandon()
+            raise
+        self._server.close()
+
+    def _pay(self, present: Indices | None) -> None:
+        if present is None:
+            self._common += 1
+            return
+        if self._own is None:
+            self._own = np.zeros(self._clients, np.int64)
+        self._own[present] += 1
+
+    def _updates(
+        self, number: int, taking_part: Indices, present: Indices | None
+    ) -> Iterator[npt.NDArray[Any]]:
+        """Give what each client sends; in batches the first has the sum of all."""
+        parameters = self._server.parameters
+        sampled = {int(client): self._elements(int(client), number) for client in taking_part}
+        if self._batched and sampled:
+            clients = np.repeat(taking_part, [part.size for part in sampled.values()])
+            elements = np.concatenate(list(sampled.values()))
+            first = int(taking_part[0])
+            work: dict[int, tuple[Any, Indices]] = {first: (clients, elements)}
+        else:
+            work = {client: (client, elements) for client, elements in sampled.items()}
+        for client in self._senders(taking_part, present):
+            values = zeros(self._plan, self._structure.total)
+            who, elements = work.get(int(client), (client, np.empty(0, np.int64)))
+            if elements.size:
+                gradients = self._gradients(parameters, who, elements)
+                values = add_gradients(self._plan, gradients, elements.size, self._structure)
+            if self._plan.mode != "trusted_server":
+                values += draws.client_noise(self._plan, self._structure.total, int(client), number)
+            yield values
+
+    def _senders(self, taking_part: Indices, present: Indices | None) -> Indices:
+        if self._plan.mode != "always_send":
+            return taking_part
+        return np.arange(self._clients) if present is None else present
+
+    def _elements(self, client: int, number: int) -> Indices:
+        size = self._sizes if isinstance(self._sizes, int) else int(self._sizes[client])
+        return draws.elements(self._plan, size, client, number)
+
+    def _present(self, given: Any) -> Indices:
+        expected = "the indices of the clients that are available, each once"
+        indices = _arguments.vector("available", given, expected, "whole numbers", "iu")
+        present = np.unique(indices.astype(np.int64))
+        if present.size != indices.size or present.size == 0:
+            raise InvalidValueError(
+                f"available must give {expected}, at least one, got {_arguments.shown(given)}"
+            )
+        if present[0] < 0 or present[-1] >= self._clients:
+            raise InvalidValueError(
+                f"available must give indices from 0 to {self._clients - 1}, got "
+                f"{_arguments.shown(given)}"
+            )
+        return present
+
+    def __repr__(self) -> str:
+        """Show how far it is."""
+        return f"InProcessEngine({self._clients} clients, round {self._server.round})"
+
+
+def _sizes(sizes: Any, clients: int | None, bound: int | None) -> tuple[int | Indices, int]:
+    most = 10**10 if bound is None else bound
+    if isinstance(sizes, (int, np.integer)):
+        if clients is None:
+            raise InvalidValueError("clients must be given where sizes is one number for all")
+        count = _arguments.integer("clients", clients, least=1, most=2**40)
+        return _arguments.integer("sizes", sizes, least=0, most=most), count
+    expected = "a number of elements for each client"
+    array = _arguments.vector("sizes", sizes, expected, "whole numbers", "iu")
+    if array.size == 0:
+        raise InvalidValueError(f"sizes must hold {expected}, got none")
+    if clients is not None and clients != array.size:
+        raise InvalidValueError(
+            f"clients must be {array.size}, the number of entries of sizes, or left out, got "
+            f"{_arguments.shown(clients)}"
+        )
+    wrong = (array < 0) | (array > most)
+    if wrong.any():
+        position = int(np.flatnonzero(wrong)[0])
+        named = "" if bound is None else " = local_size_bound, on which the accounting rests"
+        raise InvalidValueError(
+            f"sizes[{position}] must be from 0 to {most}{named}, got {array[position]}"
+        )
+    return array.astype(np.int64), int(array.size)

@@ -1,0 +1,58 @@
+"""The encoding of plans of federated training, as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from turnout import _arguments
+from turnout.errors import CorruptDataError, UnsupportedVersionError
+
+__all__ = ["FORMAT", "VERSION", "fields"]
+
+FORMAT = "turnout-federated-plan"
+VERSION = 1
+
+_NAMES = frozenset(
+    {
+        "client_rate",
+        "sample_rate",
+        "clip",
+        "noise_multiplier",
+        "target",
+        "local_size_bound",
+        "nominal_local_size",
+        "mode",
+        "noise",
+        "grid_bits",
+        "seed",
+    }
+)
+
+
+def fields(description: Any) -> dict[str, Any]:
+    """Give the fields of a described plan, whose values are not checked yet.
+
+    Raises
+    ------
+    UnsupportedVersionError
+        If it is a plan of a version that this release does not read.
+    CorruptDataError
+        If it is no plan, or has other fields.
+    """
+    if not isinstance(description, Mapping) or description.get("format") != FORMAT:
+        raise CorruptDataError(f"not a plan of federated training: {_arguments.shown(description)}")
+    version = description.get("version")
+    if version != VERSION:
+        raise UnsupportedVersionError(
+            f"a plan of federated training of version {_arguments.shown(version)}; this release "
+            f"reads version {VERSION}"
+        )
+    values = {str(name): value for name, value in description.items()}
+    del values["format"], values["version"]
+    if set(values) != _NAMES:
+        raise CorruptDataError(
+            "not a plan of federated training: expected the fields "
+            f"{', '.join(sorted(_NAMES))}, got {_arguments.shown(sorted(values))}"
+        )
+    return values

@@ -1,0 +1,385 @@
+"""The half of the server."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout.accounting import PrivacyLedger
+from turnout.errors import InvalidTypeError, InvalidValueError, PlanMismatchError, ProtocolError
+from turnout.federated import draws
+from turnout.federated.checkpoint import TrainingState, load_checkpoint, save_checkpoint
+from turnout.federated.client import LABEL, accepted_ledger
+from turnout.federated.optimizers import Optimizer
+from turnout.federated.sums import structure_of, zeros
+from turnout.federated.trees import flatten, vector
+from turnout.federated.updates import Update
+
+if TYPE_CHECKING:
+    from turnout.federated.training import RandomParticipationSGD
+
+__all__ = ["Server"]
+
+#: No sum of updates may reach 2^63.
+_LARGEST_SUM = 2**62
+
+
+class Server:
+    """The server: it opens a round, adds up what comes back, and makes a step of it.
+
+    Made by :meth:`RandomParticipationSGD.server`.
+
+    Parameters
+    ----------
+    plan
+        The public parameters.
+    parameters
+        The model to start from: nested lists, tuples and dicts of float32 or float64 arrays.
+    optimizer
+        What makes a step of a gradient, such as :class:`~turnout.federated.SGD`.
+    ledger
+        The ledger of the whole training; one with the plan's target if None, or none if there is
+        no target.
+    checkpoint
+        A file that the state is written to, see :meth:`resume`.
+    checkpoint_every
+        After how many rounds it is written.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If an argument is of the wrong type or out of range, or there is a ledger and no noise.
+
+    Notes
+    -----
+    The ledger pays for a round when it is opened, before anybody is asked for anything. Its total
+    is that of a client who was available in every round, so no client has spent more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from turnout.federated import SGD, RandomParticipationSGD
+    >>> plan = RandomParticipationSGD(
+    ...     0.5, 1.0, clip=1.0, noise_multiplier=0.01, local_size_bound=1, seed=3
+    ... )
+    >>> server = plan.server(np.zeros(2), SGD(0.5))
+    >>> clients = [plan.client(1, parameters=2, index=index) for index in range(100)]
+    >>> for _ in range(20):
+    ...     number = server.open(available=len(clients))
+    ...     gradient = server.parameters - [0.25, -0.5]
+    ...     for client in clients:
+    ...         server.add(client.answer(number, lambda elements: gradient[None, :]))
+    ...     model = server.close()
+    >>> np.abs(model - [0.25, -0.5]).max() < 0.01
+    True
+    """
+
+    def __init__(
+        self,
+        plan: RandomParticipationSGD,
+        parameters: Any,
+        optimizer: Optimizer,
+        *,
+        ledger: PrivacyLedger | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: int = 1,
+    ) -> None:
+        self._plan = plan
+        self._structure = structure_of(flatten(parameters)[1])
+        self._vector = vector(parameters)
+        if not np.isfinite(self._vector).all():
+            raise InvalidValueError("parameters must be finite numbers, got NaN or infinity")
+        self._optimizer = _arguments.instance(
+            "optimizer", optimizer, Optimizer, "an optimizer of turnout.federated, such as SGD(0.1)"
+        )
+        self._state = optimizer.initial_state(self._structure.total)
+        self._ledger = accepted_ledger(plan, ledger)
+        self._checkpoint = None if checkpoint is None else Path(checkpoint)
+        self._every = _arguments.integer("checkpoint_every", checkpoint_every, least=1)
+        self._round = 0
+        self._open: _Round | None = None
+
+    @property
+    def plan(self) -> RandomParticipationSGD:
+        """The public parameters."""
+        return self._plan
+
+    @property
+    def parameters(self) -> Any:
+        """The model: nested as it was given, with the dtypes that were given."""
+        return self._structure.from_vector(self._vector)
+
+    @property
+    def round(self) -> int:
+        """How many rounds were opened and ended; the number of the next one."""
+        return self._round
+
+    @property
+    def ledger(self) -> PrivacyLedger | None:
+        """The ledger of the whole training."""
+        return self._ledger
+
+    @property
+    def checkpoint(self) -> Path | None:
+        """The file that the state is written to."""
+        return self._checkpoint
+
+    def open(self, available: int) -> int:
+        """Pay for a round and open it.
+
+        Parameters
+        ----------
+        available
+            How many clients are available and will be asked; public, may differ by round.
+
+        Returns
+        -------
+        int
+            The number of the round, which clients are told.
+
+        Raises
+        ------
+        BudgetExceededError
+            If the ledger cannot pay. No client may be asked.
+        ProtocolError
+            If a round is open.
+        InvalidTypeError, InvalidValueError
+            If ``available`` is no integer of at least 1.
+        """
+        if self._open is not None:
+            raise ProtocolError(f"round {self._round} is open: close or abandon it first")
+        clients = _arguments.integer("available", available, least=1, most=2**40)
+        if self._ledger is not None:
+            assert self._plan.mechanism is not None
+            self._ledger.spend(self._plan.mechanism, label=LABEL)
+            if self._checkpoint is not None and self._plan.seed is None:
+                self._ledger.save(self._journal(self._checkpoint))
+        self._open = _Round(clients, zeros(self._plan, self._structure.total))
+        return self._round
+
+    def add(self, update: Update | None) -> None:
+        """Add what a client sent.
+
+        Parameters
+        ----------
+        update
+            What came back; None, from a client that sends nothing, changes nothing.
+
+        Raises
+        ------
+        ProtocolError
+            If no round is open, the update is for another round, or more updates came than clients
+            were available.
+        PlanMismatchError
+            If it was made under another plan.
+        InvalidTypeError, InvalidValueError
+            If it is no update, or has another length or dtype. The sum is as before.
+        """
+        if self._open is None:
+            raise ProtocolError("no round is open: an update has nowhere to go")
+        if update is None:
+            return
+        _arguments.instance("update", update, Update, "an Update or None")
+        if update.round != self._round:
+            raise ProtocolError(f"update must be for round {self._round}, got {update!r}")
+        if update.plan != self._plan.fingerprint:
+            raise PlanMismatchError(
+                f"update was made under plan {update.plan}, this is {self._plan.fingerprint}"
+            )
+        if (
+            update.values.shape != self._open.total.shape
+            or update.values.dtype != self._open.total.dtype
+        ):
+            raise InvalidTypeError(
+                f"update must hold {self._open.total.size} values of dtype "
+                f"{self._open.total.dtype}, got {update!r}"
+            )
+        self._open.add(update.values)
+
+    def close(self) -> Any:
+        """Add noise if the server is trusted with it, scale, and make a step.
+
+        Returns
+        -------
+        Tree
+            The new model, nested as it was given.
+
+        Raises
+        ------
+        ProtocolError
+            If no round is open.
+        OSError
+            If the checkpoint cannot be written. The step was made.
+        """
+        if self._open is None:
+            raise ProtocolError("no round is open: open one first")
+        total = self._open.total
+        if self._plan.mode == "trusted_server":
+            total = total + draws.server_noise(self._plan, total.size, self._round)
+        step = self._plan.grid.step if self._plan.grid is not None else 1.0
+        gradient = total.astype(np.float64) * (step * self._plan.scale(self._open.available))
+        self._vector, self._state = self._optimizer.step(
+            self._vector, gradient, self._state, self._round
+        )
+        self._round += 1
+        self._open = None
+        if self._checkpoint is not None and self._round % self._every == 0:
+            self.save(self._checkpoint)
+        return self.parameters
+
+    def abandon(self) -> None:
+        """Give a round up: what came back is forgotten, what was paid stays paid.
+
+        Raises
+        ------
+        ProtocolError
+            If no round is open.
+        """
+        if self._open is None:
+            raise ProtocolError("no round is open: nothing to abandon")
+        self._round += 1
+        self._open = None
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the state between two rounds to a file, which appears whole or not at all.
+
+        Parameters
+        ----------
+        path
+            The file; an earlier one is replaced.
+
+        Raises
+        ------
+        ProtocolError
+            If a round is open.
+        OSError
+            If the file cannot be written.
+        """
+        if self._open is not None:
+            raise ProtocolError(f"round {self._round} is open: close or abandon it first")
+        save_checkpoint(path, self._training_state())
+
+    def resume(self) -> bool:
+        """Go on from the checkpoint, if there is one.
+
+        The model, the optimizer's state, the round and the ledger are those of the file. Without a
+        seed the ledger is written beside it (``.ledger.json``) whenever a round opens: rounds that
+        were opened after the last checkpoint stay paid and keep their numbers, since clients have
+        answered them; only their steps are lost. In a study with a seed they are drawn again
+        exactly as they were, and count once.
+
+        Returns
+        -------
+        bool
+            Whether anything was found.
+
+        Raises
+        ------
+        ProtocolError
+            If a round was opened already, or no checkpoint was named.
+        CorruptDataError, UnsupportedVersionError
+            If a file is damaged or of another version.
+        PlanMismatchError
+            If the files are of another plan, model, optimizer or budget.
+        OSError
+            If a file cannot be read.
+        """
+        if self._checkpoint is None:
+            raise ProtocolError("no checkpoint was named when the server was made")
+        if self._open is not None or self._round > 0:
+            raise ProtocolError("the training has begun: resume before the first round")
+        found = self._checkpoint.exists()
+        if found:
+            self._restore(load_checkpoint(self._checkpoint))
+        journal = self._journal(self._checkpoint)
+        if self._plan.seed is None and self._ledger is not None and journal.exists():
+            written = PrivacyLedger.load(journal)
+            self._check_budget(written, journal)
+            lost = _rounds(written) - _rounds(self._ledger)
+            if lost > 0:
+                # Clients have seen these rounds and take none of their numbers again.
+                self._ledger = written
+                self._round += lost
+            found = True
+        return found
+
+    def _training_state(self) -> TrainingState:
+        return TrainingState(
+            plan=self._plan.to_dict(),
+            structure=self._structure,
+            parameters=self._vector,
+            optimizer=self._optimizer.to_dict(),
+            optimizer_state=self._state,
+            round=self._round,
+            ledger=self._ledger,
+        )
+
+    def _restore(self, state: TrainingState) -> None:
+        path = self._checkpoint
+        for name, stored, own in (
+            ("plan", state.plan, self._plan.to_dict()),
+            ("model", state.structure, self._structure),
+            ("optimizer", state.optimizer, self._optimizer.to_dict()),
+        ):
+            if stored != own:
+                raise PlanMismatchError(f"{path}: the checkpoint was made with another {name}")
+        if (state.ledger is None) != (self._ledger is None):
+            raise PlanMismatchError(
+                f"{path}: the checkpoint has {'no' if state.ledger is None else 'a'} ledger"
+            )
+        if state.ledger is not None:
+            self._check_budget(state.ledger, path)
+        self._vector, self._state = state.parameters, state.optimizer_state
+        self._round, self._ledger = state.round, state.ledger
+
+    def _check_budget(self, ledger: PrivacyLedger, path: Path | None) -> None:
+        assert self._ledger is not None
+        for name in ("epsilon", "delta", "adjacency"):
+            if getattr(ledger, name) != getattr(self._ledger, name):
+                raise PlanMismatchError(
+                    f"{path}: its ledger has {name} = {getattr(ledger, name)!r}, this training "
+                    f"{getattr(self._ledger, name)!r}"
+                )
+
+    @staticmethod
+    def _journal(checkpoint: Path) -> Path:
+        return checkpoint.with_name(checkpoint.name + ".ledger.json")
+
+    def __repr__(self) -> str:
+        """Show how far it is."""
+        state = "open" if self._open is not None else "next"
+        return f"Server(round {self._round} {state}, {self._structure.total} parameters)"
+
+
+class _Round:
+    """A round that is open."""
+
+    def __init__(self, available: int, total: npt.NDArray[Any]) -> None:
+        self.available = available
+        self.total = total
+        self._updates = 0
+        self._largest = 0
+
+    def add(self, values: npt.NDArray[Any]) -> None:
+        if self._updates == self.available:
+            raise ProtocolError(
+                f"update is one more than the {self.available} clients that are available"
+            )
+        if values.dtype.kind == "i":
+            largest = self._largest + max(abs(int(values.max())), abs(int(values.min())))
+            if largest > _LARGEST_SUM:
+                raise InvalidValueError("update must leave the sum below 2^62 steps")
+            self._largest = largest
+        elif not np.isfinite(values).all():
+            raise InvalidValueError("update must hold finite values, got NaN or infinity")
+        self.total = self.total + values
+        self._updates += 1
+
+
+def _rounds(ledger: PrivacyLedger) -> int:
+    return sum(entry.rounds for entry in ledger.entries)

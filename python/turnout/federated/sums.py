@@ -1,0 +1,76 @@
+"""Sums of clipped gradients, under a plan."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments, _core
+from turnout.errors import InvalidValueError
+from turnout.federated.trees import Structure, example_parts, flatten
+
+if TYPE_CHECKING:
+    from turnout.federated.training import RandomParticipationSGD
+
+__all__ = ["add_gradients", "structure_of", "zeros"]
+
+_MOST_PARAMETERS = 2**40
+
+
+def zeros(plan: RandomParticipationSGD, parameters: int) -> npt.NDArray[Any]:
+    """Give the sum of no gradients."""
+    return np.zeros(parameters, np.int64 if plan.grid is not None else np.float64)
+
+
+def add_gradients(
+    plan: RandomParticipationSGD, gradients: Any, examples: int, structure: Structure
+) -> npt.NDArray[Any]:
+    """Clip each example's gradient, add all up: in steps of the grid if there is one.
+
+    Parameters
+    ----------
+    plan
+        The public parameters.
+    gradients
+        One gradient for each example, see :meth:`turnout.federated.Client.update`.
+    examples
+        How many there must be.
+    structure
+        The form of the model's parameters.
+
+    Returns
+    -------
+    numpy.ndarray
+        int64 in steps of the grid, or float64; one number for each parameter.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If gradients have another shape or dtype, or are not finite.
+    """
+    if examples == 0:
+        return zeros(plan, structure.total)
+    parts = example_parts(gradients, structure)
+    if parts[0].shape[0] != examples:
+        raise InvalidValueError(
+            f"gradients must hold one gradient for each of the {examples} sampled elements, got "
+            f"{parts[0].shape[0]}"
+        )
+    if plan.grid is not None:
+        return _core.clip_to_grid(parts, plan.clip, plan.grid.step)
+    return _core.clip_and_sum(parts, plan.clip)
+
+
+def structure_of(parameters: Any) -> Structure:
+    """Give the form of a model: of a tree of its parameters, or of so many in one array."""
+    if isinstance(parameters, Structure):
+        return parameters
+    if isinstance(parameters, (int, np.integer)):
+        count = _arguments.integer("parameters", parameters, least=1, most=_MOST_PARAMETERS)
+        return flatten(np.broadcast_to(0.0, (count,)))[1]
+    structure = flatten(parameters)[1]
+    if structure.total == 0:
+        raise InvalidValueError("parameters must hold at least one number, got none")
+    return structure
