@@ -47,6 +47,8 @@ __all__ = [
     "projective_space",
     "random_participation",
     "random_participation_grid",
+    "rounded_gaussian",
+    "select_bernoulli",
     "shuffled",
     "skellam",
     "support_sums",
@@ -408,3 +410,6 @@ def network_logits(parts: _Network, points: _Floats) -> _Floats: ...
 def network_scores(
     networks: Sequence[_Network], weights: Sequence[float], clip: float, points: _Floats
 ) -> _Floats: ...
+
+def rounded_gaussian(length: int, bits: int, seed: int | None = None) -> _Integers: ...
+def select_bernoulli(size: int, rate: float, seed: int | None = None) -> _Integers: ...

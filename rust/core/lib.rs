@@ -5,6 +5,7 @@
 //! * [`random`]: cryptographic streams, exact integer thresholds, exact Bernoulli selection, and
 //!   binomial and multinomial draws;
 //! * [`accounting`]: what random participation, sampling and shuffling cost in privacy;
+//! * [`federated`]: selection, noise and clipping for training by clients that join at random;
 //! * [`frequency`]: local randomizers of categorical answers under partial participation;
 //! * [`mean`]: local randomizers of numbers, likewise;
 //! * [`samplers`]: draws whose law stays in a band around a public reference;
@@ -35,6 +36,7 @@
 //! ```
 
 pub mod accounting;
+pub mod federated;
 pub mod frequency;
 pub mod mean;
 pub mod parameters;

@@ -45,6 +45,8 @@ pub enum Purpose {
     Acceptance = 49,
     /// Choices among weighted proposals or codes.
     Choice = 50,
+    /// Gaussian noise on a grid.
+    RoundedGaussian = 56,
     /// The permanent answer of a node. This number and the next are part of the format of permanent
     /// answers, which are never drawn again: they never change.
     PermanentReport = 64,

@@ -8,6 +8,7 @@ mod arrays;
 mod count_mean_sketch;
 mod direct_encoding;
 mod errors;
+mod federated;
 mod hadamard_response;
 mod likelihood;
 mod local_hashing;
@@ -41,6 +42,8 @@ mod _core {
     use super::count_mean_sketch::{CountMeanSketch, HadamardCountMeanSketch};
     #[pymodule_export]
     use super::direct_encoding::DirectEncoding;
+    #[pymodule_export]
+    use super::federated::{rounded_gaussian, select_bernoulli};
     #[pymodule_export]
     use super::hadamard_response::{HadamardResponse8, HadamardResponse16, HadamardResponse32};
     #[pymodule_export]

@@ -1,0 +1,10 @@
+//! Training by many clients that join at random.
+//!
+//! * [`select_bernoulli`]: who takes part, and with which of its elements;
+//! * [`rounded_gaussian`]: Gaussian noise on a grid, drawn exactly.
+
+mod gaussian;
+mod selection;
+
+pub use gaussian::{GAUSSIAN_CHUNK, rounded_gaussian};
+pub use selection::select_bernoulli;
