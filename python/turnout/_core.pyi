@@ -31,6 +31,8 @@ __all__ = [
     "UnaryEncoding",
     "bernoulli_counts",
     "choose_weighted",
+    "clip_and_sum",
+    "clip_to_grid",
     "count_sampling",
     "design_sums",
     "discrete_gaussian",
@@ -413,3 +415,7 @@ def network_scores(
 
 def rounded_gaussian(length: int, bits: int, seed: int | None = None) -> _Integers: ...
 def select_bernoulli(size: int, rate: float, seed: int | None = None) -> _Integers: ...
+_Parts = Sequence[npt.NDArray[np.float32] | npt.NDArray[np.float64]]
+
+def clip_and_sum(gradients: _Parts, clip: float) -> _Floats: ...
+def clip_to_grid(gradients: _Parts, clip: float, step: float) -> _Integers: ...

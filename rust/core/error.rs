@@ -261,6 +261,17 @@ pub enum Error {
         offenders: usize,
     },
 
+    /// An example has an entry that is no finite number.
+    #[error("{argument} of example {example} must be finite numbers, got {value}")]
+    NotFinite {
+        /// The name of the argument.
+        argument: &'static str,
+        /// The position of the first such example.
+        example: usize,
+        /// Its first such entry.
+        value: f64,
+    },
+
     /// The operating system gave no entropy.
     #[error("the operating system gave no random seed: {reason}")]
     Entropy {

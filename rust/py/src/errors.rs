@@ -20,6 +20,11 @@ pub(crate) fn invalid_type(py: Python<'_>, message: String) -> PyErr {
     named(py, "InvalidTypeError", message)
 }
 
+/// An `InvalidValueError` with a message.
+pub(crate) fn invalid_value(py: Python<'_>, message: String) -> PyErr {
+    named(py, "InvalidValueError", message)
+}
+
 /// A failure that is a defect of turnout, not of its input.
 pub(crate) fn internal(message: &str) -> PyErr {
     PyRuntimeError::new_err(message.to_owned())

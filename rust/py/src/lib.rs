@@ -5,6 +5,7 @@
 
 mod accounting;
 mod arrays;
+mod clipping;
 mod count_mean_sketch;
 mod direct_encoding;
 mod errors;
@@ -38,6 +39,8 @@ mod _core {
         PyIntegerNoise, PyTwoStageCountSampling, count_sampling, poisson_sampling,
         random_participation, random_participation_grid, shuffled,
     };
+    #[pymodule_export]
+    use super::clipping::{clip_and_sum, clip_to_grid};
     #[pymodule_export]
     use super::count_mean_sketch::{CountMeanSketch, HadamardCountMeanSketch};
     #[pymodule_export]
