@@ -1,18 +1,14 @@
-//! Training by many clients that join at random.
+//! Training by many clients that join at random: what clients and the server compute.
 //!
 //! * [`select_bernoulli`]: who takes part, and with which of its elements;
+//! * [`Gradients`]: gradients of examples, clipped one by one and added up, as floating-point
+//!   numbers or exactly on a grid;
 //! * [`rounded_gaussian`]: Gaussian noise on a grid, drawn exactly.
 
+mod clipping;
 mod gaussian;
 mod selection;
 
+pub use clipping::{Gradients, Part};
 pub use gaussian::{GAUSSIAN_CHUNK, rounded_gaussian};
 pub use selection::select_bernoulli;
-//! Federated training with random participation: what clients and the server compute.
-//!
-//! * [`Gradients`]: gradients of examples, clipped one by one and added up, as floating-point
-//!   numbers or exactly on a grid.
-
-mod clipping;
-
-pub use clipping::{Gradients, Part};
