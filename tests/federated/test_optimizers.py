@@ -106,7 +106,7 @@ def test_schedules_have_the_values_of_their_formulas() -> None:
     assert CosineDecay(0.4, 3)(1) == pytest.approx(0.3, rel=1e-15)
     assert CosineDecay(0.4, 3)(2) == pytest.approx(0.1, rel=1e-15)
     assert CosineDecay(0.4, 3, 0.2)(10**9) == 0.2
-    assert Warmup(1, 0.4)(0) == 0.2
+    assert Warmup(1, Constant(0.4))(0) == 0.2
     assert Warmup(1, CosineDecay(0.4, 3))(2) == CosineDecay(0.4, 3)(1)
     # Without underflow into an error.
     assert StepDecay(1.0, 1, 0.5)(10**9) == 0.0

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-import functools
+import math
 import os
 import threading
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from turnout import _arguments
 from turnout._atomic import atomic_write
 from turnout.accounting import ledger_encoding
+from turnout.accounting._proofs import Parts, Proofs, composed, extended, proofs_for
 from turnout.accounting._rounds import MOST_ROUNDS, largest_within
 from turnout.accounting.composition import Composition, compose
+from turnout.accounting.ledger_entries import (
+    LedgerEntry,
+    checked_entry,
+    counts_of,
+    described_entry,
+    parts_of,
+    written,
+)
 from turnout.accounting.mechanism import Mechanism, positive
-from turnout.accounting.registry import mechanism_from_dict
 from turnout.errors import (
     BudgetExceededError,
     CorruptDataError,
-    InvalidTypeError,
     InvalidValueError,
     TurnoutError,
 )
@@ -28,33 +34,9 @@ __all__ = ["LedgerEntry", "PrivacyLedger"]
 
 _ADJACENCIES = ("add_or_remove", "add", "remove", "replace")
 
-#: Searches for epsilon end this close to the best one, so that a total that a calibrated mechanism
-#: brings to the budget can come out above it by so much. Delta at the budget then decides.
-_CLOSE = 1e-6
-
-#: By how much, relatively, another machine's rounding may move the total of a stored ledger.
-_ROUNDING = 1e-9
-
-Parts = tuple[tuple[Mechanism, int], ...]
-
-
-@dataclass(frozen=True)
-class LedgerEntry:
-    """One line of a ledger.
-
-    Attributes
-    ----------
-    mechanism
-        What was used.
-    rounds
-        How many times.
-    label
-        The text that was given with it, or None.
-    """
-
-    mechanism: Mechanism
-    rounds: int
-    label: str | None = None
+#: By how much, relatively, the total of a stored ledger may exceed its budget: other machines round
+#: in other ways, and searches end so close.
+_ROUNDING = 1e-6
 
 
 class PrivacyLedger:
@@ -87,7 +69,11 @@ class PrivacyLedger:
     -----
     Methods that need a total compose all entries: some tenths of a second for each total that was
     not computed before in this process, in proportion to the number of *different* mechanisms.
-    Totals are shared between ledgers, so a thousand clients with one history cost as much as one.
+    What is spent round by round costs far less: fewer rounds never spend more, so a composition
+    that fits proves all smaller ones, and one is made ahead now and then, about as often as the
+    number of rounds doubles. Totals and proofs are shared between ledgers, so a thousand clients
+    with one history cost as much as one.
+
     Threads may share a ledger; processes that share its file must take turns.
 
     Examples
@@ -114,6 +100,7 @@ class PrivacyLedger:
         word = _ADJACENCIES[0] if adjacency is None else adjacency
         self._adjacency = _arguments.choice("adjacency", word, _ADJACENCIES)
         self._entries: tuple[LedgerEntry, ...] = ()
+        self._proven: Parts = ()
         self._lock = threading.Lock()
 
     @property
@@ -139,6 +126,8 @@ class PrivacyLedger:
     def spend(self, mechanism: Mechanism, rounds: int = 1, label: str | None = None) -> None:
         """Write down a release *before* it is made.
 
+        A release like that of the last entry, with the same label, adds to its rounds.
+
         Parameters
         ----------
         mechanism
@@ -159,16 +148,15 @@ class PrivacyLedger:
         """
         entry = self._entry(mechanism, rounds, label)
         with self._lock:
-            entries = (*self._entries, entry)
-            total = self._total(entries)
-            if total > self._epsilon:
+            parts = self._extended(self._entries, entry)
+            if not self._fits(parts, mechanism):
                 raise BudgetExceededError(
                     f"{entry.rounds} round{'s' if entry.rounds > 1 else ''} of "
-                    f"{_arguments.shown(mechanism)} would bring epsilon to {total:.3g} at delta = "
-                    f"{self._delta}: the budget is {self._epsilon}, and {self.spent():.3g} of it "
-                    "is spent"
+                    f"{_arguments.shown(mechanism)} would bring epsilon to "
+                    f"{self._composed(parts):.3g} at delta = {self._delta}: the budget is "
+                    f"{self._epsilon}, and {self.spent():.3g} of it is spent"
                 )
-            self._entries = entries
+            self._entries = written(self._entries, entry)
 
     def can_spend(self, mechanism: Mechanism, rounds: int = 1) -> bool:
         """Say whether :meth:`spend` would succeed, without spending.
@@ -189,7 +177,8 @@ class PrivacyLedger:
             As for :meth:`spend`.
         """
         entry = self._entry(mechanism, rounds, None)
-        return self._total((*self._entries, entry)) <= self._epsilon
+        parts = self._extended(self._entries, entry)
+        return self._proofs(parts).fits(counts_of(parts))
 
     def affordable_rounds(self, mechanism: Mechanism) -> int:
         """Find the largest number of rounds of a mechanism that still fits.
@@ -222,13 +211,18 @@ class PrivacyLedger:
         >>> ledger.can_spend(query, rounds), ledger.can_spend(query, rounds + 1)
         (True, False)
         """
-        entries = self._entries
         self._entry(mechanism, 1, None)
+        parts = parts_of(self._entries)
 
         def total(rounds: int) -> float:
-            return self._total((*entries, LedgerEntry(mechanism, rounds)))
+            more = extended(parts, mechanism, rounds)
+            return math.inf if max(counts_of(more)) > MOST_ROUNDS else self._composed(more)
 
-        return largest_within(total, self._epsilon)
+        rounds = largest_within(total, self._epsilon)
+        if rounds:
+            more = extended(parts, mechanism, rounds)
+            self._proofs(more).fits(counts_of(more))
+        return rounds
 
     def spent(self) -> float:
         """Bound the epsilon of everything together, at the budget's delta, from above.
@@ -238,7 +232,7 @@ class PrivacyLedger:
         float
             0 if nothing was spent; not above the budget.
         """
-        return self._total(self._entries)
+        return min(self._epsilon, self._composed(parts_of(self._entries)))
 
     def spent_bounds(self) -> tuple[float, float]:
         """Bound the epsilon of everything together from below and from above.
@@ -291,14 +285,7 @@ class PrivacyLedger:
             "epsilon": self._epsilon,
             "delta": self._delta,
             "adjacency": self._adjacency,
-            "entries": [
-                {
-                    "mechanism": entry.mechanism.to_dict(),
-                    "rounds": entry.rounds,
-                    "label": entry.label,
-                }
-                for entry in self._entries
-            ],
+            "entries": [entry.to_dict() for entry in self._entries],
         }
 
     @classmethod
@@ -335,8 +322,11 @@ class PrivacyLedger:
             } if not rest:
                 try:
                     ledger = cls(epsilon, delta, adjacency)
-                    ledger._entries = tuple(ledger._described(entry) for entry in entries)
-                    total = ledger._total(ledger._entries)
+                    ledger._entries = tuple(
+                        described_entry(ledger._adjacency, entry) for entry in entries
+                    )
+                    ledger._proven = parts_of(ledger._entries)
+                    total = ledger._composed(ledger._proven)
                 except TurnoutError as error:
                     raise CorruptDataError(f"not a ledger of turnout: {error}") from error
                 if total > ledger._epsilon * (1.0 + _ROUNDING):
@@ -454,52 +444,44 @@ class PrivacyLedger:
         return self._epsilon, self._delta, self._adjacency, self._entries
 
     def _entry(self, mechanism: Any, rounds: Any, label: Any) -> LedgerEntry:
-        _arguments.instance("mechanism", mechanism, Mechanism, "a mechanism of turnout.accounting")
-        if self._adjacency not in mechanism.adjacencies:
-            known = ", ".join(repr(word) for word in mechanism.adjacencies)
+        return checked_entry(self._adjacency, mechanism, rounds, label)
+
+    def _extended(self, entries: tuple[LedgerEntry, ...], entry: LedgerEntry) -> Parts:
+        parts = extended(parts_of(entries), entry.mechanism, entry.rounds)
+        if dict(parts)[entry.mechanism] > MOST_ROUNDS:
             raise InvalidValueError(
-                f"mechanism must know the ledger's adjacency {self._adjacency!r}; "
-                f"{_arguments.shown(mechanism)} knows {known}"
+                f"rounds must leave at most {MOST_ROUNDS} rounds of a mechanism in the ledger, got "
+                f"{entry.rounds} more"
             )
-        times = _arguments.integer("rounds", rounds, least=1, most=MOST_ROUNDS)
-        if not (label is None or isinstance(label, str)):
-            raise InvalidTypeError(f"label must be text or None, got {_arguments.shown(label)}")
-        try:
-            (label or "").encode()
-        except UnicodeEncodeError as error:
-            raise InvalidValueError(
-                f"label must be text that can be written to a file, got {_arguments.shown(label)}"
-            ) from error
-        return LedgerEntry(mechanism, times, label)
+        return parts
 
-    def _described(self, description: Any) -> LedgerEntry:
-        match description:
-            case {"mechanism": mechanism, "rounds": rounds, "label": label, **rest} if not rest:
-                return self._entry(mechanism_from_dict(mechanism), rounds, label)
-        raise CorruptDataError(f"no entry of a ledger: {_arguments.shown(description)}")
+    def _fits(self, parts: Parts, mechanism: Mechanism) -> bool:
+        """Say whether parts fit; prove ahead if the mechanism is being repeated."""
+        counts, proofs = counts_of(parts), self._proofs(parts)
+        if proofs.covers(counts):
+            return True
+        # A mechanism that comes for the first time may also come for the last time.
+        first = len(parts) > len(self._proven)
+        place = [known for known, _ in parts].index(mechanism)
+        if not first and proofs.prove_ahead(counts, counts_of(self._proven), place):
+            self._proven = parts
+            return True
+        fitting = proofs.fits(counts)
+        if fitting and first:
+            self._proven = parts
+        return fitting
 
-    def _total(self, entries: tuple[LedgerEntry, ...]) -> float:
-        if not entries:
-            return 0.0
-        merged: dict[Mechanism, int] = {}
-        for entry in entries:
-            merged[entry.mechanism] = merged.get(entry.mechanism, 0) + entry.rounds
-        return _composed(tuple(merged.items()), self._adjacency, self._epsilon, self._delta)
+    def _proofs(self, parts: Parts) -> Proofs:
+        mechanisms = tuple(mechanism for mechanism, _ in parts)
+        return proofs_for(mechanisms, self._adjacency, self._epsilon, self._delta)
 
-
-@functools.lru_cache(maxsize=4096)
-def _composed(parts: Parts, adjacency: str, budget: float, delta: float) -> float:
-    """Bound the epsilon of a composition from above; the budget itself where it is a bound."""
-    composition = compose(parts, adjacency)
-    total = composition.epsilon(delta)
-    if budget < total <= budget * (1.0 + _CLOSE) and composition.delta(budget) <= delta:
-        return budget
-    return total
+    def _composed(self, parts: Parts) -> float:
+        return composed(parts, self._adjacency, self._epsilon, self._delta)
 
 
 def _restored(
     epsilon: float, delta: float, adjacency: str, entries: tuple[LedgerEntry, ...]
 ) -> PrivacyLedger:
     ledger = PrivacyLedger(epsilon, delta, adjacency)
-    ledger._entries = entries
+    ledger._entries, ledger._proven = entries, parts_of(entries)
     return ledger

@@ -1,0 +1,140 @@
+"""Which releases a budget pays for, without composing anew for each of them.
+
+A client of a training of thousands of rounds spends one round at a time. Fewer rounds of the same
+mechanisms never spend more: whoever makes only a part of the releases that a composition is proven
+for could throw the results of the others away, and that changes nothing about what is known of the
+part. So one composition that fits a budget proves all smaller ones, and proving ahead makes the
+number of compositions grow like the logarithm of the number of rounds.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+
+from turnout.accounting._rounds import MOST_ROUNDS
+from turnout.accounting.composition import compose
+from turnout.accounting.mechanism import Mechanism
+
+__all__ = ["Parts", "Proofs", "composed", "extended", "proofs_for"]
+
+Parts = tuple[tuple[Mechanism, int], ...]
+Counts = tuple[int, ...]
+
+#: Searches for epsilon end this close to the best one, so that a total that a calibrated mechanism
+#: brings to the budget can come out above it by so much. Delta at the budget then decides.
+_CLOSE = 1e-6
+
+#: By how much more than what was spent since the last proof is proven ahead at most.
+_AHEAD = 3.0
+
+#: How many proofs and refutations are remembered for the same mechanisms.
+_KEPT = 16
+
+
+def extended(parts: Parts, mechanism: Mechanism, rounds: int) -> Parts:
+    """Add rounds of a mechanism: to those that are there, or as a last part."""
+    counts = dict(parts)
+    counts[mechanism] = counts.get(mechanism, 0) + rounds
+    return tuple(counts.items())
+
+
+@functools.lru_cache(maxsize=4096)
+def composed(parts: Parts, adjacency: str, budget: float, delta: float) -> float:
+    """Bound the epsilon of a composition from above; the budget itself where it is a bound."""
+    if not parts:
+        return 0.0
+    composition = compose(parts, adjacency)
+    total = composition.epsilon(delta)
+    if budget < total <= budget * (1.0 + _CLOSE) and composition.delta(budget) <= delta:
+        return budget
+    return total
+
+
+class Proofs:
+    """What is known of the compositions of some mechanisms, in a fixed order, within a budget.
+
+    Counts of rounds are *covered* if some composition with at least as many rounds of each
+    mechanism was found to fit. Threads may share an object: what one of them loses to another is
+    found again.
+    """
+
+    def __init__(
+        self, mechanisms: tuple[Mechanism, ...], adjacency: str, budget: float, delta: float
+    ) -> None:
+        self._mechanisms = mechanisms
+        self._adjacency = adjacency
+        self._budget = budget
+        self._delta = delta
+        self._proven: tuple[Counts, ...] = ()
+        self._refuted: tuple[Counts, ...] = ()
+
+    def covers(self, counts: Counts) -> bool:
+        """Say whether these rounds fit by what is known already."""
+        return any(_within(counts, proven) for proven in self._proven)
+
+    def fits(self, counts: Counts) -> bool:
+        """Say whether these rounds fit, by composing them if that is not known."""
+        if self.covers(counts):
+            return True
+        parts = tuple(zip(self._mechanisms, counts, strict=True))
+        if composed(parts, self._adjacency, self._budget, self._delta) <= self._budget:
+            others = (known for known in self._proven if not _within(known, counts))
+            self._proven = (*others, counts)[-_KEPT:]
+            return True
+        others = (known for known in self._refuted if not _within(counts, known))
+        self._refuted = (*others, counts)[-_KEPT:]
+        return False
+
+    def prove_ahead(self, counts: Counts, since: Counts, place: int) -> bool:
+        """Try to prove more than some counts, in the direction in which they have grown.
+
+        Parameters
+        ----------
+        counts
+            Where to start; not covered.
+        since
+            Smaller counts, in the same order; what came after them is taken to go on.
+        place
+            Which mechanism is being used.
+
+        Returns
+        -------
+        bool
+            Whether the counts are covered now. If not, at most one composition was made.
+        """
+        grown = tuple(count - before for count, before in zip(counts, since, strict=True))
+        alone = tuple(step if position == place else 0 for position, step in enumerate(grown))
+        for direction in (grown, alone):
+            factor = min(_AHEAD, self._room(counts, direction) / 2.0)
+            steps = [math.floor(factor * step) for step in direction]
+            if steps[place] > 0:
+                ahead = zip(counts, steps, strict=True)
+                return self.fits(tuple(min(count + step, MOST_ROUNDS) for count, step in ahead))
+        return False
+
+    def _room(self, counts: Counts, direction: Counts) -> float:
+        """Measure how far a direction leads until a refutation is known."""
+        distances = [
+            max(
+                (
+                    (limit - count) / step if step else (0.0 if count >= limit else math.inf)
+                    for limit, count, step in zip(refuted, counts, direction, strict=True)
+                ),
+                default=math.inf,
+            )
+            for refuted in self._refuted
+        ]
+        return max(0.0, min(distances, default=math.inf))
+
+
+@functools.lru_cache(maxsize=1024)
+def proofs_for(
+    mechanisms: tuple[Mechanism, ...], adjacency: str, budget: float, delta: float
+) -> Proofs:
+    """Give what all ledgers of this process with the same budget and mechanisms share."""
+    return Proofs(mechanisms, adjacency, budget, delta)
+
+
+def _within(smaller: Counts, larger: Counts) -> bool:
+    return all(few <= many for few, many in zip(smaller, larger, strict=True))

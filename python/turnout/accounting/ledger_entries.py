@@ -1,0 +1,113 @@
+"""The entries of a ledger."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from turnout import _arguments
+from turnout.accounting._proofs import Parts
+from turnout.accounting._rounds import MOST_ROUNDS
+from turnout.accounting.mechanism import Mechanism
+from turnout.accounting.registry import mechanism_from_dict
+from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
+
+__all__ = [
+    "LedgerEntry",
+    "checked_entry",
+    "counts_of",
+    "described_entry",
+    "parts_of",
+    "written",
+]
+
+
+@dataclass(frozen=True)
+class LedgerEntry:
+    """One line of a ledger.
+
+    Attributes
+    ----------
+    mechanism
+        What was used.
+    rounds
+        How many times.
+    label
+        The text that was given with it, or None.
+    """
+
+    mechanism: Mechanism
+    rounds: int
+    label: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the entry in terms of JSON."""
+        return {
+            "mechanism": self.mechanism.to_dict(),
+            "rounds": self.rounds,
+            "label": self.label,
+        }
+
+
+def checked_entry(adjacency: str, mechanism: Any, rounds: Any, label: Any) -> LedgerEntry:
+    """Make an entry of a ledger with this adjacency.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If an argument is of the wrong type or out of range, or the mechanism does not know the
+        adjacency.
+    """
+    _arguments.instance("mechanism", mechanism, Mechanism, "a mechanism of turnout.accounting")
+    if adjacency not in mechanism.adjacencies:
+        known = ", ".join(repr(word) for word in mechanism.adjacencies)
+        raise InvalidValueError(
+            f"mechanism must know the ledger's adjacency {adjacency!r}; "
+            f"{_arguments.shown(mechanism)} knows {known}"
+        )
+    times = _arguments.integer("rounds", rounds, least=1, most=MOST_ROUNDS)
+    if not (label is None or isinstance(label, str)):
+        raise InvalidTypeError(f"label must be text or None, got {_arguments.shown(label)}")
+    try:
+        (label or "").encode()
+    except UnicodeEncodeError as error:
+        raise InvalidValueError(
+            f"label must be text that can be written to a file, got {_arguments.shown(label)}"
+        ) from error
+    return LedgerEntry(mechanism, times, label)
+
+
+def described_entry(adjacency: str, description: Any) -> LedgerEntry:
+    """Rebuild an entry from its description.
+
+    Raises
+    ------
+    CorruptDataError, InvalidTypeError, InvalidValueError
+        If it describes none.
+    """
+    match description:
+        case {"mechanism": mechanism, "rounds": rounds, "label": label, **rest} if not rest:
+            return checked_entry(adjacency, mechanism_from_dict(mechanism), rounds, label)
+    raise CorruptDataError(f"no entry of a ledger: {_arguments.shown(description)}")
+
+
+def written(entries: tuple[LedgerEntry, ...], entry: LedgerEntry) -> tuple[LedgerEntry, ...]:
+    """Add an entry; one that goes on like the last one adds to its rounds."""
+    if entries:
+        last = entries[-1]
+        if (last.mechanism, last.label) == (entry.mechanism, entry.label):
+            return (*entries[:-1], replace(last, rounds=last.rounds + entry.rounds))
+    return (*entries, entry)
+
+
+def parts_of(entries: tuple[LedgerEntry, ...]) -> Parts:
+    """Count the rounds of each mechanism, in the order of their first entries."""
+    counts: dict[Mechanism, int] = {}
+    for entry in entries:
+        counts[entry.mechanism] = counts.get(entry.mechanism, 0) + entry.rounds
+    return tuple(counts.items())
+
+
+def counts_of(parts: Parts) -> tuple[int, ...]:
+    """Give the rounds alone."""
+    return tuple(rounds for _, rounds in parts)
