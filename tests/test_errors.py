@@ -18,6 +18,7 @@ HIERARCHY: dict[str, tuple[type[BaseException], ...]] = {
     "CodeOutsideDomainError": (errors.InvalidValueError, ValueError),
     "PlanMismatchError": (errors.InvalidValueError, ValueError),
     "CorruptDataError": (errors.InvalidValueError, ValueError),
+    "DownloadError": (errors.TurnoutError, OSError),
     "UnsupportedVersionError": (errors.CorruptDataError, ValueError),
     "ProtocolError": (errors.TurnoutError, RuntimeError),
     "MalformedMessageError": (errors.ProtocolError, errors.CorruptDataError),

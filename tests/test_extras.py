@@ -15,10 +15,12 @@ from turnout._extras import require
 from turnout.errors import MissingExtraError
 
 OPTIONAL = [
+    "jax",
     "matplotlib",
     "narwhals",
     "pandas",
     "polars",
+    "pooch",
     "pyarrow",
     "rich",
     "scipy.stats",
@@ -45,12 +47,14 @@ def loaded_after(program: str) -> list[str]:
 def test_importing_turnout_imports_no_optional_dependency() -> None:
     assert loaded_after("import turnout") == []
     assert loaded_after("import turnout; dir(turnout); turnout.frequency; turnout.errors") == []
-    later = "turnout.distributed, turnout.mean, turnout.samplers, turnout.weighting"
-    assert loaded_after(f"import turnout; {later}") == []
+    later = "datasets", "distributed", "mean", "samplers", "weighting"
+    program = f"import turnout; {', '.join(f'turnout.{name}' for name in later)}"
+    assert loaded_after(program) == []
 
 
 def test_modules_that_are_imported_later_are_there() -> None:
-    assert {"distributed", "mean", "samplers", "weighting"} <= set(dir(tn)) & set(tn.__all__)
+    later = {"datasets", "distributed", "mean", "samplers", "weighting"}
+    assert later <= set(dir(tn)) & set(tn.__all__)
     assert tn.weighting.__name__ == "turnout.weighting"
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         tn.nothing  # noqa: B018

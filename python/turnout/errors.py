@@ -15,6 +15,7 @@ __all__ = [
     "BudgetExceededError",
     "CodeOutsideDomainError",
     "CorruptDataError",
+    "DownloadError",
     "EstimatorError",
     "InvalidTypeError",
     "InvalidValueError",
@@ -60,6 +61,10 @@ class CorruptDataError(InvalidValueError):
 
 class UnsupportedVersionError(CorruptDataError):
     """Stored bytes or a plan are of a version that this release does not read."""
+
+
+class DownloadError(TurnoutError, OSError):
+    """A file could not be downloaded; the message gives every address and its reason."""
 
 
 class EstimatorError(InvalidValueError):

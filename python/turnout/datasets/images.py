@@ -1,0 +1,342 @@
+"""Labelled images: MNIST and EMNIST."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout.datasets import download
+from turnout.datasets.idx import read_idx
+from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
+
+__all__ = ["ImageSplit", "Images", "fetch_emnist", "fetch_mnist", "load_images", "load_mnist"]
+
+Bytes = npt.NDArray[np.uint8]
+
+#: Files, and what their bytes hash to.
+_MNIST = {
+    "train-images-idx3-ubyte.gz": (
+        "sha256:440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"
+    ),
+    "train-labels-idx1-ubyte.gz": (
+        "sha256:3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c"
+    ),
+    "t10k-images-idx3-ubyte.gz": (
+        "sha256:8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6"
+    ),
+    "t10k-labels-idx1-ubyte.gz": (
+        "sha256:f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"
+    ),
+}
+_MNIST_PLACES = (
+    "https://ossci-datasets.s3.amazonaws.com/mnist/",
+    "https://storage.googleapis.com/cvdf-datasets/mnist/",
+)
+
+_EMNIST = {"gzip.zip": "md5:58c8d27c78d21e728a6bc7b3cc06412e"}
+_EMNIST_PLACES = ("https://biometrics.nist.gov/cs_links/EMNIST/",)
+
+#: How the images of EMNIST are split into classes.
+_EMNIST_SPLITS = ("byclass", "bymerge", "balanced", "letters", "digits", "mnist")
+
+_PARTS = (
+    ("train-images-idx3-ubyte", "train-labels-idx1-ubyte"),
+    ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"),
+)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Images:
+    """Grey images and their labels; neither can be written to.
+
+    Parameters
+    ----------
+    images
+        Shape (number, height, width), dtype uint8: 0 is the background, 255 the ink.
+    labels
+        Shape (number,), dtype uint8.
+
+    Raises
+    ------
+    InvalidTypeError
+        If one of them is no array of uint8 with these dimensions.
+    InvalidValueError
+        If there are not as many labels as images.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> images = Images(np.zeros((3, 28, 28), np.uint8), np.array([5, 0, 4], np.uint8))
+    >>> len(images), images.take([2, 0]).labels
+    (3, array([4, 5], dtype=uint8))
+    """
+
+    images: Bytes
+    labels: Bytes
+
+    def __post_init__(self) -> None:
+        for name, dimensions in (("images", 3), ("labels", 1)):
+            array = getattr(self, name)
+            if (
+                not isinstance(array, np.ndarray)
+                or array.dtype != np.uint8
+                or array.ndim != dimensions
+            ):
+                raise InvalidTypeError(
+                    f"{name} must be an array of uint8 with {dimensions} "
+                    f"dimension{'s' if dimensions > 1 else ''}, got {_described(array)}"
+                )
+            view = array.view()
+            view.flags.writeable = False
+            object.__setattr__(self, name, view)
+        if len(self.images) != len(self.labels):
+            raise InvalidValueError(
+                f"labels must be one for each of {len(self.images)} images, got {len(self.labels)}"
+            )
+
+    def __len__(self) -> int:
+        """How many images there are."""
+        return len(self.labels)
+
+    def take(self, indices: npt.ArrayLike) -> Images:
+        """Give some of the images, in the order of ``indices``."""
+        chosen = np.asarray(indices, dtype=np.int64)
+        return Images(self.images[chosen], self.labels[chosen])
+
+
+class ImageSplit(NamedTuple):
+    """Images to train with and images to test with."""
+
+    train: Images
+    test: Images
+
+
+def _described(value: object) -> str:
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype} of shape {value.shape}"
+    return _arguments.shown(value)
+
+
+def load_images(
+    images: str | os.PathLike[str],
+    labels: str | os.PathLike[str],
+    *,
+    transposed: bool = False,
+) -> Images:
+    """Read images and their labels from two idx files, compressed by gzip or plain.
+
+    Parameters
+    ----------
+    images
+        The file of the images, such as ``train-images-idx3-ubyte.gz``.
+    labels
+        The file of the labels, such as ``train-labels-idx1-ubyte.gz``.
+    transposed
+        Whether the file holds columns where rows are meant, as those of EMNIST do: the images that
+        are returned stand upright.
+
+    Returns
+    -------
+    Images
+        All of them.
+
+    Raises
+    ------
+    CorruptDataError
+        If a file is no idx file of images, or of labels, of uint8; if it is cut off or too long; or
+        if there are not as many labels as images.
+    OSError
+        If a file cannot be opened.
+
+    Examples
+    --------
+    EMNIST, from where it was unpacked::
+
+        train = load_images(
+            "gzip/emnist-byclass-train-images-idx3-ubyte.gz",
+            "gzip/emnist-byclass-train-labels-idx1-ubyte.gz",
+            transposed=True,
+        )
+    """
+    arrays: list[Any] = []
+    for path, dimensions, what in ((images, 3, "images"), (labels, 1, "labels")):
+        array = read_idx(path)
+        if array.dtype != np.uint8 or array.ndim != dimensions:
+            raise CorruptDataError(
+                f"{os.fspath(path)} does not hold {what}: expected {dimensions} dimension"
+                f"{'s' if dimensions > 1 else ''} of uint8, got {_described(array)}"
+            )
+        arrays.append(array)
+    if len(arrays[0]) != len(arrays[1]):
+        raise CorruptDataError(
+            f"{os.fspath(images)} holds {len(arrays[0])} images and {os.fspath(labels)} "
+            f"{len(arrays[1])} labels: they do not belong together"
+        )
+    if transposed:
+        arrays[0] = np.ascontiguousarray(arrays[0].transpose(0, 2, 1))
+    return Images(*arrays)
+
+
+def load_mnist(folder: str | os.PathLike[str]) -> ImageSplit:
+    """Read MNIST from the four files of its publisher in a folder.
+
+    Parameters
+    ----------
+    folder
+        Where ``train-images-idx3-ubyte.gz`` and the three others are; their names may start with
+        ``mnist-``, and they may be plain, without ``.gz``.
+
+    Returns
+    -------
+    ImageSplit
+        Images to train with and images to test with.
+
+    Raises
+    ------
+    FileNotFoundError
+        If one of the files is not there; the message names it.
+    CorruptDataError
+        If one is damaged, or the two of a part do not belong together.
+    """
+    train, test = (load_images(*(_found(Path(folder), name) for name in pair)) for pair in _PARTS)
+    return ImageSplit(train, test)
+
+
+def _found(folder: Path, name: str) -> Path:
+    names = [prefix + name + suffix for prefix in ("", "mnist-") for suffix in (".gz", "")]
+    for candidate in names:
+        if (folder / candidate).is_file():
+            return folder / candidate
+    raise FileNotFoundError(f"none of {', '.join(names)} is in {folder}")
+
+
+def fetch_mnist(
+    folder: str | os.PathLike[str] | None = None,
+    *,
+    base_url: str | Sequence[str] | None = None,
+    progress: bool = True,
+) -> ImageSplit:
+    """Download MNIST, unless it is there already, and read it.
+
+    60,000 images of handwritten digits to train with and 10,000 to test with, 28 by 28 pixels,
+    labels 0 to 9. About 12 MB. Files appear whole or not at all, and only if their SHA-256 is the
+    published one; a file that is there and right is not downloaded again.
+
+    Parameters
+    ----------
+    folder
+        Where the files are kept; the user's cache unless given.
+    base_url
+        A mirror, or several that are tried one after the other, instead of the public ones.
+    progress
+        Whether a progress bar is shown on standard error.
+
+    Returns
+    -------
+    ImageSplit
+        Images to train with and images to test with.
+
+    Raises
+    ------
+    DownloadError
+        If no mirror gives a file.
+    CorruptDataError
+        If what a mirror gives has another hash than published; nothing of it is kept.
+    MissingExtraError
+        If pooch is not installed: extra ``datasets``.
+
+    References
+    ----------
+    LeCun, Cortes, Burges: The MNIST database of handwritten digits. Hashes as in the TensorFlow
+    and PyTorch mirrors.
+
+    Examples
+    --------
+    >>> train, test = fetch_mnist()  # doctest: +SKIP
+    >>> train.images.shape  # doctest: +SKIP
+    (60000, 28, 28)
+    """
+    places = download.places(base_url, _MNIST_PLACES)
+    target = download.folder_of(folder, "mnist")
+    for name, expected in _MNIST.items():
+        download.fetch(name, expected, places, target, progress)
+    train, test = (load_images(*(target / f"{name}.gz" for name in pair)) for pair in _PARTS)
+    return ImageSplit(train, test)
+
+
+def fetch_emnist(
+    folder: str | os.PathLike[str] | None = None,
+    *,
+    split: str = "byclass",
+    base_url: str | Sequence[str] | None = None,
+    progress: bool = True,
+) -> ImageSplit:
+    """Download EMNIST, unless it is there already, and read one of its splits.
+
+    Handwritten digits and letters, 28 by 28 pixels, in the format of MNIST. All splits come in one
+    archive of about 560 MB, which is kept; the four files of the split are unpacked beside it. The
+    images stand upright: those of the files are transposed.
+
+    Parameters
+    ----------
+    folder
+        Where the files are kept; the user's cache unless given.
+    split
+        ``"byclass"`` (697,932 and 116,323 images in 62 classes: digits 0 to 9, upper case 10 to
+        35, lower case 36 to 61), ``"bymerge"``, ``"balanced"``, ``"letters"`` (labels from 1),
+        ``"digits"`` or ``"mnist"``.
+    base_url
+        A mirror, or several that are tried one after the other, instead of the public one.
+    progress
+        Whether a progress bar is shown on standard error.
+
+    Returns
+    -------
+    ImageSplit
+        Images to train with and images to test with.
+
+    Raises
+    ------
+    DownloadError
+        If no mirror gives the archive.
+    CorruptDataError
+        If what a mirror gives has another MD5 than published; nothing of it is kept.
+    InvalidValueError
+        If there is no such split.
+    MissingExtraError
+        If pooch is not installed: extra ``datasets``.
+
+    References
+    ----------
+    Cohen, Afshar, Tapson, van Schaik: EMNIST: Extending MNIST to handwritten letters, 2017.
+
+    Examples
+    --------
+    >>> train, test = fetch_emnist(split="byclass")  # doctest: +SKIP
+    >>> len(train), int(train.labels.max())  # doctest: +SKIP
+    (697932, 61)
+    """
+    chosen = _arguments.choice("split", split, _EMNIST_SPLITS)
+    places = download.places(base_url, _EMNIST_PLACES)
+    target = download.folder_of(folder, "emnist")
+    names = [
+        f"emnist-{chosen}-{part}-{what}-ubyte.gz"
+        for part in ("train", "test")
+        for what in ("images-idx3", "labels-idx1")
+    ]
+    if not all((target / name).is_file() for name in names):
+        ((archive, expected),) = _EMNIST.items()
+        path = download.fetch(archive, expected, places, target, progress)
+        download.unpack(path, {f"gzip/{name}": target / name for name in names})
+    train, test = (
+        load_images(target / pair[0], target / pair[1], transposed=True)
+        for pair in (names[:2], names[2:])
+    )
+    return ImageSplit(train, test)
