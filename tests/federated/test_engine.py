@@ -339,7 +339,7 @@ def test_sizes_may_differ_by_client(plan_of: Any) -> None:
         ({"sizes": []}, InvalidValueError, "sizes must hold"),
         ({"sizes": [1.5]}, InvalidTypeError, "sizes must hold whole numbers"),
         ({"clients": None}, InvalidValueError, "clients must be given"),
-        ({"clients": 0}, InvalidValueError, "clients must be an integer of"),
+        ({"clients": 0}, InvalidValueError, "clients must be an integer from 1"),
         ({"gradients": None}, InvalidTypeError, "gradients must be a function"),
         ({"parameters": [1, 2]}, InvalidTypeError, "parameters"),
     ],

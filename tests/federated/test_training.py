@@ -76,7 +76,7 @@ def test_the_scale_is_made_of_public_numbers_only() -> None:
     assert plan_of(nominal_local_size=10).scale(20_000) == pytest.approx(3 * plan.scale(20_000))
 
 
-@pytest.mark.parametrize("clip", [1.0, 0.1, 1e-300, 1e300, 3.7])
+@pytest.mark.parametrize("clip", [1.0, 0.1, 1e-250, 1e250, 3.7])
 @pytest.mark.parametrize("noise", [2.0**-15, 0.3, 1.0, 2.4902912345, 1e6])
 def test_noise_in_steps_is_never_less_than_asked_for(clip: float, noise: float) -> None:
     grid = Grid.of(clip, noise, 24)

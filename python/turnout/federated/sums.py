@@ -66,11 +66,12 @@ def add_gradients(
 def structure_of(parameters: Any) -> Structure:
     """Give the form of a model: of a tree of its parameters, or of so many in one array."""
     if isinstance(parameters, Structure):
-        return parameters
-    if isinstance(parameters, (int, np.integer)):
+        structure = parameters
+    elif isinstance(parameters, (int, np.integer)):
         count = _arguments.integer("parameters", parameters, least=1, most=_MOST_PARAMETERS)
-        return flatten(np.broadcast_to(0.0, (count,)))[1]
-    structure = flatten(parameters)[1]
+        structure = flatten(np.broadcast_to(0.0, (count,)))[1]
+    else:
+        structure = flatten(parameters)[1]
     if structure.total == 0:
         raise InvalidValueError("parameters must hold at least one number, got none")
     return structure
