@@ -1,0 +1,371 @@
+"""The file of a training that is interrupted: everything that the rest of it depends on.
+
+A file is a NumPy archive (NPZ: a ZIP archive, nothing compressed, all dates 1980-01-01), which
+``numpy.load`` opens without pickles. It holds, in this order,
+
+====================== ===========================================================================
+``metadata.json``      canonical JSON (keys sorted, no spaces, ASCII): ``format``
+                       (``"turnout-training"``), ``version`` (1), ``round`` (the next one),
+                       ``plan``, ``structure`` of the parameters, ``optimizer``, ``arrays`` (how
+                       many its state has), ``ledger`` (as in its own file, or null), ``extra``
+``parameters.npy``     all parameters behind one another, float64: those of float32 are exact
+``state_0.npy``, ...   the arrays of the optimizer's state
+====================== ===========================================================================
+
+and as the comment of the archive ``turnout-sha256:`` with the SHA-256 of the whole file in
+hexadecimal, computed with zeros in place of its digits. It finds accidents; whoever can write the
+file can also compute it again. The same state gives the same bytes. There is no generator to store:
+what a seeded study draws in a round depends on the seed, the round and the client alone.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout._atomic import atomic_write
+from turnout._seal import new_placeholder, seal_file, verify_seal
+from turnout.accounting import PrivacyLedger
+from turnout.errors import (
+    CorruptDataError,
+    InvalidTypeError,
+    InvalidValueError,
+    TurnoutError,
+    UnsupportedVersionError,
+)
+from turnout.federated.trees import Structure
+
+__all__ = ["TrainingState", "load_checkpoint", "save_checkpoint"]
+
+FORMAT = "turnout-training"
+VERSION = 1
+
+_METADATA = "metadata.json"
+_MOST_ROUNDS = 2**62
+_LONGEST_HEADER = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingState:
+    """Everything that the rest of a training depends on.
+
+    States are equal if all arrays have the same bits and all else is equal.
+
+    Parameters
+    ----------
+    plan
+        The public parameters of the training, :meth:`RandomParticipationSGD.to_dict`.
+    structure
+        The form of the model's parameters.
+    parameters
+        All of them behind one another: float64, of shape (structure.total,).
+    optimizer
+        What makes the steps, :meth:`Optimizer.to_dict`.
+    optimizer_state
+        What it carries from round to round: arrays of integers, floating-point numbers or truth
+        values of at most 64 bits each.
+    round
+        The number of the next round, from 0.
+    ledger
+        What was spent, or None.
+    extra
+        Anything else in terms of JSON, such as accuracies so far.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If an argument is of the wrong type or out of range, or a description is not made of what
+        JSON gives back as it was: text, finite numbers, true, false, None, lists, and dictionaries
+        with text keys.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from turnout.federated.trees import flatten
+    >>> state = TrainingState(
+    ...     plan={}, structure=flatten(np.zeros(2))[1], parameters=np.array([0.5, -1.0]),
+    ...     optimizer={"optimizer": "SGD"}, optimizer_state=[], round=3,
+    ... )
+    >>> state
+    TrainingState(round 3, 2 parameters, no ledger)
+    """
+
+    plan: dict[str, Any]
+    structure: Structure
+    parameters: npt.NDArray[np.float64]
+    optimizer: dict[str, Any]
+    optimizer_state: Sequence[npt.NDArray[Any]]
+    round: int
+    ledger: PrivacyLedger | None = None
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _arguments.instance("structure", self.structure, Structure, "the structure of a tree")
+        number = _arguments.integer("round", self.round, least=0, most=_MOST_ROUNDS)
+        object.__setattr__(self, "round", number)
+        if not isinstance(self.parameters, np.ndarray) or self.parameters.dtype != np.float64:
+            raise InvalidTypeError(
+                "parameters must be a NumPy array of float64, got "
+                f"{_arguments.shown(self.parameters)}"
+            )
+        if self.parameters.shape != (self.structure.total,):
+            raise InvalidValueError(
+                f"parameters must have shape ({self.structure.total},), got {self.parameters.shape}"
+            )
+        arrays = _arguments.items("optimizer_state", self.optimizer_state, "a list of arrays")
+        for place, array in enumerate(arrays):
+            if not isinstance(array, np.ndarray) or not _storable(array.dtype):
+                raise InvalidTypeError(
+                    f"optimizer_state[{place}] must be a NumPy array of numbers of at most 64 "
+                    f"bits, got {_arguments.shown(array)}"
+                )
+        object.__setattr__(self, "optimizer_state", arrays)
+        if self.ledger is not None:
+            _arguments.instance("ledger", self.ledger, PrivacyLedger, "a PrivacyLedger or None")
+        for name in ("plan", "optimizer", "extra"):
+            _check_json(name, getattr(self, name))
+
+    def __eq__(self, other: object) -> bool:
+        """Compare everything, arrays by their bits."""
+        return isinstance(other, TrainingState) and self._content() == other._content()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        """Show how far the training is."""
+        ledger = "no ledger" if self.ledger is None else repr(self.ledger)
+        return f"TrainingState(round {self.round}, {self.parameters.size} parameters, {ledger})"
+
+    def _arrays(self) -> list[npt.NDArray[Any]]:
+        return [self.parameters, *self.optimizer_state]
+
+    def _metadata(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "round": self.round,
+            "plan": self.plan,
+            "structure": self.structure.to_dict(),
+            "optimizer": self.optimizer,
+            "arrays": len(self.optimizer_state),
+            "ledger": None if self.ledger is None else self.ledger.to_dict(),
+            "extra": self.extra,
+        }
+
+    def _content(self) -> tuple[object, ...]:
+        arrays = [(array.dtype, array.shape, array.tobytes()) for array in self._arrays()]
+        return self._metadata(), arrays
+
+
+def save_checkpoint(path: str | os.PathLike[str], state: TrainingState) -> None:
+    """Write the state of a training to a file, which appears whole or not at all.
+
+    Parameters
+    ----------
+    path
+        The file; an earlier one is replaced. Its name may have any ending.
+    state
+        What is written.
+
+    Raises
+    ------
+    InvalidTypeError
+        If ``state`` is none.
+    OSError
+        If the file cannot be written; an earlier one is as it was.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> from turnout.federated.trees import flatten
+    >>> model = {"weights": np.ones((2, 3), np.float32), "bias": np.zeros(3)}
+    >>> state = TrainingState(
+    ...     plan={}, structure=flatten(model)[1], parameters=np.arange(9.0),
+    ...     optimizer={"optimizer": "SGD"}, optimizer_state=[np.zeros(9)], round=100,
+    ... )
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "training.npz")
+    ...     save_checkpoint(file, state)
+    ...     again = load_checkpoint(file)
+    >>> again == state
+    True
+    >>> again.structure.from_vector(again.parameters)["bias"]
+    array([0., 1., 2.])
+    """
+    _arguments.instance("state", state, TrainingState, "a TrainingState")
+    with atomic_write(path) as temporary:
+        _write(temporary, state._metadata(), state._arrays())
+
+
+def load_checkpoint(path: str | os.PathLike[str]) -> TrainingState:
+    """Read the state of a training from a file.
+
+    Whether it is that of the same plan, model and optimizer is for the caller to compare;
+    :meth:`turnout.federated.Server.resume` does.
+
+    Parameters
+    ----------
+    path
+        A file that :func:`save_checkpoint` wrote.
+
+    Returns
+    -------
+    TrainingState
+        Equal to the one that was saved, in arrays of its own.
+
+    Raises
+    ------
+    UnsupportedVersionError
+        If the file is of a version that this release does not read.
+    CorruptDataError
+        If it is no checkpoint, or was altered or cut. Both messages name the file.
+    OSError
+        If it cannot be read.
+    """
+    data = Path(path).read_bytes()
+    try:
+        return _read(data)
+    except UnsupportedVersionError as error:
+        raise UnsupportedVersionError(f"{os.fspath(path)}: {error}") from error
+    except TurnoutError as error:
+        raise CorruptDataError(
+            f"{os.fspath(path)}: not a checkpoint of turnout: {error}"
+        ) from error
+
+
+def _write(path: Path, metadata: dict[str, Any], arrays: Sequence[npt.NDArray[Any]]) -> None:
+    placeholder = new_placeholder()
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        archive.comment = placeholder.encode("ascii")
+        archive.writestr(_member(_METADATA), _canonical(metadata))
+        for name, array in zip(_names(len(arrays) - 1), arrays, strict=True):
+            buffer = io.BytesIO()
+            np.lib.format.write_array(buffer, _little(array), version=(1, 0), allow_pickle=False)
+            archive.writestr(_member(name), buffer.getbuffer())
+    seal_file(path, placeholder)
+
+
+def _names(arrays: int) -> list[str]:
+    return ["parameters.npy", *(f"state_{place}.npy" for place in range(arrays))]
+
+
+def _member(name: str) -> zipfile.ZipInfo:
+    """Describe a member of the archive in the same way on every machine, at every time."""
+    member = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+    member.create_system = 3
+    member.external_attr = 0o644 << 16
+    return member
+
+
+def _read(data: bytes) -> TrainingState:
+    verify_seal(data)
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            members = {member.filename: member for member in archive.infolist()}
+            if any(
+                member.compress_type != zipfile.ZIP_STORED or member.flag_bits & 1
+                for member in members.values()
+            ):
+                raise CorruptDataError("it is compressed or encrypted")
+            contents = {name: archive.read(member) for name, member in members.items()}
+        metadata = json.loads(contents.pop(_METADATA).decode("ascii"))
+        _check_version(metadata)
+        expected = _names(len(contents) - 1)
+        if list(contents) != expected or metadata.get("arrays") != len(contents) - 1:
+            raise CorruptDataError(f"it holds {_arguments.listed(list(contents))}")
+        return _state(metadata, [_array(name, contents[name]) for name in expected])
+    except TurnoutError:
+        raise
+    except Exception as error:
+        # The seal is genuine and what it seals is not: anything can be wrong with it.
+        raise CorruptDataError(_arguments.shown(error)) from error
+
+
+def _check_version(metadata: Any) -> None:
+    if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
+        raise CorruptDataError("its metadata are of something else")
+    version = metadata.get("version")
+    if type(version) is not int or version != VERSION:
+        raise UnsupportedVersionError(
+            f"the checkpoint has version {_arguments.shown(version)}; this release of turnout "
+            f"reads {VERSION}"
+        )
+
+
+def _state(metadata: dict[str, Any], arrays: list[npt.NDArray[Any]]) -> TrainingState:
+    match metadata:
+        case {
+            "format": str(),
+            "version": int(),
+            "round": round_number,
+            "plan": dict(plan),
+            "structure": structure,
+            "optimizer": dict(optimizer),
+            "arrays": int(),
+            "ledger": ledger,
+            "extra": dict(extra),
+            **rest,
+        } if not rest:
+            return TrainingState(
+                plan=plan,
+                structure=Structure.from_dict(structure),
+                parameters=arrays[0],
+                optimizer=optimizer,
+                optimizer_state=arrays[1:],
+                round=round_number,
+                ledger=None if ledger is None else PrivacyLedger.from_dict(ledger),
+                extra=extra,
+            )
+    raise CorruptDataError(f"its metadata are {_arguments.shown(metadata)}")
+
+
+def _array(name: str, data: bytes) -> npt.NDArray[Any]:
+    """Read an array; what its header claims is compared with what is there first."""
+    stream = io.BytesIO(data)
+    version = np.lib.format.read_magic(stream)
+    if version != (1, 0):
+        raise CorruptDataError(f"{name} has version {version} of NumPy's format")
+    shape, fortran, dtype = np.lib.format.read_array_header_1_0(
+        stream, max_header_size=_LONGEST_HEADER
+    )
+    rest = data[stream.tell() :]
+    if fortran or not _storable(dtype) or len(rest) != math.prod(shape) * dtype.itemsize:
+        raise CorruptDataError(f"{name} holds {len(rest)} bytes as {dtype} of shape {shape}")
+    return np.frombuffer(rest, dtype).reshape(shape).astype(dtype.newbyteorder("="))
+
+
+def _little(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
+
+
+def _storable(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind in "biuf" and dtype.itemsize <= 8
+
+
+def _check_json(name: str, value: Any) -> None:
+    _arguments.instance(name, value, dict, "a dictionary in terms of JSON")
+    try:
+        same = json.loads(json.dumps(value, allow_nan=False)) == value
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidValueError(f"{name} must be in terms of JSON: {error}") from error
+    if not same:
+        raise InvalidValueError(
+            f"{name} must be in terms of JSON (lists, and keys that are text), got "
+            f"{_arguments.shown(value)}"
+        )
+
+
+def _canonical(description: dict[str, Any]) -> bytes:
+    return json.dumps(description, sort_keys=True, separators=(",", ":")).encode("ascii")
