@@ -83,8 +83,8 @@ def test_the_same_state_gives_the_same_bytes(
 ) -> None:
     first = saved(tmp_path, state()).read_bytes()
     monkeypatch.setattr("time.time", lambda: 2e9)
-    scattered = [np.asfortranarray(array) for array in state().optimizer_state]
-    scattered[1] = scattered[1].astype(">i4")
+    scattered = list(state().optimizer_state)
+    scattered[1] = np.asfortranarray(scattered[1].astype(">i4"))
     second = saved(tmp_path, state(optimizer_state=scattered)).read_bytes()
     assert first == second
     assert saved(tmp_path, state(round=18)).read_bytes() != first
