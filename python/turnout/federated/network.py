@@ -301,17 +301,12 @@ def _compiled() -> _Functions:
         # As a product with the patches: gradients of each example are several times faster on
         # processors than those of the library's convolution.
         side, stride, padding, _ = layer
+        # Slices of columns, then of rows: a graph that compiles in a fraction of the time.
         values = numbers.pad(values, ((padding, padding), (padding, padding), (0, 0)))
         places = (values.shape[0] - side) // stride + 1
-        last = stride * (places - 1) + 1
-        patches = numbers.concatenate(
-            [
-                values[row : row + last : stride, column : column + last : stride]
-                for row in range(side)
-                for column in range(side)
-            ],
-            axis=-1,
-        )
+        starts = [slice(at, at + stride * (places - 1) + 1, stride) for at in range(side)]
+        columns = numbers.concatenate([values[:, chosen] for chosen in starts], axis=-1)
+        patches = numbers.concatenate([columns[chosen] for chosen in starts], axis=-1)
         found = patches.reshape(places * places, -1) @ weights + bias
         found = jax.nn.relu(found).reshape(places, places, -1)
         rows = numbers.maximum(found[:-1], found[1:])
