@@ -37,6 +37,8 @@ PAUSE = float(sys.argv[2])
 
 
 class Linear:
+    calls = 0
+
     def __init__(self, seed):
         self.seed = seed
 
@@ -50,6 +52,7 @@ class Linear:
 
     def per_example_gradients(self, parameters, images, labels):
         time.sleep(PAUSE)
+        Linear.calls += 1
         errors = self._outputs(parameters, images) - np.eye(3)[labels]
         return {"weights": (images.reshape(len(images), -1) / 255)[:, :, None] * errors[:, None]}
 
@@ -153,10 +156,18 @@ def test_a_study_learns_and_noise_costs_accuracy(small: dict[str, Any], tmp_path
 
 
 def test_what_was_done_is_not_done_again(small: dict[str, Any], tmp_path: Path) -> None:
+    model = small["Linear"]
+    model.calls = 0
     small["study"](tmp_path, rounds=20)
+    half = model.calls
     first = small["study"](tmp_path)
+    # Rounds without any participant ask for no gradients; there are 40 rounds of 4 trainings.
+    assert 75 <= half <= 80
+    assert half + 75 <= model.calls <= half + 80
+    done = model.calls
     before = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
     assert small["study"](tmp_path).curves == first.curves
+    assert model.calls == done
     assert {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == before
     # Without a folder, and at one go, it is the same.
     assert small["study"](None).curves == first.curves
