@@ -1,0 +1,328 @@
+"""The client side: a mod for any ClientApp, and a ready ClientApp around one function."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from logging import ERROR
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from flwr.app import ConfigRecord, Context, Error, Message
+from flwr.clientapp import ClientApp
+from flwr.clientapp.typing import ClientAppCallable, Mod
+from flwr.common.logger import log
+
+from turnout import _arguments
+from turnout.accounting import PrivacyLedger
+from turnout.errors import (
+    BudgetExceededError,
+    InvalidTypeError,
+    InvalidValueError,
+    ProtocolError,
+    TurnoutError,
+)
+from turnout.federated import Client, Draw, RandomParticipationSGD, Structure
+from turnout.federated.flower import records
+from turnout.federated.flower.ledgers import node_ledger
+
+__all__ = ["LocalData", "client_app", "participation_mod"]
+
+Indices: TypeAlias = npt.NDArray[np.int64]
+#: Gives a node's number of elements, and the gradients of some of them at a model.
+LocalData: TypeAlias = Callable[[Context], tuple[int, Callable[[Any, Indices], Any]]]
+_Plan: TypeAlias = RandomParticipationSGD | Callable[[Context], RandomParticipationSGD] | None
+
+#: Flower's code for a message that a mod does not let through.
+_REFUSED = 6
+_STATE = "turnout.training"
+
+
+def participation_mod(
+    size: int | Callable[[Context], int],
+    *,
+    budget: PrivacyLedger | None = None,
+    plan: _Plan = None,
+    trusts_server: bool = False,
+    least_seconds: float = 0.0,
+) -> Mod:
+    """Make the mod that lets a ClientApp take part at random.
+
+    Of every train message the mod checks the plan, pays for the round from the node's ledger, and
+    draws whether the node takes part and with which elements. Only if elements were drawn is the
+    project's train handler called: :func:`sampled_elements` gives it their indices, and it replies
+    with an ``ArrayRecord`` of *per-example* gradients: the names of the model's arrays, each
+    with one more axis in front, the examples. What leaves the node is the mod's: the clipped,
+    truncated and added gradients, in untrusted modes with noise. **All other records of the reply
+    are dropped**, metrics included, since nothing pays for them. Messages of other types (evaluate,
+    query) pass untouched: what a project answers to them is not covered by the guarantee.
+
+    Parameters
+    ----------
+    size
+        How many elements the node has, or a function of its context.
+    budget
+        A new ledger that a node starts from which has none yet. If the node's configuration has
+        ``turnout-ledger``, the ledger is that file; what it says counts, not ``budget``. Otherwise
+        it is kept in ``context.state``, which Flower forgets when the run or the SuperNode ends.
+    plan
+        The one plan that the node accepts, or a function of its context. If None every plan of the
+        server with exact noise and without a seed is accepted that the ledger pays for, and there
+        must be a ledger. A plan with a seed, with ``noise="float"`` or ``"none"`` protects nobody
+        and is accepted only if it is given here.
+    trusts_server
+        Whether the mode ``"trusted_server"`` is accepted without ``plan``: the server and the
+        SuperLink then see the node's sums without noise.
+    least_seconds
+        In the mode ``"always_send"``, how long after a message the node replies at the earliest.
+        If it is longer than gradients take, the time of the reply does not tell who takes part.
+
+    Returns
+    -------
+    Mod
+        For ``ClientApp(mods=[...])``; the last of the list, so that no other mod sees gradients on
+        their way out.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If an argument is of the wrong type or out of range.
+
+    Notes
+    -----
+    A message that is refused (no budget left, another plan, a round that was answered) gets an
+    error reply of Flower's code 6 with the reason. If the project's handler fails, the details stay
+    in the node's log, since a message of an exception may quote data; in ``"always_send"`` the node
+    then sends noise alone, since an error would tell that it takes part.
+
+    Examples
+    --------
+    >>> from flwr.clientapp import ClientApp
+    >>> from turnout.accounting import PrivacyLedger
+    >>> mod = participation_mod(30, budget=PrivacyLedger(epsilon=1.0, delta=1e-5))
+    >>> app = ClientApp(mods=[mod])
+    """
+    if not callable(size):
+        _arguments.integer("size", size, least=0)
+    node = _Node(budget, plan, trusts_server, least_seconds)
+
+    def turnout_participation(
+        message: Message, context: Context, call_next: ClientAppCallable
+    ) -> Message:
+        if message.metadata.message_type.split(".")[0] != "train":
+            return call_next(message, context)
+
+        def gradients_of(model: Any, elements: Indices) -> Any:
+            message.content[records.DRAW] = ConfigRecord({"elements": elements.tolist()})
+            return records.gradients_of(call_next(message, context), model)
+
+        def local(context: Context) -> tuple[int, Callable[[Any, Indices], Any]]:
+            return size(context) if callable(size) else size, gradients_of
+
+        return node.answer(message, context, local)
+
+    return turnout_participation
+
+
+def client_app(
+    local: LocalData,
+    *,
+    budget: PrivacyLedger | None = None,
+    plan: _Plan = None,
+    trusts_server: bool = False,
+    least_seconds: float = 0.0,
+) -> ClientApp:
+    """Make a ClientApp that trains with random participation.
+
+    Parameters
+    ----------
+    local
+        A function of the node's context that gives two things: how many elements the node has, and
+        a function ``gradients_of(parameters, elements)`` that gives the gradient of each of these
+        elements: a tree like the parameters with one more axis in front, or an array (examples,
+        parameters). It is called only if elements were drawn. The parameters are nested as the
+        server's model is.
+    budget, plan, trusts_server, least_seconds
+        As for :func:`participation_mod`.
+
+    Returns
+    -------
+    flwr.clientapp.ClientApp
+        Ready to be named in ``pyproject.toml``. Handlers for evaluate and query messages may be
+        added to it.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If an argument is of the wrong type or out of range.
+
+    Examples
+    --------
+    The mean of the node's numbers, by gradients of squares:
+
+    >>> import numpy as np
+    >>> from turnout.accounting import PrivacyLedger
+    >>> def local(context):
+    ...     numbers = np.array([1.0, 2.0, 4.0])
+    ...     return 3, lambda mean, elements: mean - numbers[elements, None]
+    >>> app = client_app(local, budget=PrivacyLedger(epsilon=1.0, delta=1e-5))
+    """
+    if not callable(local):
+        raise InvalidTypeError(
+            "local must be a function of the node's context, got " + _arguments.shown(local)
+        )
+    node = _Node(budget, plan, trusts_server, least_seconds)
+    app = ClientApp()
+
+    @app.train()
+    def train(message: Message, context: Context) -> Message:
+        return node.answer(message, context, local)
+
+    return app
+
+
+class _Node:
+    """The checks, the payment and the answer of one node."""
+
+    def __init__(
+        self,
+        budget: PrivacyLedger | None,
+        plan: _Plan,
+        trusts_server: bool,
+        least_seconds: float,
+    ) -> None:
+        if budget is not None:
+            _arguments.instance("budget", budget, PrivacyLedger, "a PrivacyLedger or None")
+        if not (plan is None or callable(plan)):
+            _arguments.instance(
+                "plan", plan, RandomParticipationSGD, "a plan, a function that gives it, or None"
+            )
+        self._budget, self._plan = budget, plan
+        self._trusts_server = _arguments.instance(
+            "trusts_server", trusts_server, bool, "True or False"
+        )
+        self._least_seconds = _arguments.number("least_seconds", least_seconds)
+        if not 0.0 <= self._least_seconds < float("inf"):
+            raise InvalidValueError(
+                "least_seconds must be finite and at least 0, got "
+                f"{_arguments.shown(least_seconds)}"
+            )
+
+    def answer(self, message: Message, context: Context, local: LocalData) -> Message:
+        """Answer a train message."""
+        begin = time.monotonic()
+        try:
+            model, structure = records.model_of(message.content)
+            plan = self._accepted(message, context)
+        except TurnoutError as error:
+            return _refusal(message, error)
+        try:
+            size, gradients_of = local(context)
+        except Exception:  # noqa: BLE001 (its text may quote data)
+            return _failure(message, "the local data could not be read")
+        try:
+            client, draw = self._drawn(message, context, plan, size, structure)
+        except (TurnoutError, OSError) as error:
+            return _refusal(message, error)
+        if draw.takes_part:
+            try:
+                sampled = draw.elements.size > 0
+                gradients = gradients_of(model, draw.elements) if sampled else None
+                update = client.update(draw, gradients)
+            except Exception:  # noqa: BLE001
+                reply = _failure(message, "the gradients could not be computed")
+                if plan.mode != "always_send":
+                    return reply
+                # An error would tell that this node takes part: noise alone does not.
+                update = client.update(draw, np.zeros((draw.elements.size, structure.total)))
+        else:
+            update = client.silence(draw)
+        if plan.mode == "always_send":
+            time.sleep(max(0.0, begin + self._least_seconds - time.monotonic()))
+        return records.reply_of(message, update)
+
+    def _accepted(self, message: Message, context: Context) -> RandomParticipationSGD:
+        plan = records.plan_of(records.round_of(message.content))
+        own = self._plan(context) if callable(self._plan) else self._plan
+        if own is not None:
+            if plan != own:
+                raise ProtocolError(f"the node accepts the plan {own!r} only, got {plan!r}")
+            return plan
+        if plan.seed is not None or plan.noise != "exact":
+            raise ProtocolError(
+                "a plan with a seed or without exact noise protects nobody, and is accepted only "
+                f"if it is given on the node, got {plan!r}"
+            )
+        if plan.mode == "trusted_server" and not self._trusts_server:
+            raise ProtocolError(
+                "the mode 'trusted_server' sends sums without noise, and the node does not trust "
+                "the server: train in another mode, or say trusts_server=True on the node"
+            )
+        return plan
+
+    def _drawn(
+        self,
+        message: Message,
+        context: Context,
+        plan: RandomParticipationSGD,
+        size: int,
+        structure: Structure,
+    ) -> tuple[Client, Draw]:
+        """Pay for the round, then draw; what was paid is written down on return."""
+        number = int(records.round_of(message.content)["round"])  # type: ignore[arg-type]
+        _check_new(context, plan, number)
+        budget = self._budget
+        if budget is None and self._plan is not None:
+            budget = plan.ledger()
+        with node_ledger(context, budget) as ledger:
+            if ledger is None and self._plan is None:
+                raise ProtocolError(
+                    "the node has no ledger that could pay for the round: give it a budget, or "
+                    "name the file of its ledger in the node's configuration"
+                )
+            client = plan.client(
+                size, parameters=structure, index=_index(plan, context), ledger=ledger
+            )
+            draw = client.draw(number)
+        context.state[_STATE] = ConfigRecord({"plan": plan.fingerprint, "round": number})
+        return client, draw
+
+
+def _check_new(context: Context, plan: RandomParticipationSGD, number: int) -> None:
+    """Refuse a round that was drawn before in this run."""
+    last = context.state.config_records.get(_STATE)
+    if last is not None and last["plan"] == plan.fingerprint and number <= last["round"]:  # type: ignore[operator]
+        raise ProtocolError(
+            f"round must be above {last['round']}, the last that the node answered, got {number}"
+        )
+
+
+def _index(plan: RandomParticipationSGD, context: Context) -> int:
+    """Give the number of the node, which matters in seeded studies only."""
+    if plan.seed is None:
+        return 0
+    index = context.node_config.get("partition-id")
+    if type(index) is not int:
+        raise ProtocolError(
+            "a plan with a seed needs partition-id in the configuration of every node, so that "
+            f"their draws differ, got {_arguments.shown(index)}"
+        )
+    return index
+
+
+def _refusal(message: Message, error: Exception) -> Message:
+    """Reply that nothing is sent, with the reason as far as it is public."""
+    log(ERROR, "turnout: this round is refused: %s", error)
+    reason = "see the node's log"
+    if isinstance(error, ProtocolError):
+        reason = str(error)
+    elif isinstance(error, BudgetExceededError):
+        reason = "the node's privacy budget does not allow another round"
+    return Message(Error(_REFUSED, f"{type(error).__name__}: {reason}"), reply_to=message)
+
+
+def _failure(message: Message, reason: str) -> Message:
+    """Reply that something failed; what it was stays in the node's log."""
+    log(ERROR, "turnout: %s", reason, exc_info=True)
+    return Message(Error(_REFUSED, f"{reason}: see the node's log"), reply_to=message)
