@@ -11,7 +11,7 @@ from flwr.app import ConfigRecord, Context
 from turnout.accounting import PrivacyLedger
 from turnout.errors import InvalidValueError
 
-__all__ = ["LEDGER_KEY", "node_ledger"]
+__all__ = ["LEDGER_KEY", "node_ledger", "turn"]
 
 #: The key of the node's configuration that names the ledger's file, and of the record in memory.
 LEDGER_KEY = "turnout-ledger"
@@ -66,7 +66,7 @@ def node_ledger(context: Context, budget: PrivacyLedger | None) -> Iterator[Priv
             context.state[LEDGER_KEY] = ConfigRecord({"json": ledger.to_json()})
         return
     path = Path(str(named))
-    with _turn(path):
+    with turn(path):
         known = PrivacyLedger.load(path) if path.exists() else _new(budget)
         if known is None:
             raise InvalidValueError(
@@ -84,8 +84,8 @@ def _new(budget: PrivacyLedger | None) -> PrivacyLedger | None:
 
 
 @contextlib.contextmanager
-def _turn(path: Path) -> Iterator[None]:
-    """Wait until no other process uses the ledger; a process that dies gives its turn back."""
+def turn(path: Path) -> Iterator[None]:
+    """Wait until no other process uses a file; a process that dies gives its turn back."""
     try:
         import fcntl  # noqa: PLC0415 (not on every system)
     except ImportError:  # pragma: no cover

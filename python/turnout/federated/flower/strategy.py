@@ -26,7 +26,7 @@ from turnout.federated import Optimizer, RandomParticipationSGD, Server, Structu
 from turnout.federated.flower import records
 from turnout.federated.trees import Tree, flatten
 
-__all__ = ["RandomParticipationStrategy", "connected_nodes", "server_app"]
+__all__ = ["RandomParticipationStrategy", "connected_nodes", "positive_seconds", "server_app"]
 
 _POLL = 0.2
 
@@ -101,7 +101,7 @@ class RandomParticipationStrategy(Strategy):
         self._checkpoint_every = checkpoint_every
         self._structure = structure
         self._least_nodes = _arguments.integer("least_nodes", least_nodes, least=1)
-        self._patience = _seconds("patience", patience)
+        self._patience = positive_seconds("patience", patience)
         self._server: Server | None = None
 
     @property
@@ -315,7 +315,7 @@ def server_app(
     """
     _leaves, structure = flatten(parameters)
     count = _arguments.integer("rounds", rounds, least=1)
-    limit = _seconds("timeout", timeout)
+    limit = positive_seconds("timeout", timeout)
     for name, function in (("evaluate", evaluate), ("on_end", on_end)):
         if not (function is None or callable(function)):
             raise InvalidTypeError(
@@ -346,7 +346,8 @@ def server_app(
     return app
 
 
-def _seconds(argument: str, value: float) -> float:
+def positive_seconds(argument: str, value: float) -> float:
+    """Check a time limit."""
     seconds = _arguments.number(argument, value)
     if not 0.0 < seconds < float("inf"):
         raise InvalidValueError(

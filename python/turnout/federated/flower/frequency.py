@@ -1,0 +1,333 @@
+"""Federated frequency estimation: every node randomizes its own answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from logging import ERROR, INFO, WARNING
+from typing import Any
+
+import numpy as np
+from flwr.app import (
+    Array,
+    ArrayRecord,
+    ConfigRecord,
+    Context,
+    Error,
+    Message,
+    MessageType,
+    RecordDict,
+)
+from flwr.clientapp import ClientApp
+from flwr.common.logger import log
+from flwr.serverapp import Grid, ServerApp
+
+from turnout import FrequencyEstimate, Plan, Reports, Tally, _arguments, _seeds
+from turnout.errors import (
+    BudgetExceededError,
+    InvalidTypeError,
+    InvalidValueError,
+    MalformedMessageError,
+    PlanMismatchError,
+    ProtocolError,
+    TurnoutError,
+)
+from turnout.federated.flower.answers import (
+    Answer,
+    load_answers,
+    save_answers,
+    taking_turns,
+    with_room_for,
+)
+from turnout.federated.flower.strategy import connected_nodes, positive_seconds
+
+__all__ = ["collect_frequencies", "frequency_client_app", "frequency_server_app"]
+
+_COLLECTION = "turnout.collection"
+_REPORTS = "turnout.reports"
+_REFUSED = 6
+_MOST_ANSWERS = 2**32
+
+
+def frequency_client_app(
+    answer: Callable[[Context], Any],
+    *,
+    budget: float,
+    plan: Plan | None = None,
+    seed: Callable[[Context], int | None] | None = None,
+) -> ClientApp:
+    """Make a ClientApp that answers a question with a randomized report.
+
+    The node draws itself whether it takes part, randomizes its answer with the oracle of the
+    server's plan and sends the report, or a reply without one. What it sent is written down first:
+    asked again in the same collection it repeats that, so that asking often tells nothing.
+
+    Parameters
+    ----------
+    answer
+        A function of the node's context that gives its answer, a label of the plan's domain, or a
+        list or array of answers if the node speaks for several people.
+    budget
+        The most that the epsilons of all collections may add up to that the node ever answers.
+        "Ever" takes a file: if the node's configuration has ``turnout-answers``, that is its path;
+        otherwise the answers are kept in ``context.state``, which Flower forgets when the run or
+        the SuperNode ends.
+    plan
+        The one plan that the node accepts; every one that the budget allows if None.
+    seed
+        For tests and simulations only: gives a seed that all nodes share; node ``i``
+        (``partition-id``) draws with one derived from it.
+
+    Returns
+    -------
+    flwr.clientapp.ClientApp
+        Ready to be named in ``pyproject.toml``; answers messages of the type query.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If an argument is of the wrong type or out of range.
+
+    Notes
+    -----
+    The server sees who reports, so participation amplifies nothing: a report protects its answer
+    with the plan's epsilon. It saves messages and computation.
+
+    Examples
+    --------
+    >>> app = frequency_client_app(lambda context: context.node_config["answer"], budget=1.0)
+    """
+    if not callable(answer) or not (seed is None or callable(seed)):
+        raise InvalidTypeError(
+            "answer and seed must be functions of the node's context, got "
+            f"{_arguments.shown(answer)} and {_arguments.shown(seed)}"
+        )
+    limit = _arguments.number("budget", budget)
+    if not 0.0 < limit < float("inf"):
+        raise InvalidValueError(
+            f"budget must be finite and above 0, got {_arguments.shown(budget)}"
+        )
+    if plan is not None:
+        _arguments.instance("plan", plan, Plan, "a Plan or None")
+    app = ClientApp()
+
+    @app.query()
+    def query(message: Message, context: Context) -> Message:
+        try:
+            asked, name = _question(message)
+            if plan is not None:
+                plan.check_same(asked, "the question")
+            node_seed = None if seed is None else _seeds.derived(seed(context), _index(context))
+            with taking_turns(context):
+                answers = load_answers(context)
+                with_room_for(answers, name, asked, limit)
+                if name not in answers:
+                    answers[name] = _randomized(asked, answer(context), node_seed)
+                    save_answers(context, answers)
+            return _reply(message, answers[name])
+        except Exception as error:  # noqa: BLE001 (its text may quote the answer)
+            return _refusal(message, error)
+
+    return app
+
+
+def collect_frequencies(
+    grid: Grid,
+    plan: Plan,
+    *,
+    name: str = "collection",
+    timeout: float = 3600.0,
+    least_nodes: int = 1,
+    patience: float = 600.0,
+    most_answers: int = 1,
+) -> Tally:
+    """Ask all connected nodes and add up their reports.
+
+    Parameters
+    ----------
+    grid
+        Flower's grid.
+    plan
+        The oracle and the participation, with one rate for all nodes.
+    name
+        Which collection this is. Nodes answer each once; a new name asks anew, and costs its
+        epsilon again.
+    timeout
+        How many seconds to wait for the reports.
+    least_nodes, patience
+        How many nodes must be connected before any is asked, and how many seconds to wait for them.
+    most_answers
+        For how many people a node may speak.
+
+    Returns
+    -------
+    turnout.Tally
+        Of the nodes that replied; those that failed or did not come in time are left out, as nodes
+        that were not there.
+
+    Raises
+    ------
+    MissingPartyError
+        If too few nodes are connected.
+    InvalidTypeError, InvalidValueError
+        If an argument is of the wrong type or out of range.
+    """
+    _check_plan(plan)
+    most = _arguments.integer("most_answers", most_answers, least=1, most=_MOST_ANSWERS)
+    limit = positive_seconds("timeout", timeout)
+    _check_name(name)
+    nodes = connected_nodes(grid, least_nodes, positive_seconds("patience", patience))
+    record = ConfigRecord({"plan": plan.to_json(), "name": name})
+    messages = [
+        Message(
+            RecordDict({_COLLECTION: record}), dst_node_id=node, message_type=MessageType.QUERY
+        )
+        for node in nodes
+    ]
+    pieces = []
+    for reply in grid.send_and_receive(messages, timeout=limit):
+        node = reply.metadata.src_node_id
+        if reply.has_error():
+            log(WARNING, "turnout: node %s failed: %s", node, reply.error.reason)
+            continue
+        try:
+            pieces.append(_reports(plan, name, reply, most))
+        except TurnoutError as error:
+            log(WARNING, "turnout: the reply of node %s is left out: %s", node, error)
+    if not pieces:
+        zeros = np.zeros(plan.domain.size, plan.oracle.support_dtype)
+        return Tally(plan, zeros, received=0, nodes=0)
+    return plan.oracle.tally(Reports.concatenate(pieces))
+
+
+def frequency_server_app(
+    plan: Plan,
+    on_estimate: Callable[[FrequencyEstimate, Tally, Context], None] | None = None,
+    *,
+    method: str = "hajek",
+    **options: Any,
+) -> ServerApp:
+    """Make a ServerApp that asks all nodes a question and estimates the frequencies of answers.
+
+    Parameters
+    ----------
+    plan
+        The oracle and the participation, with one rate for all nodes.
+    on_estimate
+        Called with the estimate, the tally and Flower's context. The estimate is also logged.
+    method
+        As for :meth:`turnout.Tally.estimate`.
+    **options
+        ``name``, ``timeout``, ``least_nodes``, ``patience`` and ``most_answers`` of
+        :func:`collect_frequencies`.
+
+    Returns
+    -------
+    flwr.serverapp.ServerApp
+        Ready to be named in ``pyproject.toml``.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If an argument is of the wrong type or out of range.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> plan = tn.Plan(tn.DirectEncoding(1.0, tn.Domain(["no", "yes"])), tn.Bernoulli(0.5))
+    >>> app = frequency_server_app(plan, name="monday", least_nodes=3)
+    """
+    _check_plan(plan)
+    if not (on_estimate is None or callable(on_estimate)):
+        raise InvalidTypeError(
+            f"on_estimate must be a function or None, got {_arguments.shown(on_estimate)}"
+        )
+    app = ServerApp()
+
+    @app.main()
+    def main(grid: Grid, context: Context) -> None:
+        tally = collect_frequencies(grid, plan, **options)
+        log(INFO, "turnout: %r", tally)
+        estimate = tally.estimate(method)
+        log(INFO, "turnout: %s", estimate)
+        if on_estimate is not None:
+            on_estimate(estimate, tally, context)
+
+    return app
+
+
+def _check_plan(plan: Plan) -> None:
+    _arguments.instance("plan", plan, Plan, "a Plan")
+    if plan.participation.uniform_rate is None:
+        raise InvalidValueError(
+            "plan must have one participation rate for all nodes, Everyone() or Bernoulli(...), "
+            f"got {plan.participation!r}"
+        )
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str) or not name:
+        raise InvalidTypeError(f"name must be text, not empty, got {_arguments.shown(name)}")
+
+
+def _index(context: Context) -> int:
+    index = context.node_config.get("partition-id")
+    if type(index) is not int:
+        raise ProtocolError("a seed needs partition-id in the configuration of every node")
+    return index
+
+
+def _question(message: Message) -> tuple[Plan, str]:
+    record = message.content.config_records.get(_COLLECTION)
+    if record is None:
+        raise MalformedMessageError(f"the message has no record {_COLLECTION!r}")
+    name, text = record.get("name"), record.get("plan")
+    if not isinstance(name, str) or not name or not isinstance(text, str):
+        raise MalformedMessageError(f"the record {_COLLECTION!r} has no plan and name")
+    plan = Plan.from_json(text)
+    _check_plan(plan)
+    return plan, name
+
+
+def _randomized(plan: Plan, given: Any, seed: int | None) -> Answer:
+    """Draw participation and report of a node's answer or answers."""
+    values = given if isinstance(given, (list, tuple, np.ndarray)) else [given]
+    reports = plan.oracle.randomize(values, participation=plan.participation, seed=seed)
+    return Answer(plan.fingerprint, plan.oracle.epsilon, reports.nodes, reports.codes)
+
+
+def _reply(message: Message, answer: Answer) -> Message:
+    content = RecordDict({_COLLECTION: ConfigRecord({"plan": answer.plan, "nodes": answer.nodes})})
+    if len(answer.reports):
+        content[_REPORTS] = ArrayRecord({"reports": Array(answer.reports)})
+    return Message(content, reply_to=message)
+
+
+def _reports(plan: Plan, name: str, reply: Message, most: int) -> Reports:
+    """Read the reports out of a reply."""
+    record = reply.content.config_records.get(_COLLECTION)
+    if record is None or type(nodes := record.get("nodes")) is not int:
+        raise MalformedMessageError(f"the reply has no record {_COLLECTION!r} with its nodes")
+    if record.get("plan") != plan.fingerprint:
+        raise PlanMismatchError("the reply was made under another plan")
+    if not 0 <= nodes <= most:
+        raise ProtocolError(f"the node speaks for {nodes} people, at most {most} are taken")
+    arrays = reply.content.array_records.get(_REPORTS)
+    if arrays is None:
+        codes = np.empty((0, *plan.oracle.report_shape), plan.oracle.report_dtype)
+    else:
+        try:
+            codes = arrays["reports"].numpy()
+        except (KeyError, ValueError, TypeError, OSError, EOFError) as error:
+            raise MalformedMessageError(f"the reply has no reports: {error}") from error
+    return Reports(plan.oracle, plan.participation, codes, nodes)
+
+
+def _refusal(message: Message, error: Exception) -> Message:
+    """Reply that nothing is sent; details, which may quote the answer, stay in the node's log."""
+    log(ERROR, "turnout: no answer is given", exc_info=error)
+    reason = "see the node's log"
+    if isinstance(error, BudgetExceededError):
+        reason = "the node's budget does not allow another answer"
+    elif isinstance(error, (ProtocolError, PlanMismatchError)):
+        reason = str(error)
+    return Message(Error(_REFUSED, f"{type(error).__name__}: {reason}"), reply_to=message)
