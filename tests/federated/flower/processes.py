@@ -1,0 +1,199 @@
+"""Flower as it is run: a SuperLink, SuperNodes and ``flwr run`` as processes on loopback."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import turnout
+
+HERE = Path(__file__).parent
+BIN = Path(sys.executable).parent
+STARTING = 60.0
+
+
+def until(condition: Callable[[], bool], seconds: float, what: str) -> None:
+    """Poll until something is so."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"after {seconds} seconds still waiting for: {what}")
+        time.sleep(0.05)
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens at."""
+    with contextlib.ExitStack() as stack:
+        bound = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in bound:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in bound]
+
+
+class Flower:
+    """A SuperLink and its SuperNodes; :func:`running` ends all of them."""
+
+    def __init__(self, folder: Path, simulation: bool) -> None:
+        self.folder = folder
+        self.home = folder / "home"
+        self.home.mkdir(parents=True)
+        self.port = free_ports(1)[0]
+        self.processes: list[subprocess.Popen[bytes]] = []
+        (self.home / "config.toml").write_text(
+            f'[superlink]\ndefault = "test"\n[superlink.test]\n'
+            f'address = "127.0.0.1:{self.port}"\ninsecure = true\n'
+        )
+        package = str(Path(turnout.__file__).parents[1])
+        self.environment = {
+            **os.environ,
+            "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": os.pathsep.join([package, os.environ.get("PYTHONPATH", "")]),
+            "FLWR_HOME": str(self.home),
+            "FLWR_TELEMETRY_ENABLED": "0",
+            "FLWR_DISABLE_UPDATE_CHECK": "1",
+            "RAY_USAGE_STATS_ENABLED": "0",
+            "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+            "OPENBLAS_NUM_THREADS": "1",
+        }
+        mode = ["--simulation"] if simulation else []
+        self.superlink = self._start(
+            "superlink",
+            ["flower-superlink", "--insecure", "--host", "127.0.0.1", "--port", str(self.port)]
+            + ["--disable-runtime-dependency-installation", *mode],
+        )
+        until(self._answers, STARTING, "the SuperLink")
+
+    def _answers(self) -> bool:
+        if self.superlink.poll() is not None:
+            raise RuntimeError(self.log("superlink"))
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1.0):
+            return True
+        return False
+
+    def _start(self, name: str, command: Sequence[str]) -> subprocess.Popen[bytes]:
+        with (self.folder / f"{name}.log").open("wb") as log:
+            process = subprocess.Popen(
+                [str(BIN / command[0]), *command[1:]],
+                env=self.environment,
+                cwd=self.folder,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+            )
+        self.processes.append(process)
+        return process
+
+    def log(self, name: str) -> str:
+        """What a process printed."""
+        return (self.folder / f"{name}.log").read_text(errors="replace")
+
+    def node(self, number: int, config: Mapping[str, Any]) -> subprocess.Popen[bytes]:
+        """Start a SuperNode."""
+        shown = " ".join(
+            f'{key}="{value}"' if isinstance(value, (str, Path)) else f"{key}={value}"
+            for key, value in {"partition-id": number, **config}.items()
+        )
+        return self._start(
+            f"node-{number}",
+            ["flower-supernode", "--insecure", "--superlink", f"127.0.0.1:{self.port}"]
+            + ["--port", str(free_ports(1)[0]), "--node-config", shown],
+        )
+
+    def submit(
+        self,
+        components: tuple[str, str],
+        config: Mapping[str, Any],
+        nodes: int | None = None,
+    ) -> Run:
+        """Start a run of the trial project; ``nodes`` are those of a simulation."""
+        number = len(list(self.folder.glob("run-*")))
+        folder = self.folder / f"run-{number}"
+        project = folder / "trial-project"
+        shutil.copytree(
+            HERE / "trial", project / "trial", ignore=shutil.ignore_patterns("__pycache__")
+        )
+        values = {"folder": str(folder), **config}
+        lines = [
+            f'{key} = "{value}"' if isinstance(value, str) else f"{key} = {value}"
+            for key, value in values.items()
+        ]
+        (project / "pyproject.toml").write_text(
+            "[project]\nname = 'trial-project'\nversion = '1.0.0'\ndescription = 'A trial'\n"
+            "license = 'Apache-2.0'\ndependencies = ['flwr']\n"
+            "[tool.flwr.app]\npublisher = 'trial'\n[tool.flwr.app.components]\n"
+            f"serverapp = '{components[0]}'\nclientapp = '{components[1]}'\n"
+            "[tool.flwr.app.config]\n" + "\n".join(lines)
+        )
+        return self.run_project(f"run-{number}", project, folder, nodes=nodes)
+
+    def run_project(
+        self, name: str, project: Path, folder: Path, *, nodes: int | None = None, config: str = ""
+    ) -> Run:
+        """Give a project to the SuperLink."""
+        simulated = f"num-supernodes={nodes} client-resources-num-cpus=1 init-args-num-cpus=2"
+        options = [] if nodes is None else ["--federation-config", simulated]
+        if config:
+            options += ["--run-config", config]
+        process = self._start(f"{name}-log", ["flwr", "run", str(project), "test", "--stream"] + options)
+        return Run(self, f"{name}-log", folder, process)
+
+    def end(self) -> None:
+        """End every process, those that Flower started too."""
+        for process in reversed(self.processes):
+            process.terminate()
+        deadline = time.monotonic() + 15.0
+        for process in self.processes:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(max(0.1, deadline - time.monotonic()))
+            process.kill()
+            process.wait()
+        for pid in self._descendants():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def _descendants(self) -> list[int]:
+        """Processes that know this SuperLink's home, which only what it started does."""
+        mark = f"FLWR_HOME={self.home}".encode()
+        found = []
+        for entry in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if mark in (entry / "environ").read_bytes().split(b"\0"):
+                    found.append(int(entry.name))
+        return found
+
+
+class Run:
+    """A run of a project."""
+
+    def __init__(
+        self, flower: Flower, name: str, folder: Path, process: subprocess.Popen[bytes]
+    ) -> None:
+        self.flower, self.name, self.folder, self.process = flower, name, folder, process
+
+    def wait(self, seconds: float = 100.0) -> str:
+        """Wait for the end and give what was printed."""
+        until(lambda: self.process.poll() is not None, seconds, f"{self.name}\n{self.output()}")
+        return self.output()
+
+    def output(self) -> str:
+        """What was printed so far."""
+        return self.flower.log(self.name)
+
+
+@contextlib.contextmanager
+def running(folder: Path, *, simulation: bool = False) -> Iterator[Flower]:
+    """Run a SuperLink."""
+    flower = Flower(folder, simulation)
+    try:
+        yield flower
+    finally:
+        flower.end()
