@@ -225,9 +225,11 @@ def sampled_elements(message: Message) -> npt.NDArray[np.int64]:
 
     Examples
     --------
-    >>> from flwr.app import ConfigRecord, Message, RecordDict
+    >>> from types import SimpleNamespace
+    >>> from flwr.app import ConfigRecord, RecordDict
     >>> content = RecordDict({"turnout.draw": ConfigRecord({"elements": [2, 5]})})
-    >>> sampled_elements(Message(content, dst_node_id=1, message_type="train"))
+    >>> message = SimpleNamespace(content=content)  # in place of Flower's
+    >>> sampled_elements(message)
     array([2, 5])
     """
     record = message.content.config_records.get(DRAW)

@@ -1,0 +1,58 @@
+"""What the tests of this folder share; all of them need Flower."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+pytest.importorskip("flwr")
+
+
+def load(name: str, path: str) -> ModuleType:
+    """Load a module beside this one."""
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).parent / path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def processes() -> ModuleType:
+    """Flower's processes."""
+    return load("flower_processes", "processes.py")
+
+
+@pytest.fixture(scope="session")
+def model() -> ModuleType:
+    """The model of the trial project."""
+    return load("flower_trial_model", "trial/model.py")
+
+
+@pytest.fixture
+def context() -> Callable[..., Any]:
+    """Make the context of a node."""
+    from flwr.app import Context, RecordDict
+
+    def make(**node: Any) -> Context:
+        config = {name.replace("_", "-"): value for name, value in node.items()}
+        return Context(1, 7, node_config=config, state=RecordDict(), run_config={})
+
+    return make
+
+
+@pytest.fixture(autouse=True)
+def _in_a_run() -> Iterator[None]:
+    """Let messages be made outside Flower's processes."""
+    from flwr.supercore.task_identity import TaskIdentity
+
+    TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = 1, 7, 1
+    yield
