@@ -18,15 +18,15 @@ import turnout
 
 HERE = Path(__file__).parent
 BIN = Path(sys.executable).parent
-STARTING = 60.0
+PATIENCE = 400.0
 
 
-def until(condition: Callable[[], bool], seconds: float, what: str) -> None:
-    """Poll until something is so."""
-    deadline = time.monotonic() + seconds
+def until(condition: Callable[[], bool], what: Callable[[], str]) -> None:
+    """Poll until something is so; the deadline is for machines that are very busy."""
+    deadline = time.monotonic() + PATIENCE
     while not condition():
         if time.monotonic() > deadline:
-            raise TimeoutError(f"after {seconds} seconds still waiting for: {what}")
+            raise TimeoutError(f"after {PATIENCE} seconds still waiting for {what()}")
         time.sleep(0.05)
 
 
@@ -70,7 +70,7 @@ class Flower:
             ["flower-superlink", "--insecure", "--host", "127.0.0.1", "--port", str(self.port)]
             + ["--disable-runtime-dependency-installation", *mode],
         )
-        until(self._answers, STARTING, "the SuperLink")
+        until(self._answers, lambda: self.log("superlink"))
 
     def _answers(self) -> bool:
         if self.superlink.poll() is not None:
@@ -179,9 +179,9 @@ class Run:
     ) -> None:
         self.flower, self.name, self.folder, self.process = flower, name, folder, process
 
-    def wait(self, seconds: float = 100.0) -> str:
+    def wait(self) -> str:
         """Wait for the end and give what was printed."""
-        until(lambda: self.process.poll() is not None, seconds, f"{self.name}\n{self.output()}")
+        until(lambda: self.process.poll() is not None, self.output)
         return self.output()
 
     def output(self) -> str:

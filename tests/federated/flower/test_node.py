@@ -170,7 +170,7 @@ def test_a_spent_budget_ends_it(context: Any) -> None:
 def spent(plan: Any, rounds: int) -> float:
     from turnout.accounting import compose
 
-    return compose(plan.mechanism, rounds).epsilon(1e-5)
+    return compose([(plan.mechanism, rounds)]).epsilon(1e-5)
 
 
 def test_a_round_is_answered_once(context: Any) -> None:

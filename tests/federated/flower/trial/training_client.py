@@ -19,7 +19,7 @@ def _wait(context: Context) -> None:
     node = context.node_config["partition-id"]
     with (folder / f"computing-{node}").open("a") as file:
         file.write("x")
-    deadline = time.monotonic() + 120.0
+    deadline = time.monotonic() + 400.0
     while (folder / f"hold-{node}").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
 
