@@ -67,8 +67,16 @@ class Flower:
         mode = ["--simulation"] if simulation else []
         self.superlink = self._start(
             "superlink",
-            ["flower-superlink", "--insecure", "--host", "127.0.0.1", "--port", str(self.port)]
-            + ["--disable-runtime-dependency-installation", *mode],
+            [
+                "flower-superlink",
+                "--insecure",
+                "--host",
+                "127.0.0.1",
+                "--port",
+                str(self.port),
+                "--disable-runtime-dependency-installation",
+                *mode,
+            ],
         )
         until(self._answers, lambda: self.log("superlink"))
 
@@ -104,8 +112,16 @@ class Flower:
         )
         return self._start(
             f"node-{number}",
-            ["flower-supernode", "--insecure", "--superlink", f"127.0.0.1:{self.port}"]
-            + ["--port", str(free_ports(1)[0]), "--node-config", shown],
+            [
+                "flower-supernode",
+                "--insecure",
+                "--superlink",
+                f"127.0.0.1:{self.port}",
+                "--port",
+                str(free_ports(1)[0]),
+                "--node-config",
+                shown,
+            ],
         )
 
     def submit(
@@ -143,7 +159,9 @@ class Flower:
         options = [] if nodes is None else ["--federation-config", simulated]
         if config:
             options += ["--run-config", config]
-        process = self._start(f"{name}-log", ["flwr", "run", str(project), "test", "--stream"] + options)
+        process = self._start(
+            f"{name}-log", ["flwr", "run", str(project), "test", "--stream", *options]
+        )
         return Run(self, f"{name}-log", folder, process)
 
     def end(self) -> None:

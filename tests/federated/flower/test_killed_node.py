@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -29,9 +30,7 @@ def expected(model: ModuleType, config: dict[str, Any]) -> Any:
         now = server.parameters
         for node, client in enumerate(clients):
             if node < 2 or number == 0:
-                server.add(
-                    client.answer(number, lambda at, node=node: model.gradients(now, node, at))
-                )
+                server.add(client.answer(number, partial(model.gradients, now, node)))
         server.close()
     return vector(server.parameters)
 

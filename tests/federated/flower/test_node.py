@@ -310,9 +310,7 @@ def test_the_mod_hands_on_indices_and_replaces_the_reply(context: Any) -> None:
         seen.append(elements.tolist())
         parts = {name: Array(part) for name, part in ones(None, elements).items()}
         secret = MetricRecord({"loss": 0.123})
-        return Message(
-            RecordDict({"any": ArrayRecord(parts), "metrics": secret}), reply_to=message
-        )
+        return Message(RecordDict({"any": ArrayRecord(parts), "metrics": secret}), reply_to=message)
 
     plan = plan_of(client_rate=1.0, mode="trusted_server")
     app = modded(handler, trusts_server=True)

@@ -219,7 +219,7 @@ class _Node:
             return _refusal(message, error)
         try:
             size, gradients_of = local(context)
-        except Exception:  # noqa: BLE001 (its text may quote data)
+        except Exception:
             return _failure(message, "the local data could not be read")
         try:
             client, draw = self._drawn(message, context, plan, size, structure)
@@ -230,7 +230,7 @@ class _Node:
                 sampled = draw.elements.size > 0
                 gradients = gradients_of(model, draw.elements) if sampled else None
                 update = client.update(draw, gradients)
-            except Exception:  # noqa: BLE001
+            except Exception:
                 reply = _failure(message, "the gradients could not be computed")
                 if plan.mode != "always_send":
                     return reply

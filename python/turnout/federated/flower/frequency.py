@@ -124,7 +124,7 @@ def frequency_client_app(
                     answers[name] = _randomized(asked, answer(context), node_seed)
                     save_answers(context, answers)
             return _reply(message, answers[name])
-        except Exception as error:  # noqa: BLE001 (its text may quote the answer)
+        except Exception as error:
             return _refusal(message, error)
 
     return app
@@ -178,20 +178,18 @@ def collect_frequencies(
     nodes = connected_nodes(grid, least_nodes, positive_seconds("patience", patience))
     record = ConfigRecord({"plan": plan.to_json(), "name": name})
     messages = [
-        Message(
-            RecordDict({_COLLECTION: record}), dst_node_id=node, message_type=MessageType.QUERY
-        )
+        Message(RecordDict({_COLLECTION: record}), dst_node_id=node, message_type=MessageType.QUERY)
         for node in nodes
     ]
     pieces = []
     for reply in grid.send_and_receive(messages, timeout=limit):
-        node = reply.metadata.src_node_id
         if reply.has_error():
-            log(WARNING, "turnout: node %s failed: %s", node, reply.error.reason)
+            log(WARNING, "turnout: a node failed: %s", reply.error.reason)
             continue
         try:
-            pieces.append(_reports(plan, name, reply, most))
+            pieces.append(_reports(plan, reply, most))
         except TurnoutError as error:
+            node = reply.metadata.src_node_id
             log(WARNING, "turnout: the reply of node %s is left out: %s", node, error)
     if not pieces:
         zeros = np.zeros(plan.domain.size, plan.oracle.support_dtype)
@@ -302,7 +300,7 @@ def _reply(message: Message, answer: Answer) -> Message:
     return Message(content, reply_to=message)
 
 
-def _reports(plan: Plan, name: str, reply: Message, most: int) -> Reports:
+def _reports(plan: Plan, reply: Message, most: int) -> Reports:
     """Read the reports out of a reply."""
     record = reply.content.config_records.get(_COLLECTION)
     if record is None or type(nodes := record.get("nodes")) is not int:

@@ -91,7 +91,10 @@ def pack(tree: Tree) -> ArrayRecord:
     named = _named(structure)
     keys = list(structure.to_dict()["dict"]) if named else list(structure.paths)
     return ArrayRecord(
-        {key or "parameters": Array(np.asarray(leaf)) for key, leaf in zip(keys, leaves, strict=True)}
+        {
+            key or "parameters": Array(np.asarray(leaf))
+            for key, leaf in zip(keys, leaves, strict=True)
+        }
     )
 
 
@@ -185,9 +188,7 @@ def model_of(content: RecordDict) -> tuple[Tree, Structure]:
         raise MalformedMessageError(f"the message has no model: no ArrayRecord {ARRAYS!r}")
     record = round_of(content)
     try:
-        nested = (
-            Structure.from_dict(_json(record, "structure")) if "structure" in record else None
-        )
+        nested = Structure.from_dict(_json(record, "structure")) if "structure" in record else None
         tree = unpack(arrays, nested)
         return tree, flatten(tree)[1]
     except TurnoutError as error:

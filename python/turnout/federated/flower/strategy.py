@@ -8,7 +8,15 @@ from collections.abc import Callable, Iterable
 from logging import INFO, WARNING
 from typing import Any
 
-from flwr.app import ArrayRecord, ConfigRecord, Context, Message, MessageType, MetricRecord, RecordDict
+from flwr.app import (
+    ArrayRecord,
+    ConfigRecord,
+    Context,
+    Message,
+    MessageType,
+    MetricRecord,
+    RecordDict,
+)
 from flwr.common.logger import log
 from flwr.serverapp import Grid, ServerApp
 from flwr.serverapp.strategy import Result, Strategy
@@ -54,7 +62,8 @@ class RandomParticipationStrategy(Strategy):
     structure
         How the arrays of the model are nested; None if they only have names.
     least_nodes
-        How many nodes must be connected before a round is opened.
+        How many nodes must be connected before the first round. Later ones go on with whoever is
+        still there, at least one.
     patience
         How many seconds to wait for them.
 
@@ -122,7 +131,7 @@ class RandomParticipationStrategy(Strategy):
             raise ProtocolError("the training was not started")
         return self._server
 
-    def start(
+    def start(  # noqa: PLR0917 (Flower's signature)
         self,
         grid: Grid,
         initial_arrays: ArrayRecord,
@@ -196,7 +205,8 @@ class RandomParticipationStrategy(Strategy):
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
         """Pay for a round, open it, and make the messages to all connected nodes."""
-        nodes = connected_nodes(grid, self._least_nodes, self._patience)
+        least = self._least_nodes if server_round == 1 else 1
+        nodes = connected_nodes(grid, least, self._patience)
         number = self.server.open(available=len(nodes))
         config["server-round"] = number + 1
         content = RecordDict(
@@ -207,7 +217,13 @@ class RandomParticipationStrategy(Strategy):
             }
         )
         return [
-            Message(content, dst_node_id=node, message_type=MessageType.TRAIN) for node in nodes
+            Message(
+                content,
+                dst_node_id=node,
+                message_type=MessageType.TRAIN,
+                group_id=str(number + 1),
+            )
+            for node in nodes
         ]
 
     def aggregate_train(
@@ -215,13 +231,13 @@ class RandomParticipationStrategy(Strategy):
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
         """Add up the updates that came back and make a step."""
         for reply in replies:
-            node = reply.metadata.src_node_id
             if reply.has_error():
-                log(WARNING, "turnout: node %s failed: %s", node, reply.error.reason)
+                log(WARNING, "turnout: a node failed: %s", reply.error.reason)
                 continue
             try:
                 self.server.add(records.update_of(reply))
             except TurnoutError as error:
+                node = reply.metadata.src_node_id
                 log(WARNING, "turnout: the reply of node %s is left out: %s", node, error)
         return records.pack(self.server.close()), None
 

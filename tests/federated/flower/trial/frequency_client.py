@@ -12,6 +12,4 @@ def answer(context: Context) -> str:
     return LABELS[int(context.node_config["partition-id"]) % len(LABELS)]
 
 
-app = frequency_client_app(
-    answer, budget=4.0, seed=lambda context: int(context.run_config["seed"])
-)
+app = frequency_client_app(answer, budget=4.0, seed=lambda context: int(context.run_config["seed"]))

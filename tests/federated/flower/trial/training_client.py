@@ -51,9 +51,7 @@ def train(message: Message, context: Context) -> Message:
     _wait(context)
     arrays = message.content["arrays"]
     model = {name: array.numpy() for name, array in arrays.items()}
-    found = gradients(
-        model, int(context.node_config["partition-id"]), sampled_elements(message)
-    )
+    found = gradients(model, int(context.node_config["partition-id"]), sampled_elements(message))
     parts = {"weights": found[:, 1:].reshape(-1, 1, 4), "bias": found[:, :1]}
     reply = RecordDict(
         {"gradients": ArrayRecord({name: Array(part) for name, part in parts.items()})}

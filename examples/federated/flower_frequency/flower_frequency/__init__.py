@@ -1,0 +1,1 @@
+"""How often people do something that they would rather not say."""

@@ -1,0 +1,1 @@
+"""Handwritten digits, learned from nodes that take part at random."""
