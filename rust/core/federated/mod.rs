@@ -1,6 +1,6 @@
 //! Training by many clients that join at random: what clients and the server compute.
 //!
-//! * [`select_bernoulli`]: who takes part, and with which of its elements;
+//! * [`BernoulliSelection`]: who takes part, and with which of its elements;
 //! * [`Gradients`]: gradients of examples, clipped one by one and added up, as floating-point
 //!   numbers or exactly on a grid;
 //! * [`rounded_gaussian`]: Gaussian noise on a grid, drawn exactly.
@@ -11,4 +11,4 @@ mod selection;
 
 pub use clipping::{Gradients, Part};
 pub use gaussian::{GAUSSIAN_CHUNK, rounded_gaussian};
-pub use selection::select_bernoulli;
+pub use selection::BernoulliSelection;

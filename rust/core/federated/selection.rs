@@ -16,63 +16,108 @@ const LARGEST: u64 = 1 << 40;
 const STRETCH: u64 = SKIPS_MAXIMUM_LENGTH as u64;
 
 /// Chunks that are looked at together: what they select is in memory twice.
-const TOGETHER: u64 = 64;
+const TOGETHER: usize = 64;
 
-/// The indices, ascending, of those of `size` that are selected with probability `rate` each,
-/// independently and exactly, on the current rayon pool; they depend on `streams` alone.
+/// Selection with one probability each, independently and exactly.
 ///
-/// Time and memory follow the number selected, but for one word for every 2^16 that are passed
-/// over. With the same streams the selection from fewer is a prefix: what it has below `k` is the
-/// selection from `k`. So client `i` is selected if it is the last of the selection from `i + 1`.
+/// What is prepared depends on the rate alone and takes a while: about as long as to select ten
+/// thousand.
 ///
 /// ```
-/// use turnout::federated::select_bernoulli;
+/// use turnout::federated::BernoulliSelection;
 /// use turnout::random::AesStreams;
 ///
 /// let streams = AesStreams::from_operating_system()?;
-/// let selected = select_bernoulli(1 << 30, 1e-6, &streams)?;
+/// let selected = BernoulliSelection::new(1e-6)?.select(1 << 30, &streams)?;
 /// assert!(selected.is_sorted() && (800..1400).contains(&selected.len()));
 /// # Ok::<(), turnout::Error>(())
 /// ```
-///
-/// # Errors
-///
-/// [`Error::Accounting`] if the rate is not a probability or the indices do not fit in memory,
-/// [`Error::Integer`] if the size is above 2^40.
-pub fn select_bernoulli<S: Streams>(size: u64, rate: f64, streams: &S) -> Result<Vec<i64>> {
-    if size > LARGEST {
-        return Err(Error::Integer { argument: "size", value: size, expected: "at most 2^40" });
+#[derive(Debug, Clone)]
+pub struct BernoulliSelection(Rule);
+
+#[derive(Debug, Clone)]
+enum Rule {
+    Nobody,
+    Everybody,
+    Some(Box<Skips>),
+}
+
+impl BernoulliSelection {
+    /// Selects with probability `rate`, which may be 0 or 1.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Accounting`] if the rate is not in [0, 1].
+    pub fn new(rate: f64) -> Result<Self> {
+        if rate == 0.0 {
+            return Ok(Self(Rule::Nobody));
+        }
+        match Probability::new(rate) {
+            Ok(Probability::ONE) => Ok(Self(Rule::Everybody)),
+            Ok(rate) => Ok(Self(Rule::Some(Box::new(Skips::new(rate))))),
+            Err(_) => {
+                let expected = "a probability in [0, 1]";
+                Err(Error::Accounting { argument: "rate", value: rate, expected })
+            }
+        }
     }
-    if rate == 0.0 {
-        return Ok(Vec::new());
+
+    /// The indices, ascending, of those of `size` that are selected, on the current rayon pool if
+    /// there are many; they depend on `streams` alone.
+    ///
+    /// Time and memory follow the number selected, but for one word for every 2^16 that are passed
+    /// over. With the same streams the selection from fewer is a prefix: what it has below `k` is
+    /// the selection from `k`. So one is selected itself if it is the last of the selection from
+    /// all up to itself.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Integer`] if the size is above 2^40, [`Error::Accounting`] if the indices do not
+    /// fit in memory.
+    pub fn select<S: Streams>(&self, size: u64, streams: &S) -> Result<Vec<i64>> {
+        if size > LARGEST {
+            return Err(Error::Integer { argument: "size", value: size, expected: "at most 2^40" });
+        }
+        let mut indices = Vec::new();
+        match &self.0 {
+            Rule::Nobody => {}
+            Rule::Everybody => {
+                reserve(&mut indices, size, size)?;
+                indices.extend(0..size.cast_signed());
+            }
+            Rule::Some(skips) => select_some(skips, size, streams, &mut indices)?,
+        }
+        Ok(indices)
     }
-    let Ok(probability) = Probability::new(rate) else {
-        let expected = "a probability in [0, 1]";
-        return Err(Error::Accounting { argument: "rate", value: rate, expected });
+}
+
+fn select_some<S: Streams>(
+    skips: &Skips,
+    size: u64,
+    streams: &S,
+    indices: &mut Vec<i64>,
+) -> Result<()> {
+    let chunk = chunk_length(skips.rate());
+    let select = |index: u64| {
+        let start = index * chunk;
+        let mut stream = streams.stream(Purpose::Participation, index);
+        select_chunk(skips, start..size.min(start + chunk), &mut stream)
     };
-    let mut indices = Vec::new();
-    if probability == Probability::ONE {
-        reserve(&mut indices, size, size)?;
-        indices.extend(0..size.cast_signed());
-        return Ok(indices);
+    if size <= chunk {
+        *indices = select(0);
+        return Ok(());
     }
-    let skips = Skips::new(probability);
-    let chunk = chunk_length(probability);
     let chunks = size.div_ceil(chunk);
-    for first in (0..chunks).step_by(TOGETHER as usize) {
-        let found: Vec<Vec<i64>> = (first..chunks.min(first + TOGETHER))
-            .into_par_iter()
-            .map(|index| {
-                let start = index * chunk;
-                let mut stream = streams.stream(Purpose::Participation, index);
-                select_chunk(&skips, start..size.min(start + chunk), &mut stream)
-            })
-            .collect();
+    for first in (0..chunks).step_by(TOGETHER) {
+        let end = chunks.min(first + TOGETHER as u64);
+        let found: Vec<Vec<i64>> = (first..end).into_par_iter().map(select).collect();
         let added = found.iter().map(Vec::len).sum::<usize>() as u64;
-        reserve(&mut indices, added, size)?;
-        indices.extend(found.iter().flatten());
+        reserve(indices, added, size)?;
+        for found in found {
+            indices.extend(found);
+        }
     }
-    Ok(indices)
+    Ok(())
 }
 
 /// How many have one stream. It depends on the rate alone: a whole number of stretches that one
@@ -85,6 +130,7 @@ fn chunk_length(rate: Probability) -> u64 {
 
 /// The indices of a chunk that are selected. One stretch after the other reads the stream: where
 /// the last one is cut changes nothing that was drawn before.
+#[expect(clippy::cast_possible_truncation, reason = "a stretch has at most 2^16")]
 fn select_chunk<R: Rng>(skips: &Skips, chunk: Range<u64>, rng: &mut R) -> Vec<i64> {
     let (mut indices, mut selected) = (Vec::new(), Vec::new());
     for start in chunk.clone().step_by(STRETCH as usize) {
@@ -114,6 +160,10 @@ mod tests {
     use super::*;
     use crate::random::AesStreams;
     use crate::sharing::noise::tests::check_law;
+
+    fn select_bernoulli(size: u64, rate: f64, streams: &AesStreams) -> Result<Vec<i64>> {
+        BernoulliSelection::new(rate)?.select(size, streams)
+    }
 
     const RATES: [f64; 7] = [0.97, 0.5, 0.1, 0.02, 0.004, 1e-4, 1e-7];
 

@@ -26,38 +26,9 @@ pub struct ExponentialBounds {
 
 impl ExponentialBounds {
     /// Bounds for a finite `x >= 0`.
-    ///
-    /// The Taylor series at `x / 2^j < 1`, then `j` squarings.
     #[must_use]
     pub fn new(x: f64) -> Self {
-        let mut halvings = 0_u32;
-        let mut reduced = x;
-        while reduced >= 1.0 {
-            reduced *= 0.5; // exact
-            halvings += 1;
-        }
-        let (mantissa, exponent) = decompose(reduced);
-        let argument = Interval::from_binary(mantissa, exponent, BITS);
-        let mut sum = Interval::one(BITS);
-        let mut term = Interval::one(BITS);
-        let mut index = 0_u32;
-        while !term.high.is_zero() && index < 4 * u32::try_from(BITS).unwrap_or(u32::MAX) {
-            index += 1;
-            term = term.times(&argument);
-            term.low /= index;
-            term.high = (&term.high + (index - 1)) / index;
-            sum.low += &term.low;
-            sum.high += &term.high;
-            if term.high.is_one() {
-                break;
-            }
-        }
-        // The terms left out fall at least as fast as 1/2, 1/4, ... of the last one.
-        sum.high += &term.high;
-        for _ in 0..halvings {
-            sum = sum.times(&sum);
-        }
-        Self { bounds: sum }
+        Self { bounds: exponential(x, BITS) }
     }
 
     /// A proven lower bound of `floor(e^x * factor)`, exact unless the product is within 2^-100 of
@@ -100,6 +71,40 @@ impl ExponentialBounds {
     pub(crate) fn at_least_ratio(&self, numerator: &BigUint, denominator: &BigUint) -> bool {
         &self.bounds.low * denominator >= numerator << BITS
     }
+}
+
+/// `e^x` for a finite `x >= 0`, enclosed with that many fractional bits.
+///
+/// The Taylor series at `x / 2^j < 1`, then `j` squarings.
+pub(crate) fn exponential(x: f64, bits: u64) -> Interval {
+    let mut halvings = 0_u32;
+    let mut reduced = x;
+    while reduced >= 1.0 {
+        reduced *= 0.5; // exact
+        halvings += 1;
+    }
+    let (mantissa, exponent) = decompose(reduced);
+    let argument = Interval::from_binary(mantissa, exponent, bits);
+    let mut sum = Interval::one(bits);
+    let mut term = Interval::one(bits);
+    let mut index = 0_u64;
+    while !term.high.is_zero() && index < 4 * bits {
+        index += 1;
+        term = term.times(&argument);
+        term.low /= index;
+        term.high = (&term.high + (index - 1)) / index;
+        sum.low += &term.low;
+        sum.high += &term.high;
+        if term.high.is_one() {
+            break;
+        }
+    }
+    // The terms left out fall at least as fast as 1/2, 1/4, ... of the last one.
+    sum.high += &term.high;
+    for _ in 0..halvings {
+        sum = sum.times(&sum);
+    }
+    sum
 }
 
 /// The logarithm of `numerator / denominator > 1`, rounded up to a floating-point number that is at

@@ -5,10 +5,10 @@ use num_traits::{One, Zero};
 
 /// A real number in `[low, high] / 2^bits`.
 #[derive(Debug, Clone)]
-pub(super) struct Interval {
-    pub(super) low: BigUint,
-    pub(super) high: BigUint,
-    pub(super) bits: u64,
+pub(crate) struct Interval {
+    pub(crate) low: BigUint,
+    pub(crate) high: BigUint,
+    pub(crate) bits: u64,
 }
 
 /// The positive floating-point number `value` as `mantissa * 2^exponent`, exactly.
@@ -32,7 +32,7 @@ pub(super) fn divide_up(numerator: &BigUint, denominator: &BigUint) -> BigUint {
 
 impl Interval {
     /// One, exactly.
-    pub(super) fn one(bits: u64) -> Self {
+    pub(crate) fn one(bits: u64) -> Self {
         let unit = BigUint::one() << bits;
         Self { low: unit.clone(), high: unit, bits }
     }
@@ -83,7 +83,7 @@ impl Interval {
     }
 
     /// The quotient, or nothing while the divisor may be zero.
-    pub(super) fn over(&self, divisor: &Self) -> Option<Self> {
+    pub(crate) fn over(&self, divisor: &Self) -> Option<Self> {
         if divisor.low.is_zero() {
             return None;
         }

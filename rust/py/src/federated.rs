@@ -1,8 +1,10 @@
 //! Binding of `federated`: selection and noise.
 
+use std::sync::{Arc, Mutex};
+
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
-use turnout::federated;
+use turnout::federated::{self, BernoulliSelection};
 
 use crate::errors::exception;
 use crate::oracle::streams;
@@ -35,6 +37,38 @@ pub(crate) fn select_bernoulli(
     rate: f64,
     seed: Option<u64>,
 ) -> PyResult<Bound<'_, PyArray1<i64>>> {
-    let selected = run(py, || federated::select_bernoulli(size, rate, &streams(seed)?))?;
+    let job = || selection(rate)?.select(size, &streams(seed)?);
+    let selected = if size <= SMALL {
+        py.detach(job).map_err(|error| exception(py, &error))?
+    } else {
+        run(py, job)?
+    };
     Ok(selected.into_pyarray(py))
+}
+
+/// Selections from up to so many never use a pool.
+const SMALL: u64 = 1 << 16;
+
+/// Selections that were prepared last, with the bits of their rates.
+static PREPARED: Mutex<Vec<(u64, Arc<BernoulliSelection>)>> = Mutex::new(Vec::new());
+
+/// How many are kept.
+const KEPT: usize = 8;
+
+/// The selection with a rate. A training has two of them, and every client asks for them in every
+/// round: they are kept. No call waits for the lock, which another thread may hold for ever in a
+/// process that has forked: it prepares its own.
+fn selection(rate: f64) -> turnout::Result<Arc<BernoulliSelection>> {
+    let bits = rate.to_bits();
+    if let Ok(prepared) = PREPARED.try_lock()
+        && let Some((_, selection)) = prepared.iter().find(|(kept, _)| *kept == bits)
+    {
+        return Ok(Arc::clone(selection));
+    }
+    let selection = Arc::new(BernoulliSelection::new(rate)?);
+    if let Ok(mut prepared) = PREPARED.try_lock() {
+        prepared.truncate(KEPT - 1);
+        prepared.insert(0, (bits, Arc::clone(&selection)));
+    }
+    Ok(selection)
 }

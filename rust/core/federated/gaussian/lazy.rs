@@ -2,6 +2,7 @@
 
 use core::cmp::Ordering;
 
+use num_bigint::BigUint;
 use rand_core::Rng;
 
 /// A number, uniform on the unit interval, of which as many digits of 64 bits are known as were
@@ -33,6 +34,13 @@ impl Lazy {
             index += 1;
         }
         order == Ordering::Less
+    }
+
+    /// The number times `2^(64 digits)`, rounded down, for at least one digit.
+    pub(super) fn scaled<R: Rng + ?Sized>(&mut self, digits: usize, rng: &mut R) -> BigUint {
+        (1..digits).fold(self.first.into(), |sum: BigUint, index| {
+            (sum << 64_u32) + self.digit(index - 1, rng)
+        })
     }
 
     /// The digits after the first.

@@ -12,18 +12,18 @@ use super::*;
 use crate::random::AesStreams;
 
 /// Gives the words of a list, then zeros.
-pub(super) struct Given<'a> {
+pub(crate) struct Given<'a> {
     words: &'a [u64],
     used: usize,
 }
 
 impl<'a> Given<'a> {
-    pub(super) fn new(words: &'a [u64]) -> Self {
+    pub(crate) fn new(words: &'a [u64]) -> Self {
         Self { words, used: 0 }
     }
 
     /// How many words were read.
-    pub(super) fn used(&self) -> usize {
+    pub(crate) fn used(&self) -> usize {
         self.used
     }
 }
