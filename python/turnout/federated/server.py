@@ -334,7 +334,7 @@ class Server:
             )
         if state.ledger is not None:
             self._check_budget(state.ledger, path)
-        self._vector, self._state = state.parameters, state.optimizer_state
+        self._vector, self._state = state.parameters, list(state.optimizer_state)
         self._round, self._ledger = state.round, state.ledger
 
     def _check_budget(self, ledger: PrivacyLedger, path: Path | None) -> None:

@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._progress import track
 from turnout.samplers.adapters import as_reference
 from turnout.samplers.base import PointSampler, random_state_of
 from turnout.samplers.drawing import automatic_trials, rejection
 from turnout.samplers.estimators import copy_of
 from turnout.samplers.normalizer import LogNormalizer, log_normalizer
-from turnout._progress import track
 from turnout.samplers.randomness import derived, uniforms
 from turnout.samplers.reference import Reference
 from turnout.samplers.weak_learner import (

@@ -317,7 +317,7 @@ def test_joblib_is_needed_for_several_processes_only(monkeypatch: pytest.MonkeyP
 def test_a_bar_is_shown_when_work_takes_long(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    from turnout import _progress
+    from turnout import _progress as progress
 
     monkeypatch.setattr(progress, "_PATIENCE", -1.0)
     monkeypatch.setattr(progress.importlib.util, "find_spec", lambda name: None)

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
-from turnout.datasets import load_mnist
 
 from flower_training.model import LARGEST_NODE, START, flat, probabilities
+from turnout.datasets import load_mnist
 from turnout.federated import SGD, RandomParticipationSGD
 from turnout.federated.flower import server_app
 

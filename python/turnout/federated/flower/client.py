@@ -23,7 +23,7 @@ from turnout.errors import (
     ProtocolError,
     TurnoutError,
 )
-from turnout.federated import Client, Draw, RandomParticipationSGD, Structure
+from turnout.federated import Client, Draw, RandomParticipationSGD, Structure, Update
 from turnout.federated.flower import records
 from turnout.federated.flower.ledgers import node_ledger
 
@@ -225,6 +225,7 @@ class _Node:
             client, draw = self._drawn(message, context, plan, size, structure)
         except (TurnoutError, OSError) as error:
             return _refusal(message, error)
+        update: Update | None
         if draw.takes_part:
             try:
                 sampled = draw.elements.size > 0
@@ -294,7 +295,7 @@ def _check_new(context: Context, plan: RandomParticipationSGD, number: int) -> N
     last = context.state.config_records.get(_STATE)
     if last is not None and last["plan"] == plan.fingerprint and number <= last["round"]:  # type: ignore[operator]
         raise ProtocolError(
-            f"round must be above {last['round']}, the last that the node answered, got {number}"
+            f"round must be above {last['round']!r}, the last that the node answered, got {number}"
         )
 
 

@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._extras import require
+from turnout._progress import track
 from turnout.errors import InvalidTypeError, InvalidValueError, TurnoutError
 from turnout.samplers.adapters import as_reference
 from turnout.samplers.base import PointSampler, PrivateSampler
-from turnout._progress import track
 from turnout.samplers.randomness import derived
 
 if TYPE_CHECKING:

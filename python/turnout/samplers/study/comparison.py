@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._extras import require
+from turnout._progress import track
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.samplers.population.draws import seeded
-from turnout._progress import track
 from turnout.samplers.randomness import derived
 from turnout.samplers.study.coverage import mode_coverage
 from turnout.samplers.study.metrics import negative_log_likelihood
