@@ -100,7 +100,8 @@ class PrivacyLedger:
         word = _ADJACENCIES[0] if adjacency is None else adjacency
         self._adjacency = _arguments.choice("adjacency", word, _ADJACENCIES)
         self._entries: tuple[LedgerEntry, ...] = ()
-        self._proven: Parts = ()
+        # What was spent when proofs were made, oldest first; all of the same mechanisms.
+        self._marks: tuple[Parts, ...] = ()
         self._lock = threading.Lock()
 
     @property
@@ -325,8 +326,9 @@ class PrivacyLedger:
                     ledger._entries = tuple(
                         described_entry(ledger._adjacency, entry) for entry in entries
                     )
-                    ledger._proven = parts_of(ledger._entries)
-                    total = ledger._composed(ledger._proven)
+                    parts = parts_of(ledger._entries)
+                    ledger._marks = (parts,) if parts else ()
+                    total = ledger._composed(parts)
                 except TurnoutError as error:
                     raise CorruptDataError(f"not a ledger of turnout: {error}") from error
                 if total > ledger._epsilon * (1.0 + _ROUNDING):
@@ -461,14 +463,15 @@ class PrivacyLedger:
         if proofs.covers(counts):
             return True
         # A mechanism that comes for the first time may also come for the last time.
-        first = len(parts) > len(self._proven)
+        first = not self._marks or len(parts) > len(self._marks[0])
         place = [known for known, _ in parts].index(mechanism)
-        if not first and proofs.prove_ahead(counts, counts_of(self._proven), place):
-            self._proven = parts
+        if not first and proofs.prove_ahead(counts, counts_of(self._marks[0]), place):
+            # As many as there are mechanisms: those that take turns are proven ahead together.
+            self._marks = (*self._marks, parts)[-len(parts) :]
             return True
         fitting = proofs.fits(counts)
         if fitting and first:
-            self._proven = parts
+            self._marks = (parts,)
         return fitting
 
     def _proofs(self, parts: Parts) -> Proofs:
@@ -483,5 +486,6 @@ def _restored(
     epsilon: float, delta: float, adjacency: str, entries: tuple[LedgerEntry, ...]
 ) -> PrivacyLedger:
     ledger = PrivacyLedger(epsilon, delta, adjacency)
-    ledger._entries, ledger._proven = entries, parts_of(entries)
+    ledger._entries = entries
+    ledger._marks = (parts_of(entries),) if entries else ()
     return ledger
