@@ -13,7 +13,13 @@ pub(super) const FRACTION: u32 = 53;
 /// The first digits of a magnitude that is drawn among all that is not certain, or nothing if it
 /// is above the curve or in no piece: then all begins anew.
 pub(super) fn uncertain<R: Rng + ?Sized>(rng: &mut R) -> Option<u64> {
-    let mut unit = uniform_below(PIECES.rest, rng);
+    in_unit(uniform_below(PIECES.rest, rng), rng)
+}
+
+/// The same in a given unit: wedges and the last cell, blocks, what the floors have cut of the
+/// cells and of the blocks, what is beyond, and nothing.
+pub(super) fn in_unit<R: Rng + ?Sized>(unit: u64, rng: &mut R) -> Option<u64> {
+    let mut unit = unit;
     let cell = PIECES.sums.partition_point(|&sum| sum <= unit);
     if cell < CELLS {
         let before = cell.checked_sub(1).map_or(0, |before| PIECES.sums[before]);

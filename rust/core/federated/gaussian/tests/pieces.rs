@@ -4,11 +4,13 @@ use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::ToPrimitive;
 
-use super::super::curve::{FRACTION, beyond, half_square, in_block, in_cell, in_fraction_of_cell};
-use super::super::table::{FAR, HEIGHT, PIECES};
+use super::super::curve::{
+    FRACTION, beyond, half_square, in_block, in_cell, in_fraction_of_cell, in_unit,
+};
+use super::super::table::{BLOCKS, CELLS, FAR, HEIGHT, PIECES, REST};
 use super::{area, cell, decay, stream};
 use crate::random::uniform_below;
-use crate::sharing::noise::tests::check_law;
+use crate::sharing::noise::tests::{Given, check_law};
 
 const BINS: usize = 16;
 
@@ -90,4 +92,65 @@ fn all_beyond_the_blocks_is_kept_under_the_curve() {
     }
     let mass = area(8.0, 40.0) * 256.0 * HEIGHT as f64 / FAR as f64;
     check_law(&observed, &[1.0 - mass, mass]);
+}
+
+#[test]
+fn each_block_beyond_has_its_own_height() {
+    // 2^j 256 HEIGHT e^(-(8 + j)^2 / 2), computed with 60 digits.
+    for (excess, height) in
+        [(0, 0.709_791_056_711_335), (1, 2.888_400_572_947_93e-4), (2, 4.324_041_366_676_72e-8)]
+    {
+        for (factor, kept) in [(0.999_999, true), (1.000_001, false)] {
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+            let uniform = (height * factor * 2.0_f64.powi(64)) as u64;
+            // Coins; the number that is compared; a position, and trials that keep it.
+            let mut words = vec![u64::MAX; excess];
+            words.extend([0, uniform, 0]);
+            words.extend([u64::MAX; 12]);
+            let found = beyond(&mut Given::new(&words));
+            assert_eq!(found, kept.then(|| (8 + excess as u64) << FRACTION), "{excess}");
+        }
+    }
+}
+
+#[test]
+fn units_lie_in_the_pieces_that_they_belong_to() {
+    let mut rng = stream(8);
+    let mut check = |unit: u64, low: f64, high: f64, seldom: bool| {
+        // Most points of some pieces are above the curve.
+        let mut found = (0..2000).filter_map(|_| in_unit(unit, &mut rng)).take(10).peekable();
+        assert!(seldom || found.peek().is_some(), "{unit} from {low}");
+        for digits in found {
+            let x = digits as f64 / (1_u64 << FRACTION) as f64;
+            assert!((low..high).contains(&x), "{unit}: {x} not from {low}");
+        }
+    };
+    let edge = |index: usize| index as f64 / 256.0;
+    let mut first = 0;
+    for (index, &end) in PIECES.sums.iter().enumerate() {
+        if index % 50 == 0 || index > CELLS - 3 {
+            // What is in the first unit of a wedge is almost never below the curve.
+            check(first, edge(index), edge(index + 1), true);
+            check(u64::midpoint(first, end), edge(index), edge(index + 1), false);
+            check(end - 1, edge(index), edge(index + 1), false);
+        }
+        first = end;
+    }
+    for (whole, weight) in BLOCKS.zip(PIECES.blocks) {
+        check(first, whole as f64, whole as f64 + 1.0, false);
+        check(first + weight - 1, whole as f64, whole as f64 + 1.0, false);
+        first += weight;
+    }
+    // Cells of which the floor has cut more than a tenth.
+    for index in [1, 3, 500, 700, 1000, 1001, 1023] {
+        check(first + index as u64, edge(index), edge(index + 1), false);
+    }
+    first += CELLS as u64;
+    for (unit, whole) in (first..).zip(BLOCKS) {
+        check(unit, whole as f64, whole as f64 + 1.0, false);
+    }
+    first += 4;
+    check(first, 8.0, 9.0, false);
+    check(first + 1, 8.0, 9.0, false);
+    assert!((first + FAR..PIECES.rest).all(|unit| in_unit(unit, &mut rng).is_none()));
 }
