@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -29,6 +29,23 @@ def load(name: str, path: str) -> ModuleType:
 def processes() -> ModuleType:
     """Flower's processes."""
     return load("flower_processes", "processes.py")
+
+
+@pytest.fixture(scope="session")
+def simulation(processes: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A SuperLink that simulates its nodes."""
+    with processes.running(tmp_path_factory.mktemp("simulation") / "flower", simulation=True) as at:
+        yield at
+
+
+@pytest.fixture(scope="session")
+def deployment(processes: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A SuperLink and three SuperNodes, each with a ledger and a file of answers."""
+    folder = tmp_path_factory.mktemp("deployment")
+    with processes.running(folder / "flower") as at:
+        for number in range(3):
+            at.node(number)
+        yield at
 
 
 @pytest.fixture(scope="session")

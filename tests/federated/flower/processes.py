@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import turnout
+from turnout.accounting import PrivacyLedger
 
 HERE = Path(__file__).parent
 BIN = Path(sys.executable).parent
@@ -104,25 +105,29 @@ class Flower:
         """What a process printed."""
         return (self.folder / f"{name}.log").read_text(errors="replace")
 
-    def node(self, number: int, config: Mapping[str, Any]) -> subprocess.Popen[bytes]:
-        """Start a SuperNode."""
-        shown = " ".join(
-            f'{key}="{value}"' if isinstance(value, (str, Path)) else f"{key}={value}"
-            for key, value in {"partition-id": number, **config}.items()
-        )
+    def node(self, number: int) -> subprocess.Popen[bytes]:
+        """Start a SuperNode with a ledger and a file of answers."""
+        PrivacyLedger(1000.0, 1e-5).save(self.ledger(number))
+        answers = self.folder / f"answers-{number}.json"
+        config = f'partition-id={number} turnout-ledger="{self.ledger(number)}"'
         return self._start(
             f"node-{number}",
             [
                 "flower-supernode",
                 "--insecure",
-                "--superlink",
-                f"127.0.0.1:{self.port}",
-                "--port",
-                str(free_ports(1)[0]),
-                "--node-config",
-                shown,
+                *("--superlink", f"127.0.0.1:{self.port}"),
+                *("--port", str(free_ports(1)[0])),
+                *("--node-config", f'{config} turnout-answers="{answers}"'),
             ],
         )
+
+    def ledger(self, number: int) -> Path:
+        """The file of a node's ledger."""
+        return self.folder / f"ledger-{number}.json"
+
+    def rounds(self, number: int) -> int:
+        """How many rounds a node's ledger holds."""
+        return sum(entry.rounds for entry in PrivacyLedger.load(self.ledger(number)).entries)
 
     def submit(
         self,

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from types import ModuleType
-
 import pytest
 
 import turnout as tn
@@ -25,22 +22,18 @@ def expected(nodes: int, seed: int) -> tn.Tally:
     )  # type: ignore[return-value]
 
 
-@pytest.mark.parametrize("simulated", [True, False])
+@pytest.mark.parametrize(("kind", "nodes"), [("simulation", 8), ("deployment", 3)])
 def test_the_tally_is_that_of_the_nodes_draws(
-    simulated: bool, processes: ModuleType, tmp_path: Path
+    kind: str, nodes: int, request: pytest.FixtureRequest
 ) -> None:
-    nodes = 8 if simulated else 3
-    with processes.running(tmp_path / "flower", simulation=simulated) as flower:
-        if not simulated:
-            for node in range(nodes):
-                flower.node(node, {"turnout-answers": tmp_path / f"answers-{node}.json"})
-        run = flower.submit(
-            COMPONENTS, {"seed": 2, "nodes": nodes}, nodes=nodes if simulated else None
-        )
-        output = run.wait()
-        assert (run.folder / "again").exists(), output
-        tally = tn.Tally.from_bytes((run.folder / "tally").read_bytes())
-        again = tn.Tally.from_bytes((run.folder / "again").read_bytes())
+    flower = request.getfixturevalue(kind)
+    run = flower.submit(
+        COMPONENTS, {"seed": 2, "nodes": nodes}, nodes=nodes if kind == "simulation" else None
+    )
+    output = run.wait()
+    assert (run.folder / "again").exists(), output
+    tally = tn.Tally.from_bytes((run.folder / "tally").read_bytes())
+    again = tn.Tally.from_bytes((run.folder / "again").read_bytes())
     assert tally == expected(nodes, 2)
     assert 0 < tally.received < nodes
     # Asked twice in one collection, nodes repeat themselves.

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
-import pytest
 
 from turnout.accounting import PrivacyLedger, compose
 from turnout.federated import SGD, InProcessEngine
@@ -39,12 +36,6 @@ def expected(model: ModuleType, config: dict[str, Any], start: Any, optimizer: S
     return vector(engine.run(config["rounds"]))
 
 
-@pytest.fixture(scope="module")
-def simulation(processes: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    with processes.running(tmp_path_factory.mktemp("simulation") / "flower", simulation=True) as at:
-        yield at
-
-
 def test_simulation_gets_the_numbers_of_the_engine(simulation: Any, model: ModuleType) -> None:
     config = configuration(nodes=8, mode="always_send", seed=11, rounds=6)
     run = simulation.submit(NAMED, config, nodes=8)
@@ -66,22 +57,16 @@ def test_a_server_without_budget_asks_nobody(simulation: Any, model: ModuleType)
         assert (run.folder / f"computing-{node}").read_text() == "xx"
 
 
-def test_deployment_gets_the_numbers_of_the_engine(
-    processes: ModuleType, model: ModuleType, tmp_path: Path
-) -> None:
+def test_deployment_gets_the_numbers_of_the_engine(deployment: Any, model: ModuleType) -> None:
     config = configuration()
-    plan = model.plan_of(config)
-    budget = PrivacyLedger(100.0, 1e-5)
-    with processes.running(tmp_path / "flower") as flower:
-        for node in range(3):
-            budget.save(tmp_path / f"ledger-{node}.json")
-            flower.node(node, {"turnout-ledger": tmp_path / f"ledger-{node}.json"})
-        run = flower.submit(NESTED, config)
-        output = run.wait()
-        assert (run.folder / "model.npy").exists(), output
-        reached = np.load(run.folder / "model.npy")
-    np.testing.assert_array_equal(reached, expected(model, config, model.NESTED, SGD(0.5)))
+    before = [deployment.rounds(node) for node in range(3)]
+    run = deployment.submit(NESTED, config)
+    output = run.wait()
+    assert (run.folder / "model.npy").exists(), output
+    ours = expected(model, config, model.NESTED, SGD(0.5))
+    np.testing.assert_array_equal(np.load(run.folder / "model.npy"), ours)
     for node in range(3):
-        ledger = PrivacyLedger.load(tmp_path / f"ledger-{node}.json")
-        assert sum(entry.rounds for entry in ledger.entries) == 3
-        assert ledger.spent() == compose([(plan.mechanism, 3)]).epsilon(1e-5)
+        assert deployment.rounds(node) == before[node] + 3
+        ledger = PrivacyLedger.load(deployment.ledger(node))
+        parts = [(entry.mechanism, entry.rounds) for entry in ledger.entries]
+        assert ledger.spent() == compose(parts).epsilon(1e-5)

@@ -292,10 +292,13 @@ class _Node:
 
 def _check_new(context: Context, plan: RandomParticipationSGD, number: int) -> None:
     """Refuse a round that was drawn before in this run."""
-    last = context.state.config_records.get(_STATE)
-    if last is not None and last["plan"] == plan.fingerprint and number <= last["round"]:  # type: ignore[operator]
+    record = context.state.config_records.get(_STATE)
+    if record is None or record["plan"] != plan.fingerprint:
+        return
+    last = int(record["round"])  # type: ignore[arg-type]
+    if number <= last:
         raise ProtocolError(
-            f"round must be above {last['round']!r}, the last that the node answered, got {number}"
+            f"round must be above {last}, the last that the node answered, got {number}"
         )
 
 
