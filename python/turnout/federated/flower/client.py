@@ -34,8 +34,6 @@ Indices: TypeAlias = npt.NDArray[np.int64]
 LocalData: TypeAlias = Callable[[Context], tuple[int, Callable[[Any, Indices], Any]]]
 _Plan: TypeAlias = RandomParticipationSGD | Callable[[Context], RandomParticipationSGD] | None
 
-#: Flower's code for a message that a mod does not let through.
-_REFUSED = 6
 _STATE = "turnout.training"
 
 
@@ -323,10 +321,10 @@ def _refusal(message: Message, error: Exception) -> Message:
         reason = str(error)
     elif isinstance(error, BudgetExceededError):
         reason = "the node's privacy budget does not allow another round"
-    return Message(Error(_REFUSED, f"{type(error).__name__}: {reason}"), reply_to=message)
+    return Message(Error(records.REFUSED, f"{type(error).__name__}: {reason}"), reply_to=message)
 
 
 def _failure(message: Message, reason: str) -> Message:
     """Reply that something failed; what it was stays in the node's log."""
     log(ERROR, "turnout: %s", reason, exc_info=True)
-    return Message(Error(_REFUSED, f"{reason}: see the node's log"), reply_to=message)
+    return Message(Error(records.REFUSED, f"{reason}: see the node's log"), reply_to=message)

@@ -38,13 +38,13 @@ from turnout.federated.flower.answers import (
     taking_turns,
     with_room_for,
 )
+from turnout.federated.flower.records import REFUSED
 from turnout.federated.flower.strategy import connected_nodes, positive_seconds
 
 __all__ = ["collect_frequencies", "frequency_client_app", "frequency_server_app"]
 
 _COLLECTION = "turnout.collection"
 _REPORTS = "turnout.reports"
-_REFUSED = 6
 _MOST_ANSWERS = 2**32
 
 
@@ -328,4 +328,4 @@ def _refusal(message: Message, error: Exception) -> Message:
         reason = "the node's budget does not allow another answer"
     elif isinstance(error, (ProtocolError, PlanMismatchError)):
         reason = str(error)
-    return Message(Error(_REFUSED, f"{type(error).__name__}: {reason}"), reply_to=message)
+    return Message(Error(REFUSED, f"{type(error).__name__}: {reason}"), reply_to=message)

@@ -41,6 +41,7 @@ from turnout.federated.trees import Structure, Tree, flatten
 __all__ = [
     "ARRAYS",
     "DRAW",
+    "REFUSED",
     "ROUND",
     "gradients_of",
     "model_of",
@@ -57,6 +58,8 @@ __all__ = [
 ARRAYS = "arrays"
 ROUND = "turnout.round"
 DRAW = "turnout.draw"
+#: Flower's code for a message that a mod does not let through.
+REFUSED = 6
 _UPDATE = "turnout.update"
 _VALUES = "values"
 
