@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -272,3 +273,49 @@ def test_bands_need_two_seeds(small: dict[str, Any]) -> None:
     (axes,) = study.plot()
     assert not axes.collections
     pyplot.close(axes.figure)
+
+
+def test_the_script_trains_on_mnist_and_says_what_came_out(tmp_path: Path) -> None:
+    pytest.importorskip("jax")
+    pytest.importorskip("matplotlib")
+    root = Path(__file__).parents[2]
+    data = Path(os.environ.get("TURNOUT_DATA", root.parent / "shared" / "data"))
+    if not (data / "mnist-train-images-idx3-ubyte.gz").is_file():
+        pytest.skip(f"MNIST is not in {data}: set TURNOUT_DATA to the folder with its files")
+    # All images to train with, since the scenarios need them, and few to test with.
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for name in ("images-idx3", "labels-idx1"):
+        (folder / f"train-{name}-ubyte.gz").symlink_to(data / f"mnist-train-{name}-ubyte.gz")
+        header = [100, 28, 28] if name == "images-idx3" else [100]
+        content = bytes([0, 0, 8, len(header)]) + struct.pack(f">{len(header)}I", *header)
+        (folder / f"t10k-{name}-ubyte").write_bytes(content + bytes(int(np.prod(header))))
+    script = root / "examples" / "federated" / "participation_study.py"
+    if not script.is_file():
+        pytest.skip("the examples are not here")
+    options = ["--data", folder, "--output", tmp_path, "--rounds", "2", "--seeds", "1"]
+    done = subprocess.run(
+        [sys.executable, script, *map(str, options)],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+        env={**os.environ, "MPLBACKEND": "agg", "PYTHONIOENCODING": "utf-8"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert "unsound: Theorem 4.1" in done.stdout
+    assert (tmp_path / "accuracy.png").stat().st_size > 10_000
+    many, few = json.loads((tmp_path / "results.json").read_text())["scenarios"]
+    noise = {arm["name"]: arm["noise_multiplier"] for arm in many["arms"]}
+    assert noise["none"] == 0 < noise["unsound"] < noise["sound"] < noise["wcs"] < noise["ols"]
+    assert all(arm["proven_delta"] <= 1e-6 for arm in many["arms"] if arm["keeps_target"])
+    assert [arm["name"] for arm in few["arms"]] == ["none", "sound", "wcs", "ols"]
+    missing = subprocess.run(
+        [sys.executable, script, "--data", str(tmp_path), "--output", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert missing.returncode == 2
+    assert "train-images-idx3-ubyte.gz" in missing.stderr

@@ -23,8 +23,8 @@ _SIDE = 28
 #: Examples are padded to one of these numbers, so that a run compiles at most once for each.
 _BATCHES = (16, 64, 96, 128, 256)
 
-#: Images that are looked at together where no gradient is needed.
-_FORWARD_BATCH = 1000
+#: Images that are looked at together where no gradient is needed: more do not fit caches.
+_FORWARD_BATCH = 96
 
 #: Filters' side, stride, padding and number of each convolution; pools have side 2 and stride 1.
 _FIRST = (8, 2, 3, 16)
@@ -224,7 +224,7 @@ class ConvolutionalNetwork:
         for start in range(0, len(classes), _FORWARD_BATCH):
             part = slice(start, start + _FORWARD_BATCH)
             number = len(classes[part])
-            batch = next(size for size in (*_BATCHES, _FORWARD_BATCH) if size >= number)
+            batch = next(size for size in _BATCHES if size >= number)
             found = function(values, _padded(pixels[part], batch), _padded(classes[part], batch))
             total += float(np.asarray(found, np.float64)[:number].sum())
         return total / len(classes)
