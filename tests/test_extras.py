@@ -15,6 +15,7 @@ from turnout._extras import require
 from turnout.errors import MissingExtraError
 
 OPTIONAL = [
+    "flwr",
     "jax",
     "matplotlib",
     "narwhals",
@@ -47,13 +48,13 @@ def loaded_after(program: str) -> list[str]:
 def test_importing_turnout_imports_no_optional_dependency() -> None:
     assert loaded_after("import turnout") == []
     assert loaded_after("import turnout; dir(turnout); turnout.frequency; turnout.errors") == []
-    later = "datasets", "distributed", "mean", "samplers", "weighting"
+    later = "datasets", "distributed", "federated", "mean", "samplers", "weighting"
     program = f"import turnout; {', '.join(f'turnout.{name}' for name in later)}"
     assert loaded_after(program) == []
 
 
 def test_modules_that_are_imported_later_are_there() -> None:
-    later = {"datasets", "distributed", "mean", "samplers", "weighting"}
+    later = {"datasets", "distributed", "federated", "mean", "samplers", "weighting"}
     assert later <= set(dir(tn)) & set(tn.__all__)
     assert tn.weighting.__name__ == "turnout.weighting"
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):

@@ -33,7 +33,7 @@ EPSILON, DELTA = 0.015, 1e-6
 MANY = Scenario("many clients", 2000, 30, client_rate=0.0117, sample_rate=0.1)
 FEW = Scenario("few clients", 60, 1000, client_rate=0.117, sample_rate=0.01)
 
-#: The best of a few that were tried with other seeds: the more noise, the smaller.
+#: Public constants: the more noise, the smaller, after a few tries with other seeds.
 LEARNING_RATES = {
     "many clients": {"none": 0.02, "unsound": 0.006, "sound": 0.006, "wcs": 0.003, "ols": 0.002},
     "few clients": {"none": 0.02, "unsound": 0.008, "sound": 0.008, "wcs": 0.008, "ols": 0.008},
