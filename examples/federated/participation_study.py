@@ -110,7 +110,7 @@ def print_table(study: ParticipationStudy, rounds: int, seeds: int) -> None:
                     scenario.local_size,
                     arm.noise_multiplier,
                 ).compose(rounds)
-                cells[2] = f"{whole.epsilon(1e-5):.2f}"
+                cells[2] = f"{whole.epsilon(1e-5):.3g}"
             print(
                 f"  {arm.label:24}{arm.noise_multiplier:8.3f}{cells[0]:>18}{cells[1]:>16}"
                 f"{cells[2]:>16}"
