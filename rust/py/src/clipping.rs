@@ -78,7 +78,11 @@ fn with_gradients<T: Send>(
     }
     let gradients = Gradients::new(examples.unwrap_or(0), parts);
     let gradients = gradients.map_err(|error| exception(py, &error))?;
-    run(py, || job(&gradients))
+    if gradients.are_few() {
+        py.detach(|| job(&gradients)).map_err(|error| exception(py, &error))
+    } else {
+        run(py, || job(&gradients))
+    }
 }
 
 /// The sum of the gradients of examples, each clipped to a norm.

@@ -1,0 +1,262 @@
+//! One pass over the rows: a few of them at a time are squared, and added up while they are in the
+//! cache.
+
+use core::ops::Range;
+
+use rayon::prelude::*;
+
+use super::kernel::{GROUP, Instructions, Number, Scale, Strip, WIDTH, add_integers};
+use super::rule::Rule;
+use super::{Gradients, Part, power};
+use crate::Result;
+
+/// Up to so many numbers are added up on the calling thread.
+const FEW: usize = 1 << 15;
+
+/// Rows with so many parameters are cut among threads; shorter ones are dealt out.
+const WIDE: usize = 1 << 15;
+
+/// Most groups of rows that are dealt out, and the fewest numbers in one.
+const SPANS: usize = 64;
+const SPAN: usize = 1 << 19;
+
+/// Bytes that are squared and then added up, for a thread that works alone and for all together.
+const ALONE: usize = 1 << 18;
+const TOGETHER: usize = 1 << 20;
+
+/// How rows are added up.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Sums {
+    /// As they are.
+    Real,
+    /// Rounded toward zero, in doubles that are exact for so many rows.
+    Whole(usize),
+    /// Rounded toward zero, in integers.
+    Integers,
+}
+
+impl Sums {
+    /// For integers of at most this size.
+    pub(super) fn whole(largest: f64) -> Self {
+        // The integers of a row exceed no clip: their sum is below 2^53.
+        let rows = power(52) / largest.max(1.0).ceil();
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "from 256 to 2^52"
+        )]
+        if rows >= 256.0 { Self::Whole(rows as usize) } else { Self::Integers }
+    }
+}
+
+/// The sums of all columns: as doubles if they are real, as integers if not.
+#[derive(Debug, Default)]
+pub(super) struct Totals {
+    pub(super) reals: Vec<f64>,
+    pub(super) integers: Vec<i64>,
+}
+
+impl Totals {
+    fn add(&mut self, other: &Self) {
+        self.reals.iter_mut().zip(&other.reals).for_each(|(sum, value)| *sum += value);
+        self.integers.iter_mut().zip(&other.integers).for_each(|(sum, value)| *sum += value);
+    }
+}
+
+impl Gradients<'_> {
+    /// Whether they are so few that they are added up on the calling thread.
+    #[must_use]
+    pub fn are_few(&self) -> bool {
+        self.examples.saturating_mul(self.parameters()) <= FEW
+    }
+}
+
+/// Adds up all rows.
+pub(super) fn pass(gradients: &Gradients<'_>, rule: &Rule, sums: Sums) -> Result<Totals> {
+    let (examples, parameters) = (gradients.examples, gradients.parameters());
+    let few = gradients.are_few();
+    let rows = examples.div_ceil(SPANS).max(SPAN.div_ceil(parameters.max(1)));
+    if few || parameters >= WIDE || rows >= examples {
+        return accumulate(gradients, 0..examples, rule, sums, !few && parameters > WIDTH);
+    }
+    let spans: Vec<Result<Totals>> = (0..examples.div_ceil(rows))
+        .into_par_iter()
+        .map(|span| {
+            let rows = span * rows..((span + 1) * rows).min(examples);
+            accumulate(gradients, rows, rule, sums, false)
+        })
+        .collect();
+    let mut spans = spans.into_iter();
+    let mut total = spans.next().unwrap_or_else(|| Ok(Totals::default()))?;
+    for span in spans {
+        total.add(&span?);
+    }
+    Ok(total)
+}
+
+/// Adds up some rows.
+fn accumulate(
+    gradients: &Gradients<'_>,
+    rows: Range<usize>,
+    rule: &Rule,
+    sums: Sums,
+    together: bool,
+) -> Result<Totals> {
+    let parameters = gradients.parameters();
+    let room = |wanted: bool| if wanted { parameters } else { 0 };
+    let mut totals = Totals {
+        reals: vec![0.0; room(sums != Sums::Integers)],
+        integers: vec![0; room(sums != Sums::Real)],
+    };
+    let mut columns = columns(gradients, &mut totals);
+    let bytes = if together { TOGETHER } else { ALONE };
+    let most = match sums {
+        Sums::Whole(rows) => rows,
+        Sums::Real | Sums::Integers => usize::MAX,
+    };
+    let batch = (bytes / gradients.row_bytes().max(1))
+        .next_multiple_of(GROUP)
+        .clamp(GROUP, most.max(GROUP));
+    let instructions = Instructions::best();
+    let mut scales = Vec::new();
+    let (mut done, mut squared) = (rows.start, rows.start);
+    while done < rows.end {
+        let next = squared..(squared + batch).min(rows.end);
+        each(&mut columns, together, |columns| {
+            columns.add(instructions, done, &scales, sums);
+            columns.square(instructions, next.clone());
+        });
+        done = squared;
+        squared = next.end;
+        scales.clear();
+        for (row, example) in next.enumerate() {
+            let squares = columns.iter().fold(0.0, |sum, columns| sum + columns.squares[row]);
+            let scale = rule.scale(squares, || gradients.row(example));
+            scales.push(scale.ok_or_else(|| gradients.not_finite(example))?);
+        }
+    }
+    each(&mut columns, together, Columns::carry);
+    Ok(totals)
+}
+
+/// Some columns of a part, and what is known of them.
+struct Columns<'a, 'b> {
+    part: Part<'a>,
+    parameters: usize,
+    first: usize,
+    width: usize,
+    /// The sums of the squares of rows.
+    squares: Vec<f64>,
+    reals: &'b mut [f64],
+    integers: &'b mut [i64],
+    /// Rows in the doubles that are not yet in the integers.
+    pending: usize,
+}
+
+/// All columns, in the order of the parts.
+fn columns<'a, 'b>(gradients: &Gradients<'a>, totals: &'b mut Totals) -> Vec<Columns<'a, 'b>> {
+    let (mut reals, mut integers) = (&mut totals.reals[..], &mut totals.integers[..]);
+    let mut all = Vec::with_capacity(gradients.strips());
+    for &(parameters, part) in &gradients.parts {
+        for first in (0..parameters).step_by(WIDTH) {
+            let width = WIDTH.min(parameters - first);
+            let (own_reals, own_integers);
+            (own_reals, reals) = reals.split_at_mut(width.min(reals.len()));
+            (own_integers, integers) = integers.split_at_mut(width.min(integers.len()));
+            all.push(Columns {
+                part,
+                parameters,
+                first,
+                width,
+                squares: Vec::new(),
+                reals: own_reals,
+                integers: own_integers,
+                pending: 0,
+            });
+        }
+    }
+    all
+}
+
+/// Does something with all columns.
+fn each<'a, 'b>(
+    columns: &mut [Columns<'a, 'b>],
+    together: bool,
+    job: impl Fn(&mut Columns<'a, 'b>) + Sync + Send,
+) {
+    if together {
+        columns.par_iter_mut().for_each(job);
+    } else {
+        columns.iter_mut().for_each(job);
+    }
+}
+
+impl<'a> Columns<'a, '_> {
+    /// These columns of the rows from one on.
+    fn strip<T>(&self, values: &'a [T], row: usize) -> Strip<'a, T> {
+        let values = &values[row * self.parameters + self.first..];
+        Strip { values, stride: self.parameters, width: self.width }
+    }
+
+    /// Squares some rows.
+    fn square(&mut self, instructions: Instructions, rows: Range<usize>) {
+        self.squares.resize(rows.len(), 0.0);
+        if rows.is_empty() {
+            return;
+        }
+        match self.part {
+            Part::Single(values) => {
+                instructions.squares(self.strip(values, rows.start), &mut self.squares);
+            }
+            Part::Double(values) => {
+                instructions.squares(self.strip(values, rows.start), &mut self.squares);
+            }
+        }
+    }
+
+    /// Adds up the rows from one on.
+    fn add(&mut self, instructions: Instructions, first: usize, scales: &[Scale], sums: Sums) {
+        if scales.is_empty() {
+            return;
+        }
+        if let Sums::Whole(most) = sums {
+            if self.pending + scales.len() > most {
+                self.carry();
+            }
+            self.pending += scales.len();
+        }
+        match self.part {
+            Part::Single(values) => {
+                self.add_strip(instructions, self.strip(values, first), scales, sums);
+            }
+            Part::Double(values) => {
+                self.add_strip(instructions, self.strip(values, first), scales, sums);
+            }
+        }
+    }
+
+    fn add_strip<T: Number>(
+        &mut self,
+        instructions: Instructions,
+        strip: Strip<'_, T>,
+        scales: &[Scale],
+        sums: Sums,
+    ) {
+        match sums {
+            Sums::Real => instructions.add(strip, scales, self.reals),
+            Sums::Whole(_) => instructions.add_whole(strip, scales, self.reals),
+            Sums::Integers => add_integers(strip, scales, self.integers),
+        }
+    }
+
+    /// Moves whole numbers from the doubles to the integers.
+    fn carry(&mut self) {
+        for (integer, real) in self.integers.iter_mut().zip(self.reals.iter_mut()) {
+            #[expect(clippy::cast_possible_truncation, reason = "an integer below 2^53")]
+            let whole = *real as i64;
+            *integer += whole;
+            *real = 0.0;
+        }
+        self.pending = 0;
+    }
+}
