@@ -82,7 +82,9 @@ impl Rule {
         let exponent = -libm::ilogb(largest);
         let powers = [power(exponent / 2), power(exponent - exponent / 2)];
         let scaled = |value: f64| value * powers[0] * powers[1];
-        row.iter_mut().for_each(|value| *value = scaled(*value));
+        for value in &mut row {
+            *value = scaled(*value);
+        }
         let squares = row.chunks(WIDTH).fold(0.0, |sum, values| {
             let strip = Strip { values, stride: values.len(), width: values.len() };
             let mut squares = [0.0];
