@@ -1,7 +1,7 @@
 """Compare turnout's speed and memory with NumPy and the published packages.
 
 One run measures everything and prints tables of direct encoding, the other oracles, accounting,
-sharing and samplers::
+sharing, samplers and federated training::
 
     pip install -r benches/requirements.txt
     python benches/compare.py --markdown comparison.md --json comparison.json
@@ -30,6 +30,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 import accounting_jobs
+import federated_jobs
 import jobs
 import memory
 import oracle_jobs
@@ -51,8 +52,9 @@ DISTRIBUTIONS = (
     accounting_jobs.PEER,
     sharing_jobs.PEER,
     sampling_jobs.PEER,
+    federated_jobs.PEER,
 )
-TABLES = ("direct", "oracles", "accounting", "sharing", "samplers")
+TABLES = ("direct", "oracles", "accounting", "sharing", "samplers", "federated")
 MEMORY_NODES = (10**6, 10**7, 10**8)
 #: The width of the table where there is no terminal to fit.
 WIDTH = 170
@@ -139,6 +141,7 @@ def build(turnout: ModuleType | None, options: argparse.Namespace) -> list[Table
     accountant, missing_accountant = accounting_jobs.load_peer()
     flower, missing_flower = sharing_jobs.load_peer()
     networks, missing_networks = sampling_jobs.load_peer()
+    compiler, missing_compiler = federated_jobs.load_peer()
     inputs = jobs.Inputs(options.nodes, options.peer_nodes)
     notes = [
         f"n={report.magnitude(options.nodes)}; pure-ldp and multi-freq-ldpy "
@@ -183,6 +186,14 @@ def build(turnout: ModuleType | None, options: argparse.Namespace) -> list[Table
             sampling_jobs.build(turnout, networks),
             sampling_jobs.NOTES,
             missing_networks,
+        ),
+        Table(
+            "federated",
+            federated_jobs.TITLE,
+            federated_jobs.LAYOUT,
+            federated_jobs.build(turnout, compiler),
+            federated_jobs.NOTES,
+            missing_compiler,
         ),
     ]
 

@@ -1,0 +1,143 @@
+"""The jobs of federated training that are compared, and who does each of them.
+
+Gradients of examples clipped one by one and added up, in floating point and on the grid; Gaussian
+noise; rounds of training. NumPy does the first by the plain program, which makes arrays as large as
+the gradients, or by a tuned one of two passes (``einsum`` and a product of BLAS); JAX by a compiled
+program. None of them clips exactly.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Callable
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from jobs import Job, Layout, Target
+from measurement import Contender
+
+EXAMPLES = 1024
+PARAMETERS = 100_000
+BITS = 24
+DRAWS = 10**6
+
+PEER = "jax"
+REFERENCE = "NumPy"
+TUNED = "NumPy, BLAS"
+LAYOUT = Layout(
+    columns=("turnout", REFERENCE, TUNED, PEER),
+    ratios={REFERENCE: "ratio to NumPy", TUNED: "to BLAS", PEER: "to jax"},
+)
+TITLE = "Federated training"
+NOTES = [
+    f"Clipping: {EXAMPLES:,} examples of {PARAMETERS:,} parameters in single precision; numbers a "
+    "second. turnout adds up in double precision, or exactly; the others in single precision.",
+    "Noise: turnout's is exact, from a cryptographic generator; NumPy's is neither.",
+]
+
+Floats = npt.NDArray[Any]
+
+
+def load_peer() -> tuple[ModuleType | None, dict[str, str]]:
+    """Return JAX, or None and why it is not to be had."""
+    try:
+        return importlib.import_module("jax"), {}
+    except ImportError as error:
+        return None, {PEER: f"not installed: {error}"}
+
+
+def build(turnout: ModuleType | None, peer: ModuleType | None) -> list[Job]:
+    """Return the jobs with a contender for every package at hand.
+
+    Parameters
+    ----------
+    turnout
+        The package ``turnout``, or None to measure the others alone.
+    peer
+        JAX, or None if it is not installed.
+    """
+    core = None
+    if turnout is not None:
+        core = importlib.import_module(f"{turnout.__name__}._core")
+    gradients = np.random.default_rng(0).standard_normal((EXAMPLES, PARAMETERS), np.float32)
+    clip = math.sqrt(PARAMETERS)
+    return [*_clipping(core, peer, gradients, clip), _noise(core)]
+
+
+def _clipping(
+    core: ModuleType | None, peer: ModuleType | None, gradients: Floats, clip: float
+) -> list[Job]:
+    step = clip / 2**BITS
+    expected = _numpy(gradients.astype(np.float64), clip)
+
+    def accept(sums: Any) -> bool:
+        return bool(np.allclose(np.asarray(sums), expected, rtol=0, atol=0.01))
+
+    size = gradients.size
+    others = [
+        Contender(REFERENCE, "plain", size, partial(_numpy, gradients, clip), accept),
+        Contender(TUNED, "einsum and product", size, partial(_blas, gradients, clip), accept),
+    ]
+    if peer is not None:
+        call = _compiled(peer, gradients, clip)
+        others.append(Contender(PEER, "jit(vmap)", size, call, accept))
+    real, whole = list(others), list(others)
+    if core is not None:
+        own: Callable[[], object] = partial(core.clip_and_sum, [gradients], clip)
+        real.insert(0, Contender("turnout", "clip_and_sum", size, own, accept))
+        own = partial(core.clip_to_grid, [gradients], clip, step)
+        whole.insert(
+            0, Contender("turnout", "clip_to_grid", size, own, lambda sums: accept(sums * step))
+        )
+    return [
+        Job("clip and add up", real, Target(ratio=4)),
+        Job("clip and add up on the grid; others in floating point", whole, Target(ratio=4)),
+    ]
+
+
+def _numpy(gradients: Floats, clip: float) -> Floats:
+    factors = np.minimum(1, clip / np.linalg.norm(gradients, axis=1))
+    sums: Floats = (gradients * factors[:, None]).sum(axis=0)
+    return sums
+
+
+def _blas(gradients: Floats, clip: float) -> Floats:
+    norms = np.sqrt(np.einsum("ij,ij->i", gradients, gradients))
+    sums: Floats = np.minimum(1, clip / norms).astype(gradients.dtype) @ gradients
+    return sums
+
+
+def _compiled(jax: ModuleType, gradients: Floats, clip: float) -> Callable[[], object]:
+    jnp = importlib.import_module("jax.numpy")
+
+    def clipped(row: Any) -> Any:
+        return row * jnp.minimum(1, clip / jnp.linalg.norm(row))
+
+    program = jax.jit(lambda rows: jax.vmap(clipped)(rows).sum(axis=0))
+    on_device = jnp.asarray(gradients)
+    return lambda: program(on_device).block_until_ready()
+
+
+def _noise(core: ModuleType | None) -> Job:
+    contenders = []
+    if core is not None:
+        own: Callable[[], object] = partial(core.rounded_gaussian, DRAWS, BITS)
+        contenders.append(Contender("turnout", "rounded_gaussian", DRAWS, own, _is_noise))
+    call = partial(_numpy_noise, np.random.default_rng())
+    contenders.append(Contender(REFERENCE, "standard_normal, rint", DRAWS, call, _is_noise))
+    name = f"{DRAWS:,} draws of Gaussian noise on the grid"
+    return Job(name, contenders, Target(ratio=1), nobody=frozenset({TUNED, PEER}))
+
+
+def _numpy_noise(generator: np.random.Generator) -> npt.NDArray[np.int64]:
+    return np.rint(generator.standard_normal(DRAWS) * 2**BITS).astype(np.int64)
+
+
+def _is_noise(draws: Any) -> bool:
+    # The standard deviation of that of a million draws is 0.0007.
+    return bool(abs(draws.std() / 2**BITS - 1) < 0.01)
