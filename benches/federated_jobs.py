@@ -135,7 +135,9 @@ def _noise(core: ModuleType | None) -> Job:
 
 
 def _numpy_noise(generator: np.random.Generator) -> npt.NDArray[np.int64]:
-    return np.rint(generator.standard_normal(DRAWS) * 2**BITS).astype(np.int64)
+    draws: npt.NDArray[np.int64]
+    draws = np.rint(generator.standard_normal(DRAWS) * 2**BITS).astype(np.int64)
+    return draws
 
 
 def _is_noise(draws: Any) -> bool:
