@@ -32,6 +32,13 @@ def processes() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
+def grid_of() -> Callable[..., Any]:
+    """Make a grid of ClientApps in this process."""
+    made: Callable[..., Any] = load("flower_local_grid", "grid.py").LocalGrid
+    return made
+
+
+@pytest.fixture(scope="session")
 def simulation(processes: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A SuperLink that simulates its nodes."""
     with processes.running(tmp_path_factory.mktemp("simulation") / "flower", simulation=True) as at:

@@ -1,4 +1,4 @@
-"""Models, updates and ledgers on their way through Flower; example projects; the strategy."""
+"""Models, updates and ledgers on their way through Flower; the strategy."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ from turnout.federated.flower.ledgers import node_ledger
 from turnout.federated.flower.records import ROUND, model_of, reply_of, round_record, update_of
 from turnout.federated.trees import flatten
 
-EXAMPLES = Path(__file__).parents[3] / "examples" / "federated"
 PLAN = RandomParticipationSGD(0.5, 0.5, 1.0, noise_multiplier=1.0, local_size_bound=4)
 
 TREES = [
@@ -156,20 +155,6 @@ def test_processes_that_share_a_ledger_lose_nothing(tmp_path: Path) -> None:
     workers = [subprocess.Popen([sys.executable, "-c", SPENDER, str(path)]) for _ in range(3)]
     assert [worker.wait() for worker in workers] == [0, 0, 0]
     assert sum(entry.rounds for entry in PrivacyLedger.load(path).entries) == 30
-
-
-@pytest.mark.filterwarnings("ignore:GitWildMatchPattern:DeprecationWarning")
-@pytest.mark.parametrize("name", ["flower_training", "flower_frequency"])
-def test_example_projects_are_accepted_by_flwr(name: str) -> None:
-    from flwr.cli.build import build_fab_from_disk
-    from flwr.cli.config_utils import load_and_validate
-
-    config, warnings = load_and_validate(EXAMPLES / name / "pyproject.toml")
-    assert not warnings
-    assert build_fab_from_disk(EXAMPLES / name)
-    for component in config["tool"]["flwr"]["app"]["components"].values():
-        module = component.partition(":")[0]
-        assert (EXAMPLES / name / f"{module.replace('.', '/')}.py").exists()
 
 
 def test_flower_is_not_imported_with_turnout() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from flwr.app import Array, ArrayRecord, Context, Error, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
-from flwr.serverapp import Grid
 
 import turnout as tn
 from turnout.errors import BudgetExceededError, MissingPartyError, PlanMismatchError
@@ -28,38 +27,7 @@ from turnout.federated.flower import (
 )
 from turnout.federated.trees import vector
 
-
-class LocalGrid(Grid):
-    """Nodes that answer at once."""
-
-    def __init__(self, apps: Iterable[Callable[[Message, Context], Message]]) -> None:
-        self.apps = list(apps)
-        self.contexts = [
-            Context(1, node, {"partition-id": node}, RecordDict(), {})
-            for node in range(len(self.apps))
-        ]
-        self.asked: list[Message] = []
-
-    def get_node_ids(self) -> list[int]:
-        return list(range(len(self.apps)))
-
-    def send_and_receive(
-        self, messages: Iterable[Message], *, timeout: float | None = None
-    ) -> list[Message]:
-        kept = list(messages)
-        self.asked += kept
-        numbers = [message.metadata.dst_node_id for message in kept]
-        pairs = zip(numbers, kept, strict=True)
-        return [self.apps[number](message, self.contexts[number]) for number, message in pairs]
-
-    def set_run(self, run: Any) -> None: ...
-    @property
-    def run(self) -> Any: ...
-    def create_message(self, *given: Any, **named: Any) -> Any: ...
-    def push_messages(self, messages: Any) -> Any: ...
-    def pull_messages(self, message_ids: Any) -> Any: ...
-
-
+Make = Callable[..., Any]
 NODES = 5
 
 
@@ -87,9 +55,11 @@ def context() -> Context:
 
 
 @pytest.mark.parametrize("mode", ["trusted_server", "always_send", "participants_only"])
-def test_every_mode_gets_the_numbers_of_the_engine(mode: str, model: ModuleType) -> None:
+def test_every_mode_gets_the_numbers_of_the_engine(
+    grid_of: Make, mode: str, model: ModuleType
+) -> None:
     plan = model.plan_of(settings(mode=mode))
-    grid = LocalGrid(apps_of(model, plan))
+    grid = grid_of(apps_of(model, plan))
     strategy = RandomParticipationStrategy(plan, SGD(0.5, momentum=0.9))
     result = strategy.start(grid, pack(model.NAMED), num_rounds=6)
     engine = engine_of(model, plan, model.NAMED, SGD(0.5, momentum=0.9))
@@ -100,7 +70,9 @@ def test_every_mode_gets_the_numbers_of_the_engine(mode: str, model: ModuleType)
     assert not result.evaluate_metrics_clientapp
 
 
-def test_a_training_goes_on_from_its_checkpoint(model: ModuleType, tmp_path: Path) -> None:
+def test_a_training_goes_on_from_its_checkpoint(
+    grid_of: Make, model: ModuleType, tmp_path: Path
+) -> None:
     plan, path = model.plan_of(settings()), tmp_path / "checkpoint"
     ends: list[Any] = []
     seen: list[int] = []
@@ -117,17 +89,17 @@ def test_a_training_goes_on_from_its_checkpoint(model: ModuleType, tmp_path: Pat
         )
 
     for rounds in (2, 6, 6):
-        app_of(rounds)(LocalGrid(apps_of(model, plan)), context())
+        app_of(rounds)(grid_of(apps_of(model, plan)), context())
     assert seen == [0, 1, 2, 2, 3, 4, 5, 6, 6]
     whole = vector(engine_of(model, plan, model.NESTED, SGD(0.5)).run(6))
     np.testing.assert_array_equal(vector(ends[1]), whole)
     np.testing.assert_array_equal(vector(ends[2]), whole)
     other = server_app(plan, model.NESTED, SGD(0.4), rounds=6, checkpoint=path)
     with pytest.raises(PlanMismatchError):
-        other(LocalGrid(apps_of(model, plan)), context())
+        other(grid_of(apps_of(model, plan)), context())
 
 
-def test_numbers_of_the_evaluation_are_kept(model: ModuleType) -> None:
+def test_numbers_of_the_evaluation_are_kept(grid_of: Make, model: ModuleType) -> None:
     plan = model.plan_of(settings())
     strategy = RandomParticipationStrategy(plan, SGD(0.5))
 
@@ -135,13 +107,13 @@ def test_numbers_of_the_evaluation_are_kept(model: ModuleType) -> None:
         return MetricRecord({"size": float(np.abs(vector(unpack(arrays))).sum())})
 
     result = strategy.start(
-        LocalGrid(apps_of(model, plan)), pack(model.NAMED), 2, evaluate_fn=evaluate
+        grid_of(apps_of(model, plan)), pack(model.NAMED), 2, evaluate_fn=evaluate
     )
     assert sorted(result.evaluate_metrics_serverapp) == [0, 1, 2]
     assert result.evaluate_metrics_serverapp[0]["size"] == 0.0
 
 
-def test_bad_replies_are_left_out(model: ModuleType) -> None:
+def test_bad_replies_are_left_out(grid_of: Make, model: ModuleType) -> None:
     plan = model.plan_of(settings(**{"client-rate": 1.0}))
     good = apps_of(model, plan)
 
@@ -163,7 +135,7 @@ def test_bad_replies_are_left_out(model: ModuleType) -> None:
 
     bad = [good[0], wrong_length, wrong_round, failed, strange]
     result = RandomParticipationStrategy(plan, SGD(0.5)).start(
-        LocalGrid(bad), pack(model.NAMED), num_rounds=1
+        grid_of(bad), pack(model.NAMED), num_rounds=1
     )
     server = plan.server(model.NAMED, SGD(0.5))
     client = plan.client(len(model.rows_of(0)), parameters=model.NAMED, index=0)
@@ -172,11 +144,11 @@ def test_bad_replies_are_left_out(model: ModuleType) -> None:
     np.testing.assert_array_equal(vector(unpack(result.arrays)), vector(server.close()))
 
 
-def test_nobody_is_asked_for_a_round_that_is_not_paid(model: ModuleType) -> None:
+def test_nobody_is_asked_for_a_round_that_is_not_paid(grid_of: Make, model: ModuleType) -> None:
     plan = RandomParticipationSGD(
         1.0, 0.5, 1.0, epsilon=1.0, delta=1e-5, rounds=2, local_size_bound=12, mode="always_send"
     )
-    grid = LocalGrid(apps_of(model, plan))
+    grid = grid_of(apps_of(model, plan))
     strategy = RandomParticipationStrategy(plan, SGD(0.5))
     with pytest.raises(BudgetExceededError):
         strategy.start(grid, pack(model.NAMED), num_rounds=3)
@@ -185,10 +157,10 @@ def test_nobody_is_asked_for_a_round_that_is_not_paid(model: ModuleType) -> None
     assert strategy.server.ledger.spent() <= 1.0  # type: ignore[union-attr]
 
 
-def test_too_few_nodes_are_not_waited_for_forever(model: ModuleType) -> None:
+def test_too_few_nodes_are_not_waited_for_forever(grid_of: Make, model: ModuleType) -> None:
     plan = model.plan_of(settings())
     strategy = RandomParticipationStrategy(plan, SGD(0.5), least_nodes=NODES + 1, patience=0.3)
-    grid = LocalGrid(apps_of(model, plan))
+    grid = grid_of(apps_of(model, plan))
     with pytest.raises(MissingPartyError, match="5 of at least 6"):
         strategy.start(grid, pack(model.NAMED), num_rounds=1)
     assert not grid.asked
@@ -201,27 +173,27 @@ def answering(label: Any) -> ClientApp:
     return frequency_client_app(lambda context: label, budget=10.0)
 
 
-def test_a_collection_is_near_the_truth() -> None:
+def test_a_collection_is_near_the_truth(grid_of: Make) -> None:
     nodes = [answering(0)] * 200 + [answering(2)] * 100
     got: list[Any] = []
-    frequency_server_app(PLAN, lambda *given: got.append(given))(LocalGrid(nodes), context())
+    frequency_server_app(PLAN, lambda *given: got.append(given))(grid_of(nodes), context())
     estimate, tally, _ = got[0]
     assert tally.nodes == 300
     # Standard errors are about 0.06.
     np.testing.assert_allclose(estimate.frequencies, [2 / 3, 0.0, 1 / 3], atol=0.4)
 
 
-def test_nodes_that_speak_for_several_people() -> None:
+def test_nodes_that_speak_for_several_people(grid_of: Make) -> None:
     nodes = [answering([0] * 40), answering([1] * 60), answering(2)]
-    tally = collect_frequencies(LocalGrid(nodes), PLAN, most_answers=60)
+    tally = collect_frequencies(grid_of(nodes), PLAN, most_answers=60)
     assert tally.nodes == 101
     assert 0 < tally.received < 101
-    assert collect_frequencies(LocalGrid(nodes), PLAN, most_answers=59).nodes == 41
+    assert collect_frequencies(grid_of(nodes), PLAN, most_answers=59).nodes == 41
 
 
-def test_a_collection_without_replies_is_empty() -> None:
+def test_a_collection_without_replies_is_empty(grid_of: Make) -> None:
     def failed(message: Message, context: Context) -> Message:
         return Message(Error(5, "lost"), reply_to=message)
 
-    tally = collect_frequencies(LocalGrid([failed]), PLAN)
+    tally = collect_frequencies(grid_of([failed]), PLAN)
     assert (tally.nodes, tally.received) == (0, 0)

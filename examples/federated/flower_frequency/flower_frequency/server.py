@@ -15,10 +15,10 @@ PLAN = tn.Plan(
 
 def on_estimate(estimate: tn.FrequencyEstimate, tally: tn.Tally, context: Context) -> None:
     """Print a table."""
-    low, high = estimate.interval(0.95)
+    interval = estimate.interval(0.95)
     print(f"{tally.received} of {tally.nodes} nodes reported")
-    rows = zip(tally.domain.labels, estimate.frequencies, low, high, strict=True)
-    for label, frequency, least, most in rows:
+    columns = (tally.domain.labels, estimate.frequencies, interval.low, interval.high)
+    for label, frequency, least, most in zip(*columns, strict=True):
         print(f"{label:>6}: {frequency:6.1%}  ({least:.1%} to {most:.1%})")
 
 
