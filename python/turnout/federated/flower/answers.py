@@ -1,4 +1,10 @@
-"""What a node has answered in collections: in a file of its owner, or in the run's own memory."""
+"""What a node has answered in collections: in a file of its owner, or in the run's own memory.
+
+A JSON object: ``format``, ``"turnout-answers"``; ``version``, 1; ``answers``, an object with one
+entry for each collection, under its name. An entry has the fingerprint of the ``plan``,
+``epsilon``, the number of people (``nodes``), and their ``reports`` in base64: little-endian, in C
+order, of this ``dtype`` and ``shape``. It holds what was sent, never an answer itself.
+"""
 
 from __future__ import annotations
 
