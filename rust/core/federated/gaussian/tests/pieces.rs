@@ -7,7 +7,7 @@ use num_traits::ToPrimitive;
 use super::super::curve::{
     FRACTION, beyond, half_square, in_block, in_cell, in_fraction_of_cell, in_unit,
 };
-use super::super::table::{BLOCKS, CELLS, FAR, HEIGHT, PIECES, REST};
+use super::super::table::{BLOCKS, CELLS, FAR, HEIGHT, PIECES};
 use super::{area, cell, decay, stream};
 use crate::random::uniform_below;
 use crate::sharing::noise::tests::{Given, check_law};
