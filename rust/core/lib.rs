@@ -6,7 +6,6 @@
 //!   binomial and multinomial draws;
 //! * [`accounting`]: what random participation, sampling and shuffling cost in privacy;
 //! * [`federated`]: selection, noise and clipping for training by clients that join at random;
-//! * [`federated`]: training with random participation: clipped gradients and their noise;
 //! * [`frequency`]: local randomizers of categorical answers under partial participation;
 //! * [`mean`]: local randomizers of numbers, likewise;
 //! * [`samplers`]: draws whose law stays in a band around a public reference;

@@ -12,11 +12,3 @@ mod selection;
 pub use clipping::{Gradients, Part};
 pub use gaussian::{GAUSSIAN_CHUNK, rounded_gaussian};
 pub use selection::BernoulliSelection;
-//! Federated training with random participation: what clients and the server compute.
-//!
-//! * [`Gradients`]: gradients of examples, clipped one by one and added up, as floating-point
-//!   numbers or exactly on a grid.
-
-mod clipping;
-
-pub use clipping::{Gradients, Part};
