@@ -1,5 +1,7 @@
 """Sphinx configuration of the API pages."""
 
+import importlib.util
+
 import turnout
 
 project = "turnout"
@@ -16,6 +18,8 @@ autosummary_generate = True
 #: Beside the page of ``turnout.Plan``, also where file names do not tell cases apart.
 autosummary_filename_map = {"turnout.plan": "turnout.planning.plan"}
 autodoc_typehints = "none"
+#: Flower has no release for Python 3.10; its pages are made without it there.
+autodoc_mock_imports = [name for name in ("flwr", "jax") if importlib.util.find_spec(name) is None]
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
