@@ -18,7 +18,7 @@ autosummary_generate = True
 #: Beside the page of ``turnout.Plan``, also where file names do not tell cases apart.
 autosummary_filename_map = {"turnout.plan": "turnout.planning.plan"}
 autodoc_typehints = "none"
-#: Flower has no release for Python 3.10; its pages are made without it there.
+#: Flower's Message API needs Python 3.11; on 3.10 the pages are made without it.
 autodoc_mock_imports = [name for name in ("flwr", "jax") if importlib.util.find_spec(name) is None]
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
