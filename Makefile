@@ -95,7 +95,8 @@ bench: needs $(BUILD)/bench/.made
 	$(BUILD)/bench/bin/python benches/compare.py --markdown $(BUILD)/bench.md --json $(BUILD)/bench.json
 
 bench-core: needs
-	cargo bench --bench direct_encoding --bench oracles --bench accounting --bench sharing --bench networks
+	cargo bench --bench direct_encoding --bench oracles --bench accounting --bench sharing --bench networks \
+		--bench federated
 
 docs: needs $(WHEEL)
 	$(call install,docs,docs)

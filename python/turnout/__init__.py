@@ -11,6 +11,7 @@ array([ True,  True,  True])
 
 ``tn.choose_oracle`` and ``tn.plan`` say which oracle, and how many must report, for an answer to be
 good enough; :mod:`turnout.accounting` what participation and shuffling protect.
+:mod:`turnout.federated` trains models with clients that take part at random.
 """
 
 import importlib
