@@ -26,6 +26,12 @@ PARAMETERS = 100_000
 BITS = 24
 DRAWS = 10**6
 
+#: A round of training: who takes part on average, with how many elements, and the model.
+PARTICIPANTS = 20
+SIZE, SAMPLE_RATE = 30, 0.1
+ROUND_PARAMETERS = 1000
+ROUNDS = 200
+
 PEER = "jax"
 REFERENCE = "NumPy"
 TUNED = "NumPy, BLAS"
@@ -38,6 +44,9 @@ NOTES = [
     f"Clipping: {EXAMPLES:,} examples of {PARAMETERS:,} parameters in single precision; numbers a "
     "second. turnout adds up in double precision, or exactly; the others in single precision.",
     "Noise: turnout's is exact, from a cryptographic generator; NumPy's is neither.",
+    f"Rounds of training a second: on average {PARTICIPANTS} clients take part with "
+    f"{SIZE * SAMPLE_RATE:.0f} of their {SIZE} elements each, gradients of {ROUND_PARAMETERS:,} "
+    "numbers cost nothing. turnout's cost follows the clients that take part.",
 ]
 
 Floats = npt.NDArray[Any]
@@ -66,7 +75,8 @@ def build(turnout: ModuleType | None, peer: ModuleType | None) -> list[Job]:
         core = importlib.import_module(f"{turnout.__name__}._core")
     gradients = np.random.default_rng(0).standard_normal((EXAMPLES, PARAMETERS), np.float32)
     clip = math.sqrt(PARAMETERS)
-    return [*_clipping(core, peer, gradients, clip), _noise(core)]
+    rounds = [_training(turnout, clients) for clients in (20_000, 2_000_000)]
+    return [*_clipping(core, peer, gradients, clip), _noise(core), *rounds]
 
 
 def _clipping(
@@ -143,3 +153,45 @@ def _numpy_noise(generator: np.random.Generator) -> npt.NDArray[np.int64]:
 def _is_noise(draws: Any) -> bool:
     # The standard deviation of that of a million draws is 0.0007.
     return bool(abs(draws.std() / 2**BITS - 1) < 0.01)
+
+
+def _training(turnout: ModuleType | None, clients: int) -> Job:
+    """Return the job of whole rounds with so many clients."""
+    gradients = np.random.default_rng(0).standard_normal((SIZE + 1, ROUND_PARAMETERS), np.float32)
+    contenders = []
+    if turnout is not None:
+        federated = importlib.import_module(f"{turnout.__name__}.federated")
+        plan = federated.RandomParticipationSGD(
+            PARTICIPANTS / clients, SAMPLE_RATE, 1.0, noise_multiplier=2.5, local_size_bound=SIZE
+        )
+        engine = federated.InProcessEngine(
+            plan,
+            np.zeros(ROUND_PARAMETERS, np.float32),
+            lambda model, client, elements: gradients[: elements.size],
+            SIZE,
+            federated.SGD(0.1),
+            clients=clients,
+        )
+        own: Callable[[], object] = lambda: engine.run(engine.server.round + ROUNDS)  # noqa: E731
+        contenders.append(Contender("turnout", "InProcessEngine", ROUNDS, own, _is_model))
+    call = partial(_numpy_rounds, np.random.default_rng(), gradients, clients)
+    contenders.append(Contender(REFERENCE, "masks and normal", ROUNDS, call, _is_model))
+    name = f"rounds of training, {clients:,} clients at p = {PARTICIPANTS / clients:g}"
+    return Job(name, contenders, nobody=frozenset({TUNED, PEER}))
+
+
+def _numpy_rounds(generator: np.random.Generator, gradients: Floats, clients: int) -> Floats:
+    """Train as one would with NumPy: a number for every client, whether it takes part or not."""
+    model = np.zeros(ROUND_PARAMETERS)
+    for _ in range(ROUNDS):
+        total = np.zeros(ROUND_PARAMETERS)
+        for _ in np.flatnonzero(generator.random(clients) < PARTICIPANTS / clients):
+            elements = np.flatnonzero(generator.random(SIZE) < SAMPLE_RATE)
+            total += _numpy(gradients[: elements.size], 1.0)
+        total += generator.normal(0.0, 2.5, ROUND_PARAMETERS)
+        model -= 0.1 * total / (PARTICIPANTS * SIZE * SAMPLE_RATE)
+    return model
+
+
+def _is_model(model: Any) -> bool:
+    return bool(np.isfinite(model).all())
