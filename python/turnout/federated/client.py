@@ -183,6 +183,8 @@ class Client:
             One gradient for each element of ``draw.elements``: an array-like (examples,
             parameters), or a nest of lists, tuples and dicts of arrays (examples, ...). float32 or
             float64, of anything that NumPy or DLPack can read. Ignored if no element was sampled.
+            With noise a gradient that is not finite counts as zero: an error would tell that its
+            element is there.
 
         Returns
         -------
@@ -194,7 +196,8 @@ class Client:
         ProtocolError
             If the draw is not this client's last one, was answered before, or does not take part.
         InvalidTypeError, InvalidValueError
-            If gradients have another shape or dtype, or are not finite. The draw stays open.
+            If gradients have another shape or dtype; without noise also if they are not finite.
+            The draw stays open.
         """
         self._check(draw)
         if not draw.takes_part:
@@ -203,27 +206,30 @@ class Client:
         return self._closed(draw, values)
 
     def silence(self, draw: Draw) -> Update | None:
-        """Give what a client sends that does not take part.
+        """Give what a client sends that does not take part, or that could not compute gradients.
 
         Parameters
         ----------
         draw
-            What :meth:`draw` gave, of a round that this client does not take part in.
+            What :meth:`draw` gave: of a round that this client does not take part in or, in a mode
+            in which clients have noise of their own, of any round.
 
         Returns
         -------
         Update or None
-            Noise alone in the mode ``"always_send"``; None otherwise: nothing is sent.
+            Noise alone in the mode ``"always_send"`` and from a client that takes part; None
+            otherwise: nothing is sent.
 
         Raises
         ------
         ProtocolError
-            If the draw is not this client's last one, was answered before, or takes part.
+            If the draw is not this client's last one or was answered before; in the mode
+            ``"trusted_server"`` also if it takes part.
         """
         self._check(draw)
-        if draw.takes_part:
+        if draw.takes_part and self._plan.mode == "trusted_server":
             raise ProtocolError(f"the client takes part in round {draw.round}: use update")
-        if self._plan.mode != "always_send":
+        if not draw.takes_part and self._plan.mode != "always_send":
             self._open = None
             return None
         return self._closed(draw, zeros(self._plan, self._structure.total))

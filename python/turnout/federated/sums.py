@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,8 @@ __all__ = ["add_gradients", "structure_of", "zeros"]
 
 _MOST_PARAMETERS = 2**40
 
+_LOG = logging.getLogger(__name__)
+
 
 def zeros(plan: RandomParticipationSGD, parameters: int) -> npt.NDArray[Any]:
     """Give the sum of no gradients."""
@@ -28,6 +31,9 @@ def add_gradients(
     plan: RandomParticipationSGD, gradients: Any, examples: int, structure: Structure
 ) -> npt.NDArray[Any]:
     """Clip each example's gradient, add all up: in steps of the grid if there is one.
+
+    Under a plan with noise an example whose gradient is not finite counts as zero. Were it refused,
+    the error or the missing update would show that the example is there, which no noise hides.
 
     Parameters
     ----------
@@ -48,7 +54,7 @@ def add_gradients(
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        If gradients have another shape or dtype, or are not finite.
+        If gradients have another shape or dtype; without noise also if they are not finite.
     """
     if examples == 0:
         return zeros(plan, structure.total)
@@ -58,6 +64,17 @@ def add_gradients(
             f"gradients must hold one gradient for each of the {examples} sampled elements, got "
             f"{parts[0].shape[0]}"
         )
+    try:
+        return _clipped_sum(plan, parts)
+    except InvalidValueError:
+        finite = np.logical_and.reduce([np.isfinite(part).all(axis=1) for part in parts])
+        if plan.mechanism is None or finite.all():
+            raise
+    _LOG.warning("gradients of sampled elements are not finite: they count as zero")
+    return _clipped_sum(plan, [part[finite] for part in parts])
+
+
+def _clipped_sum(plan: RandomParticipationSGD, parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     if plan.grid is not None:
         return _core.clip_to_grid(parts, plan.clip, plan.grid.step)
     return _core.clip_and_sum(parts, plan.clip)
