@@ -61,7 +61,7 @@ def entries(context: Any) -> int:
 
 def test_an_update_is_the_clipped_truncated_sum(context: Any) -> None:
     plan = plan_of(**ALWAYS, mode="trusted_server")
-    app = client_app(local(ones), budget=BUDGET, trusts_server=True)
+    app = client_app(local(ones), budget=BUDGET, size_bound=SIZE, trusts_server=True)
     update = update_of(app(asked(plan), context()))
     assert update is not None
     step = plan.grid.step  # type: ignore[union-attr]
@@ -73,7 +73,7 @@ def test_an_update_is_the_clipped_truncated_sum(context: Any) -> None:
 def test_numbers_that_fit_travel_in_32_bits_and_others_in_64(context: Any) -> None:
     for bits, dtype in ((24, np.int32), (36, np.int64)):
         plan = plan_of(**ALWAYS, mode="trusted_server", grid_bits=bits)
-        app = client_app(local(ones), budget=BUDGET, trusts_server=True)
+        app = client_app(local(ones), budget=BUDGET, size_bound=SIZE, trusts_server=True)
         reply = app(asked(plan), context())
         assert reply.content["turnout.update"]["values"].numpy().dtype == dtype
         update = update_of(reply)
@@ -86,7 +86,9 @@ def test_numbers_that_fit_travel_in_32_bits_and_others_in_64(context: Any) -> No
 def test_who_does_not_take_part_computes_nothing(mode: str, context: Any) -> None:
     plan = plan_of(client_rate=1e-9, mode=mode)
     node = context()
-    reply = client_app(local(never), budget=BUDGET, trusts_server=True)(asked(plan), node)
+    reply = client_app(local(never), budget=BUDGET, size_bound=SIZE, trusts_server=True)(
+        asked(plan), node
+    )
     assert not reply.has_error()
     if mode == "always_send":
         update = update_of(reply)
@@ -102,7 +104,8 @@ def test_who_does_not_take_part_computes_nothing(mode: str, context: Any) -> Non
 def test_in_always_send_replies_look_alike(context: Any) -> None:
     silent, active = plan_of(client_rate=1e-9), plan_of(**ALWAYS)
     replies = [
-        client_app(local(ones), budget=BUDGET)(asked(plan), context()) for plan in (silent, active)
+        client_app(local(ones), budget=BUDGET, size_bound=SIZE)(asked(plan), context())
+        for plan in (silent, active)
     ]
     for reply in replies:
         assert sorted(reply.content) == ["turnout.round", "turnout.update"]
@@ -111,22 +114,42 @@ def test_in_always_send_replies_look_alike(context: Any) -> None:
     assert {tuple(sorted(reply.content[ROUND])) for reply in replies} == {("plan", "round")}
 
 
-def test_a_failure_in_always_send_looks_like_silence(context: Any, caplog: Any) -> None:
-    node = context()
-    reply = client_app(local(never), budget=BUDGET)(asked(plan_of(**ALWAYS)), node)
+@pytest.mark.parametrize("mode", ["always_send", "participants_only"])
+def test_a_failure_looks_like_noise_where_the_server_is_not_trusted(
+    mode: str, context: Any
+) -> None:
+    node, plan = context(), plan_of(**ALWAYS, mode=mode)
+    reply = client_app(local(never), budget=BUDGET, size_bound=SIZE)(asked(plan), node)
     assert not reply.has_error()
     assert update_of(reply) is not None
     assert entries(node) == 1
 
 
-@pytest.mark.parametrize("mode", ["trusted_server", "participants_only"])
-def test_a_failure_says_nothing_of_the_data(mode: str, context: Any) -> None:
+@pytest.mark.parametrize("mode", ["trusted_server", "participants_only", "always_send"])
+def test_one_element_never_fails_a_node(mode: str, context: Any) -> None:
+    # Else the kind of the reply would tell with probability p q that the element is there.
+    def overflowing(model: Any, elements: Any) -> Any:
+        found = ones(model, elements)
+        found["bias"][elements == 2] = np.inf
+        found["weights"][elements == 3] = np.nan
+        return found
+
+    plan = plan_of(**ALWAYS, mode=mode)
+    app = client_app(local(overflowing), budget=BUDGET, size_bound=SIZE, trusts_server=True)
+    update = update_of(app(asked(plan), context()))
+    assert update is not None
+    if mode == "trusted_server":
+        each = np.floor(1.0 / np.sqrt(5.0) / plan.grid.step)  # type: ignore[union-attr]
+        np.testing.assert_array_equal(update.values, np.full(5, 2 * each))
+
+
+def test_a_failure_says_nothing_of_the_data(context: Any) -> None:
     def quoting(model: Any, elements: Any) -> Any:
         raise ValueError("patient Smith has an entry that is no number")
 
     node = context()
-    app = client_app(local(quoting), budget=BUDGET, trusts_server=True)
-    reply = app(asked(plan_of(**ALWAYS, mode=mode)), node)
+    app = client_app(local(quoting), budget=BUDGET, size_bound=SIZE, trusts_server=True)
+    reply = app(asked(plan_of(**ALWAYS, mode="trusted_server")), node)
     assert reply.has_error()
     assert "Smith" not in reply.error.reason
     assert entries(node) == 1
@@ -134,18 +157,40 @@ def test_a_failure_says_nothing_of_the_data(mode: str, context: Any) -> None:
 
 def test_too_many_elements_are_refused_without_their_number(context: Any) -> None:
     node = context()
-    app = client_app(lambda context: (1234, never), budget=BUDGET)
+    app = client_app(lambda context: (1234, never), budget=BUDGET, size_bound=SIZE)
     reply = app(asked(plan_of()), node)
     assert reply.has_error()
     assert "1234" not in reply.error.reason
     assert "turnout-ledger" not in node.state
 
 
+@pytest.mark.parametrize("stated", [None, 9, 5, 4])
+def test_refusals_do_not_tell_how_many_elements_there_are(stated: int | None, context: Any) -> None:
+    # A server that asks with one bound after the other learns what is public.
+    for bound in (1, 3, 4, 5, 8, 9, 20):
+        replies = []
+        for size in (0, 3, 4):
+            app = client_app(
+                lambda context, size=size: (size, ones), budget=BUDGET, size_bound=stated
+            )
+            replies.append(app(asked(plan_of(local_size_bound=bound)), context()))
+        accepted = stated is not None and bound >= stated
+        assert [reply.has_error() for reply in replies] == [not accepted] * 3
+        reasons = {reply.error.reason for reply in replies if reply.has_error()}
+        assert len(reasons) == (0 if accepted else 1)
+
+
+def test_plans_without_a_bound_need_none_of_the_node(context: Any) -> None:
+    app = client_app(local(ones), budget=BUDGET)
+    plan = plan_of(local_size_bound=None, nominal_local_size=4)
+    assert not app(asked(plan), context()).has_error()
+
+
 def test_gradients_of_another_shape_are_refused(context: Any) -> None:
     def wrong(model: Any, elements: Any) -> Any:
         return {"weights": np.ones((elements.size, 4)), "bias": np.ones((elements.size, 1))}
 
-    app = client_app(local(wrong), budget=BUDGET, trusts_server=True)
+    app = client_app(local(wrong), budget=BUDGET, size_bound=SIZE, trusts_server=True)
     reply = app(asked(plan_of(**ALWAYS, mode="trusted_server")), context())
     assert reply.has_error()
 
@@ -159,7 +204,7 @@ def test_a_spent_budget_ends_it(context: Any) -> None:
         calls.append(elements.size)
         return ones(model, elements)
 
-    app = client_app(local(counted), budget=budget)
+    app = client_app(local(counted), budget=budget, size_bound=SIZE)
     replies = [app(asked(plan, number), node) for number in range(4)]
     assert [reply.has_error() for reply in replies] == [False, False, True, True]
     assert "budget" in replies[2].error.reason
@@ -174,7 +219,7 @@ def spent(plan: Any, rounds: int) -> float:
 
 
 def test_a_round_is_answered_once(context: Any) -> None:
-    node, app = context(), client_app(local(ones), budget=BUDGET)
+    node, app = context(), client_app(local(ones), budget=BUDGET, size_bound=SIZE)
     plan = plan_of()
     assert not app(asked(plan, 3), node).has_error()
     for number in (3, 2):
@@ -198,7 +243,7 @@ def test_plans_that_do_not_protect_are_refused(
     changed: dict[str, Any], word: str, context: Any
 ) -> None:
     plan, node = plan_of(**changed), context(partition_id=0)
-    reply = client_app(local(never), budget=BUDGET)(asked(plan), node)
+    reply = client_app(local(never), budget=BUDGET, size_bound=SIZE)(asked(plan), node)
     assert reply.has_error()
     assert word in reply.error.reason
     assert "turnout-ledger" not in node.state
@@ -208,14 +253,14 @@ def test_plans_that_do_not_protect_are_refused(
 
 
 def test_another_plan_than_the_nodes_is_refused(context: Any) -> None:
-    app = client_app(local(never), plan=plan_of(), budget=BUDGET)
+    app = client_app(local(never), plan=plan_of(), budget=BUDGET, size_bound=SIZE)
     reply = app(asked(plan_of(noise_multiplier=0.5)), context())
     assert reply.has_error()
     assert "accepts the plan" in reply.error.reason
 
 
 def test_a_node_without_a_ledger_answers_nothing(context: Any) -> None:
-    reply = client_app(local(never))(asked(plan_of()), context())
+    reply = client_app(local(never), size_bound=SIZE)(asked(plan_of()), context())
     assert reply.has_error()
     assert "no ledger" in reply.error.reason
 
@@ -230,7 +275,7 @@ def test_a_plan_with_a_target_is_its_own_budget_if_the_node_names_it(context: An
 def test_the_ledgers_file_counts_and_not_the_budget(context: Any, tmp_path: Path) -> None:
     plan, path = plan_of(**ALWAYS), tmp_path / "ledger.json"
     node = context(turnout_ledger=str(path))
-    app = client_app(local(ones), budget=BUDGET)
+    app = client_app(local(ones), budget=BUDGET, size_bound=SIZE)
     assert not app(asked(plan, 0), node).has_error()
     assert len(PrivacyLedger.load(path).entries) == 1
     assert "turnout-ledger" not in node.state
@@ -252,7 +297,8 @@ def test_the_ledger_is_on_disk_before_gradients_are_computed(context: Any, tmp_p
         seen.append(sum(entry.rounds for entry in PrivacyLedger.load(path).entries))
         return ones(model, elements)
 
-    node, app = context(turnout_ledger=str(path)), client_app(local(looking), budget=BUDGET)
+    node = context(turnout_ledger=str(path))
+    app = client_app(local(looking), budget=BUDGET, size_bound=SIZE)
     for number in range(3):
         app(asked(plan_of(**ALWAYS), number), node)
     assert seen == [1, 2, 3]
@@ -268,7 +314,7 @@ def test_seeded_nodes_need_numbers(context: Any) -> None:
 def test_messages_that_open_no_round_are_refused(context: Any) -> None:
     from flwr.app import ConfigRecord, Message, RecordDict
 
-    app = client_app(local(never), budget=BUDGET)
+    app = client_app(local(never), budget=BUDGET, size_bound=SIZE)
     good = asked(plan_of()).content
     for content in (
         RecordDict(),
@@ -284,7 +330,7 @@ def test_messages_that_open_no_round_are_refused(context: Any) -> None:
 def test_replies_come_no_sooner_than_said(context: Any) -> None:
     import time
 
-    app = client_app(local(ones), budget=BUDGET, least_seconds=0.3)
+    app = client_app(local(ones), budget=BUDGET, size_bound=SIZE, least_seconds=0.3)
     for rate in (1e-9, 1.0):
         begin = time.monotonic()
         app(asked(plan_of(client_rate=rate)), context())

@@ -6,7 +6,7 @@ from typing import Any
 
 from flwr.app import Context
 
-from flower_training.model import gradients, images_of
+from flower_training.model import LARGEST_NODE, gradients, images_of
 from turnout.accounting import PrivacyLedger
 from turnout.federated.flower import client_app
 
@@ -18,4 +18,4 @@ def local(context: Context) -> Any:
     return len(images), lambda model, elements: gradients(model, images[elements], labels[elements])
 
 
-app = client_app(local, budget=PrivacyLedger(epsilon=2.0, delta=1e-5))
+app = client_app(local, budget=PrivacyLedger(epsilon=2.0, delta=1e-5), size_bound=LARGEST_NODE)

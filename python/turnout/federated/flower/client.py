@@ -42,6 +42,7 @@ def participation_mod(
     *,
     budget: PrivacyLedger | None = None,
     plan: _Plan = None,
+    size_bound: int | None = None,
     trusts_server: bool = False,
     least_seconds: float = 0.0,
 ) -> Mod:
@@ -69,6 +70,11 @@ def participation_mod(
         server with exact noise and without a seed is accepted that the ledger pays for, and there
         must be a ledger. A plan with a seed, with ``noise="float"`` or ``"none"`` protects nobody
         and is accepted only if it is given here.
+    size_bound
+        A public number that the node has no more elements than; ``size`` if None and that is a
+        number. Without ``plan`` a plan whose accounting rests on a ``local_size_bound`` is accepted
+        only if it is at least this. The true size is not compared with what a server asks for:
+        refusals would tell it.
     trusts_server
         Whether the mode ``"trusted_server"`` is accepted without ``plan``: the server and the
         SuperLink then see the node's sums without noise.
@@ -91,8 +97,12 @@ def participation_mod(
     -----
     A message that is refused (no budget left, another plan, a round that was answered) gets an
     error reply of Flower's code 6 with the reason. If the project's handler fails, the details stay
-    in the node's log, since a message of an exception may quote data; in ``"always_send"`` the node
-    then sends noise alone, since an error would tell that it takes part.
+    in the node's log, since a message of an exception may quote data; in modes that do not trust
+    the server the node then sends noise alone, since an error would tell of its elements. A single
+    gradient that is not finite counts as zero.
+
+    A handler that fails because of one element takes the gradients of all others away: that is more
+    than the noise hides. It must give some gradient for every element, zero if there is no better.
 
     Examples
     --------
@@ -103,7 +113,8 @@ def participation_mod(
     """
     if not callable(size):
         _arguments.integer("size", size, least=0)
-    node = _Node(budget, plan, trusts_server, least_seconds)
+        size_bound = size if size_bound is None else size_bound
+    node = _Node(budget, plan, size_bound, trusts_server, least_seconds)
 
     def turnout_participation(
         message: Message, context: Context, call_next: ClientAppCallable
@@ -128,6 +139,7 @@ def client_app(
     *,
     budget: PrivacyLedger | None = None,
     plan: _Plan = None,
+    size_bound: int | None = None,
     trusts_server: bool = False,
     least_seconds: float = 0.0,
 ) -> ClientApp:
@@ -141,7 +153,7 @@ def client_app(
         elements: a tree like the parameters with one more axis in front, or an array (examples,
         parameters). It is called only if elements were drawn. The parameters are nested as the
         server's model is.
-    budget, plan, trusts_server, least_seconds
+    budget, plan, size_bound, trusts_server, least_seconds
         As for :func:`participation_mod`.
 
     Returns
@@ -164,13 +176,13 @@ def client_app(
     >>> def local(context):
     ...     numbers = np.array([1.0, 2.0, 4.0])
     ...     return 3, lambda mean, elements: mean - numbers[elements, None]
-    >>> app = client_app(local, budget=PrivacyLedger(epsilon=1.0, delta=1e-5))
+    >>> app = client_app(local, budget=PrivacyLedger(epsilon=1.0, delta=1e-5), size_bound=10)
     """
     if not callable(local):
         raise InvalidTypeError(
             "local must be a function of the node's context, got " + _arguments.shown(local)
         )
-    node = _Node(budget, plan, trusts_server, least_seconds)
+    node = _Node(budget, plan, size_bound, trusts_server, least_seconds)
     app = ClientApp()
 
     @app.train()
@@ -187,6 +199,7 @@ class _Node:
         self,
         budget: PrivacyLedger | None,
         plan: _Plan,
+        size_bound: int | None,
         trusts_server: bool,
         least_seconds: float,
     ) -> None:
@@ -197,6 +210,9 @@ class _Node:
                 "plan", plan, RandomParticipationSGD, "a plan, a function that gives it, or None"
             )
         self._budget, self._plan = budget, plan
+        self._size_bound = (
+            None if size_bound is None else _arguments.integer("size_bound", size_bound, least=0)
+        )
         self._trusts_server = _arguments.instance(
             "trusts_server", trusts_server, bool, "True or False"
         )
@@ -217,6 +233,8 @@ class _Node:
             return _refusal(message, error)
         try:
             size, gradients_of = local(context)
+            if self._size_bound is not None:
+                _arguments.integer("size", size, least=0, most=self._size_bound)
         except Exception:
             return _failure(message, "the local data could not be read")
         try:
@@ -231,10 +249,10 @@ class _Node:
                 update = client.update(draw, gradients)
             except Exception:
                 reply = _failure(message, "the gradients could not be computed")
-                if plan.mode != "always_send":
+                if plan.mode == "trusted_server":
                     return reply
-                # An error would tell that this node takes part: noise alone does not.
-                update = client.update(draw, np.zeros((draw.elements.size, structure.total)))
+                # An error would tell of the elements: noise alone does not.
+                update = client.silence(draw)
         else:
             update = client.silence(draw)
         if plan.mode == "always_send":
@@ -252,6 +270,16 @@ class _Node:
             raise ProtocolError(
                 "a plan with a seed or without exact noise protects nobody, and is accepted only "
                 f"if it is given on the node, got {plan!r}"
+            )
+        needed, stated = plan.local_size_bound, self._size_bound
+        if needed is not None and (stated is None or needed < stated):
+            raise ProtocolError(
+                f"the plan rests on local_size_bound = {needed}, and the node "
+                + (
+                    "has stated no bound on its number of elements: give it size_bound or plan"
+                    if stated is None
+                    else f"may have up to size_bound = {stated} elements"
+                )
             )
         if plan.mode == "trusted_server" and not self._trusts_server:
             raise ProtocolError(
