@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from turnout.accounting import PrivacyLedger, compose
+from turnout.accounting import LocalSampling, PrivacyLedger, compose
 from turnout.errors import (
     BudgetExceededError,
     CorruptDataError,
@@ -262,6 +262,29 @@ def test_checkpoints_of_another_training_are_refused(
     engine_of(problem, budget, checkpoint=other, ledger=PrivacyLedger(9.0, 1e-5)).run(1)
     with pytest.raises(PlanMismatchError, match=r"epsilon = 9\.0"):
         engine_of(problem, budget, checkpoint=other, ledger=PrivacyLedger(8.0, 1e-5)).resume()
+
+
+def test_a_ledger_that_knows_more_than_the_file_is_not_forgotten(
+    problem: Any, plan_of: Any, tmp_path: Path
+) -> None:
+    plan, other = plan_of(seed=None), LocalSampling(0.01, 9.0)
+    for every in (1, 9):
+        path, shared = tmp_path / f"{every}.npz", PrivacyLedger(90.0, 1e-5)
+        shared.spend(other, 2)
+        first = engine_of(problem, plan, checkpoint=path, checkpoint_every=every, ledger=shared)
+        first.run(3)
+        # What was there before the training is in the file.
+        before = PrivacyLedger(90.0, 1e-5)
+        before.spend(other, 2)
+        second = engine_of(problem, plan, checkpoint=path, ledger=before)
+        assert second.resume()
+        assert (second.server.round, second.server.ledger) == (3, shared)
+        # What another use has paid since is not: more of it than the training has rounds, or less.
+        for more in (1, 20):
+            since = PrivacyLedger(90.0, 1e-5)
+            since.spend(other, 2 + more)
+            with pytest.raises(PlanMismatchError, match="which would be forgotten"):
+                engine_of(problem, plan, checkpoint=path, ledger=since).resume()
 
 
 SCRIPT = """

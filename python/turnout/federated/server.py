@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout.accounting import PrivacyLedger
+from turnout.accounting.ledger_entries import parts_of
 from turnout.errors import InvalidTypeError, InvalidValueError, PlanMismatchError, ProtocolError
 from turnout.federated import draws
 from turnout.federated.checkpoint import TrainingState, load_checkpoint, save_checkpoint
@@ -267,8 +268,8 @@ class Server:
     def resume(self) -> bool:
         """Go on from the checkpoint, if there is one.
 
-        The model, the optimizer's state, the round and the ledger are those of the file. Without a
-        seed the ledger is written beside it (``.ledger.json``) whenever a round opens: rounds that
+        The model, the optimizer's state, the round and the ledger are those of the file; a ledger
+        that was given is used no more. Without a seed the ledger is written beside it (``.ledger.json``) whenever a round opens: rounds that
         were opened after the last checkpoint stay paid and keep their numbers, since clients have
         answered them; only their steps are lost. In a study with a seed they are drawn again
         exactly as they were, and count once.
@@ -285,7 +286,8 @@ class Server:
         CorruptDataError, UnsupportedVersionError
             If a file is damaged or of another version.
         PlanMismatchError
-            If the files are of another plan, model, optimizer or budget.
+            If the files are of another plan, model, optimizer or budget, or their ledger lacks
+            something that is in the one that was given.
         OSError
             If a file cannot be read.
         """
@@ -301,6 +303,8 @@ class Server:
             written = PrivacyLedger.load(journal)
             self._check_budget(written, journal)
             lost = _rounds(written) - _rounds(self._ledger)
+            if lost > 0 or not found:
+                self._check_kept(written, journal)
             if lost > 0:
                 # Clients have seen these rounds and take none of their numbers again.
                 self._ledger = written
@@ -334,6 +338,7 @@ class Server:
             )
         if state.ledger is not None:
             self._check_budget(state.ledger, path)
+            self._check_kept(state.ledger, path)
         self._vector, self._state = state.parameters, list(state.optimizer_state)
         self._round, self._ledger = state.round, state.ledger
 
@@ -344,6 +349,17 @@ class Server:
                 raise PlanMismatchError(
                     f"{path}: its ledger has {name} = {getattr(ledger, name)!r}, this training "
                     f"{getattr(self._ledger, name)!r}"
+                )
+
+    def _check_kept(self, ledger: PrivacyLedger, path: Path | None) -> None:
+        """Refuse a ledger that lacks something of the one so far, which would be forgotten."""
+        assert self._ledger is not None
+        stored = dict(parts_of(ledger.entries))
+        for mechanism, rounds in parts_of(self._ledger.entries):
+            if rounds > stored.get(mechanism, 0):
+                raise PlanMismatchError(
+                    f"{path}: its ledger has {stored.get(mechanism, 0)} rounds of {mechanism!r} "
+                    f"and the one that was given {rounds}, which would be forgotten"
                 )
 
     @staticmethod
