@@ -192,7 +192,8 @@ def with_room_for(answers: Mapping[str, Answer], name: str, plan: Plan, budget: 
 
 def _path(context: Context) -> Path | None:
     named = context.node_config.get(ANSWERS_KEY)
-    return None if named is None else Path(str(named))
+    # Links are followed, so that all who name the file take turns.
+    return None if named is None else Path(str(named)).resolve()
 
 
 def _decoded(text: str) -> dict[str, Answer]:

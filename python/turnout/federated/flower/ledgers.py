@@ -65,7 +65,8 @@ def node_ledger(context: Context, budget: PrivacyLedger | None) -> Iterator[Priv
         if ledger is not None:
             context.state[LEDGER_KEY] = ConfigRecord({"json": ledger.to_json()})
         return
-    path = Path(str(named))
+    # Links are followed: the file behind them is replaced, and all who name it take turns.
+    path = Path(str(named)).resolve()
     with turn(path):
         known = PrivacyLedger.load(path) if path.exists() else _new(budget)
         if known is None:
