@@ -269,10 +269,10 @@ class Server:
         """Go on from the checkpoint, if there is one.
 
         The model, the optimizer's state, the round and the ledger are those of the file; a ledger
-        that was given is used no more. Without a seed the ledger is written beside it (``.ledger.json``) whenever a round opens: rounds that
-        were opened after the last checkpoint stay paid and keep their numbers, since clients have
-        answered them; only their steps are lost. In a study with a seed they are drawn again
-        exactly as they were, and count once.
+        that was given is used no more. Without a seed the ledger is written beside it
+        (``.ledger.json``) whenever a round opens: rounds that were opened after the last checkpoint
+        stay paid and keep their numbers, since clients have answered them; only their steps are
+        lost. In a study with a seed they are drawn again exactly as they were, and count once.
 
         Returns
         -------
