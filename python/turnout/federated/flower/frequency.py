@@ -21,7 +21,7 @@ from flwr.clientapp import ClientApp
 from flwr.common.logger import log
 from flwr.serverapp import Grid, ServerApp
 
-from turnout import FrequencyEstimate, Plan, Reports, Tally, _arguments, _seeds
+from turnout import Domain, FrequencyEstimate, Plan, Reports, Tally, _arguments, _seeds
 from turnout.errors import (
     BudgetExceededError,
     InvalidTypeError,
@@ -65,7 +65,9 @@ def frequency_client_app(
     ----------
     answer
         A function of the node's context that gives its answer, a label of the plan's domain, or a
-        list or array of answers if the node speaks for several people.
+        list or array of answers if the node speaks for several people. It must not fail on account
+        of the answer. For an answer that is no label of the domain a label at random takes its
+        place: a refusal would tell the server what the answer is not.
     budget
         The most that the epsilons of all collections may add up to that the node ever answers.
         "Ever" takes a file: if the node's configuration has ``turnout-answers``, that is its path;
@@ -289,8 +291,22 @@ def _question(message: Message) -> tuple[Plan, str]:
 def _randomized(plan: Plan, given: Any, seed: int | None) -> Answer:
     """Draw participation and report of a node's answer or answers."""
     values = given if isinstance(given, (list, tuple, np.ndarray)) else [given]
+    try:
+        plan.domain.encode(values)
+    except TurnoutError as error:
+        log(WARNING, "turnout: a label at random is reported in the place of another: %s", error)
+        values = [_label(plan.domain, value, seed) for value in values]
     reports = plan.oracle.randomize(values, participation=plan.participation, seed=seed)
     return Answer(plan.fingerprint, plan.oracle.epsilon, reports.nodes, reports.codes)
+
+
+def _label(domain: Domain, value: Any, seed: int | None) -> Any:
+    """Give an answer itself, or a label at random if it is none."""
+    try:
+        domain.encode([value])
+    except TurnoutError:
+        return domain.decode(np.random.default_rng(seed).integers(domain.size, size=1))[0]
+    return value
 
 
 def _reply(message: Message, answer: Answer) -> Message:
@@ -323,9 +339,9 @@ def _reports(plan: Plan, reply: Message, most: int) -> Reports:
 def _refusal(message: Message, error: Exception) -> Message:
     """Reply that nothing is sent; details, which may quote the answer, stay in the node's log."""
     log(ERROR, "turnout: no answer is given", exc_info=error)
-    reason = "see the node's log"
+    reason = "no answer is given: see the node's log"
     if isinstance(error, BudgetExceededError):
-        reason = "the node's budget does not allow another answer"
+        reason = "BudgetExceededError: the node's budget does not allow another answer"
     elif isinstance(error, (ProtocolError, PlanMismatchError)):
-        reason = str(error)
-    return Message(Error(REFUSED, f"{type(error).__name__}: {reason}"), reply_to=message)
+        reason = f"{type(error).__name__}: {error}"
+    return Message(Error(REFUSED, reason), reply_to=message)
