@@ -348,6 +348,32 @@ def test_processes_and_threads_never_share_noise() -> None:
 # Ledgers.
 
 
+def test_kinds_of_rounds_that_depend_on_results_can_exceed_what_composition_says() -> None:
+    # Why a node lets no server choose the next kind by what it has seen.
+    epsilon, delta = 1.0, 1e-5
+    first, seconds = GaussianMechanism(6.0), [
+        GaussianMechanism(4.765),
+        WeakClientSampling(1.2e-5, 1.0, 0.309),
+        WeakClientSampling(1e-3, 1.0, 1.978),
+    ]  # fmt: skip
+
+    def beyond(mechanism: Mechanism, losses: Floats) -> Floats:
+        """The divergence that is left where the first release had these losses."""
+        left = epsilon - losses
+        forth = np.asarray(mechanism.delta(np.maximum(left, 0.0), adjacency="remove"))
+        back = np.asarray(mechanism.delta(np.maximum(-left, 0.0), adjacency="add"))
+        return np.where(left >= 0, forth, 1 - np.exp(left) + np.exp(left) * back)
+
+    points = np.linspace(-9.0, 9.0, 8001)
+    masses = np.exp(-(points**2) / 2) / np.sqrt(2 * np.pi) * (points[1] - points[0])
+    losses = 1 / (2 * 6.0**2) + points / 6.0
+    left = [beyond(mechanism, losses) for mechanism in seconds]
+    for mechanism, one in zip(seconds, left, strict=True):
+        assert compose([(first, 1), (mechanism, 1)]).delta(epsilon) <= delta
+        assert float(masses @ one) <= delta
+    assert float(masses @ np.maximum.reduce(left)) > 1.9 * delta
+
+
 def test_no_history_spends_more_than_its_composition() -> None:
     random = np.random.default_rng(8)
     mechanisms = [

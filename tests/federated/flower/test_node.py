@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from turnout.accounting import PrivacyLedger
+from turnout.accounting import GaussianMechanism, PrivacyLedger
 from turnout.errors import InvalidTypeError, InvalidValueError, MalformedMessageError
 from turnout.federated import RandomParticipationSGD
 from turnout.federated.flower import client_app, pack, participation_mod, sampled_elements
@@ -178,6 +178,28 @@ def test_refusals_do_not_tell_how_many_elements_there_are(stated: int | None, co
         assert [reply.has_error() for reply in replies] == [not accepted] * 3
         reasons = {reply.error.reason for reply in replies if reply.has_error()}
         assert len(reasons) == (0 if accepted else 1)
+
+
+def test_a_server_cannot_choose_another_kind_of_round_by_what_it_has_seen(
+    context: Any, tmp_path: Path
+) -> None:
+    first, other = plan_of(), plan_of(noise_multiplier=2.0)
+    for node in (context(), context(turnout_ledger=str(tmp_path / "ledger.json"))):
+        app = client_app(local(ones), budget=BUDGET, size_bound=SIZE)
+        assert not app(asked(first, 0), node).has_error()
+        refused = app(asked(other, 1), node)
+        assert refused.has_error()
+        assert "no other kind" in refused.error.reason
+        # The same costs under another plan, and a plan that the owner names.
+        assert not app(asked(plan_of(nominal_local_size=2), 1), node).has_error()
+        named = client_app(local(ones), budget=BUDGET, plan=other)
+        assert not named(asked(other, 2), node).has_error()
+    # What the owner has spent on something else does not count.
+    ledger, path = PrivacyLedger(50.0, 1e-5), tmp_path / "owned.json"
+    ledger.spend(GaussianMechanism(9.0), label="a query")
+    ledger.save(path)
+    app = client_app(local(ones), size_bound=SIZE)
+    assert not app(asked(first, 0), context(turnout_ledger=str(path))).has_error()
 
 
 def test_plans_without_a_bound_need_none_of_the_node(context: Any) -> None:

@@ -24,6 +24,7 @@ from turnout.errors import (
     TurnoutError,
 )
 from turnout.federated import Client, Draw, RandomParticipationSGD, Structure, Update
+from turnout.federated.client import LABEL
 from turnout.federated.flower import records
 from turnout.federated.flower.ledgers import node_ledger
 
@@ -68,8 +69,10 @@ def participation_mod(
     plan
         The one plan that the node accepts, or a function of its context. If None every plan of the
         server with exact noise and without a seed is accepted that the ledger pays for, and there
-        must be a ledger. A plan with a seed, with ``noise="float"`` or ``"none"`` protects nobody
-        and is accepted only if it is given here.
+        must be a ledger; it then pays for one kind of round only, that of the first, since a server
+        that chose the next kind by what it has seen could get more than the budget. A plan with a
+        seed, with ``noise="float"`` or ``"none"`` protects nobody and is accepted only if it is
+        given here.
     size_bound
         A public number that the node has no more elements than; ``size`` if None and that is a
         number. Without ``plan`` a plan whose accounting rests on a ``local_size_bound`` is accepted
@@ -308,6 +311,8 @@ class _Node:
                     "the node has no ledger that could pay for the round: give it a budget, or "
                     "name the file of its ledger in the node's configuration"
                 )
+            if ledger is not None and self._plan is None:
+                _check_kind(ledger, plan)
             client = plan.client(
                 size, parameters=structure, index=_index(plan, context), ledger=ledger
             )
@@ -326,6 +331,21 @@ def _check_new(context: Context, plan: RandomParticipationSGD, number: int) -> N
         raise ProtocolError(
             f"round must be above {last}, the last that the node answered, got {number}"
         )
+
+
+def _check_kind(ledger: PrivacyLedger, plan: RandomParticipationSGD) -> None:
+    """Refuse another kind of round than was paid for, if the server chooses what it is.
+
+    Composition bounds the total of kinds that do not depend on results. One that is chosen by what
+    was seen can bring delta to almost twice that of the budget, and more with more choices.
+    """
+    for entry in ledger.entries:
+        if entry.label == LABEL and entry.mechanism != plan.mechanism:
+            raise ProtocolError(
+                f"the node's ledger has paid for rounds of {entry.mechanism!r} and pays for no "
+                f"other kind that the server chooses, got {plan.mechanism!r}: name the plan on the "
+                "node"
+            )
 
 
 def _index(plan: RandomParticipationSGD, context: Context) -> int:
