@@ -77,7 +77,11 @@ class Client:
     Notes
     -----
     The ledger pays when a round is drawn, whether the client takes part or not: that it may not
-    is what makes the round cheap. It needs to know nothing of other clients.
+    is what makes the round cheap. It needs to know nothing of other clients. Whoever ends a process
+    saves the ledger before the answer is sent, and gives it to the next one.
+
+    An exception of :meth:`update` may tell how many elements were sampled: it is for the client's
+    own eyes. So is the time that gradients take. An object is not for several threads at once.
 
     Examples
     --------

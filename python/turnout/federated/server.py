@@ -59,7 +59,8 @@ class Server:
     Notes
     -----
     The ledger pays for a round when it is opened, before anybody is asked for anything. Its total
-    is that of a client who was available in every round, so no client has spent more.
+    is that of a client who was available in every round, so no client has spent more in this
+    training.
 
     Examples
     --------

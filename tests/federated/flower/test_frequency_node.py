@@ -46,7 +46,7 @@ def test_answers_outside_the_domain_give_every_report_alike(
     app = frequency_client_app(lambda context: ["yes", "Smith", "no"], budget=4.0)
     observed = np.zeros((3, 2))
     for _ in range(3000):
-        reply = app(asked(["yes", "no"]), context())
+        reply: Any = app(asked(["yes", "no"]), context())
         codes = reply.content["turnout.reports"]["reports"].numpy()
         observed[np.arange(3), codes] += 1
     keep = 1.0 / (1.0 + np.exp(-1.0))
