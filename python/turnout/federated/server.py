@@ -77,7 +77,7 @@ class Server:
     ...     for client in clients:
     ...         server.add(client.answer(number, lambda elements: gradient[None, :]))
     ...     model = server.close()
-    >>> np.abs(model - [0.25, -0.5]).max() < 0.01
+    >>> bool(np.abs(model - [0.25, -0.5]).max() < 0.01)
     True
     """
 
