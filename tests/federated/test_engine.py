@@ -233,6 +233,30 @@ def test_rounds_after_the_last_checkpoint_stay_paid_without_a_seed(
     assert again.server.round == 2
 
 
+def test_an_earlier_training_is_not_written_over(
+    problem: Any, plan_of: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "training.npz"
+    engine_of(problem, plan_of(), checkpoint=path).run(2)
+    before = path.read_bytes()
+    ledger = PrivacyLedger(90.0, 1e-5)
+    again = engine_of(problem, plan_of(seed=12), checkpoint=path, ledger=ledger)
+    with pytest.raises(ProtocolError, match=r"training\.npz exists: call resume\(\)"):
+        again.run(1)
+    assert path.read_bytes() == before
+    assert ledger.entries == ()
+    unseeded = plan_of(seed=None)
+    path = tmp_path / "lost.npz"
+    begun = engine_of(
+        problem, unseeded, checkpoint=path, checkpoint_every=9, ledger=PrivacyLedger(90.0, 1e-5)
+    )
+    begun.run(1)
+    assert not path.exists()
+    again = engine_of(problem, unseeded, checkpoint=path, ledger=PrivacyLedger(90.0, 1e-5))
+    with pytest.raises(ProtocolError, match=r"lost\.npz\.ledger\.json exists"):
+        again.run(1)
+
+
 def test_checkpoints_of_another_training_are_refused(
     problem: Any, plan_of: Any, tmp_path: Path
 ) -> None:

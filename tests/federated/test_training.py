@@ -91,6 +91,12 @@ def test_grids_that_sums_do_not_fit_are_refused() -> None:
     with pytest.raises(InvalidValueError, match="beyond floating-point range"):
         plan_of(clip=1e-320)
     assert plan_of(noise_multiplier=2.0**-17, grid_bits=20).grid is not None
+    with pytest.raises(InvalidValueError, match="local_size_bound must be at most 2,097,15"):
+        plan_of(noise_multiplier=2.0**-16, local_size_bound=2**22)
+    unbounded = plan_of(noise_multiplier=2.0**-16, local_size_bound=None, nominal_local_size=2**22)
+    with pytest.raises(InvalidValueError, match="size must be at most 2,097,15"):
+        unbounded.client(2**22, parameters=1)
+    assert unbounded.client(2**20, parameters=1).size == 2**20
 
 
 def test_descriptions_give_the_same_plan_and_fingerprint() -> None:

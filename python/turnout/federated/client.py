@@ -114,6 +114,8 @@ class Client:
                 f"size must be at most local_size_bound = {bound}, on which the accounting rests, "
                 f"got {self._size} elements"
             )
+        if plan.grid is not None:
+            plan.grid.check_examples("size", self._size)
         self._structure = structure_of(parameters)
         self._index = _arguments.integer("index", index, least=0, most=2**40)
         self._ledger = accepted_ledger(plan, ledger)

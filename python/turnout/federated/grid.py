@@ -73,6 +73,22 @@ class Grid:
             )
         return cls(clip, step, bits)
 
+    def check_examples(self, argument: str, examples: int) -> None:
+        """Refuse so many examples of one client that their sum might not fit 62 bits.
+
+        Known before anything is drawn: a sum that fails would tell how many were sampled.
+
+        Raises
+        ------
+        InvalidValueError
+            If it might not fit; the message names the argument.
+        """
+        if Fraction(self.radius) * max(examples, 1) >= 2**61:
+            raise InvalidValueError(
+                f"{argument} must be at most {math.floor(2**61 / self.radius):,} with this grid, "
+                f"so that sums fit 64 bits (take fewer grid_bits or more noise), got {examples}"
+            )
+
     @property
     def radius(self) -> float:
         """The norm that gradients are clipped to, in steps."""

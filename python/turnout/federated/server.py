@@ -104,6 +104,7 @@ class Server:
         self._checkpoint = None if checkpoint is None else Path(checkpoint)
         self._every = _arguments.integer("checkpoint_every", checkpoint_every, least=1)
         self._round = 0
+        self._fresh = True
         self._open: _Round | None = None
 
     @property
@@ -149,13 +150,15 @@ class Server:
         BudgetExceededError
             If the ledger cannot pay. No client may be asked.
         ProtocolError
-            If a round is open.
+            If a round is open, or there is a checkpoint already and :meth:`resume` was not called.
         InvalidTypeError, InvalidValueError
             If ``available`` is no integer of at least 1.
         """
         if self._open is not None:
             raise ProtocolError(f"round {self._round} is open: close or abandon it first")
         clients = _arguments.integer("available", available, least=1, most=2**40)
+        if self._fresh:
+            self._check_unused()
         if self._ledger is not None:
             assert self._plan.mechanism is not None
             self._ledger.spend(self._plan.mechanism, label=LABEL)
@@ -297,6 +300,7 @@ class Server:
         if self._open is not None or self._round > 0:
             raise ProtocolError("the training has begun: resume before the first round")
         found = self._checkpoint.exists()
+        self._fresh = False
         if found:
             self._restore(load_checkpoint(self._checkpoint))
         journal = self._journal(self._checkpoint)
@@ -362,6 +366,16 @@ class Server:
                     f"{path}: its ledger has {stored.get(mechanism, 0)} rounds of {mechanism!r} "
                     f"and the one that was given {rounds}, which would be forgotten"
                 )
+
+    def _check_unused(self) -> None:
+        """Refuse to write over the checkpoint of an earlier training."""
+        if self._checkpoint is not None:
+            for path in (self._checkpoint, self._journal(self._checkpoint)):
+                if path.exists():
+                    raise ProtocolError(
+                        f"{path} exists: call resume() to go on from it, or name another checkpoint"
+                    )
+        self._fresh = False
 
     @staticmethod
     def _journal(checkpoint: Path) -> Path:

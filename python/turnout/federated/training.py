@@ -147,6 +147,8 @@ class RandomParticipationSGD:
             if self._noise == "exact"
             else None
         )
+        if self._grid is not None and self._local_size_bound is not None:
+            self._grid.check_examples("local_size_bound", self._local_size_bound)
 
     def _chosen(self, given: float | None) -> float:
         """Give the noise multiplier, calibrated if a target was given."""

@@ -1,3 +1,7 @@
+//! Clipping against exact rationals, and the same sums in every way.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
+
 use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::{Signed, Zero};
