@@ -241,7 +241,7 @@ def test_an_earlier_training_is_not_written_over(
     before = path.read_bytes()
     ledger = PrivacyLedger(90.0, 1e-5)
     again = engine_of(problem, plan_of(seed=12), checkpoint=path, ledger=ledger)
-    with pytest.raises(ProtocolError, match=r"training\.npz exists: call resume\(\)"):
+    with pytest.raises(ProtocolError, match=r"training\.npz is there from an earlier training: call resume"):
         again.run(1)
     assert path.read_bytes() == before
     assert ledger.entries == ()
@@ -253,7 +253,7 @@ def test_an_earlier_training_is_not_written_over(
     begun.run(1)
     assert not path.exists()
     again = engine_of(problem, unseeded, checkpoint=path, ledger=PrivacyLedger(90.0, 1e-5))
-    with pytest.raises(ProtocolError, match=r"lost\.npz\.ledger\.json exists"):
+    with pytest.raises(ProtocolError, match=r"lost\.npz\.ledger\.json is there"):
         again.run(1)
 
 

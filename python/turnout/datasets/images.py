@@ -101,6 +101,11 @@ class Images:
                 f"labels must be one for each of {len(self.images)} images, got {len(self.labels)}"
             )
 
+    def __repr__(self) -> str:
+        """Show how many there are, not their pixels."""
+        number, height, width = self.images.shape
+        return f"Images({number} of {height} x {width} pixels)"
+
     def __len__(self) -> int:
         """How many images there are."""
         return len(self.labels)

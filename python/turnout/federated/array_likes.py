@@ -71,7 +71,8 @@ def as_array(name: str, value: Any) -> Array:
             _exchanged(name, value) if hasattr(type(value), "__dlpack__") else _read(name, value)
         )
     if array.dtype.newbyteorder("=").name not in DTYPES:
-        raise InvalidTypeError(f"{name} must hold float32 or float64, got {array.dtype}")
+        got = _arguments.shown(value) if array.dtype.hasobject else array.dtype
+        raise InvalidTypeError(f"{name} must hold float32 or float64, got {got}")
     return np.asarray(array, dtype=array.dtype.newbyteorder("="))
 
 

@@ -27,6 +27,8 @@ __all__ = ["InProcessEngine"]
 
 Indices = npt.NDArray[np.int64]
 
+_BOUND = " = local_size_bound, on which the accounting rests"
+
 
 class InProcessEngine:
     """All clients and the server in one process.
@@ -100,11 +102,13 @@ class InProcessEngine:
         checkpoint_every: int = 1,
         batched: bool = False,
     ) -> None:
-        if not callable(gradients):
-            raise InvalidTypeError(
-                f"gradients must be a function, got {_arguments.shown(gradients)}"
-            )
-        self._plan = plan
+        _check_function("gradients", gradients)
+        # Imported here: plans make their halves.
+        from turnout.federated.training import RandomParticipationSGD  # noqa: PLC0415
+
+        self._plan = _arguments.instance(
+            "plan", plan, RandomParticipationSGD, "a RandomParticipationSGD"
+        )
         self._gradients = gradients
         self._sizes, self._clients = _sizes(sizes, clients, plan.local_size_bound)
         self._batched = batched
@@ -191,7 +195,7 @@ class InProcessEngine:
         Parameters
         ----------
         rounds
-            The total number of rounds.
+            The total number of rounds, not how many more: at least as many as are over.
         available
             ``available(round)`` gives the indices of the clients that are available, at least one,
             each once; None if all always are. It must not depend on their data.
@@ -218,6 +222,14 @@ class InProcessEngine:
             If the checkpoint cannot be written.
         """
         total = _arguments.integer("rounds", rounds, least=0)
+        if total < self._server.round:
+            raise InvalidValueError(
+                f"rounds must be the total number of rounds, of which {self._server.round} are "
+                f"over, got {total}"
+            )
+        for name, function in (("available", available), ("callback", callback)):
+            if function is not None:
+                _check_function(name, function)
         work = range(self._server.round, total)
         for _ in track(work, "federated training", wanted=progress):
             self._one_round(available)
@@ -301,12 +313,21 @@ class InProcessEngine:
         return f"InProcessEngine({self._clients} clients, round {self._server.round})"
 
 
+def _check_function(name: str, value: Any) -> None:
+    if not callable(value):
+        raise InvalidTypeError(f"{name} must be a function, got {_arguments.shown(value)}")
+
+
 def _sizes(sizes: Any, clients: int | None, bound: int | None) -> tuple[int | Indices, int]:
     most = 10**10 if bound is None else bound
     if isinstance(sizes, (int, np.integer)):
         if clients is None:
             raise InvalidValueError("clients must be given where sizes is one number for all")
         count = _arguments.integer("clients", clients, least=1, most=2**40)
+        if bound is not None and sizes > bound:
+            raise InvalidValueError(
+                f"sizes must be at most {bound}{_BOUND}, got {_arguments.shown(sizes)}"
+            )
         return _arguments.integer("sizes", sizes, least=0, most=most), count
     expected = "a number of elements for each client"
     array = _arguments.vector("sizes", sizes, expected, "whole numbers", "iu")
@@ -320,7 +341,7 @@ def _sizes(sizes: Any, clients: int | None, bound: int | None) -> tuple[int | In
     wrong = (array < 0) | (array > most)
     if wrong.any():
         position = int(np.flatnonzero(wrong)[0])
-        named = "" if bound is None else " = local_size_bound, on which the accounting rests"
+        named = "" if bound is None else _BOUND
         raise InvalidValueError(
             f"sizes[{position}] must be from 0 to {most}{named}, got {array[position]}"
         )

@@ -101,10 +101,10 @@ class Server:
         )
         self._state = optimizer.initial_state(self._structure.total)
         self._ledger = accepted_ledger(plan, ledger)
-        self._checkpoint = None if checkpoint is None else Path(checkpoint)
+        self._checkpoint = None if checkpoint is None else _writable(checkpoint)
+        self._resumed = False
         self._every = _arguments.integer("checkpoint_every", checkpoint_every, least=1)
         self._round = 0
-        self._fresh = True
         self._open: _Round | None = None
 
     @property
@@ -150,15 +150,16 @@ class Server:
         BudgetExceededError
             If the ledger cannot pay. No client may be asked.
         ProtocolError
-            If a round is open, or there is a checkpoint already and :meth:`resume` was not called.
+            If a round is open, or there is a checkpoint of an earlier training at the place of
+            this one's and :meth:`resume` was not called: a new training would write over it, and
+            over what it paid.
         InvalidTypeError, InvalidValueError
             If ``available`` is no integer of at least 1.
         """
         if self._open is not None:
             raise ProtocolError(f"round {self._round} is open: close or abandon it first")
         clients = _arguments.integer("available", available, least=1, most=2**40)
-        if self._fresh:
-            self._check_unused()
+        self._check_unused()
         if self._ledger is not None:
             assert self._plan.mechanism is not None
             self._ledger.spend(self._plan.mechanism, label=LABEL)
@@ -300,7 +301,6 @@ class Server:
         if self._open is not None or self._round > 0:
             raise ProtocolError("the training has begun: resume before the first round")
         found = self._checkpoint.exists()
-        self._fresh = False
         if found:
             self._restore(load_checkpoint(self._checkpoint))
         journal = self._journal(self._checkpoint)
@@ -315,6 +315,7 @@ class Server:
                 self._ledger = written
                 self._round += lost
             found = True
+        self._resumed = True
         return found
 
     def _training_state(self) -> TrainingState:
@@ -336,7 +337,9 @@ class Server:
             ("optimizer", state.optimizer, self._optimizer.to_dict()),
         ):
             if stored != own:
-                raise PlanMismatchError(f"{path}: the checkpoint was made with another {name}")
+                raise PlanMismatchError(
+                    f"{path}: the checkpoint was made with another {name}{_difference(stored, own)}"
+                )
         if (state.ledger is None) != (self._ledger is None):
             raise PlanMismatchError(
                 f"{path}: the checkpoint has {'no' if state.ledger is None else 'a'} ledger"
@@ -368,14 +371,18 @@ class Server:
                 )
 
     def _check_unused(self) -> None:
-        """Refuse to write over the checkpoint of an earlier training."""
-        if self._checkpoint is not None:
-            for path in (self._checkpoint, self._journal(self._checkpoint)):
-                if path.exists():
-                    raise ProtocolError(
-                        f"{path} exists: call resume() to go on from it, or name another checkpoint"
-                    )
-        self._fresh = False
+        """Refuse to write over an earlier training that was not looked at."""
+        if self._checkpoint is None or self._resumed or self._round > 0:
+            return
+        places = [self._checkpoint]
+        if self._plan.seed is None and self._ledger is not None:
+            places.append(self._journal(self._checkpoint))
+        for place in places:
+            if place.exists():
+                raise ProtocolError(
+                    f"{place} is there from an earlier training: call resume() to go on with it, "
+                    "or name another checkpoint"
+                )
 
     @staticmethod
     def _journal(checkpoint: Path) -> Path:
@@ -410,6 +417,33 @@ class _Round:
             raise InvalidValueError("update must hold finite values, got NaN or infinity")
         self.total = self.total + values
         self._updates += 1
+
+
+def _writable(checkpoint: str | os.PathLike[str]) -> Path:
+    """Find out before the first round what would fail after it."""
+    try:
+        path = Path(checkpoint)
+    except TypeError as error:
+        raise InvalidTypeError(
+            f"checkpoint must be the path of a file, got {_arguments.shown(checkpoint)}"
+        ) from error
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise InvalidValueError(
+            f"checkpoint must be a file in a folder that exists, got {str(checkpoint)!r}"
+        )
+    return path
+
+
+def _difference(stored: Any, own: Any) -> str:
+    """Say in which entries two descriptions differ."""
+    if not (isinstance(stored, dict) and isinstance(own, dict)):
+        return ""
+    parts = [
+        f"{name} = {_arguments.shown(stored.get(name))}, this has {_arguments.shown(own.get(name))}"
+        for name in sorted(stored.keys() | own.keys())
+        if stored.get(name) != own.get(name)
+    ]
+    return ": " + "; ".join(parts)
 
 
 def _rounds(ledger: PrivacyLedger) -> int:

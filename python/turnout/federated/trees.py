@@ -395,6 +395,10 @@ def _filled(node: _Node, leaves: Iterator[Any]) -> Any:
 def _matched(tree: Any, node: _Node, path: str) -> Iterator[tuple[str, Any, _Leaf]]:
     """Pair the leaves of a tree with those of a structure."""
     if isinstance(node, _Leaf):
+        if isinstance(tree, Mapping):
+            raise InvalidTypeError(
+                f"{path} must be one array, as the parameters are, got {_named(tree)}"
+            )
         yield path, tree, node
         return
     if isinstance(node, _Table):

@@ -38,6 +38,9 @@ __all__ = ["RandomParticipationStrategy", "connected_nodes", "positive_seconds",
 
 _POLL = 0.2
 
+#: After how many seconds it is said that nodes are waited for, and how often it is said again.
+_QUIET, _REPEAT = 1.0, 15.0
+
 
 class RandomParticipationStrategy(Strategy):
     """Train with random participation: a strategy for the ``ServerApp`` of any Flower project.
@@ -208,6 +211,7 @@ class RandomParticipationStrategy(Strategy):
         least = self._least_nodes if server_round == 1 else 1
         nodes = connected_nodes(grid, least, self._patience)
         number = self.server.open(available=len(nodes))
+        log(INFO, "turnout: round %s of the plan is paid, %s nodes are asked", number, len(nodes))
         config["server-round"] = number + 1
         content = RecordDict(
             {
@@ -229,16 +233,23 @@ class RandomParticipationStrategy(Strategy):
     def aggregate_train(
         self, server_round: int, replies: Iterable[Message]
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
-        """Add up the updates that came back and make a step."""
+        """Add up the updates that came back and make a step, unless every node failed."""
+        answered = False
         for reply in replies:
             if reply.has_error():
                 log(WARNING, "turnout: a node failed: %s", reply.error.reason)
                 continue
             try:
                 self.server.add(records.update_of(reply))
+                answered = True
             except TurnoutError as error:
                 node = reply.metadata.src_node_id
                 log(WARNING, "turnout: the reply of node %s is left out: %s", node, error)
+        if not answered:
+            # A step would be of noise alone.
+            self.server.abandon()
+            log(WARNING, "turnout: no node answered: the model stays as it is, the round is paid")
+            return records.pack(self.server.parameters), None
         return records.pack(self.server.close()), None
 
     def configure_evaluate(
@@ -267,11 +278,23 @@ def connected_nodes(grid: Grid, least: int, patience: float) -> list[int]:
     MissingPartyError
         If there are fewer when the patience, in seconds, is over.
     """
-    end = time.monotonic() + patience
+    begin = last = time.monotonic()
+    shown: int | None = None
     while len(nodes := list(grid.get_node_ids())) < least:
-        if time.monotonic() > end:
+        now = time.monotonic()
+        if now - begin > patience:
             raise MissingPartyError(
                 f"{len(nodes)} of at least {least} nodes are connected after {patience:g} seconds"
+            )
+        if now - begin >= _QUIET and (len(nodes) != shown or now - last >= _REPEAT):
+            last, shown = now, len(nodes)
+            left = patience - (now - begin)
+            log(
+                INFO,
+                "turnout: %s of at least %s nodes are connected, waiting %.0f s more at most",
+                shown,
+                least,
+                left,
             )
         time.sleep(_POLL)
     return nodes
