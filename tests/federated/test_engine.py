@@ -241,7 +241,9 @@ def test_an_earlier_training_is_not_written_over(
     before = path.read_bytes()
     ledger = PrivacyLedger(90.0, 1e-5)
     again = engine_of(problem, plan_of(seed=12), checkpoint=path, ledger=ledger)
-    with pytest.raises(ProtocolError, match=r"training\.npz is there from an earlier training: call resume"):
+    with pytest.raises(
+        ProtocolError, match=r"training\.npz is there from an earlier training: call resume"
+    ):
         again.run(1)
     assert path.read_bytes() == before
     assert ledger.entries == ()
@@ -380,7 +382,7 @@ def test_sizes_may_differ_by_client(plan_of: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"sizes": 7}, InvalidValueError, "sizes must be an integer from 0 to 6"),
+        ({"sizes": 7}, InvalidValueError, "sizes must be at most 6 = local_size_bound"),
         ({"sizes": [1, 7], "clients": None}, InvalidValueError, r"sizes\[1\] must be from 0 to 6"),
         ({"sizes": [1, 2]}, InvalidValueError, "clients must be 2"),
         ({"sizes": []}, InvalidValueError, "sizes must hold"),
