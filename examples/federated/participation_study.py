@@ -102,12 +102,13 @@ def print_table(study: ParticipationStudy, rounds: int, seeds: int) -> None:
         print(
             f"{scenario.name}: {scenario.clients:,} clients with {scenario.local_size:,} images, "
             f"p = {scenario.client_rate:g}, q = {scenario.sample_rate:g}; after {rounds} rounds, "
-            f"mean of {seeds} seeds"
+            f"mean of {seeds} seed{'s' if seeds > 1 else ''}"
         )
         print(f"  {'':24}{'noise':>8}{'accuracy':>18}{'proven delta':>16}{'epsilon in all':>16}")
         for arm in arms:
             _, means, errors = study.table(scenario.name, arm.name)
-            cells = [f"{means[-1]:.3f} ± {errors[-1]:.3f}", "", ""]
+            spread = f" ± {errors[-1]:.3f}" if seeds > 1 else ""
+            cells = [f"{means[-1]:.3f}{spread}", "", ""]
             if arm.noise_multiplier:
                 cells[1] = f"{scenario.delta(EPSILON, arm.noise_multiplier):.2e}"
                 whole = RandomParticipation(

@@ -26,7 +26,8 @@ def track(work: Iterable[T], description: str, wanted: bool) -> Iterator[T]:
     description
         What stands before the bar.
     wanted
-        Whether a bar is shown at all. Without ``rich`` (extra ``cli``) lines of text are.
+        Whether a bar is shown at all. Without ``rich`` (extra ``cli``), or where standard error is
+        no terminal, lines of text are.
 
     Yields
     ------
@@ -54,8 +55,9 @@ def track(work: Iterable[T], description: str, wanted: bool) -> Iterator[T]:
 
 
 def _bar(description: str, total: int | None) -> _Rich | _Lines:
-    kind = _Rich if importlib.util.find_spec("rich") is not None else _Lines
-    return kind(description, total)
+    # In a file of logs a bar would leave nothing behind.
+    drawn = sys.stderr.isatty() and importlib.util.find_spec("rich") is not None
+    return (_Rich if drawn else _Lines)(description, total)
 
 
 class _Rich:
@@ -101,6 +103,7 @@ class _Lines:
             if tenth > self._tenth:
                 self._tenth = tenth
                 sys.stderr.write(f"{self._description}: {done} of {self._total}\n")
+                sys.stderr.flush()
 
     def close(self) -> None:
         sys.stderr.flush()

@@ -37,6 +37,17 @@ def test_images_and_labels_are_read_together(tmp_path: Path) -> None:
     assert upright.images.flags.c_contiguous
 
 
+def test_images_show_how_many_they_are_and_name_wrong_indices() -> None:
+    images = Images(PIXELS, np.array([7, 1], np.uint8))
+    assert repr(images) == "Images(2 of 3 x 4 pixels)"
+    assert images.take([1]).labels.tolist() == [1]
+    assert len(images.take(np.empty(0, np.int64))) == 0
+    with pytest.raises(InvalidValueError, match=r"indices\[1\] must be from 0 to 1, got 2"):
+        images.take([0, 2])
+    with pytest.raises(InvalidTypeError, match="indices must"):
+        images.take("x")
+
+
 @pytest.mark.parametrize(
     ("images", "labels", "words"),
     [

@@ -264,14 +264,14 @@ def test_checkpoints_of_another_training_are_refused(
 ) -> None:
     path = tmp_path / "training.npz"
     engine_of(problem, plan_of(), checkpoint=path).run(2)
-    with pytest.raises(PlanMismatchError, match="another plan"):
+    with pytest.raises(PlanMismatchError, match="another plan: seed = 11, this has 12"):
         engine_of(problem, plan_of(seed=12), checkpoint=path).resume()
     with pytest.raises(PlanMismatchError, match="has no ledger"):
         engine_of(problem, plan_of(), checkpoint=path, ledger=PrivacyLedger(1.0, 1e-5)).resume()
     plan = plan_of()
     with pytest.raises(PlanMismatchError, match="another model"):
         plan.server(np.zeros(4), SGD(0.1), checkpoint=path).resume()
-    with pytest.raises(PlanMismatchError, match="another optimizer"):
+    with pytest.raises(PlanMismatchError, match=r"optimizer: .*; momentum = 0\.5, this has 0\.0"):
         plan.server(np.zeros(3), SGD(0.1), checkpoint=path).resume()
     with pytest.raises(ProtocolError, match="no checkpoint was named"):
         plan.server(np.zeros(3), SGD(0.1)).resume()
@@ -390,6 +390,10 @@ def test_sizes_may_differ_by_client(plan_of: Any) -> None:
         ({"clients": None}, InvalidValueError, "clients must be given"),
         ({"clients": 0}, InvalidValueError, "clients must be an integer from 1"),
         ({"gradients": None}, InvalidTypeError, "gradients must be a function"),
+        ({"plan": None}, InvalidTypeError, "plan must be a RandomParticipationSGD, got None"),
+        ({"checkpoint": 5}, InvalidTypeError, "checkpoint must be the path of a file, got 5"),
+        ({"checkpoint": "/"}, InvalidValueError, "checkpoint must be a file in a folder"),
+        ({"checkpoint": "no/such/folder/a"}, InvalidValueError, "folder that exists, got 'no/such"),
         ({"parameters": [1, 2]}, InvalidTypeError, "parameters"),
     ],
 )
@@ -398,10 +402,22 @@ def test_wrong_arguments_are_named(
 ) -> None:
     usual = {
         "parameters": problem.start(), "gradients": problem.gradients, "sizes": 6,
-        "optimizer": SGD(0.1), "clients": 40,
+        "optimizer": SGD(0.1), "clients": 40, "plan": plan_of(),
     }  # fmt: skip
     with pytest.raises(error, match=message):
-        InProcessEngine(plan_of(), **{**usual, **change})
+        InProcessEngine(**{**usual, **change})
+
+
+def test_rounds_are_the_total_and_functions_are_functions(problem: Any, plan_of: Any) -> None:
+    engine = engine_of(problem, plan_of())
+    engine.run(2)
+    engine.run(2)
+    with pytest.raises(InvalidValueError, match="of which 2 are over, got 1"):
+        engine.run(1)
+    for name in ("available", "callback"):
+        with pytest.raises(InvalidTypeError, match=f"{name} must be a function, got 7"):
+            engine.run(3, **{name: 7})
+    assert engine.server.round == 2
 
 
 @pytest.mark.parametrize("given", [[], [0, 0], [40], [-1], [1.5], "0", None])

@@ -154,8 +154,8 @@ class PrivacyLedger:
                 raise BudgetExceededError(
                     f"{entry.rounds} round{'s' if entry.rounds > 1 else ''} of "
                     f"{_arguments.shown(mechanism)} would bring epsilon to "
-                    f"{self._composed(parts):.3g} at delta = {self._delta}: the budget is "
-                    f"{self._epsilon}, and {self.spent():.3g} of it is spent"
+                    f"{self._composed(parts):.6g} at delta = {self._delta}: the budget is "
+                    f"{self._epsilon}, and {self.spent():.6g} of it is spent"
                 )
             self._entries = written(self._entries, entry)
 

@@ -112,7 +112,14 @@ class Images:
 
     def take(self, indices: npt.ArrayLike) -> Images:
         """Give some of the images, in the order of ``indices``."""
-        chosen = np.asarray(indices, dtype=np.int64)
+        expected = f"whole numbers from 0 to {len(self) - 1}"
+        chosen = _arguments.vector("indices", indices, expected, "whole numbers", "iu")
+        wrong = (chosen < 0) | (chosen >= len(self))
+        if wrong.any():
+            place = int(np.flatnonzero(wrong)[0])
+            raise InvalidValueError(
+                f"indices[{place}] must be from 0 to {len(self) - 1}, got {chosen[place]}"
+            )
         return Images(self.images[chosen], self.labels[chosen])
 
 

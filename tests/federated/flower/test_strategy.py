@@ -25,6 +25,7 @@ from turnout.federated.flower import (
     server_app,
     unpack,
 )
+from turnout.federated.flower import strategy as strategies
 from turnout.federated.trees import vector
 
 Make = Callable[..., Any]
@@ -144,6 +145,18 @@ def test_bad_replies_are_left_out(grid_of: Make, model: ModuleType) -> None:
     np.testing.assert_array_equal(vector(unpack(result.arrays)), vector(server.close()))
 
 
+def test_a_round_that_nobody_answers_makes_no_step(grid_of: Make, model: ModuleType) -> None:
+    plan = model.plan_of(settings(**{"client-rate": 1.0}))
+
+    def refused(message: Message, context: Context) -> Message:
+        return Message(Error(6, "no budget"), reply_to=message)
+
+    strategy = RandomParticipationStrategy(plan, SGD(0.5))
+    result = strategy.start(grid_of([refused] * NODES), pack(model.NAMED), num_rounds=2)
+    np.testing.assert_array_equal(vector(unpack(result.arrays)), vector(model.NAMED))
+    assert strategy.server.round == 2
+
+
 def test_nobody_is_asked_for_a_round_that_is_not_paid(grid_of: Make, model: ModuleType) -> None:
     plan = RandomParticipationSGD(
         1.0, 0.5, 1.0, epsilon=1.0, delta=1e-5, rounds=2, local_size_bound=12, mode="always_send"
@@ -157,13 +170,19 @@ def test_nobody_is_asked_for_a_round_that_is_not_paid(grid_of: Make, model: Modu
     assert strategy.server.ledger.spent() <= 1.0  # type: ignore[union-attr]
 
 
-def test_too_few_nodes_are_not_waited_for_forever(grid_of: Make, model: ModuleType) -> None:
+def test_too_few_nodes_are_not_waited_for_forever(
+    grid_of: Make, model: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(strategies, "_QUIET", 0.1)
+    monkeypatch.setattr(strategies, "log", lambda level, text, *values: said.append(text % values))
     plan = model.plan_of(settings())
     strategy = RandomParticipationStrategy(plan, SGD(0.5), least_nodes=NODES + 1, patience=0.3)
     grid = grid_of(apps_of(model, plan))
     with pytest.raises(MissingPartyError, match="5 of at least 6"):
         strategy.start(grid, pack(model.NAMED), num_rounds=1)
     assert not grid.asked
+    assert said[-1:] == ["turnout: 5 of at least 6 nodes are connected, waiting 0 s more at most"]
 
 
 PLAN = tn.Plan(tn.DirectEncoding(2.0, 3), tn.Bernoulli(0.5))

@@ -326,6 +326,11 @@ def test_a_bar_is_shown_when_work_takes_long(
     assert "drawing: 0 of" in capfd.readouterr().err
     sample_population(Mean(), data, users)
     assert capfd.readouterr().err == ""
+    # Bars are for terminals: with rich, too, a file of logs gets lines.
+    monkeypatch.undo()
+    monkeypatch.setattr(progress, "_PATIENCE", -1.0)
+    sample_population(Mean(), data, users, progress=True)
+    assert "drawing: 0 of" in capfd.readouterr().err
 
 
 # The density of the mean law.
