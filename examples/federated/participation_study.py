@@ -67,6 +67,10 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, help="how many")
     parser.add_argument("--resume", action=argparse.BooleanOptionalAction, default=True)
     options = parser.parse_args()
+    for name in ("rounds", "seeds"):
+        number = getattr(options, name)
+        if number is not None and number < 1:
+            parser.error(f"--{name} must be at least 1, got {number}")
     rounds, every, seeds = QUICK if options.quick else FULL
     rates = QUICK_RATES if options.quick else FULL_RATES
     rounds, seeds = options.rounds or rounds, options.seeds or seeds
