@@ -98,7 +98,10 @@ def test_another_plan_than_the_nodes_is_refused(context: Make) -> None:
 
 
 def test_errors_do_not_quote_the_answer(context: Make) -> None:
-    reply = app_of("a secret")(asked(plan_of()), context())
+    def broken(context: Any) -> Any:
+        raise ValueError("a secret")
+
+    reply = frequency_client_app(broken, budget=10.0)(asked(plan_of()), context())
     assert reply.has_error()
     assert "secret" not in reply.error.reason
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import itertools
+import json
 import math
-import multiprocessing
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable
 from fractions import Fraction
 from types import ModuleType
@@ -229,8 +231,27 @@ def reports_of(client: MemoizedClient, rounds: int = 40) -> list[Any]:
     return [np.asarray(client.report(2, seed=seed)).tolist() for seed in range(rounds)]
 
 
-def _report_in_child(state: bytes, oracle: Memoized, queue: Any) -> None:
-    queue.put(reports_of(MemoizedClient.from_bytes(oracle, state)))
+#: In a process of its own, since this one may have threads that must not be forked.
+FORK = """
+import json, multiprocessing, sys
+import numpy as np
+from turnout.frequency import oracle_from_dict
+from turnout.frequency.longitudinal import MemoizedClient
+
+given = json.load(sys.stdin)
+oracle = oracle_from_dict(given["oracle"])
+client = MemoizedClient.from_bytes(oracle, bytes.fromhex(given["state"]))
+
+def report(queue):
+    queue.put([np.asarray(client.report(2, seed=seed)).tolist() for seed in range(40)])
+
+context = multiprocessing.get_context("fork")
+queue = context.SimpleQueue()
+child = context.Process(target=report, args=(queue,))
+child.start()
+print(json.dumps(queue.get()))
+child.join()
+"""
 
 
 def test_a_permanent_answer_survives_restart_copy_pickle_and_fork(memoized: Memoized) -> None:
@@ -243,12 +264,15 @@ def test_a_permanent_answer_survives_restart_copy_pickle_and_fork(memoized: Memo
     again = pickle.loads(pickle.dumps(memoized))
     assert again == memoized
     assert reports_of(MemoizedClient.from_bytes(again, state)) == expected
-    context = multiprocessing.get_context("fork")
-    queue = context.Queue()
-    child = context.Process(target=_report_in_child, args=(state, memoized, queue))
-    child.start()
-    assert queue.get(timeout=60) == expected
-    child.join()
+    done = subprocess.run(
+        [sys.executable, "-c", FORK],
+        input=json.dumps({"oracle": memoized.to_dict(), "state": state.hex()}),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert json.loads(done.stdout) == expected
 
 
 def test_permanent_answers_depend_on_secret_answer_and_question(memoized: Memoized) -> None:
