@@ -82,7 +82,7 @@ class InProcessEngine:
     ...     clients=500,
     ...     optimizer=SGD(0.3),
     ... )
-    >>> abs(engine.run(20)[0] - 0.3) < 0.05
+    >>> bool(abs(engine.run(20)[0] - 0.3) < 0.05)
     True
     >>> engine.server.ledger.spent() <= 1.0
     True
