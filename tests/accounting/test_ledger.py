@@ -453,3 +453,15 @@ def test_other_text_is_no_ledger(text: str) -> None:
 def test_what_is_no_text_is_refused(value: Any) -> None:
     with pytest.raises(InvalidTypeError, match="text must be"):
         PrivacyLedger.from_json(value)
+
+
+def test_a_ledger_that_was_read_does_not_report_less_than_its_entries_cost() -> None:
+    ledger = PrivacyLedger(epsilon=5.0, delta=1e-5)
+    ledger.spend(GaussianMechanism(noise_multiplier=3.0), rounds=7)
+    total = ledger.spent()
+    described = ledger.to_dict()
+    described["epsilon"] = total * (1.0 - 9e-7)
+    read = PrivacyLedger.from_dict(described)
+    assert read.composition().delta(read.epsilon) > 1e-5
+    assert read.spent() == total > read.epsilon
+    assert read.remaining() == 0.0
