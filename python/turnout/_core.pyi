@@ -17,6 +17,7 @@ __all__ = [
     "MeanKernel",
     "MemoizedDirect",
     "MemoizedUnary",
+    "NoiseStreams",
     "PooledLocalHashing",
     "PrimeField",
     "ProjectiveGeometry8",
@@ -42,9 +43,12 @@ __all__ = [
     "discrete_laplace_realized",
     "divide_up",
     "first_accepted",
+    "keyed_digests",
     "likelihood_step",
     "network_logits",
     "network_scores",
+    "participants",
+    "participants_personalized",
     "poisson_sampling",
     "projective_space",
     "random_participation",
@@ -66,6 +70,14 @@ _Integers = npt.NDArray[np.int64]
 _Items = npt.NDArray[np.uint32]
 _Coins = npt.NDArray[np.uint8]
 
+@final
+class NoiseStreams:
+    def __new__(cls, key: bytes, first_chunk: int = 0) -> NoiseStreams: ...
+    @staticmethod
+    def from_seed(seed: int, first_chunk: int = 0) -> NoiseStreams: ...
+
+_Seed = int | NoiseStreams | None
+
 class _OracleKernel:
     """What the classes of all frequency oracles have."""
 
@@ -75,9 +87,9 @@ class _OracleKernel:
     def realized_epsilon(self) -> float: ...
     @property
     def support_probabilities(self) -> tuple[float, float]: ...
-    def randomize(self, codes: _Codes, rate: float, seed: int | None = None) -> _Codes: ...
+    def randomize(self, codes: _Codes, rate: float, seed: _Seed = None) -> _Codes: ...
     def randomize_personalized(
-        self, codes: _Codes, probabilities: _Floats, seed: int | None = None
+        self, codes: _Codes, probabilities: _Floats, seed: _Seed = None
     ) -> tuple[_Codes, _Floats]: ...
     def check(self, reports: _Codes) -> None: ...
     def supports(self, reports: _Codes) -> _Counts: ...
@@ -86,13 +98,13 @@ class _OracleKernel:
         self, reports: _Codes, probabilities: _Floats
     ) -> tuple[_Counts, _Counts, _Counts]: ...
     def collect(
-        self, codes: _Codes, rate: float, seed: int | None = None
+        self, codes: _Codes, rate: float, seed: _Seed = None
     ) -> tuple[_Counts, int]: ...
     def collect_personalized(
-        self, codes: _Codes, probabilities: _Floats, seed: int | None = None
+        self, codes: _Codes, probabilities: _Floats, seed: _Seed = None
     ) -> tuple[_Counts, int, _Counts, _Counts]: ...
     def simulate(
-        self, true_counts: _Counts, rate: float, seed: int | None = None
+        self, true_counts: _Counts, rate: float, seed: _Seed = None
     ) -> tuple[_Counts, int]: ...
 
 @final
@@ -231,7 +243,7 @@ class _MemoizedKernel(_OracleKernel):
     def lifetime_epsilon(self) -> float: ...
     def permanent(self, codes: _Codes, secrets: _Coins, context: bytes) -> _Codes: ...
     def instantaneous(
-        self, permanent: _Codes, rate: float | _Floats, seed: int | None = None
+        self, permanent: _Codes, rate: float | _Floats, seed: _Seed = None
     ) -> tuple[_Codes, _Floats | None]: ...
 
 @final
@@ -245,6 +257,11 @@ class MemoizedUnary(_MemoizedKernel):
     ) -> MemoizedUnary: ...
 
 def design_sums(probabilities: _Floats) -> tuple[int, int]: ...
+def participants(nodes: int, rate: float, seed: _Seed = None) -> _Integers: ...
+def participants_personalized(probabilities: _Floats, seed: _Seed = None) -> _Integers: ...
+def keyed_digests(
+    offsets: _Integers, data: _Coins, key: bytes, context: bytes
+) -> npt.NDArray[np.uint8]: ...
 def likelihood_step(
     frequencies: _Floats, support: _Counts, weights: _Floats, ratio: float
 ) -> tuple[_Floats, float]: ...
@@ -385,9 +402,9 @@ class MeanKernel:
     @property
     def realized_epsilon(self) -> float: ...
     def randomize(
-        self, values: _Floats, rate: float | _Floats, seed: int | None = None
+        self, values: _Floats, rate: float | _Floats, seed: _Seed = None
     ) -> _Reports: ...
-    def collect(self, values: _Floats, rate: float | _Floats, seed: int | None = None) -> _Sums: ...
+    def collect(self, values: _Floats, rate: float | _Floats, seed: _Seed = None) -> _Sums: ...
     def tally(
         self,
         cells: _Codes,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
+from turnout.errors import InvalidTypeError
+
 __all__ = ["derived"]
 
 
@@ -17,6 +19,9 @@ def derived(seed: int | None, *path: int) -> int | None:
     """
     if seed is None:
         return None
+    # Whatever is no integer may have the same text for every key.
+    if not isinstance(seed, int):
+        raise InvalidTypeError(f"seed must be an integer, got {seed!r}")
     # Not NumPy's SeedSequence, in which zeros at the end of a path make no difference.
     text = "/".join(map(str, (seed, *path)))
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")

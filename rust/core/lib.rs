@@ -38,6 +38,7 @@
 pub mod accounting;
 pub mod federated;
 pub mod frequency;
+pub mod identity;
 pub mod mean;
 pub mod parameters;
 pub mod random;

@@ -141,6 +141,35 @@ impl<'a> Selection<'a> {
         }
     }
 
+    /// The positions of those of `nodes` nodes that take part, ascending: of the nodes whose reports
+    /// a call with the same streams gives, in their order.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LengthMismatch`] if there is not one probability for each node.
+    ///
+    /// ```
+    /// use turnout::frequency::Selection;
+    /// use turnout::random::AesStreams;
+    ///
+    /// let positions = Selection::everyone().participants(3, &AesStreams::from_seed(1))?;
+    /// assert_eq!(positions, [0, 1, 2]);
+    /// # Ok::<(), turnout::Error>(())
+    /// ```
+    pub fn participants<S: Streams>(&self, nodes: usize, streams: &S) -> Result<Vec<i64>> {
+        self.check_length(nodes)?;
+        let pieces: Vec<Vec<i64>> = (0..nodes.div_ceil(CHUNK))
+            .into_par_iter()
+            .map_init(Vec::new, |selected, chunk| {
+                let start = chunk * CHUNK;
+                self.select(streams, chunk, CHUNK.min(nodes - start), selected);
+                let first = (start as u64).cast_signed();
+                selected.iter().map(|&position| first + i64::from(position)).collect()
+            })
+            .collect();
+        Ok(pieces.concat())
+    }
+
     /// The positions, within chunk `chunk` of `length` nodes, of those that take part.
     pub(crate) fn select<S: Streams>(
         &self,

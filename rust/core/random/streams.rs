@@ -98,6 +98,7 @@ pub trait Words: Rng {
 #[derive(Clone)]
 pub struct AesStreams {
     cipher: Aes256Enc,
+    first: u64,
 }
 
 impl AesStreams {
@@ -127,7 +128,27 @@ impl AesStreams {
     /// somebody.
     #[must_use]
     pub fn from_key(key: [u8; 32]) -> Self {
-        Self { cipher: Aes256Enc::new(&key.into()) }
+        Self { cipher: Aes256Enc::new(&key.into()), first: 0 }
+    }
+
+    /// The same family from chunk `first` on: what was the stream of chunk `first + i` is that of
+    /// chunk `i`.
+    ///
+    /// So a piece of a long column that begins with chunk `first` draws what it would have drawn
+    /// within the whole column.
+    ///
+    /// ```
+    /// use rand_core::Rng;
+    /// use turnout::random::{AesStreams, Purpose, Streams};
+    ///
+    /// let (whole, piece) = (AesStreams::from_seed(7), AesStreams::from_seed(7).starting_at(3));
+    /// let word = piece.stream(Purpose::Report, 1).next_u64();
+    /// assert_eq!(word, whole.stream(Purpose::Report, 4).next_u64());
+    /// ```
+    #[must_use]
+    pub const fn starting_at(mut self, first: u64) -> Self {
+        self.first = self.first.wrapping_add(first);
+        self
     }
 }
 
@@ -141,7 +162,8 @@ impl Streams for AesStreams {
     type Stream = AesStream;
 
     fn stream(&self, purpose: Purpose, index: u64) -> AesStream {
-        let stream = (u64::from(purpose as u8) << 56) | (index & ((1 << 56) - 1));
+        let index = self.first.wrapping_add(index) & ((1 << 56) - 1);
+        let stream = (u64::from(purpose as u8) << 56) | index;
         AesStream {
             cipher: self.cipher.clone(),
             counter: u128::from(stream) << 64,

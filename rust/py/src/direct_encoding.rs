@@ -7,7 +7,8 @@ use turnout::parameters::{DomainSize, Epsilon};
 
 use crate::arrays::{CodeArray, floats, slice, with_codes};
 use crate::errors::{exception, internal};
-use crate::oracle::{self, Support, Weighted, WeightedCollection, bit_rows, streams, weighted};
+use crate::noise::{Seed, streams};
+use crate::oracle::{self, Support, Weighted, WeightedCollection, bit_rows, weighted};
 use crate::participation::uniform;
 use crate::pool::run;
 
@@ -50,7 +51,7 @@ impl DirectEncoding {
         &self,
         codes: &Bound<'py, PyAny>,
         rate: f64,
-        seed: Option<u64>,
+        seed: Option<Seed>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = codes.py();
         let array = CodeArray::extract("values", codes)?;
@@ -70,7 +71,7 @@ impl DirectEncoding {
         &self,
         codes: &Bound<'py, PyAny>,
         probabilities: &Bound<'py, PyAny>,
-        seed: Option<u64>,
+        seed: Option<Seed>,
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyArray1<f64>>)> {
         let py = codes.py();
         let array = CodeArray::extract("values", codes)?;
@@ -118,7 +119,7 @@ impl DirectEncoding {
         &self,
         codes: &Bound<'py, PyAny>,
         rate: f64,
-        seed: Option<u64>,
+        seed: Option<Seed>,
     ) -> PyResult<(Support<'py>, u64)> {
         let py = codes.py();
         let array = CodeArray::extract("values", codes)?;
@@ -134,7 +135,7 @@ impl DirectEncoding {
         &self,
         codes: &Bound<'py, PyAny>,
         probabilities: &Bound<'py, PyAny>,
-        seed: Option<u64>,
+        seed: Option<Seed>,
     ) -> PyResult<WeightedCollection<'py>> {
         let py = codes.py();
         let array = CodeArray::extract("values", codes)?;
@@ -157,7 +158,7 @@ impl DirectEncoding {
         &self,
         true_counts: &Bound<'py, PyAny>,
         rate: f64,
-        seed: Option<u64>,
+        seed: Option<Seed>,
     ) -> PyResult<(Support<'py>, u64)> {
         oracle::simulate(true_counts, rate, seed, |counts, rate, streams| {
             self.oracle.simulate(counts, rate, streams)
@@ -194,7 +195,7 @@ impl DirectEncoding {
         py: Python<'py>,
         codes: &CodeArray<'py>,
         rate: f64,
-        seed: Option<u64>,
+        seed: Option<Seed>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let reports = with_codes!(py, "values", *codes, |codes| {
             run(py, || self.oracle.randomize::<_, O, _>(codes, &uniform(rate)?, &streams(seed)?))
@@ -207,7 +208,7 @@ impl DirectEncoding {
         py: Python<'py>,
         codes: &CodeArray<'py>,
         rates: &[f64],
-        seed: Option<u64>,
+        seed: Option<Seed>,
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyArray1<f64>>)> {
         let reports = with_codes!(py, "values", *codes, |codes| {
             run(py, || {

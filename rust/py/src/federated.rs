@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use turnout::federated::{self, BernoulliSelection};
 
 use crate::errors::exception;
-use crate::oracle::streams;
+use crate::noise::streams;
 use crate::pool::run;
 
 /// That many independent draws of `round(2^bits Z)` for a standard normal Z.

@@ -11,11 +11,13 @@ mod direct_encoding;
 mod errors;
 mod federated;
 mod hadamard_response;
+mod identity;
 mod likelihood;
 mod local_hashing;
 mod longitudinal;
 mod mean;
 mod networks;
+mod noise;
 mod oracle;
 mod participation;
 mod pool;
@@ -50,6 +52,8 @@ mod _core {
     #[pymodule_export]
     use super::hadamard_response::{HadamardResponse8, HadamardResponse16, HadamardResponse32};
     #[pymodule_export]
+    use super::identity::keyed_digests;
+    #[pymodule_export]
     use super::likelihood::{likelihood_step, support_sums};
     #[pymodule_export]
     use super::local_hashing::{LocalHashing, PooledLocalHashing};
@@ -60,7 +64,9 @@ mod _core {
     #[pymodule_export]
     use super::networks::{network_logits, network_scores};
     #[pymodule_export]
-    use super::participation::design_sums;
+    use super::noise::NoiseStreams;
+    #[pymodule_export]
+    use super::participation::{design_sums, participants, participants_personalized};
     #[pymodule_export]
     use super::projective_geometry::{
         ProjectiveGeometry8, ProjectiveGeometry16, ProjectiveGeometry32, projective_space,

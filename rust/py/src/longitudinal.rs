@@ -8,7 +8,8 @@ use turnout::parameters::{DomainSize, Epsilon};
 
 use crate::arrays::{CodeArray, floats, matrix, slice, vector, with_codes};
 use crate::errors::{exception, internal, invalid_type};
-use crate::oracle::{Shape, oracle_methods, streams};
+use crate::noise::{Seed, streams};
+use crate::oracle::{Shape, oracle_methods};
 use crate::participation::uniform;
 use crate::pool::run;
 
@@ -92,7 +93,7 @@ oracle_methods!(MemoizedDirect, Shape::Flat, {
         &self,
         permanent: &Bound<'py, PyAny>,
         rate: &Bound<'py, PyAny>,
-        seed: Option<u64>,
+        seed: Option<Seed>,
     ) -> PyResult<Round<'py, Bound<'py, PyArray1<u32>>>> {
         let py = permanent.py();
         let array = vector::<u32>("permanent", permanent)?;
@@ -164,7 +165,7 @@ oracle_methods!(MemoizedUnary, Shape::Rows, {
         &self,
         permanent: &Bound<'py, PyAny>,
         rate: &Bound<'py, PyAny>,
-        seed: Option<u64>,
+        seed: Option<Seed>,
     ) -> PyResult<Round<'py, Bound<'py, PyArray2<u64>>>> {
         let py = permanent.py();
         let array = matrix::<u64>("permanent", permanent)?;

@@ -5,10 +5,10 @@ use pyo3::prelude::*;
 use turnout::frequency::{NodeProbabilities, ReportCode, Selection};
 use turnout::mean::{Bounds, Dimensions, Duchi, MeanSums, Mechanism, Piecewise, Wide};
 use turnout::parameters::Epsilon;
-use turnout::random::AesStreams;
 
 use crate::arrays::{CodeArray, floats, shorts, slice};
 use crate::errors::{exception, invalid_type};
+use crate::noise::{Seed, streams};
 use crate::participation::uniform;
 use crate::pool::run;
 
@@ -114,7 +114,7 @@ impl MeanKernel {
         &self,
         values: &Bound<'py, PyAny>,
         rate: &Bound<'py, PyAny>,
-        seed: Option<u64>,
+        seed: Option<Seed>,
     ) -> PyResult<Reports<'py>> {
         let cells = self.cells();
         if cells <= u8::RANGE {
@@ -132,7 +132,7 @@ impl MeanKernel {
         &self,
         values: &Bound<'py, PyAny>,
         rate: &Bound<'py, PyAny>,
-        seed: Option<u64>,
+        seed: Option<Seed>,
     ) -> PyResult<Sums> {
         let py = values.py();
         let values = floats("values", values)?;
@@ -176,7 +176,7 @@ impl MeanKernel {
         &self,
         values: &Bound<'py, PyAny>,
         rate: &Bound<'py, PyAny>,
-        seed: Option<u64>,
+        seed: Option<Seed>,
     ) -> PyResult<Reports<'py>> {
         let py = values.py();
         let values = floats("values", values)?;
@@ -249,11 +249,6 @@ impl<'a> RateView<'a> {
             Self::Personal(rates) => Ok(Selection::personalized(NodeProbabilities::new(rates)?)),
         }
     }
-}
-
-/// Fresh streams from the operating system, or those of a seed.
-fn streams(seed: Option<u64>) -> turnout::Result<AesStreams> {
-    seed.map_or_else(AesStreams::from_operating_system, |seed| Ok(AesStreams::from_seed(seed)))
 }
 
 fn unfold(sums: &MeanSums) -> Sums {

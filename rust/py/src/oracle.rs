@@ -11,6 +11,7 @@ use crate::arrays::{
     CodeArray, counts, floats, matrix, slice, unexpected, vector, wide, with_codes,
 };
 use crate::errors::internal;
+use crate::noise::{Seed, streams};
 use crate::participation::uniform;
 use crate::pool::run;
 
@@ -78,18 +79,13 @@ fn into_array<T: Element>(
     }
 }
 
-/// Fresh streams from the operating system, or those of a seed.
-pub(crate) fn streams(seed: Option<u64>) -> turnout::Result<AesStreams> {
-    seed.map_or_else(AesStreams::from_operating_system, |seed| Ok(AesStreams::from_seed(seed)))
-}
-
 /// One report for each node that takes part, all with the same rate.
 pub(crate) fn randomize<'py, O>(
     oracle: &O,
     shape: Shape,
     codes: &Bound<'py, PyAny>,
     rate: f64,
-    seed: Option<u64>,
+    seed: Option<Seed>,
 ) -> PyResult<Bound<'py, PyAny>>
 where
     O: FrequencyOracle<Item: Element>,
@@ -108,7 +104,7 @@ pub(crate) fn randomize_personalized<'py, O>(
     shape: Shape,
     codes: &Bound<'py, PyAny>,
     probabilities: &Bound<'py, PyAny>,
-    seed: Option<u64>,
+    seed: Option<Seed>,
 ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyArray1<f64>>)>
 where
     O: FrequencyOracle<Item: Element>,
@@ -165,7 +161,7 @@ pub(crate) fn collect<'py, O: FrequencyOracle>(
     oracle: &O,
     codes: &Bound<'py, PyAny>,
     rate: f64,
-    seed: Option<u64>,
+    seed: Option<Seed>,
 ) -> PyResult<(Support<'py>, u64)> {
     let py = codes.py();
     let array = CodeArray::extract("values", codes)?;
@@ -180,7 +176,7 @@ pub(crate) fn collect_personalized<'py, O: FrequencyOracle>(
     oracle: &O,
     codes: &Bound<'py, PyAny>,
     probabilities: &Bound<'py, PyAny>,
-    seed: Option<u64>,
+    seed: Option<Seed>,
 ) -> PyResult<WeightedCollection<'py>> {
     let py = codes.py();
     let array = CodeArray::extract("values", codes)?;
@@ -201,7 +197,7 @@ pub(crate) fn collect_personalized<'py, O: FrequencyOracle>(
 pub(crate) fn simulate<'py>(
     true_counts: &Bound<'py, PyAny>,
     rate: f64,
-    seed: Option<u64>,
+    seed: Option<Seed>,
     draw: impl FnOnce(&[u64], Probability, &AesStreams) -> turnout::Result<Tally> + Send,
 ) -> PyResult<(Support<'py>, u64)> {
     let py = true_counts.py();
@@ -292,7 +288,7 @@ macro_rules! oracle_methods {
                 &self,
                 codes: &Bound<'py, PyAny>,
                 rate: f64,
-                seed: Option<u64>,
+                seed: Option<$crate::noise::Seed>,
             ) -> PyResult<Bound<'py, PyAny>> {
                 $crate::oracle::randomize(&self.oracle, $shape, codes, rate, seed)
             }
@@ -303,7 +299,7 @@ macro_rules! oracle_methods {
                 &self,
                 codes: &Bound<'py, PyAny>,
                 probabilities: &Bound<'py, PyAny>,
-                seed: Option<u64>,
+                seed: Option<$crate::noise::Seed>,
             ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, numpy::PyArray1<f64>>)> {
                 $crate::oracle::randomize_personalized(
                     &self.oracle, $shape, codes, probabilities, seed,
@@ -346,7 +342,7 @@ macro_rules! oracle_methods {
                 &self,
                 codes: &Bound<'py, PyAny>,
                 rate: f64,
-                seed: Option<u64>,
+                seed: Option<$crate::noise::Seed>,
             ) -> PyResult<($crate::oracle::Support<'py>, u64)> {
                 $crate::oracle::collect(&self.oracle, codes, rate, seed)
             }
@@ -357,7 +353,7 @@ macro_rules! oracle_methods {
                 &self,
                 codes: &Bound<'py, PyAny>,
                 probabilities: &Bound<'py, PyAny>,
-                seed: Option<u64>,
+                seed: Option<$crate::noise::Seed>,
             ) -> PyResult<$crate::oracle::WeightedCollection<'py>> {
                 $crate::oracle::collect_personalized(&self.oracle, codes, probabilities, seed)
             }
@@ -368,7 +364,7 @@ macro_rules! oracle_methods {
                 &self,
                 true_counts: &Bound<'py, PyAny>,
                 rate: f64,
-                seed: Option<u64>,
+                seed: Option<$crate::noise::Seed>,
             ) -> PyResult<($crate::oracle::Support<'py>, u64)> {
                 $crate::oracle::simulate(true_counts, rate, seed, |counts, rate, streams| {
                     self.oracle.simulate(counts, rate, streams)

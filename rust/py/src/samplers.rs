@@ -6,7 +6,7 @@ use turnout::samplers::{self, Band};
 
 use crate::arrays::{counts, floats, matrix, slice};
 use crate::errors::{exception, invalid_type};
-use crate::oracle::streams;
+use crate::noise::streams;
 use crate::pool::run;
 
 /// How far a weight may be from its reference.

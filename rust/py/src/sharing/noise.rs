@@ -8,7 +8,7 @@ use turnout::sharing::noise::{
 };
 
 use crate::errors::exception;
-use crate::oracle::streams;
+use crate::noise::streams;
 use crate::pool::run;
 
 /// Draws that many numbers, on the pool of this process if they are many.

@@ -8,7 +8,7 @@ use turnout::sharing;
 
 use crate::arrays::{counts, matrix, slice, vector};
 use crate::errors::{exception, internal, invalid_type};
-use crate::oracle::streams;
+use crate::noise::streams;
 use crate::pool::run;
 
 /// Coins and sets.

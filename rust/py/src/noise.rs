@@ -1,0 +1,65 @@
+//! Where the noise of a call comes from.
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use turnout::random::AesStreams;
+
+use crate::errors::invalid_type;
+
+/// The streams of a secret key, from some chunk of nodes on.
+#[pyclass(frozen, module = "turnout._core")]
+pub(crate) struct NoiseStreams(AesStreams);
+
+#[pymethods]
+impl NoiseStreams {
+    #[new]
+    #[pyo3(signature = (key, first_chunk=0))]
+    fn new(py: Python<'_>, key: &[u8], first_chunk: u64) -> PyResult<Self> {
+        let length = key.len();
+        let key = key
+            .try_into()
+            .map_err(|_| invalid_type(py, format!("key must be 32 bytes, got {length}")))?;
+        Ok(Self(AesStreams::from_key(key).starting_at(first_chunk)))
+    }
+
+    /// The streams of a seed: for tests and simulations only.
+    #[staticmethod]
+    #[pyo3(signature = (seed, first_chunk=0))]
+    fn from_seed(seed: u64, first_chunk: u64) -> Self {
+        Self(AesStreams::from_seed(seed).starting_at(first_chunk))
+    }
+
+    // A method without self would not be found by repr().
+    #[expect(clippy::unused_self, reason = "the key is never shown")]
+    fn __repr__(&self) -> &'static str {
+        "NoiseStreams(key hidden)"
+    }
+}
+
+/// What stands for `seed`: an integer or [`NoiseStreams`].
+pub(crate) struct Seed(AesStreams);
+
+impl From<u64> for Seed {
+    fn from(seed: u64) -> Self {
+        Self(AesStreams::from_seed(seed))
+    }
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Seed {
+    type Error = PyErr;
+
+    fn extract(seed: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(streams) = seed.cast::<NoiseStreams>() {
+            return Ok(Self(streams.get().0.clone()));
+        }
+        let number: u64 = seed.extract().map_err(|_| {
+            PyTypeError::new_err("seed must be an integer in [0, 2^64) or NoiseStreams")
+        })?;
+        Ok(number.into())
+    }
+}
+
+/// Fresh streams from the operating system, or those of a seed.
+pub(crate) fn streams(seed: Option<impl Into<Seed>>) -> turnout::Result<AesStreams> {
+    seed.map_or_else(AesStreams::from_operating_system, |seed| Ok(seed.into().0))
+}
