@@ -9,7 +9,7 @@ from turnout.errors import InvalidTypeError
 __all__ = ["derived"]
 
 
-def derived(seed: int | None, *path: int) -> int | None:
+def derived(seed: object, *path: int) -> int | None:
     """Give a seed of its own to each part of a seeded computation; None stays None.
 
     Examples

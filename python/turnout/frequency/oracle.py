@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +13,10 @@ from turnout import _arguments
 from turnout.domain import Domain
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.frequency.estimation.models import ScoreMoments
-from turnout.frequency.sums import DesignSums, WeightedSums
+from turnout.frequency.kernel import Kernel, collected, randomized, taking_part_in
+from turnout.frequency.sums import WeightedSums
 from turnout.frequency.variation import VariationRatio, difference_up
-from turnout.participation import Everyone, Participation, Personalized
+from turnout.participation import Participation
 
 if TYPE_CHECKING:
     from turnout.frequency.reports import Reports
@@ -24,33 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["FrequencyOracle", "oracle_from_dict"]
 
 Array = npt.NDArray[Any]
-Counts = npt.NDArray[np.uint64]
-
-
-class Kernel(Protocol):
-    """What the compiled core offers for one oracle."""
-
-    @property
-    def realized_epsilon(self) -> float: ...
-    @property
-    def support_probabilities(self) -> tuple[float, float]: ...
-    def randomize(self, codes: Array, rate: float, seed: int | None = None) -> Array: ...
-    def randomize_personalized(
-        self, codes: Array, probabilities: Array, seed: int | None = None
-    ) -> tuple[Array, Array]: ...
-    def check(self, reports: Array) -> None: ...
-    def supports(self, reports: Array) -> Counts: ...
-    def tally(self, reports: Array) -> Array: ...
-    def tally_personalized(
-        self, reports: Array, probabilities: Array
-    ) -> tuple[Array, Counts, Counts]: ...
-    def collect(self, codes: Array, rate: float, seed: int | None = None) -> tuple[Array, int]: ...
-    def collect_personalized(
-        self, codes: Array, probabilities: Array, seed: int | None = None
-    ) -> tuple[Array, int, Counts, Counts]: ...
-    def simulate(
-        self, true_counts: Counts, rate: float, seed: int | None = None
-    ) -> tuple[Array, int]: ...
 
 
 class FrequencyOracle(ABC):
@@ -200,20 +174,8 @@ class FrequencyOracle(ABC):
         >>> reports.nodes
         1000
         """
-        from turnout.frequency.reports import Reports  # noqa: PLC0415
-
-        taking_part = _taking_part(participation)
-        codes = self._domain._to_codes(values)
-        checked_seed = _arguments.seed(seed)
-        if isinstance(taking_part, Personalized):
-            reports, probabilities = self._kernel.randomize_personalized(
-                codes, taking_part.probabilities, checked_seed
-            )
-            design = DesignSums.of(taking_part.probabilities)
-            return Reports._made(self, taking_part, reports, codes.size, probabilities, design)
-        rate = _rate(taking_part)
-        reports = self._kernel.randomize(codes, rate, checked_seed)
-        return Reports._made(self, taking_part, reports, codes.size)
+        taking_part, checked_seed = taking_part_in(participation), _arguments.seed(seed)
+        return randomized(self, self._domain._to_codes(values), taking_part, checked_seed)
 
     def tally(self, reports: Reports) -> Tally:
         """Count the reports that support each answer.
@@ -290,22 +252,8 @@ class FrequencyOracle(ABC):
         >>> oracle.collect([0, 1, 2, 2] * 1000, participation=tn.Bernoulli(0.1)).nodes
         4000
         """
-        from turnout.collection import Plan  # noqa: PLC0415
-        from turnout.frequency.tally import Tally  # noqa: PLC0415
-
-        taking_part = _taking_part(participation)
-        codes = self._domain._to_codes(values)
-        checked_seed = _arguments.seed(seed)
-        plan = Plan(self, taking_part)
-        if isinstance(taking_part, Personalized):
-            support, received, *sums = self._kernel.collect_personalized(
-                codes, taking_part.probabilities, checked_seed
-            )
-            weights = WeightedSums(*sums)
-            design = DesignSums.of(taking_part.probabilities)
-            return Tally(plan, support, received, codes.size, weights=weights, design=design)
-        support, received = self._kernel.collect(codes, _rate(taking_part), checked_seed)
-        return Tally(plan, support, received, codes.size)
+        taking_part, checked_seed = taking_part_in(participation), _arguments.seed(seed)
+        return collected(self, self._domain._to_codes(values), taking_part, checked_seed)
 
     def simulate(
         self,
@@ -350,7 +298,7 @@ class FrequencyOracle(ABC):
         from turnout.collection import Plan  # noqa: PLC0415
         from turnout.frequency.tally import Tally  # noqa: PLC0415
 
-        taking_part = _taking_part(participation)
+        taking_part = taking_part_in(participation)
         if taking_part.uniform_rate is None:
             raise InvalidValueError(
                 "participation must be Everyone() or Bernoulli(...) for a simulation from counts, "
@@ -497,23 +445,3 @@ def _rebuild(
     oracle: type[FrequencyOracle], epsilon: float, domain: Domain, parameters: dict[str, Any]
 ) -> FrequencyOracle:
     return oracle(epsilon, domain, **parameters)
-
-
-def _taking_part(participation: Participation | None) -> Participation:
-    if participation is None:
-        return Everyone()
-    return _arguments.instance(
-        "participation",
-        participation,
-        Participation,
-        "Everyone(), Bernoulli(...) or Personalized(...)",
-    )
-
-
-def _rate(participation: Participation) -> float:
-    rate = participation.uniform_rate
-    if rate is None:
-        raise InvalidValueError(
-            f"participation must hold its probabilities, got {participation!r} of a plan"
-        )
-    return rate

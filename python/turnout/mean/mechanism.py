@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from turnout import _arguments, _core
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.frequency.oracle import _rate, _taking_part
+from turnout.frequency.kernel import common_rate, taking_part_in
 from turnout.participation import Participation, Personalized
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ class MeanMechanism(ABC):
         """
         from turnout.mean.reports import MeanReports  # noqa: PLC0415
 
-        taking_part = _taking_part(participation)
+        taking_part = taking_part_in(participation)
         array = self._array(values)
         rate = _rates(taking_part, len(array))
         coordinates, cells, probabilities = self._core.randomize(
@@ -285,7 +285,7 @@ class MeanMechanism(ABC):
         >>> tn.mean.Duchi(1.0).collect([0.5] * 100, participation=tn.Bernoulli(0.5)).nodes
         100
         """
-        taking_part = _taking_part(participation)
+        taking_part = taking_part_in(participation)
         array = self._array(values)
         rate = _rates(taking_part, len(array))
         sums = self._core.collect(array.ravel(), rate, _arguments.seed(seed))
@@ -407,7 +407,7 @@ class MeanMechanism(ABC):
 def _rates(participation: Participation, nodes: int) -> float | Floats:
     """Take the rate of all nodes, or one for each."""
     if not isinstance(participation, Personalized):
-        return _rate(participation)
+        return common_rate(participation)
     probabilities = participation.probabilities
     if probabilities.size != nodes:
         raise InvalidValueError(

@@ -14,7 +14,8 @@ from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.frequency.draws import uniform_codes, weighted_choices
 from turnout.frequency.estimation.models import ScoreMoments
-from turnout.frequency.oracle import FrequencyOracle, Kernel, oracle_from_dict
+from turnout.frequency.kernel import Kernel, Noise
+from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
 from turnout.frequency.variation import VariationRatio
 
 __all__ = ["PaddedOracle"]
@@ -197,34 +198,30 @@ class _PaddedKernel:
             raise AttributeError(name)
         return getattr(self._oracle._kernel, name)
 
-    def _mixed(self, codes: Array, seed: int | None) -> Array:
+    def _mixed(self, codes: Array, seed: Noise) -> Array:
         size = self._oracle.domain.size
         self._oracle.domain._check_codes("values", codes)
         chosen = weighted_choices([_SCALE - self._real, self._real], codes.size, derived(seed, 0))
         fake = uniform_codes(size, codes.size, derived(seed, 1))
         return np.where(chosen == 1, codes.astype(np.int64), fake)
 
-    def randomize(self, codes: Array, rate: float, seed: int | None = None) -> Any:
+    def randomize(self, codes: Array, rate: float, seed: Noise = None) -> Any:
         return self._oracle._kernel.randomize(self._mixed(codes, seed), rate, derived(seed, 2))
 
-    def randomize_personalized(
-        self, codes: Array, probabilities: Array, seed: int | None = None
-    ) -> Any:
+    def randomize_personalized(self, codes: Array, probabilities: Array, seed: Noise = None) -> Any:
         return self._oracle._kernel.randomize_personalized(
             self._mixed(codes, seed), probabilities, derived(seed, 2)
         )
 
-    def collect(self, codes: Array, rate: float, seed: int | None = None) -> Any:
+    def collect(self, codes: Array, rate: float, seed: Noise = None) -> Any:
         return self._oracle._kernel.collect(self._mixed(codes, seed), rate, derived(seed, 2))
 
-    def collect_personalized(
-        self, codes: Array, probabilities: Array, seed: int | None = None
-    ) -> Any:
+    def collect_personalized(self, codes: Array, probabilities: Array, seed: Noise = None) -> Any:
         return self._oracle._kernel.collect_personalized(
             self._mixed(codes, seed), probabilities, derived(seed, 2)
         )
 
-    def simulate(self, true_counts: Counts, rate: float, seed: int | None = None) -> Any:
+    def simulate(self, true_counts: Counts, rate: float, seed: Noise = None) -> Any:
         generator = np.random.Generator(np.random.Philox(derived(seed, 0)))
         size = self._oracle.domain.size
         real = generator.binomial(true_counts.astype(np.int64), self._real / _SCALE)

@@ -14,7 +14,8 @@ import numpy.typing as npt
 from turnout import _arguments, _core
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.frequency.oracle import FrequencyOracle, Kernel
+from turnout.frequency.kernel import Kernel
+from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.sums import DesignSums
 from turnout.frequency.variation import VariationRatio
 from turnout.participation import Everyone, Participation, Personalized

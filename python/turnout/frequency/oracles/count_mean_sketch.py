@@ -10,7 +10,7 @@ import numpy as np
 from turnout._core import CountMeanSketch as _Rows
 from turnout._core import HadamardCountMeanSketch as _Entries
 from turnout.domain import Domain
-from turnout.frequency.oracle import Kernel
+from turnout.frequency.kernel import Kernel
 from turnout.frequency.oracles.hashing import HashedOracle, optional_integer, public_seed
 
 __all__ = ["CountMeanSketch", "HadamardCountMeanSketch"]

@@ -10,7 +10,8 @@ import numpy.typing as npt
 from turnout import _core
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
-from turnout.frequency.oracle import FrequencyOracle, Kernel
+from turnout.frequency.kernel import Kernel
+from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.variation import VariationRatio
 
 __all__ = ["DirectEncoding"]

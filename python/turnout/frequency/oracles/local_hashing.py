@@ -9,7 +9,7 @@ import numpy as np
 
 from turnout import _core
 from turnout.domain import Domain
-from turnout.frequency.oracle import Kernel
+from turnout.frequency.kernel import Kernel
 from turnout.frequency.oracles.hashing import (
     HashedOracle,
     optional_integer,

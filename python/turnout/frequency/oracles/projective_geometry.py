@@ -9,7 +9,8 @@ import numpy as np
 
 from turnout import _arguments, _core
 from turnout.domain import Domain
-from turnout.frequency.oracle import FrequencyOracle, Kernel
+from turnout.frequency.kernel import Kernel
+from turnout.frequency.oracle import FrequencyOracle
 
 __all__ = ["ProjectiveGeometryResponse"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from turnout import _arguments, _core
 from turnout.domain import Domain
-from turnout.frequency.oracle import Kernel
+from turnout.frequency.kernel import Kernel
 from turnout.frequency.oracles.bit_rows import BitRowOracle
 from turnout.frequency.variation import VariationRatio
 

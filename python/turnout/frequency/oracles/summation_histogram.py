@@ -14,7 +14,8 @@ from turnout import _core
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.models import ScoreMoments
-from turnout.frequency.oracle import FrequencyOracle, Kernel
+from turnout.frequency.kernel import Kernel, Noise
+from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.variation import VariationRatio
 
 __all__ = ["SummationHistogramEncoding"]
@@ -174,20 +175,18 @@ class _SignedKernel:
         support, inverse, squared = self._core.tally_personalized(reports, probabilities)
         return support.view(np.int64), inverse, squared
 
-    def collect(self, codes: Array, rate: float, seed: int | None = None) -> tuple[Array, int]:
+    def collect(self, codes: Array, rate: float, seed: Noise = None) -> tuple[Array, int]:
         support, received = self._core.collect(codes, rate, seed)
         return support.view(np.int64), received
 
     def collect_personalized(
-        self, codes: Array, probabilities: Array, seed: int | None = None
+        self, codes: Array, probabilities: Array, seed: Noise = None
     ) -> tuple[Array, int, Counts, Counts]:
         support, received, inverse, squared = self._core.collect_personalized(
             codes, probabilities, seed
         )
         return support.view(np.int64), received, inverse, squared
 
-    def simulate(
-        self, true_counts: Counts, rate: float, seed: int | None = None
-    ) -> tuple[Array, int]:
+    def simulate(self, true_counts: Counts, rate: float, seed: Noise = None) -> tuple[Array, int]:
         support, received = self._core.simulate(true_counts, rate, seed)
         return support.view(np.int64), received

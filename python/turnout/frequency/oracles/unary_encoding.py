@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from turnout import _core
 from turnout.domain import Domain
-from turnout.frequency.oracle import Kernel
+from turnout.frequency.kernel import Kernel
 from turnout.frequency.oracles.bit_rows import BitRowOracle
 
 __all__ = ["OptimizedUnaryEncoding", "SymmetricUnaryEncoding", "ThresholdHistogramEncoding"]
