@@ -14,7 +14,7 @@ __all__ = ["atomic_write"]
 
 
 @contextlib.contextmanager
-def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
+def atomic_write(path: str | os.PathLike[str], *, replace: bool = True) -> Iterator[Path]:
     """Write a file beside its final place and move it there once it is complete.
 
     The block gets the path of an empty temporary file in the folder of ``path``. When the block
@@ -28,6 +28,9 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     ----------
     path
         Where the file is to appear. Its folder must exist.
+    replace
+        Whether a file that stands at ``path`` when the block ends is replaced. Otherwise it stays,
+        and the new file is thrown away: of several writers the first one's file is kept.
 
     Yields
     ------
@@ -64,12 +67,29 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
         if mode is not None:
             temporary.chmod(mode)
         _synchronise_file(temporary)
-        temporary.replace(target)
+        if replace:
+            temporary.replace(target)
+        else:
+            _publish(temporary, target)
     except BaseException:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise
     _synchronise_folder(target.parent)
+
+
+def _publish(temporary: Path, target: Path) -> None:
+    """Let a file appear unless there is one."""
+    try:
+        target.hardlink_to(temporary)
+    except FileExistsError:
+        pass
+    except OSError:
+        # A file system without links: between the two steps another writer may come first.
+        if not target.exists():
+            temporary.replace(target)
+            return
+    temporary.unlink()
 
 
 def _mode_of_existing(target: Path, path: str | os.PathLike[str]) -> int | None:

@@ -77,13 +77,13 @@ def seal_file(path: str | os.PathLike[str], placeholder: str) -> None:
         data.flush()
 
 
-def verify_seal(data: bytes) -> None:
+def verify_seal(data: bytes | mmap.mmap) -> None:
     """Check a file's bytes against the seal that they hold.
 
     Parameters
     ----------
     data
-        The whole file.
+        The whole file, read or mapped.
 
     Raises
     ------

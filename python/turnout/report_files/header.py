@@ -1,0 +1,255 @@
+"""The header of a report file: what its schema metadata says."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from turnout import _arguments
+from turnout._seal import SEAL_MARKER
+from turnout.collection import Plan
+from turnout.errors import CorruptDataError, TurnoutError, UnsupportedVersionError
+from turnout.frequency.groups.keys import Key, checked_names, from_json, to_json
+from turnout.frequency.sums import DesignSums
+
+__all__ = ["CHECKSUM_KEY", "METADATA_KEY", "OWN_COLUMNS", "Groups", "Header", "PartFacts"]
+
+METADATA_KEY: Final = "turnout"
+CHECKSUM_KEY: Final = "turnout.checksum"
+
+#: Columns that no group may be called.
+OWN_COLUMNS: Final = ("report", "probability", "pseudonym")
+
+_FORMAT_NAME: Final = "turnout-reports"
+_VERSION: Final = 1
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The groups of the nodes of a file.
+
+    Attributes
+    ----------
+    names
+        The columns that hold the groups.
+    keys
+        For each group its values, one for each name.
+    nodes
+        For each group its nodes, reporting or not.
+    designs
+        For each group the sums of its nodes' probabilities; None unless each node has its own.
+    """
+
+    names: tuple[str, ...]
+    keys: tuple[Key, ...]
+    nodes: tuple[int, ...]
+    designs: tuple[DesignSums, ...] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the groups in terms of JSON."""
+        described: dict[str, Any] = {
+            "names": list(self.names),
+            "keys": [[to_json(part) for part in key] for key in self.keys],
+            "nodes": list(self.nodes),
+        }
+        if self.designs is not None:
+            described["designs"] = [design.to_dict() for design in self.designs]
+        return described
+
+    @classmethod
+    def from_dict(cls, described: Any, nodes: int, own: bool) -> Groups:
+        """Rebuild the groups of ``nodes`` nodes; ``own`` if each has its own probability.
+
+        Raises
+        ------
+        CorruptDataError
+            If they are no groups, or not of so many nodes.
+        """
+        match described:
+            case {"names": list(names), "keys": list(keys), "nodes": list(counts), **rest} if (
+                list(rest) == (["designs"] if own else [])
+            ):
+                made = cls(
+                    checked_names(names),
+                    tuple(_key(key, len(names)) for key in keys),
+                    tuple(_count(count) for count in counts),
+                    tuple(map(DesignSums.from_dict, rest["designs"])) if own else None,
+                )
+                lengths = {len(made.keys), len(made.nodes), len(set(made.keys))}
+                if made.designs is not None:
+                    lengths.add(len(made.designs))
+                if len(lengths) == 1 and sum(made.nodes) == nodes:
+                    return made
+        raise CorruptDataError(f"not the groups of {nodes} nodes: {_arguments.shown(described)}")
+
+
+@dataclass(frozen=True)
+class PartFacts:
+    """What a file that is part of a job says about its rows.
+
+    Attributes
+    ----------
+    job
+        The name of the job, which is random.
+    number
+        Which part of the job it is.
+    rows
+        How many rows were read for it.
+    dropped
+        How many of them had no answer and were left out.
+    repeated
+        How many of them were left out because the person has another row.
+    """
+
+    job: str
+    number: int
+    rows: int
+    dropped: int = 0
+    repeated: int = 0
+
+    @classmethod
+    def from_dict(cls, described: Any) -> PartFacts:
+        """Rebuild the facts from their JSON.
+
+        Raises
+        ------
+        CorruptDataError
+            If they are none.
+        """
+        match described:
+            case {"job": str(job), **counts} if sorted(counts) == [
+                "dropped",
+                "number",
+                "repeated",
+                "rows",
+            ]:
+                return cls(job, **{str(name): _count(count) for name, count in counts.items()})
+        raise CorruptDataError(f"not the facts of a part: {_arguments.shown(described)}")
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a report file says about its reports.
+
+    Attributes
+    ----------
+    plan
+        The oracle and the participation.
+    nodes
+        The number of nodes, reporting or not.
+    reports
+        The number of reports.
+    design
+        Sums of the probabilities of all nodes; None unless each has its own.
+    groups
+        The groups of the nodes; None if they have none.
+    pseudonyms
+        Whether each report has a pseudonym.
+    part
+        What the part says about its rows, in a file that is part of a job.
+    """
+
+    plan: Plan
+    nodes: int
+    reports: int
+    design: DesignSums | None = None
+    groups: Groups | None = None
+    pseudonyms: bool = False
+    part: PartFacts | None = None
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns of the file, in order."""
+        own = ["probability"] if self.plan.participation.uniform_rate is None else []
+        grouped = list(self.groups.names) if self.groups is not None else []
+        return ["report", *own, *grouped, *(["pseudonym"] if self.pseudonyms else [])]
+
+    def to_text(self) -> str:
+        """Write the header as JSON in which nothing looks like a checksum."""
+        header: dict[str, Any] = {
+            "format": _FORMAT_NAME,
+            "version": _VERSION,
+            "plan": self.plan.to_dict(),
+            "nodes": self.nodes,
+            "reports": self.reports,
+        }
+        if self.design is not None:
+            header["design"] = self.design.to_dict()
+        if self.pseudonyms:
+            header["pseudonyms"] = True
+        if self.groups is not None:
+            header["groups"] = self.groups.to_dict()
+        if self.part is not None:
+            header["part"] = asdict(self.part)
+        text = json.dumps(header, ensure_ascii=True, separators=(",", ":"))
+        # Only the checksum itself may look like one. "t" and "-" never end or begin an escape.
+        return text.replace(SEAL_MARKER, SEAL_MARKER.replace("-", "\\u002d"))
+
+    @classmethod
+    def from_text(cls, text: bytes | None) -> Header:
+        """Read a header, checking every rule but those of the rows.
+
+        Raises
+        ------
+        UnsupportedVersionError
+            If it is of a version that this release does not read.
+        CorruptDataError
+            If it is none.
+        """
+        header = _object(text)
+        plan = Plan.from_dict(header["plan"])
+        own = plan.participation.uniform_rate is None
+        nodes = header["nodes"]
+        groups = header.get("groups")
+        pseudonyms = header.get("pseudonyms", False)
+        if not isinstance(pseudonyms, bool):
+            raise CorruptDataError(f"'pseudonyms' is {pseudonyms!r}, not true or false")
+        try:
+            return cls(
+                plan,
+                nodes,
+                header["reports"],
+                DesignSums.from_dict(header.get("design")) if own else None,
+                None if groups is None else Groups.from_dict(groups, nodes, own),
+                pseudonyms,
+                None if header.get("part") is None else PartFacts.from_dict(header["part"]),
+            )
+        except CorruptDataError:
+            raise
+        except TurnoutError as error:
+            raise CorruptDataError(str(error)) from error
+
+
+def _object(text: bytes | None) -> dict[str, Any]:
+    if text is None:
+        raise CorruptDataError(f"the schema metadata has no key {METADATA_KEY!r}")
+    try:
+        header = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise CorruptDataError("the schema metadata is not JSON") from error
+    if not isinstance(header, dict) or header.get("format") != _FORMAT_NAME:
+        raise CorruptDataError(f"the schema metadata is not of {_FORMAT_NAME!r}")
+    version = header.get("version")
+    if type(version) is not int or version != _VERSION:
+        raise UnsupportedVersionError(
+            f"report file of version {version!r}; this release reads version {_VERSION}"
+        )
+    for key in ("nodes", "reports"):
+        if type(header.get(key)) is not int or header[key] < 0:
+            raise CorruptDataError(f"{key!r} is {header.get(key)!r}, not a non-negative integer")
+    if not isinstance(header.get("plan"), dict):
+        raise CorruptDataError("there is no plan in the schema metadata")
+    return header
+
+
+def _count(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise CorruptDataError(f"{_arguments.shown(value)} is not a non-negative integer")
+    return value
+
+
+def _key(described: Any, size: int) -> Key:
+    if not isinstance(described, list) or len(described) != size:
+        raise CorruptDataError(f"not the key of a group: {_arguments.shown(described)}")
+    return tuple(map(from_json, described))

@@ -1,0 +1,346 @@
+"""Writing report files: at once, or batch by batch."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import Self
+
+from turnout._atomic import atomic_write
+from turnout._extras import require
+from turnout._seal import new_placeholder, seal_file
+from turnout.collection import Plan
+from turnout.errors import InvalidTypeError, InvalidValueError, TurnoutError
+from turnout.frequency.reports import Reports
+from turnout.frequency.sums import DesignSums
+from turnout.report_files.header import CHECKSUM_KEY, METADATA_KEY, Groups, Header, PartFacts
+
+__all__ = ["FileFormat", "ReportWriter", "file_format", "write_reports"]
+
+FileFormat = Literal["parquet", "arrow"]
+
+_SUFFIXES: Final[dict[str, FileFormat]] = {
+    ".parquet": "parquet",
+    ".arrow": "arrow",
+    ".ipc": "arrow",
+    ".feather": "arrow",
+}
+
+
+def file_format(path: str | os.PathLike[str]) -> FileFormat:
+    """Tell the format of a report file from its suffix.
+
+    Parameters
+    ----------
+    path
+        A path that ends in ``.parquet``, ``.arrow``, ``.ipc`` or ``.feather``.
+
+    Returns
+    -------
+    str
+        ``"parquet"`` or ``"arrow"``.
+
+    Raises
+    ------
+    InvalidValueError
+        For any other suffix.
+
+    Examples
+    --------
+    >>> file_format("monday.parquet"), file_format("monday.feather")
+    ('parquet', 'arrow')
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix not in _SUFFIXES:
+        known = ", ".join(_SUFFIXES)
+        raise InvalidValueError(
+            f"path: {os.fspath(path)!r} has the suffix {suffix!r}; a report file ends in {known}"
+        )
+    return _SUFFIXES[suffix]
+
+
+def write_reports(
+    reports: Reports,
+    path: str | os.PathLike[str],
+    *,
+    format: FileFormat | None = None,  # noqa: A002
+) -> None:
+    """Write reports and their plan to a Parquet or Arrow IPC file.
+
+    The file appears whole or not at all; a file that stood at ``path`` is replaced in one step.
+
+    Parameters
+    ----------
+    reports
+        What :meth:`turnout.FrequencyOracle.randomize` returned.
+    path
+        Where to write. Its folder must exist.
+    format
+        ``"parquet"`` or ``"arrow"``; by default the suffix of ``path`` tells.
+
+    Raises
+    ------
+    InvalidValueError
+        If the format cannot be told or is unknown, or if a label of the domain cannot be
+        serialised.
+    InvalidTypeError
+        If ``reports`` is not a :class:`turnout.Reports`.
+    MissingExtraError
+        If pyarrow is not installed.
+    OSError
+        If the file cannot be written.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import turnout as tn
+    >>> from turnout.report_files import read_reports
+    >>> oracle = tn.DirectEncoding(epsilon=1.0, domain=tn.Domain(["never", "once", "often"]))
+    >>> reports = oracle.randomize(["never", "often", "never"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "reports.parquet")
+    ...     write_reports(reports, file)
+    ...     again = read_reports(file)
+    >>> again.plan == reports.plan, len(again), again.nodes
+    (True, 3, 3)
+    """
+    if not isinstance(reports, Reports):
+        raise InvalidTypeError(f"reports: expected turnout.Reports, got {type(reports).__name__}")
+    chosen = file_format(path) if format is None else format
+    if chosen not in ("parquet", "arrow"):
+        raise InvalidValueError(f"format: expected 'parquet' or 'arrow', got {format!r}")
+    if chosen == "arrow":
+        _write_arrow(reports, path)
+        return
+    with ReportWriter(path, reports.plan) as writer:
+        if len(reports):
+            writer.add(reports.codes, reports.probabilities)
+        writer.close(reports.nodes, design=reports.design)
+
+
+class ReportWriter:
+    """A Parquet file of reports that is written batch by batch.
+
+    The file appears, whole and sealed, when :meth:`close` returns; if the block is left before
+    that, nothing is left behind.
+
+    Parameters
+    ----------
+    path
+        Where to write. Its folder must exist.
+    plan
+        The plan of the reports.
+    group_types
+        The Arrow types of the columns of the groups, by their names.
+    pseudonyms
+        Whether each report comes with a pseudonym.
+    replace
+        Whether a file at ``path`` is replaced; otherwise it stays and the new one is thrown away.
+
+    Raises
+    ------
+    MissingExtraError
+        If pyarrow is not installed.
+    OSError
+        If the file cannot be written.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import turnout as tn
+    >>> from turnout.report_files import ReportWriter, read_reports
+    >>> oracle = tn.DirectEncoding(1.0, 3)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "reports.parquet")
+    ...     with ReportWriter(file, tn.Plan(oracle, tn.Everyone())) as writer:
+    ...         for values in ([0, 1], [2, 2, 0]):
+    ...             writer.add(oracle.randomize(values).codes)
+    ...         writer.close(nodes=5)
+    ...     len(read_reports(file))
+    5
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        plan: Plan,
+        *,
+        group_types: dict[str, Any] | None = None,
+        pseudonyms: bool = False,
+        replace: bool = True,
+    ) -> None:
+        pa = require("pyarrow", "cli")
+        self._path, self._plan, self._pseudonyms = path, plan, pseudonyms
+        groups = group_types or {}
+        fields = [("report", report_type(plan))]
+        if plan.participation.uniform_rate is None:
+            fields.append(("probability", pa.float64()))
+        fields += groups.items()
+        if pseudonyms:
+            fields.append(("pseudonym", pa.binary(16)))
+        self._schema = pa.schema(
+            [pa.field(name, kind, nullable=name in groups) for name, kind in fields]
+        )
+        self._reports = 0
+        self._stack = ExitStack()
+        self._temporary = self._stack.enter_context(atomic_write(path, replace=replace))
+        parquet = require("pyarrow.parquet", "cli")
+        try:
+            # Dictionary pages pack a code into ceil(log2 k) bits.
+            self._writer = parquet.ParquetWriter(
+                self._temporary,
+                self._schema,
+                compression="zstd",
+                use_dictionary=["report", *groups],
+                write_statistics=False,
+                store_schema=False,
+            )
+        except BaseException as error:
+            self._stack.__exit__(type(error), error, error.__traceback__)
+            raise
+
+    def __enter__(self) -> Self:
+        """Write within a block."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Throw the file away unless it was closed."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+            unfinished = error or TurnoutError("the file was not closed")
+            self._stack.__exit__(type(unfinished), unfinished, traceback)
+
+    def add(
+        self,
+        reports: npt.NDArray[Any],
+        probabilities: npt.NDArray[np.float64] | None = None,
+        *,
+        groups: Any = (),
+        pseudonyms: npt.NDArray[np.uint8] | None = None,
+    ) -> None:
+        """Write reports.
+
+        Parameters
+        ----------
+        reports
+            What an oracle made: :attr:`turnout.Reports.codes`.
+        probabilities
+            The participation probability of the node of each report, if each has its own.
+        groups
+            The columns of the groups, as Arrow arrays.
+        pseudonyms
+            For each report 16 bytes.
+        """
+        pa = require("pyarrow", "cli")
+        columns = [_column(reports)]
+        if probabilities is not None:
+            columns.append(pa.array(probabilities))
+        columns += groups
+        if pseudonyms is not None:
+            columns.append(_fixed(pseudonyms))
+        try:
+            self._writer.write_batch(pa.record_batch(columns, schema=self._schema))
+        except pa.ArrowException as error:
+            raise TurnoutError(f"{os.fspath(self._path)}: cannot be written: {error}") from error
+        self._reports += len(reports)
+
+    def close(
+        self,
+        nodes: int,
+        *,
+        design: DesignSums | None = None,
+        groups: Groups | None = None,
+        part: PartFacts | None = None,
+    ) -> Header:
+        """Seal the file and let it appear.
+
+        Parameters
+        ----------
+        nodes
+            All nodes, reporting or not.
+        design
+            The sums of the probabilities of all nodes, if each has its own.
+        groups
+            The groups of the nodes.
+        part
+            What a part of a job says about its rows.
+
+        Returns
+        -------
+        Header
+            What was written in the file's metadata.
+        """
+        pa = require("pyarrow", "cli")
+        header = Header(
+            self._plan, nodes, self._reports, design, groups, self._pseudonyms, part
+        )
+        placeholder = new_placeholder()
+        metadata = {METADATA_KEY: header.to_text(), CHECKSUM_KEY: placeholder}
+        try:
+            self._writer.add_key_value_metadata(metadata)
+            self._writer.close()
+        except pa.ArrowException as error:
+            raise TurnoutError(f"{os.fspath(self._path)}: cannot be written: {error}") from error
+        self._writer = None
+        try:
+            seal_file(self._temporary, placeholder)
+        except BaseException as error:
+            self._stack.__exit__(type(error), error, error.__traceback__)
+            raise
+        self._stack.close()
+        return header
+
+
+def report_type(plan: Plan) -> Any:
+    """Tell the Arrow type of the reports of a plan."""
+    pa = require("pyarrow", "cli")
+    dtype, shape = plan.oracle.report_dtype, plan.oracle.report_shape
+    return pa.binary(dtype.itemsize * shape[0]) if shape else pa.from_numpy_dtype(dtype)
+
+
+def _write_arrow(reports: Reports, path: str | os.PathLike[str]) -> None:
+    pa, ipc = require("pyarrow", "cli"), require("pyarrow.ipc", "cli")
+    columns = {"report": _column(reports.codes)}
+    if reports.probabilities is not None:
+        columns["probability"] = pa.array(reports.probabilities)
+    header = Header(reports.plan, reports.nodes, len(reports), reports.design)
+    placeholder = new_placeholder()
+    metadata = {METADATA_KEY: header.to_text(), CHECKSUM_KEY: placeholder}
+    table = pa.table(columns).replace_schema_metadata(metadata)
+    options = ipc.IpcWriteOptions(compression="zstd")
+    with atomic_write(path) as temporary:
+        try:
+            with (
+                pa.OSFile(os.fspath(temporary), "wb") as sink,
+                ipc.new_file(sink, table.schema, options=options) as writer,
+            ):
+                writer.write_table(table)
+        except pa.ArrowException as error:
+            raise TurnoutError(f"{os.fspath(path)}: cannot be written: {error}") from error
+        seal_file(temporary, placeholder)
+
+
+def _column(codes: npt.NDArray[Any]) -> Any:
+    """Make an Arrow array of reports."""
+    pa = require("pyarrow", "cli")
+    return pa.array(codes) if codes.ndim == 1 else _fixed(codes)
+
+
+def _fixed(rows: npt.NDArray[Any]) -> Any:
+    """Make an Arrow array of the bytes of each row, little-endian."""
+    pa = require("pyarrow", "cli")
+    rows = np.ascontiguousarray(rows, rows.dtype.newbyteorder("<"))
+    kind = pa.binary(rows.itemsize * rows.shape[1])
+    return pa.FixedSizeBinaryArray.from_buffers(kind, len(rows), [None, pa.py_buffer(rows)])
