@@ -69,6 +69,7 @@ __all__ = [
     "Everyone",
     "FrequencyEstimate",
     "FrequencyOracle",
+    "GroupedTally",
     "HadamardCountMeanSketch",
     "HadamardResponse",
     "HeavyHitters",
@@ -118,6 +119,7 @@ _LATER = ("datasets", "distributed", "federated", "mean", "planning", "samplers"
 
 #: The modules of names that are imported when they are first used.
 _NAMES_LATER = {
+    "GroupedTally": "turnout.frequency.groups",
     "HeavyHitters": "turnout.frequency.heavy_hitters",
     "HierarchicalCollection": "turnout.frequency.ordered.hierarchy",
     "Memoized": "turnout.frequency.longitudinal",

@@ -1,0 +1,151 @@
+"""Tallying the reports of all groups in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout.errors import InvalidValueError
+from turnout.frequency.groups import keys as group_keys
+from turnout.frequency.groups.keys import Key
+from turnout.frequency.groups.tally import GroupedTally
+from turnout.frequency.oracles.direct_encoding import DirectEncoding
+from turnout.frequency.reports import Reports
+from turnout.frequency.sums import DesignSums, WeightedSums
+from turnout.frequency.tally import Tally
+
+__all__ = ["tally_by_group"]
+
+#: A joint table of groups and codes is counted in one go up to so many cells, or so many times
+#: the number of reports.
+_CELLS, _CELLS_PER_REPORT = 2**16, 4
+
+
+def tally_by_group(
+    reports: Reports,
+    index: npt.ArrayLike,
+    nodes: npt.ArrayLike,
+    *,
+    names: Any,
+    keys: Iterable[Any],
+    designs: Sequence[DesignSums] | None = None,
+) -> GroupedTally:
+    """Tally reports by the group of each, in one pass.
+
+    Parameters
+    ----------
+    reports
+        The reports of all groups.
+    index
+        For each report the number of its group: an integer from 0 to the number of groups less 1.
+    nodes
+        For each group the number of its nodes, reporting or not; they add up to the reports' nodes.
+    names
+        The names of the columns of the groups.
+    keys
+        For each group its key: one value for each name.
+    designs
+        For each group the sums of the participation probabilities of its nodes: needed with
+        personal participation, and only then.
+
+    Returns
+    -------
+    GroupedTally
+        For each group what its reports alone would tally to.
+
+    Raises
+    ------
+    InvalidValueError
+        If there is not one index for each report, an index is no group, the nodes do not add up or
+        are fewer than the reports of a group, keys repeat, or designs are missing or too many.
+    InvalidTypeError
+        If an argument is of the wrong type.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> reports = tn.DirectEncoding(1.0, 2).randomize([0, 1, 1, 0, 1])
+    >>> grouped = tally_by_group(
+    ...     reports, [0, 0, 1, 1, 1], [2, 3], names=["country"], keys=["DE", "FR"]
+    ... )
+    >>> grouped["DE"].received, grouped["FR"].received, grouped.total.received
+    (2, 3, 5)
+    """
+    _arguments.instance("reports", reports, Reports, "a Reports object")
+    checked = group_keys.checked_names(names)
+    listed = _arguments.items("keys", keys, "one key for each group")
+    plain = [group_keys.plain_key("keys", key, len(checked)) for key in listed]
+    sizes = _arguments.counts("nodes", nodes, len(plain)) if plain else np.empty(0, np.uint64)
+    groups = _checked_index(index, len(reports), len(plain))
+    if sum(sizes.tolist()) != reports.nodes:
+        raise InvalidValueError(
+            f"nodes must add up to the {reports.nodes} nodes of the reports, got "
+            f"{sum(sizes.tolist())}"
+        )
+    if len(set(plain)) != len(plain):
+        raise InvalidValueError("keys must be different, got one twice")
+    personal = reports.probabilities is not None
+    if personal != (designs is not None) or (designs is not None and len(designs) != len(plain)):
+        raise InvalidValueError(
+            "designs must hold the sums of each group with personal participation, and only then"
+        )
+    received = np.bincount(groups, minlength=len(plain))
+    counted = _counted(reports, groups, received)
+    tallies: dict[Key, Tally] = {}
+    for place, key in enumerate(plain):
+        support, weights = counted[place]
+        tallies[key] = Tally(
+            reports.plan,
+            support,
+            int(received[place]),
+            int(sizes[place]),
+            weights=weights,
+            design=None if designs is None else designs[place],
+        )
+    return GroupedTally(checked, tallies, plan=reports.plan)
+
+
+def _checked_index(index: npt.ArrayLike, reports: int, groups: int) -> npt.NDArray[np.int64]:
+    array = _arguments.vector("index", index, "one group for each report", "integers", "iu")
+    if array.size != reports:
+        raise InvalidValueError(
+            f"index must have one entry for each of the {reports} reports, got {array.size}"
+        )
+    wrong = (array < 0) | (array >= groups)
+    if wrong.any():
+        position = int(np.flatnonzero(wrong)[0])
+        raise InvalidValueError(
+            f"index[{position}] must be a group from 0 to {groups - 1}, got {array[position]}"
+        )
+    return array.astype(np.int64, copy=False)
+
+
+def _counted(
+    reports: Reports, groups: npt.NDArray[np.int64], received: npt.NDArray[np.int64]
+) -> list[tuple[npt.NDArray[Any], WeightedSums | None]]:
+    """Count the support of each answer in each group."""
+    oracle, probabilities = reports.oracle, reports.probabilities
+    size, number = oracle.domain.size, received.size
+    kernel = oracle._kernel
+    cells = size * number
+    few = cells <= max(_CELLS, _CELLS_PER_REPORT * len(reports))
+    if isinstance(oracle, DirectEncoding) and probabilities is None and few:
+        joint = np.bincount(groups * size + reports.codes, minlength=cells).astype(np.uint64)
+        return [(row, None) for row in joint.reshape(number, size)]
+    order = np.argsort(groups, kind="stable")
+    codes = reports.codes[order]
+    ends = np.cumsum(received).tolist()
+    starts = [0, *ends[:-1]]
+    spans = [slice(*span) for span in zip(starts, ends, strict=True)]
+    if probabilities is None:
+        return [(kernel.tally(codes[span]), None) for span in spans]
+    known = probabilities[order]
+    result: list[tuple[npt.NDArray[Any], WeightedSums | None]] = []
+    for span in spans:
+        support, *sums = kernel.tally_personalized(codes[span], known[span])
+        result.append((support, WeightedSums(*sums)))
+    return result

@@ -1,0 +1,208 @@
+"""Keys of groups: the values of the columns by which reports are grouped."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from turnout import _arguments
+from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
+
+__all__ = [
+    "Key",
+    "Part",
+    "check_columns",
+    "checked_names",
+    "from_json",
+    "in_order",
+    "plain_key",
+    "plain_part",
+    "shown_key",
+    "shown_part",
+    "to_json",
+]
+
+Part: TypeAlias = (
+    bool | int | float | str | datetime.date | datetime.time | datetime.datetime | None
+)
+Key: TypeAlias = tuple[Part, ...]
+
+#: Bits of the longest integer in a key: Python refuses to read some thousand digits.
+_LONGEST = 2_000
+
+#: What dates and times are in JSON, by the class; a datetime is also a date.
+_TIMES: dict[type, str] = {
+    datetime.date: "date",
+    datetime.time: "time",
+    datetime.datetime: "datetime",
+}
+
+
+def checked_names(names: Any) -> tuple[str, ...]:
+    """Check the names of the columns: at least one, all different texts."""
+    if isinstance(names, str):
+        return checked_names((names,))
+    kept = _arguments.items("names", names, "the names of the columns of the groups")
+    for position, name in enumerate(kept):
+        if not isinstance(name, str):
+            raise InvalidTypeError(f"names[{position}] must be text, got {_arguments.shown(name)}")
+    if not kept or len(set(kept)) != len(kept):
+        raise InvalidValueError(
+            f"names must be at least one name, all different, got {_arguments.shown(kept)}"
+        )
+    return tuple(str(name) for name in kept)
+
+
+def plain_part(argument: str, value: Any) -> Part:
+    """Take the plain Python value of an entry of a column.
+
+    NumPy scalars become Python's; dates and times of other libraries those of :mod:`datetime`;
+    instants with a time zone are given in UTC, so that equal ones look alike.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, int):
+        if value.bit_length() > _LONGEST:
+            raise InvalidValueError(f"{argument} must be an integer of up to 600 digits")
+        return int(value)
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise InvalidValueError(f"{argument} must be finite, got {value}")
+        return float(value) + 0.0
+    made = _plain_time(argument, value)
+    if made is None:
+        raise InvalidTypeError(
+            f"{argument} must be None, text, a number, a boolean, a date or a time, got "
+            f"{_arguments.shown(value)}"
+        )
+    return made
+
+
+def _plain_time(
+    argument: str, value: Any
+) -> datetime.date | datetime.time | datetime.datetime | None:
+    if isinstance(value, datetime.datetime):
+        if value != value:  # noqa: PLR0124, a moment that is none equals nothing
+            raise InvalidValueError(f"{argument} is no moment in time; use None for missing ones")
+        if value.tzinfo is not None:
+            value = value.astimezone(datetime.timezone.utc)
+        fields = (value.year, value.month, value.day, value.hour, value.minute, value.second)
+        return datetime.datetime(*fields, value.microsecond, value.tzinfo)
+    if isinstance(value, datetime.date):
+        return datetime.date(value.year, value.month, value.day)
+    if isinstance(value, datetime.time):
+        if value.tzinfo is not None:
+            raise InvalidValueError(f"{argument} must be a time of day without a time zone")
+        return datetime.time(value.hour, value.minute, value.second, value.microsecond)
+    return None
+
+
+def plain_key(argument: str, key: Any, size: int) -> Key:
+    """Take a key of ``size`` columns; of one column also its value by itself."""
+    parts = key if isinstance(key, tuple) else (key,)
+    if len(parts) != size:
+        raise InvalidValueError(
+            f"{argument} must have one value for each of the {size} columns of the groups, got "
+            f"{_arguments.shown(key)}"
+        )
+    return tuple(plain_part(argument, part) for part in parts)
+
+
+def check_columns(names: Sequence[str], keys: Iterable[Key]) -> None:
+    """Refuse a column with values of several types, which have no order and may be equal.
+
+    1, 1.0 and True are one key for Python; a date and a moment, or moments with and without a time
+    zone, cannot be compared.
+    """
+    found: dict[str, tuple[str, Part]] = {}
+    for key in keys:
+        for name, part in zip(names, key, strict=True):
+            if part is None:
+                continue
+            kind, first = found.setdefault(name, (_kind(part), part))
+            if kind != _kind(part):
+                raise InvalidTypeError(
+                    f"the values of the column {name!r} must be of one type (or None), got "
+                    f"{_arguments.shown(first)} and {_arguments.shown(part)}"
+                )
+
+
+def _kind(part: Part) -> str:
+    zoned = isinstance(part, datetime.datetime) and part.tzinfo is not None
+    return type(part).__name__ + (" with a time zone" if zoned else "")
+
+
+def in_order(keys: Iterable[Key]) -> list[Key]:
+    """Sort keys by their columns, None first."""
+
+    def rank(key: Key) -> tuple[Any, ...]:
+        return tuple((part is not None, part) for part in key)
+
+    return sorted(keys, key=rank)
+
+
+def to_json(part: Part) -> Any:
+    """Describe a value in terms of JSON: dates and times as ``{"date": "2026-01-31"}``."""
+    kind = _TIMES.get(type(part))
+    return part if kind is None else {kind: part.isoformat()}  # type: ignore[union-attr]
+
+
+def from_json(described: Any) -> Part:
+    """Rebuild a value from :func:`to_json`.
+
+    Raises
+    ------
+    CorruptDataError
+        If it does not describe one.
+    """
+    if isinstance(described, dict) and len(described) == 1:
+        for kind, word in _TIMES.items():
+            if word in described:
+                made = _parsed(kind, described[word])
+                if to_json(made) == described:
+                    return made
+    elif described is None or isinstance(described, (bool, str, int, float)):
+        return plain_part("key", described)
+    raise CorruptDataError(f"not a value of a group: {_arguments.shown(described)}")
+
+
+def _parsed(kind: Any, text: Any) -> Part:
+    if not isinstance(text, str):
+        raise CorruptDataError(f"not a date or time: {_arguments.shown(text)}")
+    return plain_part("key", kind.fromisoformat(text))
+
+
+def shown_part(part: Part) -> str:
+    """Write a value for people.
+
+    Examples
+    --------
+    >>> shown_part(None), shown_part(3), shown_part(datetime.date(2026, 1, 31))
+    ('none', '3', '2026-01-31')
+    """
+    if part is None:
+        return "none"
+    if isinstance(part, bool):
+        return "yes" if part else "no"
+    if isinstance(part, (datetime.date, datetime.time)):
+        return part.isoformat(" ") if isinstance(part, datetime.datetime) else part.isoformat()
+    return f"{part:g}" if isinstance(part, float) else str(part)
+
+
+def shown_key(key: Key) -> str:
+    """Write a key for people.
+
+    Examples
+    --------
+    >>> shown_key(("DE", 3))
+    'DE, 3'
+    """
+    return ", ".join(shown_part(part) for part in key)

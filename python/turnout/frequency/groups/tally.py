@@ -1,0 +1,417 @@
+"""Tallies by groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from turnout import _arguments
+from turnout.collection import Plan
+from turnout.domain import Domain
+from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.frequency.groups import keys
+from turnout.frequency.groups.keys import Key
+from turnout.frequency.oracle import FrequencyOracle
+from turnout.frequency.sums import DesignSums, WeightedSums
+from turnout.frequency.tally import Tally
+from turnout.participation import Participation
+
+__all__ = ["GroupedTally", "empty_tally"]
+
+
+class GroupedTally(Mapping[Key, Tally]):
+    """One tally for each group of nodes, all under one plan: a mapping from keys to tallies.
+
+    A key is a tuple with one value for each column of the groups, in the order of ``names``; where
+    there is one column, its value by itself is found too. Groups are in the order of their keys.
+    Grouped tallies of different nodes add up, in any order.
+
+    The columns of the groups are not protected, only the answers are: see
+    :mod:`turnout.frequency.groups`.
+
+    Parameters
+    ----------
+    names
+        The names of the columns: country, version, day.
+    tallies
+        For each key its tally. Values of a key are None, texts, numbers, booleans, dates, times or
+        moments; of one type in each column, or None.
+    plan
+        The oracle and the participation: needed only if there are no groups.
+
+    Raises
+    ------
+    InvalidTypeError
+        If an argument, a name or a key is of the wrong type, or a column has values of several.
+    InvalidValueError
+        If names repeat, a key has another number of values, two keys are equal, or there is neither
+        a group nor a plan.
+    PlanMismatchError
+        If a tally was made under another plan.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> oracle = tn.DirectEncoding(1.0, tn.Domain(["no", "yes"]))
+    >>> monday = GroupedTally(
+    ...     ["country"],
+    ...     {("DE",): oracle.collect(["no"] * 60), ("FR",): oracle.collect(["yes"] * 30)},
+    ... )
+    >>> tuesday = GroupedTally(["country"], {("DE",): oracle.collect(["yes"] * 40)})
+    >>> week = monday + tuesday
+    >>> week["DE"].received, week.total.received, list(week)
+    (100, 130, [('DE',), ('FR',)])
+    >>> GroupedTally.from_bytes(week.to_bytes()) == week
+    True
+    """
+
+    __slots__ = ("_names", "_plan", "_tallies")
+
+    def __init__(
+        self, names: Any, tallies: Mapping[Any, Tally], *, plan: Plan | None = None
+    ) -> None:
+        self._names = keys.checked_names(names)
+        if not isinstance(tallies, Mapping):
+            raise InvalidTypeError(
+                f"tallies must be a mapping from keys to tallies, got {_arguments.shown(tallies)}"
+            )
+        found: dict[Key, Tally] = {}
+        for given, tally in tallies.items():
+            key = keys.plain_key("a key of tallies", given, len(self._names))
+            if key in found:
+                raise InvalidValueError(f"tallies has the key {_arguments.shown(key)} twice")
+            found[key] = _arguments.instance(
+                f"tallies[{_arguments.shown(given)}]", tally, Tally, "a Tally"
+            )
+        keys.check_columns(self._names, found)
+        if plan is None:
+            if not found:
+                raise InvalidValueError("plan must be given where tallies has no groups")
+            plan = next(iter(found.values())).plan
+        self._plan = _arguments.instance("plan", plan, Plan, "a Plan")
+        self._tallies = {
+            key: _under(self._plan, found[key], f"tallies[{_arguments.shown(key)}]")
+            for key in keys.in_order(found)
+        }
+
+    @classmethod
+    def _made(cls, names: tuple[str, ...], plan: Plan, tallies: dict[Key, Tally]) -> GroupedTally:
+        """Take over tallies of one plan under checked keys, in order."""
+        made = cls.__new__(cls)
+        made._names, made._plan, made._tallies = names, plan, tallies
+        return made
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns of the groups."""
+        return self._names
+
+    @property
+    def plan(self) -> Plan:
+        """The oracle and the participation."""
+        return self._plan
+
+    @property
+    def oracle(self) -> FrequencyOracle:
+        """The randomizer."""
+        return self._plan.oracle
+
+    @property
+    def domain(self) -> Domain:
+        """The answers."""
+        return self._plan.oracle.domain
+
+    @property
+    def participation(self) -> Participation:
+        """How the nodes took part."""
+        return self._plan.participation
+
+    @property
+    def received(self) -> int:
+        """The number of reports in all groups."""
+        return sum(tally.received for tally in self._tallies.values())
+
+    @property
+    def nodes(self) -> int:
+        """The number of nodes in all groups, reporting or not."""
+        return sum(tally.nodes for tally in self._tallies.values())
+
+    @property
+    def total(self) -> Tally:
+        """The tally of the nodes of all groups together."""
+        return _merged(self._plan, list(self._tallies.values()))
+
+    def __getitem__(self, key: Any) -> Tally:
+        """Return the tally of one group: ``grouped["DE"]``, ``grouped["DE", "3.1"]``."""
+        try:
+            plain = keys.plain_key("key", key, len(self._names))
+        except (InvalidTypeError, InvalidValueError):
+            raise KeyError(key) from None
+        if plain not in self._tallies:
+            raise KeyError(key)
+        return self._tallies[plain]
+
+    def __iter__(self) -> Iterator[Key]:
+        """List the keys of the groups in their order: tuples, of one column too."""
+        return iter(self._tallies)
+
+    def __len__(self) -> int:
+        """Return the number of groups."""
+        return len(self._tallies)
+
+    def merge(self, other: GroupedTally) -> GroupedTally:
+        """Add the tallies of other nodes; also written ``+``.
+
+        Parameters
+        ----------
+        other
+            A grouped tally of the same columns under the same plan.
+
+        Returns
+        -------
+        GroupedTally
+            The groups of both; of groups with equal keys, the sum.
+
+        Raises
+        ------
+        PlanMismatchError
+            If the plans differ.
+        InvalidValueError
+            If the columns differ.
+        InvalidTypeError
+            If ``other`` is no grouped tally, or a column has values of another type.
+        """
+        _arguments.instance("other", other, GroupedTally, "a GroupedTally")
+        if other._names != self._names:
+            raise InvalidValueError(
+                f"other must be grouped by {list(self._names)}, got {list(other._names)}"
+            )
+        self._plan.check_same(other._plan, "other")
+        keys.check_columns(self._names, [*self._tallies, *other._tallies])
+        merged = dict(self._tallies)
+        for key, tally in other._tallies.items():
+            # Of one plan object, tallies need not compare their domains.
+            same = _rebuilt(self._plan, tally)
+            merged[key] = merged[key].merge(same) if key in merged else same
+        ordered = {key: merged[key] for key in keys.in_order(merged)}
+        return self._made(self._names, self._plan, ordered)
+
+    def __add__(self, other: object) -> GroupedTally:
+        """Merge two grouped tallies."""
+        return self.merge(other) if isinstance(other, GroupedTally) else NotImplemented
+
+    def __radd__(self, other: object) -> GroupedTally:
+        """Let ``sum`` start at zero."""
+        return self if other == 0 and isinstance(other, int) else NotImplemented
+
+    def over(self, *names: str) -> GroupedTally:
+        """Merge the groups that agree in some columns, leaving out the others.
+
+        Parameters
+        ----------
+        *names
+            The columns that are kept, in the order wanted.
+
+        Returns
+        -------
+        GroupedTally
+            Grouped by these columns alone.
+
+        Raises
+        ------
+        InvalidValueError
+            If a name is no column of the groups, or none or one twice is given.
+        InvalidTypeError
+            If a name is no text.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> one = tn.DirectEncoding(1.0, 2).collect([0, 1])
+        >>> grouped = GroupedTally(["country", "day"], {("DE", 1): one, ("DE", 2): one})
+        >>> grouped.over("country")["DE"].received
+        4
+        """
+        wanted = keys.checked_names(names)
+        places = [self._place(name) for name in wanted]
+        parts: dict[Key, list[Tally]] = {}
+        for key, tally in self._tallies.items():
+            parts.setdefault(tuple(key[place] for place in places), []).append(tally)
+        merged = {key: _merged(self._plan, parts[key]) for key in keys.in_order(parts)}
+        return self._made(wanted, self._plan, merged)
+
+    def select(self, values: Mapping[str, Any] | None = None, /, **columns: Any) -> GroupedTally:
+        """Keep some groups.
+
+        Parameters
+        ----------
+        values
+            Conditions by the name of the column, for names that are no Python words.
+        **columns
+            For a column the value that is kept, a list or set of such values, or a function that
+            says of a value whether it is kept.
+
+        Returns
+        -------
+        GroupedTally
+            The groups that meet all conditions, perhaps none.
+
+        Raises
+        ------
+        InvalidValueError
+            If a name is no column of the groups.
+        InvalidTypeError
+            If a value cannot be one of a key.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> one = tn.DirectEncoding(1.0, 2).collect([0, 1])
+        >>> grouped = GroupedTally(["country", "day"], {("DE", 1): one, ("FR", 2): one})
+        >>> list(grouped.select(country=["DE", "NL"], day=lambda day: day < 5))
+        [('DE', 1)]
+        """
+        conditions = {**(values or {}), **columns}
+        tests = [(self._place(name), _test(name, kept)) for name, kept in conditions.items()]
+        chosen = {
+            key: tally
+            for key, tally in self._tallies.items()
+            if all(test(key[place]) for place, test in tests)
+        }
+        return self._made(self._names, self._plan, chosen)
+
+    def _place(self, name: Any) -> int:
+        if name not in self._names:
+            raise InvalidValueError(
+                f"{_arguments.shown(name)} is no column of the groups: expected one of "
+                f"{list(self._names)}"
+            )
+        return self._names.index(name)
+
+    def to_bytes(self) -> bytes:
+        """Write the tallies: see :mod:`turnout.frequency.groups.encoding` for the layout.
+
+        Returns
+        -------
+        bytes
+            A versioned encoding with a checksum; the same for equal grouped tallies.
+
+        Raises
+        ------
+        InvalidTypeError
+            If a label of the domain cannot be written.
+        """
+        from turnout.frequency.groups import encoding  # noqa: PLC0415
+
+        return encoding.encode(self)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> GroupedTally:
+        """Read what :meth:`to_bytes` wrote.
+
+        Parameters
+        ----------
+        data
+            The bytes of one grouped tally.
+
+        Returns
+        -------
+        GroupedTally
+            An equal grouped tally.
+
+        Raises
+        ------
+        UnsupportedVersionError
+            If they are of a version that this release does not read.
+        CorruptDataError
+            If they are truncated, altered, or no grouped tally.
+        InvalidTypeError
+            If ``data`` is not bytes.
+        """
+        from turnout.frequency.groups import encoding  # noqa: PLC0415
+
+        if not isinstance(data, (bytes, bytearray, memoryview)):
+            raise InvalidTypeError(f"data must be bytes, got {type(data).__name__}")
+        return encoding.decode(bytes(data))
+
+    def __eq__(self, other: object) -> bool:
+        """Compare columns, plans, keys and all counts, exactly."""
+        if not isinstance(other, GroupedTally):
+            return NotImplemented
+        return (
+            self._names == other._names
+            and self._plan == other._plan
+            and list(map(_typed, self._tallies)) == list(map(_typed, other._tallies))
+            and list(self._tallies.values()) == list(other._tallies.values())
+        )
+
+    def __hash__(self) -> int:
+        """Hash of the columns and the counts."""
+        return hash((self._names, self._plan, tuple(self._tallies.items())))
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        """Copy and pickle the columns, the plan and the tallies."""
+        return self._made, (self._names, self._plan, self._tallies)
+
+    def __repr__(self) -> str:
+        """Show the columns and how many groups and reports there are."""
+        return (
+            f"GroupedTally({len(self)} groups by {', '.join(self._names)}: {self.received} reports "
+            f"of {self.nodes} nodes, {self.oracle!r}, {self.participation!r})"
+        )
+
+
+def empty_tally(plan: Plan) -> Tally:
+    """Make the tally of no nodes."""
+    size = plan.oracle.domain.size
+    support = np.zeros(size, plan.oracle.support_dtype)
+    if plan.participation.uniform_rate is not None:
+        return Tally(plan, support, 0, 0)
+    none = np.zeros((size + 1, 2), np.uint64)
+    weights = WeightedSums(none, none)
+    return Tally(plan, support, 0, 0, weights=weights, design=DesignSums(0, 0))
+
+
+def _under(plan: Plan, tally: Tally, what: str) -> Tally:
+    """Give the tally the one plan object, after checking that it is the same plan."""
+    if tally.plan is not plan:
+        plan.check_same(tally.plan, what)
+    return _rebuilt(plan, tally)
+
+
+def _rebuilt(plan: Plan, tally: Tally) -> Tally:
+    if tally.plan is plan:
+        return tally
+    return Tally(
+        plan,
+        tally.support,
+        tally.received,
+        tally.nodes,
+        weights=tally.weights,
+        design=tally.design,
+    )
+
+
+def _merged(plan: Plan, tallies: list[Tally]) -> Tally:
+    """Add tallies of one plan."""
+    if not tallies:
+        return empty_tally(plan)
+    result = tallies[0]
+    for tally in tallies[1:]:
+        result = result.merge(tally)
+    return result
+
+
+def _test(name: str, kept: Any) -> Callable[[Any], bool]:
+    if callable(kept):
+        return lambda part: bool(kept(part))
+    several = isinstance(kept, (list, tuple, set, frozenset, range, np.ndarray))
+    values = {keys.plain_part(f"{name}", value) for value in (kept if several else [kept])}
+    return lambda part: part in values
+
+
+def _typed(key: Key) -> tuple[Any, ...]:
+    """Tell keys of several types apart: 1, 1.0 and True are equal but not the same."""
+    return tuple((type(part), part) for part in key)
