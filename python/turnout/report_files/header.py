@@ -67,14 +67,14 @@ class Groups:
             If they are no groups, or not of so many nodes.
         """
         match described:
-            case {"names": list(names), "keys": list(keys), "nodes": list(counts), **rest} if (
-                list(rest) == (["designs"] if own else [])
-            ):
+            case {"names": list(names), "keys": list(keys), "nodes": list(counts), **rest} if list(
+                rest
+            ) == (["designs"] if own else []):
                 made = cls(
                     checked_names(names),
                     tuple(_key(key, len(names)) for key in keys),
                     tuple(_count(count) for count in counts),
-                    tuple(map(DesignSums.from_dict, rest["designs"])) if own else None,
+                    _designs(rest.get("designs")) if own else None,
                 )
                 lengths = {len(made.keys), len(made.nodes), len(set(made.keys))}
                 if made.designs is not None:
@@ -118,13 +118,15 @@ class PartFacts:
             If they are none.
         """
         match described:
-            case {"job": str(job), **counts} if sorted(counts) == [
-                "dropped",
-                "number",
-                "repeated",
-                "rows",
-            ]:
-                return cls(job, **{str(name): _count(count) for name, count in counts.items()})
+            case {
+                "job": str(job),
+                "number": number,
+                "rows": rows,
+                "dropped": dropped,
+                "repeated": repeated,
+                **rest,
+            } if not rest:
+                return cls(job, *map(_count, (number, rows, dropped, repeated)))
         raise CorruptDataError(f"not the facts of a part: {_arguments.shown(described)}")
 
 
@@ -247,6 +249,12 @@ def _count(value: Any) -> int:
     if type(value) is not int or value < 0:
         raise CorruptDataError(f"{_arguments.shown(value)} is not a non-negative integer")
     return value
+
+
+def _designs(described: Any) -> tuple[DesignSums, ...]:
+    if not isinstance(described, list):
+        raise CorruptDataError(f"not the sums of groups: {_arguments.shown(described)}")
+    return tuple(map(DesignSums.from_dict, described))
 
 
 def _key(described: Any, size: int) -> Key:

@@ -206,9 +206,10 @@ class ReportFile:
         oracle.check_reports(reports)
         own = header.plan.participation.uniform_rate is None
         probabilities = _values(table, "probability", pa.float64()) if own else None
-        if probabilities is not None and not (
-            (probabilities >= 2.0**-30) & (probabilities <= 1.0)
-        ).all():
+        if (
+            probabilities is not None
+            and not ((probabilities >= 2.0**-30) & (probabilities <= 1.0)).all()
+        ):
             raise CorruptDataError("column 'probability' has values outside [2^-30, 1]")
         groups = None if header.groups is None else _group_index(table, header.groups)
         pseudonyms = _bytes(table, "pseudonym", 16) if header.pseudonyms else None
@@ -329,7 +330,9 @@ def _bytes(table: Any, name: str, size: int) -> npt.NDArray[np.uint8]:
     pa = require("pyarrow", "cli")
     column = table.column(name)
     if column.type != pa.binary(size):
-        raise CorruptDataError(f"column {name!r} has type {column.type}, expected {pa.binary(size)}")
+        raise CorruptDataError(
+            f"column {name!r} has type {column.type}, expected {pa.binary(size)}"
+        )
     if column.null_count:
         raise CorruptDataError(f"column {name!r} has {column.null_count} nulls")
     pieces = [

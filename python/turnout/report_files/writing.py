@@ -283,9 +283,7 @@ class ReportWriter:
             What was written in the file's metadata.
         """
         pa = require("pyarrow", "cli")
-        header = Header(
-            self._plan, nodes, self._reports, design, groups, self._pseudonyms, part
-        )
+        header = Header(self._plan, nodes, self._reports, design, groups, self._pseudonyms, part)
         placeholder = new_placeholder()
         metadata = {METADATA_KEY: header.to_text(), CHECKSUM_KEY: placeholder}
         try:
