@@ -329,7 +329,7 @@ def test_a_failure_while_writing_keeps_the_old_file(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("turnout.report_files.seal_file", interrupt)
+    monkeypatch.setattr("turnout.report_files.writing.seal_file", interrupt)
     with pytest.raises(KeyboardInterrupt):
         write_reports(make_reports(seed=4), path)
     assert path.read_bytes() == before

@@ -270,7 +270,7 @@ def test_a_failed_run_keeps_the_old_file(
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device", str(target))
 
-    monkeypatch.setattr("turnout.report_files.seal_file", fail)
+    monkeypatch.setattr("turnout.report_files.writing.seal_file", fail)
     result = turnout("randomize", people, "-c", "answer", "-e", 1, "-o", target)
     assert result.exit_code == 1
     assert f"error: {target}: No space left on device" in result.stderr
