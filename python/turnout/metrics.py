@@ -1,0 +1,106 @@
+"""Hooks for the numbers of a running collection.
+
+>>> from turnout import metrics
+>>> seen = []
+>>> stop = metrics.subscribe(lambda event, values: seen.append((event, values)))
+>>> metrics.observe("rows_read", rows=3)
+>>> stop()
+>>> seen
+[('rows_read', {'rows': 3})]
+
+Events and their values:
+
+``rows_read``
+    ``rows`` of a block were read, of which ``dropped`` had no answer and ``repeated`` were further
+    rows of a person.
+``part_written``
+    A file of a job is there: ``rows`` that it was made of, ``reports`` in it.
+``file_tallied``
+    A file of reports was counted: ``reports`` in it, ``seconds`` that it took.
+``messages_refused``
+    ``messages`` of devices were no reports of the plan.
+
+Numbers of rows and reports are not private under the collection's plan: which persons took part is
+seen by whoever runs it. Values never hold answers.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from turnout import _arguments
+from turnout.errors import InvalidTypeError
+
+__all__ = ["Hook", "observe", "subscribe"]
+
+_LOGGER = logging.getLogger(__name__)
+
+#: What is called: the name of the event and its values.
+Hook = Callable[[str, dict[str, float]], None]
+
+_hooks: list[Hook] = []
+_lock = threading.Lock()
+
+
+def subscribe(hook: Hook) -> Callable[[], None]:
+    """Have a function called with every event.
+
+    Parameters
+    ----------
+    hook
+        Called with the name of the event and its values, from whichever thread the event happens
+        in. What it raises is logged and otherwise ignored.
+
+    Returns
+    -------
+    collections.abc.Callable
+        Ends the subscription.
+
+    Raises
+    ------
+    InvalidTypeError
+        If ``hook`` cannot be called.
+
+    Examples
+    --------
+    >>> from turnout import metrics
+    >>> stop = metrics.subscribe(lambda event, values: None)
+    >>> stop()
+    """
+    if not callable(hook):
+        raise InvalidTypeError(f"hook must be a function, got {_arguments.shown(hook)}")
+    with _lock:
+        _hooks.append(hook)
+
+    def stop() -> None:
+        with _lock:
+            if hook in _hooks:
+                _hooks.remove(hook)
+
+    return stop
+
+
+def observe(event: str, **values: float) -> None:
+    """Tell every subscriber of an event.
+
+    Parameters
+    ----------
+    event
+        Its name.
+    values
+        Its numbers.
+
+    Examples
+    --------
+    >>> from turnout import metrics
+    >>> metrics.observe("rows_read", rows=3)
+    """
+    with _lock:
+        hooks = list(_hooks)
+    for hook in hooks:
+        try:
+            hook(event, dict(values))
+        except Exception:
+            _LOGGER.exception("a metrics hook failed at %s", event)

@@ -1,0 +1,300 @@
+"""The state of a job: what stands in the folder beside its parts.
+
+A job that randomizes answers to a folder keeps ``_turnout/job.json`` there: the plan, what is known
+of the source, and, until the job is complete, the secret that its noise comes from. With it a job
+that was killed goes on: parts that are there stay, and those that are not are drawn from the same
+secret, so that nobody is ever randomized a second time independently. When all parts are there
+the secret is erased.
+
+While a job is unfinished its state undoes its noise: the file can be read by its owner only, and
+the folder must be as safe as the answers themselves until the job is complete.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from turnout import _arguments
+from turnout._atomic import atomic_write
+from turnout.collection import Plan
+from turnout.errors import (
+    CorruptDataError,
+    InvalidValueError,
+    PlanMismatchError,
+    UnsupportedVersionError,
+)
+from turnout.pipeline.processing import JobNoise
+
+__all__ = ["STATE_FOLDER", "Job", "Totals"]
+
+STATE_FOLDER: Final = "_turnout"
+_STATE: Final = "job.json"
+_FORMAT: Final = "turnout-job"
+_VERSION: Final = 1
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What a job did.
+
+    Attributes
+    ----------
+    rows
+        Rows of the source.
+    nodes
+        Persons who could have taken part.
+    reports
+        Reports that were written.
+    dropped
+        Rows without an answer that were left out.
+    repeated
+        Rows that were left out because the person has another one.
+    """
+
+    rows: int = 0
+    nodes: int = 0
+    reports: int = 0
+    dropped: int = 0
+    repeated: int = 0
+
+    def __add__(self, other: Totals) -> Totals:
+        """Add what another part did."""
+        return Totals(
+            self.rows + other.rows,
+            self.nodes + other.nodes,
+            self.reports + other.reports,
+            self.dropped + other.dropped,
+            self.repeated + other.repeated,
+        )
+
+
+@dataclass(frozen=True)
+class Job:
+    """The state of a job.
+
+    Attributes
+    ----------
+    folder
+        Where the reports go.
+    name
+        Random: nobody else's parts carry it.
+    plan
+        The oracle and the participation.
+    answers
+        What the answers are and how they are read: :meth:`turnout.pipeline.Answers.describe`.
+    noise
+        The secret; None when the job is complete.
+    content
+        A digest of the answers under the secret, where their source has no fingerprint and can be
+        read again; None otherwise, and when the job is complete.
+    parts
+        How many parts there are; None before the job is complete.
+    totals
+        What it did; None before it is complete.
+    """
+
+    folder: Path
+    name: str
+    plan: Plan
+    answers: Mapping[str, Any]
+    noise: JobNoise | None = field(repr=False)
+    content: str | None = field(default=None, repr=False)
+    parts: int | None = None
+    totals: Totals | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether all parts are there."""
+        return self.parts is not None
+
+    @classmethod
+    def begin(
+        cls,
+        folder: Path,
+        plan: Plan,
+        answers: Mapping[str, Any],
+        noise: JobNoise,
+        content: str | None,
+    ) -> Job:
+        """Begin a job in a folder that has none, and write its state.
+
+        Raises
+        ------
+        InvalidValueError
+            If the folder has a job, or holds files that are not its own.
+        OSError
+            If the folder cannot be written to.
+        """
+        others = sorted(entry.name for entry in folder.iterdir()) if folder.exists() else []
+        if others:
+            raise InvalidValueError(
+                f"output: {str(folder)!r} is not empty ({_arguments.listed(others)}): name a new "
+                "folder, so that its files are those of one job"
+            )
+        job = cls(folder, secrets.token_hex(16), plan, answers, noise, content)
+        try:
+            (folder / STATE_FOLDER).mkdir(parents=True)
+        except FileExistsError as error:
+            raise InvalidValueError(
+                f"output: another job has just begun in {str(folder)!r}"
+            ) from error
+        job._write()
+        return job
+
+    @classmethod
+    def read(cls, folder: Path) -> Job | None:
+        """Read the state of the job in a folder; None if there is none.
+
+        Raises
+        ------
+        CorruptDataError
+            If the state was altered or is none.
+        UnsupportedVersionError
+            If it is of a version that this release does not read.
+        """
+        path = folder / STATE_FOLDER / _STATE
+        try:
+            text = path.read_bytes()
+        except FileNotFoundError:
+            return None
+        try:
+            return _parsed(folder, json.loads(text))
+        except (UnsupportedVersionError, CorruptDataError) as error:
+            raise type(error)(f"{path}: {error}") from error
+        except (ValueError, RecursionError) as error:
+            raise CorruptDataError(f"{path}: not the state of a job: {error}") from error
+
+    def check_same(self, plan: Plan, answers: Mapping[str, Any]) -> None:
+        """Refuse to go on with another plan or with other answers.
+
+        Raises
+        ------
+        PlanMismatchError
+            If the plan differs.
+        InvalidValueError
+            If the source or the way it is read differs.
+        """
+        where = f"the job in {str(self.folder)!r}"
+        if plan != self.plan:
+            raise PlanMismatchError(
+                f"{where} was begun with {self.plan.oracle!r} and {self.plan.participation!r}, got "
+                f"{plan.oracle!r} and {plan.participation!r}: a job goes on as it began"
+            )
+        known, given = json.loads(json.dumps([dict(self.answers), dict(answers)]))
+        for name in {**known, **given}:
+            if known.get(name) != given.get(name):
+                raise InvalidValueError(
+                    f"{where} was begun with {name} = {_arguments.shown(known.get(name))}, got "
+                    f"{_arguments.shown(given.get(name))}: a job goes on as it began, with the "
+                    "same answers"
+                )
+
+    def finished(self, parts: int, totals: Totals) -> Job:
+        """Write that all parts are there, and erase the secret."""
+        done = replace(self, noise=None, content=None, parts=parts, totals=totals)
+        done._write()
+        return done
+
+    def _write(self) -> None:
+        path = self.folder / STATE_FOLDER / _STATE
+        described = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "name": self.name,
+            "plan": self.plan.to_dict(),
+            "answers": dict(self.answers),
+            "content": self.content,
+            "noise": None if self.noise is None else _described(self.noise),
+            "parts": self.parts,
+            "totals": None if self.totals is None else vars(self.totals),
+        }
+        text = json.dumps(described, indent=1).encode()
+        if self.noise is None:
+            _overwrite(path)
+        with atomic_write(path) as temporary:
+            if self.noise is not None:
+                temporary.chmod(0o600)
+            temporary.write_bytes(text)
+
+
+def _described(noise: JobNoise) -> dict[str, Any]:
+    return {"seed": noise.seed} if noise.key is None else {"key": noise.key.hex()}
+
+
+def _overwrite(path: Path) -> None:
+    """Write zeros over a state with a secret, for what that is worth on this disk."""
+    with contextlib.suppress(OSError), path.open("r+b") as file:
+        text = file.read()
+        try:
+            described = json.loads(text)
+            key = described["noise"]["key"].encode()
+        except (ValueError, TypeError, KeyError):
+            return
+        file.seek(text.index(key))
+        file.write(b"0" * len(key))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _parsed(folder: Path, described: Any) -> Job:
+    match described:
+        case {"format": "turnout-job", "version": version} if (
+            type(version) is not int or version != _VERSION
+        ):
+            raise UnsupportedVersionError(
+                f"a job of version {_arguments.shown(version)}; this release reads {_VERSION}"
+            )
+        case {
+            "format": "turnout-job",
+            "version": int(),
+            "name": str(name),
+            "plan": plan,
+            "answers": dict(answers),
+            "content": str() | None as content,
+            "noise": noise,
+            "parts": int() | None as parts,
+            "totals": dict() | None as totals,
+            **rest,
+        } if not rest and (noise is None) == (parts is not None) == (totals is not None):
+            return Job(
+                folder,
+                name,
+                Plan.from_dict(plan),
+                answers,
+                _noise(noise),
+                content,
+                parts,
+                None if totals is None else _totals(totals),
+            )
+    raise CorruptDataError("not the state of a job")
+
+
+def _noise(described: Any) -> JobNoise | None:
+    match described:
+        case None:
+            return None
+        case {"key": str(text), **rest} if not rest:
+            key = bytes.fromhex(text)
+            # A key of zeros alone was erased.
+            if len(key) == 32 and any(key):
+                return JobNoise(key, None)
+        case {"seed": int(seed), **rest} if not rest:
+            return JobNoise(None, seed)
+    raise CorruptDataError("the secret of the noise is damaged: the job cannot go on")
+
+
+def _totals(described: dict[Any, Any]) -> Totals:
+    try:
+        totals = Totals(**described)
+    except TypeError as error:
+        raise CorruptDataError(f"not the totals of a job: {error}") from error
+    if all(type(value) is int and value >= 0 for value in vars(totals).values()):
+        return totals
+    raise CorruptDataError(f"not the totals of a job: {_arguments.shown(described)}")

@@ -1,0 +1,220 @@
+"""Parts of a job: files of reports that appear whole or not at all, and once.
+
+A part holds the reports of a fixed stretch of blocks. Whoever makes it makes the same reports; the
+first finished file is kept.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout._extras import require
+from turnout.collection import Plan
+from turnout.errors import CorruptDataError
+from turnout.frequency.groups.keys import Key, plain_key
+from turnout.frequency.sums import DesignSums
+from turnout.pipeline.processing import BlockReports, JobNoise, randomize_block
+from turnout.report_files import Groups, Header, PartFacts, ReportFile, ReportWriter
+
+if TYPE_CHECKING:
+    from turnout.pipeline.answers import Answers
+    from turnout.pipeline.encoding import EncodedBlock, GroupIndex
+
+__all__ = ["PART_BLOCKS", "PartTask", "group_kinds", "in_parts", "part_path"]
+
+#: Blocks of a part: some eight million rows.
+PART_BLOCKS: Final = 8
+
+
+def part_path(folder: Path, number: int) -> Path:
+    """Tell where part ``number`` of a job is.
+
+    Examples
+    --------
+    >>> part_path(Path("reports"), 7).name
+    'part-00007.parquet'
+    """
+    return folder / f"part-{number:05d}.parquet"
+
+
+@dataclass(frozen=True)
+class PartTask:
+    """How the parts of a job are made. Holds the secret of the job's noise; can be pickled.
+
+    Attributes
+    ----------
+    folder
+        Where the parts appear.
+    job
+        The name of the job.
+    plan
+        The oracle and the participation.
+    noise
+        What all noise comes from.
+    group_names
+        The columns of the groups; none if the reports are not grouped.
+    group_kinds
+        For each of them the name of its Arrow type.
+    pseudonyms
+        Whether reports have pseudonyms.
+    """
+
+    folder: Path
+    job: str
+    plan: Plan
+    noise: JobNoise = field(repr=False)
+    group_names: tuple[str, ...] = ()
+    group_kinds: tuple[str, ...] = ()
+    pseudonyms: bool = False
+
+    def write(self, number: int, blocks: Iterable[EncodedBlock]) -> Header:
+        """Make a part, unless its file is there already.
+
+        Parameters
+        ----------
+        number
+            Which part.
+        blocks
+            The encoded blocks of the part, in order.
+
+        Returns
+        -------
+        Header
+            What the file that is there now says.
+
+        Raises
+        ------
+        CorruptDataError
+            If there is a file that is not this part.
+        TurnoutError
+            If a value is refused.
+        OSError
+            If the file cannot be written.
+        """
+        found = self.find(number)
+        if found is not None:
+            return found
+        kinds = dict(zip(self.group_names, map(_arrow_type, self.group_kinds), strict=True))
+        path = part_path(self.folder, number)
+        sums = _Sums(self.plan.participation.uniform_rate is None)
+        with ReportWriter(
+            path, self.plan, group_types=kinds, pseudonyms=self.pseudonyms, replace=False
+        ) as writer:
+            for block in blocks:
+                made = randomize_block(self.plan, block, self.noise)
+                writer.add(
+                    made.reports.codes,
+                    made.reports.probabilities,
+                    groups=_group_columns(block.groups, made.groups, list(kinds.values())),
+                    pseudonyms=made.pseudonyms,
+                )
+                sums.add(block, made)
+            part = PartFacts(self.job, number, sums.rows, sums.dropped, sums.repeated)
+            groups = sums.groups(self.group_names) if self.group_names else None
+            writer.close(sums.nodes, design=sums.design, groups=groups, part=part)
+        # Of two that made the part at once the first one's file is there.
+        header = self.find(number)
+        assert header is not None
+        return header
+
+    def find(self, number: int) -> Header | None:
+        """Read what the file of a part says; None if there is no file.
+
+        Raises
+        ------
+        CorruptDataError
+            If it was altered, or is not this part of this job.
+        """
+        path = part_path(self.folder, number)
+        if not path.exists():
+            return None
+        with ReportFile(path) as file:
+            header = file.header
+        facts = header.part
+        if facts is None or (facts.job, facts.number) != (self.job, number):
+            raise CorruptDataError(f"{path}: is not part {number} of the job in this folder")
+        self.plan.check_same(header.plan, str(path))
+        return header
+
+
+class _Sums:
+    """What a part's header says, added up block by block."""
+
+    def __init__(self, personal: bool) -> None:
+        self.rows = self.nodes = self.dropped = self.repeated = 0
+        self.design = DesignSums(0, 0) if personal else None
+        self._nodes: dict[Key, int] = {}
+        self._designs: dict[Key, DesignSums] = {}
+
+    def add(self, block: EncodedBlock, made: BlockReports) -> None:
+        self.rows += block.rows
+        self.dropped += block.dropped
+        self.repeated += block.refused
+        self.nodes += made.reports.nodes
+        if self.design is not None and made.reports.design is not None:
+            self.design += made.reports.design
+        if block.groups is None or made.group_nodes is None:
+            return
+        keys = [plain_key("group", key, len(key)) for key in block.groups.keys]
+        for position, (key, nodes) in enumerate(zip(keys, made.group_nodes.tolist(), strict=True)):
+            self._nodes[key] = self._nodes.get(key, 0) + nodes
+            if made.group_designs is not None:
+                before = self._designs.get(key, DesignSums(0, 0))
+                self._designs[key] = before + made.group_designs[position]
+
+    def groups(self, names: tuple[str, ...]) -> Groups:
+        designs = None if self.design is None else tuple(self._designs.values())
+        return Groups(names, tuple(self._nodes), tuple(self._nodes.values()), designs)
+
+
+def _group_columns(
+    groups: GroupIndex | None, index: npt.NDArray[np.int64] | None, kinds: list[Any]
+) -> Iterator[Any]:
+    """Make the columns of the groups of some reports."""
+    if groups is None or index is None:
+        return
+    pa = require("pyarrow", "cli")
+    for place, kind in enumerate(kinds):
+        yield pa.array([key[place] for key in groups.keys], kind).take(pa.array(index))
+
+
+def group_kinds(answers: Answers) -> tuple[str, ...]:
+    """Name the Arrow types of the columns of groups, as their plain values are stored."""
+    schema = answers.source.schema
+    return tuple(_kind(schema.field(name).type) for name in answers.group_by)
+
+
+def _kind(stored: Any) -> str:
+    pa = require("pyarrow", "cli")
+    types = pa.types
+    if types.is_dictionary(stored):
+        stored = stored.value_type
+    if types.is_timestamp(stored):
+        return "timestamp" if stored.tz is None else "timestamp UTC"
+    kinds = {
+        "bool": types.is_boolean,
+        "int64": types.is_integer,
+        "double": types.is_floating,
+        "date32": types.is_date,
+    }
+    return next((kind for kind, fits in kinds.items() if fits(stored)), "string")
+
+
+def _arrow_type(kind: str) -> Any:
+    pa = require("pyarrow", "cli")
+    if kind.startswith("timestamp"):
+        return pa.timestamp("us", "UTC" if kind.endswith("UTC") else None)
+    return pa.type_for_alias(kind)
+
+
+def in_parts(blocks: Iterable[Any], size: int = PART_BLOCKS) -> Iterator[tuple[int, Iterator[Any]]]:
+    """Put blocks together that make up a part; each part must be used up before the next."""
+    for number, together in itertools.groupby(blocks, lambda block: block.index // size):
+        yield number, together

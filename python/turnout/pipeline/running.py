@@ -1,0 +1,380 @@
+"""Running a collection: answers to report files, and answers to tallies, on this machine."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import itertools
+import logging
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from turnout import _arguments
+from turnout._progress import track
+from turnout.collection import Plan
+from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.frequency.groups import GroupedTally
+from turnout.frequency.oracle import FrequencyOracle
+from turnout.frequency.reports import Reports
+from turnout.frequency.tally import Tally
+from turnout.metrics import observe
+from turnout.participation import Participation
+from turnout.pipeline.answers import Answers
+from turnout.pipeline.encoding import EncodedBlock
+from turnout.pipeline.flight import checked_workers, in_flight, sized
+from turnout.pipeline.job import Job, Totals
+from turnout.pipeline.parts import PART_BLOCKS, PartTask, group_kinds, in_parts, part_path
+from turnout.pipeline.processing import (
+    JobNoise,
+    collect_block,
+    collect_groups,
+    plan_of,
+    randomize_block,
+)
+from turnout.pipeline.report_set import ReportSet, empty_reports, empty_tally, open_reports
+from turnout.pipeline.sources import Block, TableBlock
+from turnout.report_files import Header
+
+__all__ = ["collect", "open_job", "randomize", "randomized_in_memory"]
+
+_LOGGER = logging.getLogger(__name__)
+
+
+def randomize(
+    answers: Answers,
+    oracle: FrequencyOracle,
+    output: str | os.PathLike[str],
+    *,
+    participation: Participation | None = None,
+    seed: int | None = None,
+    resume: bool = False,
+    workers: int | None = None,
+    progress: bool = False,
+) -> ReportSet:
+    """Randomize answers into a folder of report files, block by block.
+
+    Memory is bounded by the blocks in work, whatever the number of rows. Each file of reports
+    appears whole or not at all. A job that was killed goes on with ``resume=True``: parts that are
+    there are kept, and the others are drawn from the secret that the job began with, so that
+    nobody is ever randomized twice. The secret stands in the folder, for its owner only, until the
+    job is complete; until then keep the folder as safe as the answers.
+
+    Parameters
+    ----------
+    answers
+        What :func:`turnout.pipeline.scan` made.
+    oracle
+        How answers are randomized.
+    output
+        The folder for the reports: a new or an empty one, or that of the job to go on with.
+    participation
+        Who takes part: everyone (default) or a common rate. Left out if the answers have a column
+        of probabilities.
+    seed
+        For tests and simulations only: an integer in [0, 2^64) that makes the reports reproducible.
+    resume
+        Whether to go on with the job in the folder, if there is one.
+    workers
+        How many parts are worked on at once; by default as many as there are processors.
+    progress
+        Whether work that takes more than two seconds shows a bar on standard error.
+
+    Returns
+    -------
+    ReportSet
+        The reports that were written.
+
+    Raises
+    ------
+    InvalidValueError
+        If the folder holds something else, or a job with other answers; if an answer is refused.
+    PlanMismatchError
+        If the job in the folder has another plan.
+    UnknownLabelError, CodeOutsideDomainError
+        If an answer is not in the domain.
+    InvalidTypeError
+        If an argument is of the wrong type.
+    OSError
+        If a file cannot be read or written.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import pyarrow as pa
+    >>> import turnout as tn
+    >>> answers = tn.pipeline.scan(pa.table({"answer": ["no", "yes"] * 500}), "answer")
+    >>> oracle = tn.DirectEncoding(1.0, tn.Domain(["no", "yes"]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     reports = tn.pipeline.randomize(answers, oracle, pathlib.Path(folder, "reports"))
+    ...     reports.tally().nodes
+    1000
+    """
+    job, task, answers = open_job(
+        answers, oracle, output, participation=participation, seed=seed, resume=resume
+    )
+    if task is None:
+        return open_reports(job.folder)
+    number_of_workers = checked_workers(workers)
+    _LOGGER.info("job %s: randomizing %s into %s", job.name, answers.name, job.folder)
+    headers = list(_parts(answers, task, number_of_workers, progress))
+    job.finished(len(headers), totals_of(headers))
+    _LOGGER.info("job %s: complete, %d parts", job.name, len(headers))
+    return open_reports(job.folder)
+
+
+def open_job(
+    answers: Answers,
+    oracle: FrequencyOracle,
+    output: str | os.PathLike[str],
+    *,
+    participation: Participation | None = None,
+    seed: int | None = None,
+    resume: bool = False,
+) -> tuple[Job, PartTask | None, Answers]:
+    """Begin a job or take up the one that is there.
+
+    Parameters
+    ----------
+    answers, oracle, output, participation, seed, resume
+        As for :func:`randomize`.
+
+    Returns
+    -------
+    job : Job
+        The state of the job.
+    task : PartTask or None
+        How its parts are made; None if the job is complete.
+    answers : Answers
+        The answers, with the collection that pseudonyms are for.
+
+    Raises
+    ------
+    TurnoutError
+        As :func:`randomize`.
+    """
+    _arguments.instance("answers", answers, Answers, "what turnout.pipeline.scan made")
+    plan, folder = plan_of(answers, oracle, participation), _folder(output)
+    answers = answers.in_context(plan.fingerprint)
+    checked = _arguments.seed(seed)
+    job = Job.read(folder)
+    if job is None:
+        noise = JobNoise.made(checked)
+        content = content_of(answers, plan, noise)
+        job = Job.begin(folder, plan, answers.describe(), noise, content)
+    elif not resume:
+        state = "is complete" if job.complete else "is unfinished: resume goes on with it"
+        raise InvalidValueError(
+            f"output: {str(folder)!r} holds a job, which {state}. To randomize the same persons "
+            "again would cost each of them epsilon once more, unless all files of the first time "
+            "are deleted before anybody saw them; other answers go to another folder"
+        )
+    else:
+        job.check_same(plan, answers.describe())
+        if not job.complete:
+            _check_content(job, answers)
+    if job.noise is None:
+        return job, None, answers
+    task = PartTask(
+        folder,
+        job.name,
+        plan,
+        job.noise,
+        answers.group_by,
+        group_kinds(answers),
+        answers.pseudonym_key is not None,
+    )
+    return job, task, answers
+
+
+def _check_content(job: Job, answers: Answers) -> None:
+    """Refuse to go on with answers of which nobody can tell whether they are the same."""
+    assert job.noise is not None
+    content = content_of(answers, job.plan, job.noise)
+    if content is None and answers.fingerprint is None:
+        raise InvalidValueError(
+            f"the job in {str(job.folder)!r} cannot go on: {answers.name} can be read only once, "
+            "and nobody can tell whether it holds what it held"
+        )
+    if content != job.content:
+        raise InvalidValueError(
+            f"the job in {str(job.folder)!r} cannot go on: {answers.name} does not hold what it "
+            "held when the job began"
+        )
+
+
+def content_of(answers: Answers, plan: Plan, noise: JobNoise) -> str | None:
+    """Digest answers that have no fingerprint and can be read again, under the job's secret."""
+    if answers.fingerprint is not None or not answers.source.repeatable:
+        return None
+    secret = noise.key if noise.key is not None else str(noise.seed).encode()
+    digest = hmac.new(secret, b"turnout: the content of a job", hashlib.sha256)
+    for block in answers.blocks():
+        encoded = answers.encoded(block, plan.domain)
+        digest.update(f"{encoded.index} {encoded.rows} {encoded.codes.dtype} ".encode())
+        digest.update(encoded.codes.tobytes())
+        if encoded.groups is not None:
+            digest.update(repr(encoded.groups.keys).encode())
+            digest.update(encoded.groups.index.tobytes())
+        if encoded.probabilities is not None:
+            digest.update(encoded.probabilities.tobytes())
+    return digest.hexdigest()
+
+
+def totals_of(headers: Iterable[Header]) -> Totals:
+    """Add up what the parts of a job say."""
+    total = Totals()
+    for header in headers:
+        part = header.part
+        assert part is not None
+        total += Totals(part.rows, header.nodes, header.reports, part.dropped, part.repeated)
+    return total
+
+
+def _parts(answers: Answers, task: PartTask, workers: int, progress: bool) -> Iterator[Header]:
+    """Make the parts of a job, several at once where blocks can be read by anybody."""
+    rows = answers.rows
+    part_rows = answers.block_rows * PART_BLOCKS
+    number = None if rows is None else -(-rows // part_rows)
+
+    def write(number: int, blocks: Iterable[Block]) -> Header:
+        header = task.write(number, _encoded(answers, task.plan, blocks))
+        part = header.part
+        observe("part_written", rows=0 if part is None else part.rows, reports=header.reports)
+        _LOGGER.debug("part %d: %d reports", number, header.reports)
+        return header
+
+    def work() -> Iterator[Header]:
+        there = _blocks_there(task, rows, answers.block_rows)
+        for number in sorted({block // PART_BLOCKS for block in there}):
+            header = task.find(number)
+            assert header is not None
+            yield header
+        lazy: list[tuple[int, list[Block]]] = []
+        for number, blocks in in_parts(answers.blocks(task.plan.domain, skip=there)):
+            first = next(blocks)
+            together = itertools.chain([first], blocks)
+            if isinstance(first, TableBlock):
+                # The data are in hand: part by part, and the next block is read meanwhile.
+                yield write(number, together)
+            else:
+                lazy.append((number, list(together)))
+        yield from in_flight(lambda part: write(*part), lazy, workers)
+
+    yield from track(sized(work(), number), "randomizing", progress)
+
+
+def _blocks_there(task: PartTask, rows: int | None, block_rows: int) -> frozenset[int]:
+    """List the blocks of the parts that are there."""
+    found = []
+    number = 0
+    most = None if rows is None else -(-rows // (block_rows * PART_BLOCKS))
+    paths = task.folder.glob("part-*.parquet")
+    numbers = {path.name for path in paths}
+    for name in numbers:
+        number = int(name[5:-8]) if name[5:-8].isdigit() else -1
+        if number < 0 or part_path(task.folder, number).name != name:
+            raise InvalidValueError(f"{task.folder / name}: is not a part of the job")
+        if most is None or number < most:
+            found += range(number * PART_BLOCKS, (number + 1) * PART_BLOCKS)
+    return frozenset(found)
+
+
+def _encoded(answers: Answers, plan: Plan, blocks: Iterable[Block]) -> Iterator[EncodedBlock]:
+    for block in blocks:
+        encoded = answers.encoded(block, plan.domain)
+        observe("rows_read", rows=encoded.rows, dropped=encoded.dropped, repeated=encoded.refused)
+        yield encoded
+
+
+def collect(
+    answers: Answers,
+    oracle: FrequencyOracle,
+    *,
+    participation: Participation | None = None,
+    seed: int | None = None,
+    workers: int | None = None,
+    progress: bool = False,
+) -> Tally | GroupedTally:
+    """Randomize and tally answers block by block, with no reports on disk or in memory.
+
+    Parameters
+    ----------
+    answers, oracle, participation, seed, workers, progress
+        As for :func:`randomize`. For the same seed the result is the tally of its reports.
+
+    Returns
+    -------
+    Tally or GroupedTally
+        One tally, or one for each group if the answers are grouped.
+
+    Raises
+    ------
+    TurnoutError, OSError
+        As :func:`randomize`.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> import turnout as tn
+    >>> table = pa.table({"answer": [0, 1, 1, 1], "country": ["DE", "FR", "DE", "FR"]})
+    >>> answers = tn.pipeline.scan(table, "answer", group_by="country")
+    >>> tn.pipeline.collect(answers, tn.DirectEncoding(1.0, 2))["DE"].nodes
+    2
+    """
+    _arguments.instance("answers", answers, Answers, "what turnout.pipeline.scan made")
+    plan = plan_of(answers, oracle, participation)
+    noise = JobNoise.made(_arguments.seed(seed))
+    names = answers.group_by
+
+    def work(block: Block) -> Any:
+        encoded = next(_encoded(answers, plan, [block]))
+        if names:
+            return collect_groups(plan, encoded, noise, names)
+        return collect_block(plan, encoded, noise)
+
+    number = None if answers.rows is None else -(-answers.rows // answers.block_rows)
+    tallies = in_flight(work, answers.blocks(plan.domain), checked_workers(workers))
+    total = _nothing(plan, names)
+    for tally in track(sized(tallies, number), "collecting", progress):
+        total = total.merge(tally)
+    return total
+
+
+def _nothing(plan: Plan, names: tuple[str, ...]) -> Any:
+    """Give the tally of nobody."""
+    if names:
+        return GroupedTally(names, {}, plan=plan)
+    return empty_tally(plan)
+
+
+def randomized_in_memory(
+    answers: Answers,
+    oracle: FrequencyOracle,
+    participation: Participation | None,
+    seed: int | None,
+) -> Reports:
+    """Randomize answers block by block and keep the reports in memory."""
+    plan = plan_of(answers, oracle, participation)
+    if answers.group_by or answers.pseudonym_key is not None:
+        raise InvalidTypeError(
+            "values with group_by or pseudonyms cannot become Reports: use turnout.pipeline"
+        )
+    noise = JobNoise.made(_arguments.seed(seed))
+    blocks = _encoded(answers, plan, answers.blocks(plan.domain))
+    pieces = [randomize_block(plan, block, noise).reports for block in blocks]
+    pieces = pieces or [empty_reports(plan)]
+    return Reports.concatenate(pieces)
+
+
+def _folder(output: str | os.PathLike[str]) -> Path:
+    try:
+        folder = Path(output)
+    except TypeError as error:
+        raise InvalidTypeError(
+            f"output must be the path of a folder, got {_arguments.shown(output)}"
+        ) from error
+    if folder.exists() and not folder.is_dir():
+        raise InvalidValueError(f"output: {str(folder)!r} is a file; reports go to a folder")
+    return folder
