@@ -1,0 +1,102 @@
+"""Where rows come from: files, frames and streams, in a fixed order and in blocks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from turnout import _arguments
+from turnout._extras import require
+from turnout.errors import InvalidTypeError
+from turnout.pipeline.sources.base import BLOCK, Block, Source, TableBlock
+from turnout.pipeline.sources.columnar import ColumnarSource, FileBlock
+from turnout.pipeline.sources.delimited import CsvSource, IpcStreamSource, is_ipc_stream
+from turnout.pipeline.sources.files import find_files
+from turnout.pipeline.sources.frames import open_frame
+from turnout.pipeline.sources.streams import from_iterator
+
+__all__ = ["BLOCK", "Block", "FileBlock", "Source", "TableBlock", "open_source"]
+
+
+def open_source(data: Any, *, block_rows: int = BLOCK) -> Source:
+    """Open rows, wherever they are.
+
+    Parameters
+    ----------
+    data
+        One of
+
+        - a path, a folder (searched with the folders in it), a glob such as ``"day-*.parquet"``, or
+          a list of these: Parquet, Arrow IPC, CSV or TSV files (``.csv.gz`` too), all of one
+          format. Folders named ``country=DE`` are Hive partitions and become columns, of numbers if
+          all of their values are;
+        - a table: pyarrow, pandas, polars, or any that narwhals takes; nothing is copied where
+          Arrow allows;
+        - a query that is run as it is read: a polars LazyFrame, a DuckDB relation, a
+          ``pyarrow.dataset.Dataset``, a Ray data set. Its order must be the same whenever it runs;
+        - a stream that is read once: a ``RecordBatchReader``, an iterator of record batches, any
+          object with ``__arrow_c_stream__``.
+    block_rows
+        Rows of a block. Reports depend on it, so it is changed in tests only.
+
+    Returns
+    -------
+    Source
+        The rows in a fixed order. Files come in natural order of their paths within each entry of
+        a list (``part-2`` before ``part-10``).
+
+    Raises
+    ------
+    FileNotFoundError
+        If a path does not exist.
+    InvalidValueError
+        If a folder or glob has no file of a known format, or a file is named twice.
+    InvalidTypeError
+        If ``data`` is none of these.
+    CorruptDataError
+        If a file cannot be read.
+    MissingExtraError
+        If pyarrow is not installed.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> source = open_source(pa.table({"answer": ["yes", "no", "yes"]}), block_rows=2)
+    >>> [block.read()["answer"].to_pylist() for block in source.blocks(["answer"])]
+    [['yes', 'no'], ['yes']]
+    """
+    pa = require("pyarrow", "cli")
+    block_rows = _arguments.integer("block_rows", block_rows, least=1)
+    if isinstance(data, Source):
+        return data
+    if isinstance(data, (str, os.PathLike)):
+        return _from_files(data, block_rows)
+    if isinstance(data, (list, tuple)):
+        if data and all(isinstance(entry, pa.Table) for entry in data):
+            return open_frame(pa.concat_tables(data), block_rows) or _refuse(data)
+        if data and all(isinstance(entry, pa.RecordBatch) for entry in data):
+            return open_frame(pa.Table.from_batches(data), block_rows) or _refuse(data)
+        if all(isinstance(entry, (str, os.PathLike)) for entry in data):
+            return _from_files(data, block_rows)
+        return _refuse(data)
+    found = open_frame(data, block_rows)
+    if found is None and isinstance(data, Iterator):
+        found = from_iterator(data, block_rows)
+    return found or _refuse(data)
+
+
+def _refuse(data: Any) -> Source:
+    raise InvalidTypeError(
+        "data must be paths, a table, a query, or an iterator of record batches, got "
+        f"{_arguments.shown(data)}"
+    )
+
+
+def _from_files(data: Any, block_rows: int) -> Source:
+    name, files = find_files(data)
+    if files[0].format == "csv":
+        return CsvSource(name, files, block_rows)
+    if files[0].format == "arrow" and any(map(is_ipc_stream, files)):
+        return IpcStreamSource(name, files, block_rows)
+    return ColumnarSource(name, files, block_rows)

@@ -1,0 +1,349 @@
+"""Parquet and Arrow IPC files: blocks that are read by whoever wants them.
+
+A block knows the files, row groups and rows that it is made of, so that several processes can read
+several blocks at once. A row group that is many blocks long would be decoded again for each of
+them: such are read in order instead, by whoever asks for the blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from turnout._extras import require
+from turnout.errors import CorruptDataError
+from turnout.pipeline.sources.base import BLOCK, Block, Source, TableBlock
+from turnout.pipeline.sources.files import DataFile, fingerprint, partition_fields
+from turnout.pipeline.sources.schemas import conform, target_schema, unified, wanted_schema
+
+__all__ = ["ColumnarSource", "FileBlock", "Piece", "reading"]
+
+#: A row group of more blocks than this is read in order.
+_LONG: Final = 4
+_BATCH: Final = 2**16
+_BUFFER: Final = 2**20
+_OPENERS: Final = 8
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Rows of a row group of a Parquet file, or of a record batch of an Arrow IPC file.
+
+    Attributes
+    ----------
+    file
+        The file.
+    group
+        The number of the row group or record batch in the file.
+    group_rows
+        How many rows it has.
+    offset, length
+        Which of them.
+    """
+
+    file: DataFile
+    group: int
+    group_rows: int
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True, eq=False)
+class FileBlock(Block):
+    """Rows of columnar files, read when they are asked for.
+
+    Attributes
+    ----------
+    pieces
+        Where the rows are.
+    schema
+        The columns and their types.
+    """
+
+    pieces: tuple[Piece, ...]
+    schema: Any = field(repr=False)
+
+    def read(self) -> Any:
+        """Read the rows.
+
+        Raises
+        ------
+        CorruptDataError
+            If a file cannot be read, or was changed since it was opened.
+        """
+        pa = require("pyarrow", "cli")
+        return pa.concat_tables([_read(piece, self.schema) for piece in self.pieces])
+
+
+@contextmanager
+def reading(file: DataFile) -> Iterator[None]:
+    """Name the file in what Arrow has to say about it."""
+    pa = require("pyarrow", "cli")
+    try:
+        yield
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        raise CorruptDataError(f"{file.shown}: cannot be read: {error}") from error
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        raise CorruptDataError(f"{file.shown}: cannot be read: {error}") from error
+
+
+class ColumnarSource(Source):
+    """Parquet or Arrow IPC files.
+
+    Parameters
+    ----------
+    name
+        What messages call them.
+    files
+        The files in order, all of one format.
+    block_rows
+        Rows of a block.
+    """
+
+    def __init__(self, name: str, files: Sequence[DataFile], block_rows: int = BLOCK) -> None:
+        self.name = name
+        self.block_rows = block_rows
+        self._files = list(files)
+        with ThreadPoolExecutor(min(_OPENERS, len(files))) as pool:
+            found = list(pool.map(_inspect, files))
+        self._groups = [groups for _, groups in found]
+        # Files of one kind share one schema object.
+        schemas: dict[Any, Any] = {}
+        self._schemas = [schemas.setdefault(schema, schema) for schema, _ in found]
+        pairs = zip(reversed(self._schemas), reversed(self._files), strict=True)
+        self._distinct = {
+            (id(schema), tuple(name for name, _ in file.partitions)): (file, schema)
+            for schema, file in pairs
+        }
+        self._partitions = partition_fields(self._files)
+        self.rows = sum(sum(groups) for groups in self._groups)
+        self.fingerprint = fingerprint(self._files, block_rows)
+
+    @property
+    def schema(self) -> Any:
+        """The columns of the first file, and the partitions."""
+        pa = require("pyarrow", "cli")
+        first = self._schemas[0]
+        fields = [pa.field(name, kind) for name, kind in self._partitions.items()]
+        return pa.schema([*(pa.field(f.name, f.type) for f in first), *fields])
+
+    def _wanted(self, columns: Sequence[str]) -> Any:
+        """Types of the wanted columns, checked in every file."""
+        pa = require("pyarrow", "cli")
+        found: dict[str, list[tuple[str, Any]]] = {column: [] for column in columns}
+        for file, schema in reversed(self._distinct.values()):
+            extra = [pa.field(name, self._partitions[name]) for name, _ in file.partitions]
+            for item in wanted_schema(pa.schema([*schema, *extra]), columns, file.shown):
+                found[item.name].append((file.shown, item.type))
+        return pa.schema(
+            [pa.field(name, unified(name, kinds, self.name)) for name, kinds in found.items()]
+        )
+
+    def blocks(
+        self,
+        columns: Sequence[str],
+        *,
+        skip: Container[int] = (),
+        categories: Container[str] = (),
+    ) -> Iterator[Block]:
+        """Cut the rows into blocks that know where they are."""
+        schema = target_schema(self._wanted(columns), categories)
+        return self._blocks(schema, skip)
+
+    def _blocks(self, schema: Any, skip: Container[int]) -> Iterator[Block]:
+        pa = require("pyarrow", "cli")
+        cursor = _Cursor(schema)
+        for index, pieces in enumerate(self._cut()):
+            if index in skip:
+                continue
+            rows, first = sum(piece.length for piece in pieces), index * self.block_rows
+            if all(piece.group_rows <= _LONG * self.block_rows for piece in pieces):
+                yield FileBlock(index, rows, pieces, schema, first_row=first)
+            else:
+                table = pa.concat_tables([cursor.read(piece) for piece in pieces])
+                yield TableBlock(index, rows, table, first_row=first)
+
+    def _cut(self) -> Iterator[tuple[Piece, ...]]:
+        """List the pieces of each block."""
+        waiting: list[Piece] = []
+        room = self.block_rows
+        for file, groups in zip(self._files, self._groups, strict=True):
+            for group, rows in enumerate(groups):
+                offset = 0
+                while offset < rows:
+                    piece = Piece(file, group, rows, offset, min(room, rows - offset))
+                    waiting.append(piece)
+                    offset += piece.length
+                    room -= piece.length
+                    if not room:
+                        yield tuple(waiting)
+                        waiting, room = [], self.block_rows
+        if waiting:
+            yield tuple(waiting)
+
+
+def _inspect(file: DataFile) -> tuple[Any, list[int]]:
+    """Schema of a file, and the numbers of rows of its groups."""
+    with reading(file):
+        if file.format == "parquet":
+            parquet = require("pyarrow.parquet", "cli")
+            with parquet.ParquetFile(file.path) as opened:
+                metadata = opened.metadata
+                rows = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+                return opened.schema_arrow.remove_metadata(), rows
+        pa = require("pyarrow", "cli")
+        ipc = require("pyarrow.ipc", "cli")
+        with pa.memory_map(file.path) as mapped:
+            with ipc.open_file(mapped) as opened:
+                schema = opened.schema.remove_metadata()
+            mapped.seek(0)
+            # The smallest column, because compressed ones must be read to count their rows.
+            options = ipc.IpcReadOptions(included_fields=[_narrowest(schema)] if schema else None)
+            with ipc.open_file(mapped, options=options) as opened:
+                counts = [opened.get_batch(i).num_rows for i in range(opened.num_record_batches)]
+            return schema, counts
+
+
+def _narrowest(schema: Any) -> int:
+    widths = []
+    for item in schema:
+        try:
+            widths.append(item.type.bit_width)
+        except ValueError:
+            widths.append(2**31)
+    return widths.index(min(widths))
+
+
+def _batches(piece: Piece, schema: Any) -> Iterator[Any]:
+    """Stream the columns that the file itself has, of a whole group, in short tables."""
+    pa = require("pyarrow", "cli")
+    names = [name for name in schema.names if name not in dict(piece.file.partitions)]
+    if piece.file.format == "parquet":
+        parquet = require("pyarrow.parquet", "cli")
+        with parquet.ParquetFile(
+            piece.file.path,
+            read_dictionary=_dictionaries(schema, names),
+            pre_buffer=False,
+            buffer_size=_BUFFER,
+        ) as file:
+            for batch in file.iter_batches(
+                _BATCH, row_groups=[piece.group], columns=names, use_threads=False
+            ):
+                yield pa.Table.from_batches([batch])
+    else:
+        yield _arrow_group(piece, names)
+
+
+def _dictionaries(schema: Any, names: Sequence[str]) -> list[str]:
+    types = require("pyarrow", "cli").types
+    return [name for name in names if types.is_dictionary(schema.field(name).type)]
+
+
+def _arrow_group(piece: Piece, names: Sequence[str]) -> Any:
+    """Map a record batch of an Arrow IPC file into memory."""
+    pa = require("pyarrow", "cli")
+    ipc = require("pyarrow.ipc", "cli")
+    with pa.memory_map(piece.file.path) as mapped:
+        with ipc.open_file(mapped) as file:
+            positions = sorted(file.schema.get_field_index(name) for name in names)
+        mapped.seek(0)
+        options = ipc.IpcReadOptions(included_fields=positions, use_threads=False)
+        with ipc.open_file(mapped, options=options) as file:
+            return pa.Table.from_batches([file.get_batch(piece.group)])
+
+
+def _read(piece: Piece, schema: Any) -> Any:
+    """Read a piece by itself."""
+    piece.file.check_unchanged()
+    names = [name for name in schema.names if name not in dict(piece.file.partitions)]
+    if not names:
+        return _with_partitions(None, piece, schema)
+    with reading(piece.file):
+        if piece.file.format == "arrow":
+            table = _arrow_group(piece, names).slice(piece.offset, piece.length)
+        elif piece.length == piece.group_rows:
+            parquet = require("pyarrow.parquet", "cli")
+            with parquet.ParquetFile(
+                piece.file.path, read_dictionary=_dictionaries(schema, names), pre_buffer=False
+            ) as file:
+                table = file.read_row_group(piece.group, columns=names, use_threads=False)
+        else:
+            table = _between(_batches(piece, schema), piece.offset, piece.length)
+    return _with_partitions(table, piece, schema)
+
+
+def _between(tables: Iterator[Any], offset: int, length: int) -> Any:
+    """Take some rows out of a stream, and read no further than the last of them."""
+    pa = require("pyarrow", "cli")
+    pieces = []
+    for table in tables:
+        part = table.slice(min(offset, table.num_rows), length)
+        offset -= min(offset, table.num_rows)
+        length -= part.num_rows
+        pieces.append(part)
+        if not length:
+            break
+    return pa.concat_tables(pieces)
+
+
+def _with_partitions(table: Any, piece: Piece, schema: Any) -> Any:
+    """Add the columns of the partitions, and give all columns their types."""
+    pa = require("pyarrow", "cli")
+    values = dict(piece.file.partitions)
+    columns = []
+    for item in schema:
+        if item.name not in values:
+            columns.append(table.column(item.name))
+            continue
+        value = values[item.name]
+        if pa.types.is_dictionary(item.type):
+            indices = pa.repeat(pa.scalar(None if value is None else 0, pa.int32()), piece.length)
+            texts = pa.array([value] if value is not None else [], item.type.value_type)
+            column = pa.DictionaryArray.from_arrays(indices, texts)
+        else:
+            whole = pa.types.is_integer(item.type) and value is not None
+            scalar = pa.scalar(int(value) if whole and value is not None else value, item.type)
+            column = pa.repeat(scalar, piece.length)
+        columns.append(pa.chunked_array([column]))
+    return conform(
+        pa.Table.from_arrays(columns, names=schema.names), schema, piece.file.shown
+    )
+
+
+class _Cursor:
+    """Reads pieces of long row groups in order, decoding each row once."""
+
+    def __init__(self, schema: Any) -> None:
+        self._schema = schema
+        self._place: tuple[str, int] | None = None
+        self._position = 0
+        self._tables: Iterator[Any] = iter(())
+        self._rest: Any = None
+
+    def read(self, piece: Piece) -> Any:
+        """Read a piece; the pieces of one group must come in order."""
+        pa = require("pyarrow", "cli")
+        if all(name in dict(piece.file.partitions) for name in self._schema.names):
+            return _with_partitions(None, piece, self._schema)
+        if self._place != (piece.file.path, piece.group):
+            piece.file.check_unchanged()
+            self._place = (piece.file.path, piece.group)
+            self._tables, self._position, self._rest = _batches(piece, self._schema), 0, None
+        parts, end = [], piece.offset + piece.length
+        with reading(piece.file):
+            while self._position < end:
+                table = next(self._tables, None) if self._rest is None else self._rest
+                if table is None:
+                    raise CorruptDataError(f"{piece.file.shown}: has fewer rows than it says")
+                skipped = min(max(piece.offset - self._position, 0), table.num_rows)
+                part = table.slice(skipped, end - self._position - skipped)
+                self._position += skipped + part.num_rows
+                left = table.slice(skipped + part.num_rows)
+                self._rest = left if left.num_rows else None
+                parts.append(part)
+        return _with_partitions(pa.concat_tables(parts), piece, self._schema)

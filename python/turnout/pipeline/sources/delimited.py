@@ -1,0 +1,195 @@
+"""CSV files and Arrow IPC streams: read in order, one block in hand."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Container, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from turnout._extras import require
+from turnout.errors import CorruptDataError
+from turnout.pipeline.sources.base import BLOCK, Block, Source, blocks_of_stream
+from turnout.pipeline.sources.columnar import reading
+from turnout.pipeline.sources.files import DataFile, fingerprint, partition_fields
+from turnout.pipeline.sources.schemas import conform, target_schema, unified, wanted_schema
+
+__all__ = ["CsvSource", "IpcStreamSource", "is_ipc_stream"]
+
+_CHUNK: Final = 2**22
+
+
+class _SequentialFiles(Source):
+    """Files that can only be read from their beginning."""
+
+    def __init__(self, name: str, files: Sequence[DataFile], block_rows: int = BLOCK) -> None:
+        self.name = name
+        self.block_rows = block_rows
+        self._files = list(files)
+        self._partitions = partition_fields(self._files)
+        self._schemas = [self._schema_of(file) for file in self._files]
+        self.fingerprint = fingerprint(self._files, block_rows)
+
+    @property
+    def schema(self) -> Any:
+        """The columns of the first file, its partitions among them."""
+        return self._schemas[0]
+
+    def _schema_of(self, file: DataFile) -> Any:
+        pa = require("pyarrow", "cli")
+        with reading(file):
+            own = self._inspect(file)
+        extra = [pa.field(name, self._partitions[name]) for name, _ in file.partitions]
+        return pa.schema([*own, *extra])
+
+    def blocks(
+        self,
+        columns: Sequence[str],
+        *,
+        skip: Container[int] = (),
+        categories: Container[str] = (),
+    ) -> Iterator[Block]:
+        """Read the files in order and cut them into blocks."""
+        pa = require("pyarrow", "cli")
+        found: dict[str, list[tuple[str, Any]]] = {column: [] for column in columns}
+        for file, schema in zip(self._files, self._schemas, strict=True):
+            for item in wanted_schema(schema, columns, file.shown):
+                found[item.name].append((file.shown, item.type))
+        schema = target_schema(
+            pa.schema(
+                [pa.field(name, unified(name, kinds, self.name)) for name, kinds in found.items()]
+            ),
+            categories,
+        )
+        return blocks_of_stream(self._tables(schema), self, skip)
+
+    def _tables(self, schema: Any) -> Iterator[Any]:
+        pa = require("pyarrow", "cli")
+        for file in self._files:
+            file.check_unchanged()
+            values = dict(file.partitions)
+            with reading(file):
+                names = [name for name in schema.names if name not in values]
+                for table in self._stream(file, schema, names):
+                    columns = []
+                    for item in schema:
+                        if item.name not in values:
+                            columns.append(table.column(item.name))
+                            continue
+                        value: Any = values[item.name]
+                        kind = self._partitions[item.name]
+                        if value is not None and pa.types.is_integer(kind):
+                            value = int(value)
+                        constant = pa.repeat(pa.scalar(value, kind), table.num_rows)
+                        columns.append(pa.chunked_array([constant]))
+                    whole = pa.Table.from_arrays(columns, names=schema.names)
+                    yield conform(whole, schema, file.shown)
+
+    def _inspect(self, file: DataFile) -> Any:
+        """Read the schema of a file."""
+        raise NotImplementedError
+
+    def _stream(self, file: DataFile, schema: Any, names: Sequence[str]) -> Iterator[Any]:
+        """Read some columns in tables of any length."""
+        raise NotImplementedError
+
+
+class CsvSource(_SequentialFiles):
+    """CSV and TSV files, perhaps compressed: UTF-8 with a header line; every column is text.
+
+    An empty field is null, also between quotes; fields may hold line ends between quotes.
+    """
+
+    texts = True
+
+    def _inspect(self, file: DataFile) -> Any:
+        pa = require("pyarrow", "cli")
+        header = _header(file)
+        if not header:
+            raise CorruptDataError(f"{file.shown}: no header line")
+        return pa.schema([pa.field(name, pa.string()) for name in header])
+
+    def _stream(self, file: DataFile, schema: Any, names: Sequence[str]) -> Iterator[Any]:
+        pa = require("pyarrow", "cli")
+        arrow_csv = require("pyarrow.csv", "cli")
+        header = _header(file)
+        # Without a column of its own to read, its rows still count.
+        wanted = list(names) or header[:1]
+        kinds = {name: pa.string() for name in wanted}
+        kinds.update({name: schema.field(name).type for name in names})
+        with (
+            pa.input_stream(file.path, compression="detect") as stream,
+            arrow_csv.open_csv(
+                stream,
+                read_options=arrow_csv.ReadOptions(block_size=_CHUNK, use_threads=False),
+                parse_options=arrow_csv.ParseOptions(
+                    delimiter=_delimiter(file),
+                    newlines_in_values=True,
+                    # With one column an empty line is a row whose field is empty: a missing value.
+                    ignore_empty_lines=len(header) > 1,
+                ),
+                convert_options=arrow_csv.ConvertOptions(
+                    include_columns=wanted,
+                    column_types=kinds,
+                    null_values=[""],
+                    strings_can_be_null=True,
+                ),
+            ) as reader,
+        ):
+            for batch in reader:
+                yield pa.Table.from_batches([batch])
+
+
+def _delimiter(file: DataFile) -> str:
+    return "\t" if ".tsv" in [suffix.lower() for suffix in Path(file.path).suffixes[-2:]] else ","
+
+
+def _lines(file: DataFile, stream: Any) -> Iterator[list[str]]:
+    text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+    try:
+        yield from csv.reader(text, delimiter=_delimiter(file))
+    except csv.Error as error:
+        raise CorruptDataError(f"{file.shown}: the header line cannot be read: {error}") from error
+    finally:
+        text.detach()
+
+
+def _header(file: DataFile) -> list[str]:
+    pa = require("pyarrow", "cli")
+    with pa.input_stream(file.path, compression="detect") as stream:
+        return next((row for row in _lines(file, stream) if row), [])
+
+
+def is_ipc_stream(file: DataFile) -> bool:
+    """Whether a file holds the streaming format of Arrow IPC and not the file format."""
+    with Path(file.path).open("rb") as stream:
+        return stream.read(6) != b"ARROW1"
+
+
+class IpcStreamSource(_SequentialFiles):
+    """Files of the streaming format of Arrow IPC."""
+
+    def _inspect(self, file: DataFile) -> Any:
+        pa = require("pyarrow", "cli")
+        ipc = require("pyarrow.ipc", "cli")
+        with pa.memory_map(file.path) as mapped, _open_ipc(ipc, file, mapped) as reader:
+            return reader.schema.remove_metadata()
+
+    def _stream(self, file: DataFile, schema: Any, names: Sequence[str]) -> Iterator[Any]:
+        pa = require("pyarrow", "cli")
+        ipc = require("pyarrow.ipc", "cli")
+        own = self._inspect(file).names
+        options = None
+        if names:
+            options = ipc.IpcReadOptions(included_fields=sorted(map(own.index, names)))
+        with pa.memory_map(file.path) as mapped, _open_ipc(ipc, file, mapped, options) as reader:
+            if is_ipc_stream(file):
+                yield from (pa.Table.from_batches([batch]) for batch in reader)
+            else:
+                for position in range(reader.num_record_batches):
+                    yield pa.Table.from_batches([reader.get_batch(position)])
+
+
+def _open_ipc(ipc: Any, file: DataFile, mapped: Any, options: Any = None) -> Any:
+    return (ipc.open_stream if is_ipc_stream(file) else ipc.open_file)(mapped, options=options)

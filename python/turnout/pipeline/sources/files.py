@@ -1,0 +1,291 @@
+"""Files on disk: which they are, in what order, and what their Hive partitions say."""
+
+from __future__ import annotations
+
+import errno
+import glob
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote
+
+from turnout import _arguments
+from turnout._extras import require
+from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
+
+__all__ = ["DataFile", "find_files", "fingerprint", "partition_fields"]
+
+_FORMATS: Final = {
+    ".parquet": "parquet",
+    ".arrow": "arrow",
+    ".ipc": "arrow",
+    ".feather": "arrow",
+    ".csv": "csv",
+    ".tsv": "csv",
+}
+_COMPRESSED: Final = {".gz", ".bz2", ".zst", ".lz4"}
+_WILD: Final = re.compile(r"[*?\[]")
+_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
+_TAIL: Final = 2**16
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A file of rows.
+
+    Attributes
+    ----------
+    path
+        Where it is, absolute.
+    shown
+        The path as the caller wrote it, for messages.
+    format
+        ``"parquet"``, ``"arrow"`` or ``"csv"``.
+    partitions
+        Names and texts of the Hive partitions that the file is in; None is a null.
+    size, modified
+        Bytes, and the time of the last change in nanoseconds.
+    """
+
+    path: str
+    shown: str
+    format: str
+    partitions: tuple[tuple[str, str | None], ...]
+    size: int
+    modified: int
+
+    def check_unchanged(self) -> None:
+        """Refuse a file that is no longer the one that was opened.
+
+        Raises
+        ------
+        CorruptDataError
+            If its size or the time of its last change is another.
+        """
+        now = Path(self.path).stat()
+        if (now.st_size, now.st_mtime_ns) != (self.size, self.modified):
+            raise CorruptDataError(f"{self.shown} was changed while it was being read")
+
+
+def find_files(data: Any) -> tuple[str, list[DataFile]]:
+    """Find the files that a path, a folder, a glob or a list of these stands for.
+
+    Parameters
+    ----------
+    data
+        Paths. Folders are searched with all folders in them; files and folders in them whose names
+        begin with ``.`` or ``_`` are passed over.
+
+    Returns
+    -------
+    str
+        A name for messages.
+    list of DataFile
+        The files, in natural order of their paths (``part-2`` before ``part-10``) within each
+        entry of a list.
+
+    Raises
+    ------
+    FileNotFoundError
+        If a path does not exist.
+    InvalidValueError
+        If a folder or a glob has no files of a known format, has files of several, or if a file is
+        named twice.
+    """
+    many = not isinstance(data, (str, os.PathLike))
+    entries = [os.fspath(entry) for entry in (data if many else [data])]
+    if not entries:
+        raise InvalidValueError("data must name at least one file, got an empty list")
+    files = [file for entry in entries for file in _expand(entry)]
+    seen: dict[str, str] = {}
+    for file in files:
+        place = os.path.realpath(file.path)
+        if place in seen:
+            raise InvalidValueError(
+                f"data names a file twice, as {seen[place]} and as {file.shown}: its people would "
+                "report twice"
+            )
+        seen[place] = file.shown
+    formats = {file.format: file.shown for file in reversed(files)}
+    if len(formats) > 1:
+        raise InvalidValueError(
+            f"data must be files of one format, got {' and '.join(sorted(formats.values()))}"
+        )
+    first = entries[0] if len(entries) == 1 else f"{entries[0]}, ..."
+    count = "" if len(files) == 1 and files[0].shown == first else f" ({len(files):,} files)"
+    return f"{first}{count}", files
+
+
+def _expand(entry: Any) -> Iterator[DataFile]:
+    if not isinstance(entry, str):
+        raise InvalidTypeError(f"data must be paths of text, got {_arguments.shown(entry)}")
+    if "://" in entry:
+        raise InvalidValueError(
+            f"data: {entry!r} is an address, expected a path: open it with pyarrow.dataset.dataset "
+            "and give that"
+        )
+    path = Path(entry)
+    if path.is_dir():
+        paths = list(_walk(path))
+        partitions = _run_of_partitions(path.parts)
+        yield from _described(entry, paths, path, partitions)
+    elif path.exists():
+        yield _describe(path, _run_of_partitions(path.parent.parts), explicit=True)
+    elif _WILD.search(entry):
+        yield from _expand_glob(entry)
+    else:
+        raise FileNotFoundError(errno.ENOENT, "data: no such file or folder", entry)
+
+
+def _expand_glob(entry: str) -> Iterator[DataFile]:
+    hidden = Path(entry).name.startswith("_")
+    found: list[DataFile] = []
+    for match in glob.glob(entry, recursive=True):
+        path = Path(match)
+        if path.is_dir():
+            # With ** the files in it are matches of their own.
+            if "**" not in entry:
+                partitions = _run_of_partitions(path.parts)
+                paths = [file for file in _walk(path) if _format(file)]
+                found += [_describe(file, _below(partitions, path, file)) for file in paths]
+        elif (hidden or not path.name.startswith("_")) and _format(path):
+            found.append(_describe(path, _run_of_partitions(path.parent.parts)))
+    if not found:
+        raise InvalidValueError(
+            f"data: {entry!r} matches no file that ends in {', '.join(_FORMATS)}"
+        )
+    yield from sorted(found, key=lambda file: _natural(file.shown))
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    def fail(error: OSError) -> None:
+        raise error
+
+    for place, folders, names in os.walk(folder, onerror=fail, followlinks=True):
+        here = os.path.realpath(place)
+        folders[:] = [
+            name
+            for name in folders
+            # A link to a folder above would be followed for ever.
+            if name[0] not in "._" and not _is_above(os.path.realpath(Path(place, name)), here)
+        ]
+        yield from (Path(place, name) for name in names if name[0] not in "._")
+
+
+def _is_above(folder: str, place: str) -> bool:
+    return os.path.commonpath([folder, place]) == folder
+
+
+def _described(
+    entry: str, paths: list[Path], root: Path, partitions: list[tuple[str, str | None]]
+) -> Iterator[DataFile]:
+    known = [path for path in paths if _format(path)]
+    if not known:
+        raise InvalidValueError(
+            f"data: the folder {entry!r} has no file that ends in {', '.join(_FORMATS)}"
+        )
+    for path in sorted(known, key=lambda path: _natural(os.fspath(path))):
+        yield _describe(path, _below(partitions, root, path))
+
+
+def _below(
+    partitions: list[tuple[str, str | None]], root: Path, path: Path
+) -> list[tuple[str, str | None]]:
+    parts = path.relative_to(root).parent.parts
+    return [*partitions, *(pair for part in parts if (pair := _partition(part)))]
+
+
+def _format(path: Path) -> str | None:
+    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
+    if suffixes and suffixes[-1] in _COMPRESSED and len(suffixes) == 2:
+        return "csv" if _FORMATS.get(suffixes[0]) == "csv" else None
+    return _FORMATS.get(suffixes[-1]) if suffixes else None
+
+
+def _describe(
+    path: Path, partitions: Iterable[tuple[str, str | None]], *, explicit: bool = False
+) -> DataFile:
+    kind = _format(path)
+    if kind is None:
+        raise InvalidValueError(
+            f"data: {os.fspath(path)!r} must end in {', '.join(_FORMATS)}, or .csv.gz"
+        )
+    if explicit and not path.is_file():
+        raise InvalidValueError(f"data: {os.fspath(path)!r} is not a regular file")
+    status = path.stat()
+    pairs = tuple(partitions)
+    names = [name for name, _ in pairs]
+    if len(set(names)) < len(names):
+        raise InvalidValueError(f"{os.fspath(path)}: a partition is named twice in the path")
+    return DataFile(
+        os.fspath(path.absolute()), os.fspath(path), kind, pairs, status.st_size, status.st_mtime_ns
+    )
+
+
+def _natural(path: str) -> list[tuple[tuple[int, int, str], ...]]:
+    """Order numbers in names by their size."""
+    return [
+        tuple(
+            (0, int(piece), piece) if piece.isdecimal() else (1, 0, piece)
+            for piece in re.split(r"([0-9]+)", part)
+            if piece
+        )
+        for part in Path(path).parts
+    ]
+
+
+def _partition(part: str) -> tuple[str, str | None] | None:
+    name, equals, value = part.partition("=")
+    if not equals or not name:
+        return None
+    return unquote(name), None if value == _NULL else unquote(value)
+
+
+def _run_of_partitions(parts: tuple[str, ...]) -> list[tuple[str, str | None]]:
+    """Partitions at the end of a path, up to the first folder that is none."""
+    found: list[tuple[str, str | None]] = []
+    for part in reversed(parts):
+        pair = _partition(part)
+        if pair is None:
+            break
+        found.append(pair)
+    return found[::-1]
+
+
+def partition_fields(files: Iterable[DataFile]) -> dict[str, Any]:
+    """Types of the partitions: int32 if every value is such a number, else text.
+
+    The rule of ``pyarrow.dataset``.
+    """
+    pa = require("pyarrow", "cli")
+    values: dict[str, set[str | None]] = {}
+    for file in files:
+        for name, value in file.partitions:
+            values.setdefault(name, set()).add(value)
+    return {
+        name: pa.int32() if _are_small_integers(found - {None}) else pa.string()
+        for name, found in values.items()
+    }
+
+
+def _are_small_integers(values: set[Any]) -> bool:
+    return bool(values) and all(
+        re.fullmatch(r"-?[0-9]+", value, re.ASCII) and -(2**31) <= int(value) < 2**31
+        for value in values
+    )
+
+
+def fingerprint(files: Iterable[DataFile], block_rows: int) -> str:
+    """Digest of paths, sizes, times of last change and ends of files, and of the rows a block."""
+    digest = hashlib.sha256(f"turnout-files/{block_rows}".encode())
+    for file in files:
+        head = f"/{len(file.path)}/{file.path}/{file.size}/{file.modified}/"
+        digest.update(head.encode("utf-8", "surrogateescape"))
+        with Path(file.path).open("rb") as stream:
+            stream.seek(max(file.size - _TAIL, 0))
+            digest.update(hashlib.sha256(stream.read(_TAIL)).digest())
+    return digest.hexdigest()

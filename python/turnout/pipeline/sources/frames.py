@@ -1,0 +1,259 @@
+"""Tables in memory, whatever library they are of."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from turnout import _arguments
+from turnout._extras import require
+from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.pipeline.sources.base import BLOCK, Block, Source, slices
+from turnout.pipeline.sources.schemas import wanted_schema
+from turnout.pipeline.sources.streams import OneShotSource, QuerySource
+
+__all__ = ["TableSource", "open_frame"]
+
+_QUERY_ROWS: Final = 2**17
+
+
+class TableSource(Source):
+    """A table in memory.
+
+    Parameters
+    ----------
+    name
+        What messages call it.
+    names
+        Its columns.
+    rows
+        How many rows it has.
+    convert
+        Makes an Arrow table of some columns, without a copy where Arrow allows.
+    block_rows
+        Rows of a block.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        names: Sequence[str],
+        rows: int,
+        convert: Callable[[list[str]], Any],
+        *,
+        block_rows: int = BLOCK,
+    ) -> None:
+        self.name = name
+        self.rows = rows
+        self.block_rows = block_rows
+        self._names = list(names)
+        self._convert = convert
+        self._schema: Any = None
+
+    @property
+    def schema(self) -> Any:
+        """The columns; every one is looked at for it."""
+        if self._schema is None:
+            self._schema = self._converted(self._names).schema
+        return self._schema
+
+    def blocks(
+        self,
+        columns: Sequence[str],
+        *,
+        skip: Container[int] = (),
+        categories: Container[str] = (),  # noqa: ARG002
+    ) -> Iterator[Block]:
+        """Cut the table into slices."""
+        pa = require("pyarrow", "cli")
+        # The names first: a column that is not wanted need not be convertible.
+        names = pa.schema([pa.field(name, pa.null()) for name in self._names])
+        wanted_schema(names, columns, self.name)
+        table = self._converted(list(columns))
+        wanted_schema(table.schema, columns, self.name)
+        return slices(table, self, skip)
+
+    def _converted(self, columns: list[str]) -> Any:
+        pa = require("pyarrow", "cli")
+        try:
+            return self._convert(columns)
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise InvalidTypeError(
+                f"{self.name}: columns {', '.join(map(repr, columns))} cannot be made Arrow "
+                f"columns: {error}"
+            ) from error
+
+
+def _of(library: str, *kinds: str) -> Callable[[Any], bool]:
+    """Whether a value is of a class of a library that may not be installed."""
+
+    def check(value: Any) -> bool:
+        module = sys.modules.get(library)
+        return module is not None and isinstance(
+            value, tuple(kind for name in kinds if (kind := getattr(module, name, None)))
+        )
+
+    return check
+
+
+def _from_arrow(data: Any, block_rows: int) -> Source:
+    pa = require("pyarrow", "cli")
+    table = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
+    return TableSource(
+        "the table", table.column_names, table.num_rows, table.select, block_rows=block_rows
+    )
+
+
+def _from_reader(data: Any, block_rows: int) -> Source:
+    return OneShotSource("the stream of record batches", data.schema, data, block_rows)
+
+
+def _from_dataset(data: Any, block_rows: int) -> Source:
+    def run(columns: list[str]) -> Iterable[Any]:
+        return data.scanner(  # type: ignore[no-any-return]
+            columns=columns, batch_readahead=4, fragment_readahead=1
+        ).to_batches()
+
+    files = getattr(data, "files", None)
+    name = "the Arrow data set" if files is None else f"the Arrow data set ({len(files):,} files)"
+    return QuerySource(name, data.schema, run, block_rows=block_rows)
+
+
+def _from_pandas(data: Any, block_rows: int) -> Source:
+    pa = require("pyarrow", "cli")
+
+    def convert(columns: list[str]) -> Any:
+        # A column at a time: a table of all of them would copy a frame of one type.
+        return pa.table(
+            {name: pa.chunked_array(_chunks(pa, data[name])) for name in columns}
+        )
+
+    names = [str(name) if isinstance(name, str) else repr(name) for name in data.columns]
+    return TableSource("the pandas frame", names, len(data), convert, block_rows=block_rows)
+
+
+def _chunks(pa: Any, series: Any) -> list[Any]:
+    array = pa.array(series, from_pandas=True)
+    return array.chunks if isinstance(array, pa.ChunkedArray) else [array]
+
+
+def _from_polars(data: Any, block_rows: int) -> Source:
+    pa = require("pyarrow", "cli")
+    return TableSource(
+        "the polars frame",
+        data.columns,
+        data.height,
+        lambda columns: pa.table(data.select(columns)),
+        block_rows=block_rows,
+    )
+
+
+def _from_lazy(data: Any, block_rows: int) -> Source:
+    pa = require("pyarrow", "cli")
+
+    def run(columns: list[str]) -> Iterable[Any]:
+        chosen = data.select(columns)
+        if hasattr(chosen, "collect_batches"):
+            batches = chosen.collect_batches(
+                chunk_size=_QUERY_ROWS, maintain_order=True, lazy=True
+            )
+        else:
+            batches = [chosen.collect()]
+        return (pa.table(batch) for batch in batches)
+
+    schema = pa.table(data.collect_schema().to_frame()).schema
+    return QuerySource("the polars query", schema, run, block_rows=block_rows)
+
+
+def _from_duckdb(data: Any, block_rows: int) -> Source:
+    def run(columns: list[str]) -> Iterable[Any]:
+        duckdb = sys.modules["duckdb"]
+        chosen = data.select(*(duckdb.ColumnExpression(name) for name in columns))
+        return _duckdb_reader(chosen)  # type: ignore[no-any-return]
+
+    schema = _duckdb_reader(data.limit(0)).schema
+    return QuerySource("the DuckDB relation", schema, run, block_rows=block_rows)
+
+
+def _duckdb_reader(relation: Any) -> Any:
+    if hasattr(relation, "to_arrow_reader"):
+        return relation.to_arrow_reader(_QUERY_ROWS)
+    return relation.fetch_arrow_reader(_QUERY_ROWS)
+
+
+def _from_ray(data: Any, block_rows: int) -> Source:
+    def run(columns: list[str]) -> Iterable[Any]:
+        batches = data.select_columns(columns).iter_batches(
+            batch_size=_QUERY_ROWS, batch_format="pyarrow"
+        )
+        return batches  # type: ignore[no-any-return]
+
+    schema = data.schema()
+    if schema is None:
+        raise InvalidValueError("data: the Ray data set is empty and has no schema")
+    return QuerySource("the Ray data set", schema.base_schema, run, block_rows=block_rows)
+
+
+def _from_narwhals(data: Any, block_rows: int) -> Source | None:
+    pa = require("pyarrow", "cli")
+    nw = require("narwhals", "cli")
+    frame = nw.from_native(data, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        return TableSource(
+            f"the {type(data).__name__}",
+            frame.columns,
+            len(frame),
+            lambda columns: frame.select(columns).to_arrow(),
+            block_rows=block_rows,
+        )
+    if not isinstance(frame, nw.LazyFrame):
+        return None
+
+    def run(columns: list[str]) -> Iterable[Any]:
+        return [frame.select(columns).collect("pyarrow").to_native()]
+
+    schema = frame.head(0).collect("pyarrow").to_native().schema
+    assert isinstance(schema, pa.Schema)
+    return QuerySource(f"the {type(data).__name__}", schema, run, block_rows=block_rows)
+
+
+_KINDS: Final[list[tuple[Callable[[Any], bool], Callable[[Any, int], Source]]]] = [
+    (_of("pyarrow", "Table", "RecordBatch"), _from_arrow),
+    (_of("pyarrow", "RecordBatchReader"), _from_reader),
+    (_of("pyarrow.dataset", "Dataset"), _from_dataset),
+    (_of("pandas", "DataFrame"), _from_pandas),
+    (_of("polars", "DataFrame"), _from_polars),
+    (_of("polars", "LazyFrame"), _from_lazy),
+    (_of("duckdb", "DuckDBPyRelation"), _from_duckdb),
+]
+
+
+def open_frame(data: Any, block_rows: int = BLOCK) -> Source | None:
+    """Open a frame of any library; None if it is none.
+
+    Raises
+    ------
+    InvalidTypeError
+        If it is a single column.
+    """
+    for is_one, opener in _KINDS:
+        if is_one(data):
+            return opener(data, block_rows)
+    if hasattr(data, "iter_batches") and hasattr(data, "select_columns"):
+        return _from_ray(data, block_rows)
+    found = _from_narwhals(data, block_rows)
+    if found is not None:
+        return found
+    if hasattr(data, "__arrow_c_stream__"):
+        pa = require("pyarrow", "cli")
+        try:
+            reader = pa.RecordBatchReader.from_stream(data)
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise InvalidTypeError(
+                f"data must be a table, got {type(data).__name__}: {error}"
+            ) from error
+        return _from_reader(reader, block_rows)
+    if hasattr(data, "__arrow_c_array__"):
+        raise InvalidTypeError(f"data must be a table, got one column: {_arguments.shown(data)}")
+    return None

@@ -1,0 +1,152 @@
+"""Rows that come as a stream of Arrow batches: iterators, readers, queries, data sets."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from typing import Any
+
+from turnout import _arguments
+from turnout._extras import require
+from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.pipeline.sources.base import BLOCK, Block, Source, blocks_of_stream, read_once
+from turnout.pipeline.sources.schemas import conform, wanted_schema
+
+__all__ = ["OneShotSource", "QuerySource", "from_iterator"]
+
+
+class OneShotSource(Source):
+    """A stream that can be read once.
+
+    Parameters
+    ----------
+    name
+        What messages call it.
+    schema
+        Its columns.
+    batches
+        Record batches or tables.
+    block_rows
+        Rows of a block.
+    """
+
+    repeatable = False
+
+    def __init__(
+        self, name: str, schema: Any, batches: Iterable[Any], block_rows: int = BLOCK
+    ) -> None:
+        self.name = name
+        self.block_rows = block_rows
+        self._schema = schema
+        self._batches: Iterable[Any] | None = batches
+
+    @property
+    def schema(self) -> Any:
+        """The columns of the stream."""
+        return self._schema
+
+    def blocks(
+        self,
+        columns: Sequence[str],
+        *,
+        skip: Container[int] = (),
+        categories: Container[str] = (),  # noqa: ARG002
+    ) -> Iterator[Block]:
+        """Cut the stream into blocks; it is used up by this."""
+        schema = wanted_schema(self._schema, columns, self.name)
+        if self._batches is None:
+            raise read_once(self)
+        batches, self._batches = self._batches, None
+        return blocks_of_stream(_selected(batches, schema, self.name), self, skip)
+
+
+class QuerySource(Source):
+    """Something that computes its rows each time they are read: a query, a data set.
+
+    Parameters
+    ----------
+    name
+        What messages call it.
+    schema
+        Its columns.
+    run
+        Computes some columns, as record batches or tables in a fixed order.
+    rows
+        How many rows there are, if that is known.
+    block_rows
+        Rows of a block.
+    """
+
+    computed = True
+
+    def __init__(
+        self,
+        name: str,
+        schema: Any,
+        run: Callable[[list[str]], Iterable[Any]],
+        *,
+        rows: int | None = None,
+        block_rows: int = BLOCK,
+    ) -> None:
+        self.name = name
+        self.rows = rows
+        self.block_rows = block_rows
+        self._schema = schema
+        self._run = run
+
+    @property
+    def schema(self) -> Any:
+        """The columns of the result."""
+        return self._schema
+
+    def blocks(
+        self,
+        columns: Sequence[str],
+        *,
+        skip: Container[int] = (),
+        categories: Container[str] = (),  # noqa: ARG002
+    ) -> Iterator[Block]:
+        """Compute the rows and cut them into blocks."""
+        schema = wanted_schema(self._schema, columns, self.name)
+        batches = self._run(list(columns))
+        return blocks_of_stream(_selected(batches, schema, self.name), self, skip)
+
+
+def _selected(batches: Iterable[Any], schema: Any, name: str) -> Iterator[Any]:
+    """Take the wanted columns of each batch, in the types of the first."""
+    pa = require("pyarrow", "cli")
+    for number, batch in enumerate(batches):
+        if isinstance(batch, pa.RecordBatch):
+            table = pa.Table.from_batches([batch])
+        elif isinstance(batch, pa.Table):
+            table = batch
+        else:
+            raise InvalidTypeError(
+                f"{name}: batch {number} must be a pyarrow RecordBatch or Table, got "
+                f"{_arguments.shown(batch)}"
+            )
+        wanted_schema(table.schema, schema.names, f"{name}, batch {number}")
+        yield conform(table.select(schema.names), schema, f"{name}, batch {number}")
+
+
+def from_iterator(data: Iterable[Any], block_rows: int = BLOCK) -> Source:
+    """Open an iterator of record batches; the first of them is asked for now.
+
+    Raises
+    ------
+    InvalidValueError
+        If there is none.
+    InvalidTypeError
+        If it is no record batch.
+    """
+    pa = require("pyarrow", "cli")
+    name = "the iterator of record batches"
+    iterator = iter(data)
+    first = next(iterator, None)
+    if first is None:
+        raise InvalidValueError("data must give at least one record batch, got an empty iterator")
+    if not isinstance(first, (pa.RecordBatch, pa.Table)):
+        raise InvalidTypeError(
+            f"data must give pyarrow record batches or tables, got {_arguments.shown(first)}"
+        )
+    return OneShotSource(name, first.schema, itertools.chain([first], iterator), block_rows)
