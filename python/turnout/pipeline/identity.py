@@ -1,0 +1,485 @@
+"""One person, one report: rows that do not count, and pseudonyms.
+
+Identifiers are compared by keyed digests of 128 bits under a key that is fresh in each run and
+forgotten with it, and written to no file. A row of an integer is the same person as a row of the
+text of that integer, whatever the width.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import tempfile
+import weakref
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout._extras import require
+from turnout.errors import (
+    CorruptDataError,
+    InvalidTypeError,
+    InvalidValueError,
+    UnsupportedVersionError,
+)
+from turnout.pipeline.encoding import rows_text
+
+__all__ = ["Persons", "PseudonymKey", "RepeatFinder", "StreamPersons", "digests", "pseudonyms"]
+
+Digests = npt.NDArray[np.uint64]
+
+_KEY_BYTES: Final = 32
+_MEMORY: Final = 2**28
+_PARTITIONS: Final = 256
+_RECORD: Final = np.dtype([("high", "<u8"), ("low", "<u8"), ("row", "<i8")])
+_MOST_IN_MEMORY: Final = 2**28
+
+
+def digests(column: Any, key: bytes, *, name: str, rows: Any = None, first_row: int = 0) -> Digests:
+    """Digest each identifier of a column under a key.
+
+    Parameters
+    ----------
+    column
+        A ``pyarrow.ChunkedArray`` of text, integers or bytes.
+    key
+        32 bytes.
+    name
+        What messages call the column.
+    rows, first_row
+        The rows of the entries, for messages.
+
+    Returns
+    -------
+    numpy.ndarray
+        Two 64-bit words for each entry, shape ``(n, 2)``.
+
+    Raises
+    ------
+    InvalidValueError
+        If an identifier is missing.
+    InvalidTypeError
+        If the column is not one of identifiers.
+    """
+    if column.null_count:
+        missing = np.flatnonzero(column.is_null().to_numpy())
+        places = (missing if rows is None else rows[missing]) + first_row
+        raise InvalidValueError(
+            f"{name}: {missing.size:,} rows have no identifier ({rows_text(places)})"
+        )
+    parts = [_digests(chunk, key, name) for chunk in column.chunks]
+    return np.concatenate([np.empty((0, 2), np.uint64), *parts])
+
+
+def _digests(chunk: Any, key: bytes, name: str) -> Digests:
+    pa = require("pyarrow", "cli")
+    types, kind = pa.types, chunk.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return _digests(chunk.storage, key, name)
+    if types.is_dictionary(kind):
+        if chunk.dictionary.null_count:
+            raise InvalidValueError(f"{name}: rows have no identifier")
+        index = chunk.indices.to_numpy(zero_copy_only=False)
+        found: Digests = _digests(chunk.dictionary, key, name)[index]
+        return found
+    if types.is_integer(kind) or types.is_string_view(kind):
+        chunk = chunk.cast(pa.large_string())
+    elif not (
+        types.is_string(kind)
+        or types.is_large_string(kind)
+        or types.is_binary(kind)
+        or types.is_large_binary(kind)
+        or types.is_fixed_size_binary(kind)
+    ):
+        raise InvalidTypeError(
+            f"{name} has type {kind}, expected identifiers: text, integers or bytes"
+        )
+    return _keyed_digests(chunk, key)
+
+
+def _keyed_digests(array: Any, key: bytes) -> Digests:
+    pa = require("pyarrow", "cli")
+    state = hashlib.blake2b(digest_size=16, key=key)
+    found = bytearray()
+    for value in array.cast(pa.large_binary()).to_pylist():
+        one = state.copy()
+        one.update(value)
+        found += one.digest()
+    return np.frombuffer(bytes(found), "<u8").reshape(-1, 2).astype(np.uint64)
+
+
+@dataclass(frozen=True, eq=False)
+class Persons:
+    """What a pass over the identifiers found.
+
+    Attributes
+    ----------
+    repeated_persons
+        How many persons have more than one row.
+    left_out
+        The numbers of all rows but the first of each person, ascending; memory-mapped from a
+        temporary file if they are many.
+    checks
+        For each block a digest of the digests of its identifiers, by which a block that is read
+        again is known to have the same persons in the same order.
+    """
+
+    repeated_persons: int
+    left_out: npt.NDArray[np.int64] = field(repr=False)
+    checks: dict[int, bytes] = field(repr=False)
+    folder: Any = field(default=None, repr=False)
+
+    @property
+    def repeated_rows(self) -> int:
+        """How many rows are left out."""
+        return int(self.left_out.size)
+
+    def in_block(self, start: int, rows: int) -> npt.NDArray[np.int64]:
+        """Positions of the rows that are left out of a block."""
+        low, high = np.searchsorted(self.left_out, [start, start + rows])
+        return np.asarray(self.left_out[low:high]) - start
+
+
+class _Folder:
+    """A temporary folder that only its owner can read, removed with this object."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="turnout-"))
+        self._finalizer = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+    def close(self) -> None:
+        self._finalizer()
+
+
+class RepeatFinder:
+    """Finds all rows but the first of each person, exactly and in bounded memory.
+
+    Records of a digest and a row number are kept in memory up to a limit; beyond it they go to
+    partitions on disk by their digest, each of which is sorted by itself.
+
+    Parameters
+    ----------
+    memory
+        How many bytes of records to keep in memory.
+    """
+
+    def __init__(self, memory: int = _MEMORY) -> None:
+        self._memory = memory
+        self._held: list[npt.NDArray[Any]] = []
+        self._bytes = 0
+        self._folder: _Folder | None = None
+
+    def add(self, found: Digests, first_row: int) -> None:
+        """Take the digests of consecutive rows."""
+        records = np.empty(len(found), _RECORD)
+        records["high"], records["low"] = found[:, 0], found[:, 1]
+        records["row"] = np.arange(first_row, first_row + len(found))
+        self._held.append(records)
+        self._bytes += records.nbytes
+        if self._bytes > self._memory:
+            self._spill()
+
+    def _spill(self) -> None:
+        self._folder = self._folder or _Folder()
+        records = np.concatenate(self._held)
+        self._held, self._bytes = [], 0
+        part = (records["high"] >> np.uint64(56)).astype(np.uint8)
+        order = np.argsort(part, kind="stable")
+        records = records[order]
+        ends = np.cumsum(np.bincount(part, minlength=_PARTITIONS))
+        for number, (start, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
+            if end > start:
+                _append(self._folder.path / f"{number}", records[start:end])
+
+    def finish(self) -> tuple[int, npt.NDArray[np.int64], _Folder | None]:
+        """Find the rows.
+
+        Returns
+        -------
+        repeated : int
+            How many persons have more than one row.
+        left_out : numpy.ndarray
+            The rows that do not count, ascending.
+        folder : object or None
+            What keeps their file, if they are in one.
+        """
+        if self._folder is None:
+            repeated, rows = _repeats(np.concatenate([np.empty(0, _RECORD), *self._held]))
+            self._held = []
+            return repeated, np.sort(rows), None
+        self._spill()
+        folder, total, most = self._folder, 0, 0
+        out = folder.path / "rows"
+        for number in range(_PARTITIONS):
+            path = folder.path / f"{number}"
+            if path.exists():
+                records = np.fromfile(path, _RECORD)
+                path.unlink()
+                repeated, rows = _repeats(records)
+                total += repeated
+                most = max(most, int(rows.max(initial=-1)))
+                _append(out, rows)
+        count = out.stat().st_size // 8 if out.exists() else 0
+        if count * 8 <= self._memory:
+            rows = np.sort(np.fromfile(out, np.int64)) if count else np.empty(0, np.int64)
+            folder.close()
+            return total, rows, None
+        return total, self._sorted_on_disk(out, most), folder
+
+    def _sorted_on_disk(self, path: Path, most: int) -> npt.NDArray[np.int64]:
+        """Sort a long file of row numbers by stretches of rows."""
+        size = path.stat().st_size
+        parts = min(-(-size // max(self._memory // 4, 8)), 4096)
+        width = most // parts + 1
+        step = max(self._memory // 64, 1)
+        with path.open("rb") as stream:
+            while (rows := np.fromfile(stream, np.int64, step)).size:
+                part = rows // width
+                for number in np.unique(part).tolist():
+                    _append(path.with_name(f"s{number}"), rows[part == number])
+        path.unlink()
+        final = path.with_name("sorted")
+        for number in range(parts):
+            piece = path.with_name(f"s{number}")
+            if piece.exists():
+                _append(final, np.sort(np.fromfile(piece, np.int64)))
+                piece.unlink()
+        return np.memmap(final, np.int64, "r")
+
+
+def _append(path: Path, records: npt.NDArray[Any]) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    with os.fdopen(descriptor, "ab") as stream:
+        records.tofile(stream)
+
+
+def _repeats(records: npt.NDArray[Any]) -> tuple[int, npt.NDArray[np.int64]]:
+    """Persons with several records, and all their rows but the first."""
+    high = np.array(records["high"])
+    order = np.argsort(high)
+    same = high[order][1:] == high[order][:-1]
+    if not same.any():
+        return 0, np.empty(0, np.int64)
+    # Few records share half of a digest with another: those of a person, and chance.
+    near = np.zeros(order.size, bool)
+    near[1:] |= same
+    near[:-1] |= same
+    chosen = records[order[near]]
+    chosen = chosen[np.lexsort((chosen["row"], chosen["low"], chosen["high"]))]
+    again = (chosen["high"][1:] == chosen["high"][:-1]) & (chosen["low"][1:] == chosen["low"][:-1])
+    begins = again & ~np.concatenate([[False], again[:-1]])
+    return int(begins.sum()), np.array(chosen["row"][1:][again], np.int64)
+
+
+def check_of(found: Digests) -> bytes:
+    """Digest the digests of a block."""
+    return hashlib.blake2b(np.ascontiguousarray(found).data, digest_size=16).digest()
+
+
+class StreamPersons:
+    """Who has been seen in a stream that can be read only once: 16 bytes a person.
+
+    Parameters
+    ----------
+    name
+        What messages call the column.
+    most
+        The largest number of persons.
+    """
+
+    def __init__(self, name: str, most: int = _MOST_IN_MEMORY) -> None:
+        self._name = name
+        self._most = most
+        #: Sorted by the first word; their lengths fall by a factor of two at least.
+        self._runs: list[Digests] = []
+        self.repeated_rows = 0
+
+    def repeats(self, found: Digests) -> npt.NDArray[np.int64]:
+        """Take the digests of a block, and find the positions of persons who were there before.
+
+        Raises
+        ------
+        InvalidValueError
+            If there are too many persons for the memory.
+        """
+        records = np.empty(len(found), _RECORD)
+        records["high"], records["low"] = found[:, 0], found[:, 1]
+        records["row"] = np.arange(len(found))
+        again = np.zeros(len(found), bool)
+        again[_repeats(records)[1]] = True
+        for run in self._runs:
+            again |= _contains(run, found)
+        fresh = found[~again]
+        self._keep(fresh[np.argsort(fresh[:, 0])])
+        positions = np.flatnonzero(again)
+        self.repeated_rows += positions.size
+        return positions.astype(np.int64)
+
+    def _keep(self, run: Digests) -> None:
+        while self._runs and len(self._runs[-1]) < 2 * len(run):
+            both = np.concatenate([self._runs.pop(), run])
+            run = both[np.argsort(both[:, 0])]
+        self._runs.append(run)
+        if sum(map(len, self._runs)) > self._most:
+            raise InvalidValueError(
+                f"{self._name}: more than {self._most:,} persons in a stream that can be read only "
+                "once do not fit into memory; read from files, where there is no such limit"
+            )
+
+
+def _contains(run: Digests, found: Digests) -> npt.NDArray[np.bool_]:
+    if not len(run):
+        return np.zeros(len(found), bool)
+    high = np.ascontiguousarray(run[:, 0])
+    place = np.searchsorted(high, found[:, 0])
+    present = np.zeros(len(found), bool)
+    # Usually one step; more where different persons share the first word.
+    while True:
+        inside = place < len(high)
+        here = np.where(inside, place, 0)
+        candidates = inside & (high[here] == found[:, 0])
+        present |= candidates & (run[here, 1] == found[:, 1])
+        if not (candidates & ~present).any():
+            return present
+        place = place + 1
+
+
+def pseudonyms(column: Any, key: PseudonymKey, context: str, *, name: str) -> npt.NDArray[np.uint8]:
+    """Pseudonyms of a column of identifiers, 16 bytes a row."""
+    found = digests(column, key.for_context(context), name=name)
+    return np.ascontiguousarray(found.astype("<u8")).view(np.uint8).reshape(-1, 16)
+
+
+class PseudonymKey:
+    """A secret from which pseudonyms are made.
+
+    A pseudonym is a keyed digest of 128 bits of an identifier, in the context of one collection.
+    Whoever has the reports of a collection can see which are of one person and not who that is;
+    reports of two collections cannot be linked by it.
+
+    **What it does not protect.** Whoever has the key and a list of identifiers knows whose each
+    report is. That two reports are of one person is told to everybody who has them: the epsilons
+    of a person's reports add up, also over collections under one context. It says nothing about
+    what the other columns of a report file give away, such as a small group. It is no part of the
+    guarantee of differential privacy of an answer, neither adding to it nor taking from it.
+
+    Parameters
+    ----------
+    secret
+        32 bytes from a cryptographic generator; :meth:`generate` makes one.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If ``secret`` is not 32 bytes.
+
+    Examples
+    --------
+    >>> PseudonymKey(bytes(32))
+    PseudonymKey(...)
+    """
+
+    __slots__ = ("_secret",)
+
+    def __init__(self, secret: bytes) -> None:
+        if not isinstance(secret, bytes):
+            raise InvalidTypeError(f"secret must be bytes, got {type(secret).__name__}")
+        if len(secret) != _KEY_BYTES:
+            raise InvalidValueError(f"secret must be {_KEY_BYTES} bytes, got {len(secret)}")
+        self._secret = secret
+
+    @classmethod
+    def generate(cls) -> PseudonymKey:
+        """Make a key from the randomness of the operating system."""
+        return cls(secrets.token_bytes(_KEY_BYTES))
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> PseudonymKey:
+        """Read a key file that :meth:`write` made.
+
+        Raises
+        ------
+        InvalidValueError
+            If others than its owner can read the file.
+        CorruptDataError, UnsupportedVersionError
+            If it is no key file, or one of a later version.
+        OSError
+            If it cannot be read.
+        """
+        place = Path(path)
+        if os.name == "posix" and place.stat().st_mode & 0o077:
+            raise InvalidValueError(
+                f"{place}: others than its owner can read this key: chmod 600, and make another if "
+                "somebody may have read it"
+            )
+        try:
+            match json.loads(place.read_text(encoding="ascii")):
+                case {"format": "turnout-pseudonym-key", "version": 1, "key": str(text)}:
+                    return cls(bytes.fromhex(text))
+                case {"format": "turnout-pseudonym-key", "version": version} if version != 1:
+                    raise UnsupportedVersionError(
+                        f"{place}: a key file of version {_arguments.shown(version)}; this release "
+                        "of turnout reads 1"
+                    )
+        except UnsupportedVersionError:
+            raise
+        except (ValueError, RecursionError):
+            # Not the text of the error: it may quote the key.
+            raise CorruptDataError(f"{place}: not a key file of turnout") from None
+        raise CorruptDataError(f"{place}: not a key file of turnout")
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the key to a new file that only its owner can read.
+
+        Raises
+        ------
+        FileExistsError
+            If the file exists: a key that is written over is lost.
+        OSError
+            If the file cannot be written.
+        """
+        text = json.dumps(
+            {"format": "turnout-pseudonym-key", "version": 1, "key": self._secret.hex()}
+        )
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(text.encode("ascii") + b"\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+
+    @property
+    def identifier(self) -> str:
+        """A name of the key that tells keys apart and gives nothing away."""
+        return self._derived("name of the key").hex()[:16]
+
+    def for_context(self, context: str) -> bytes:
+        """Derive the key of one collection."""
+        return self._derived(f"context:{context}")
+
+    def _derived(self, purpose: str) -> bytes:
+        return hashlib.blake2b(
+            purpose.encode(), digest_size=_KEY_BYTES, key=self._secret, person=b"turnout pseudon."
+        ).digest()
+
+    def __eq__(self, other: object) -> bool:
+        """Compare secrets, in constant time."""
+        if not isinstance(other, PseudonymKey):
+            return NotImplemented
+        return secrets.compare_digest(self._secret, other._secret)
+
+    def __hash__(self) -> int:
+        """Hash of the name of the key."""
+        return hash(self.identifier)
+
+    def __repr__(self) -> str:
+        """Show nothing of the secret."""
+        return "PseudonymKey(...)"
+
+
