@@ -47,7 +47,16 @@ from turnout.frequency import (
 from turnout.participation import Bernoulli, Everyone, Participation, Personalized
 
 if TYPE_CHECKING:
-    from turnout import datasets, distributed, federated, mean, planning, samplers, weighting
+    from turnout import (
+        datasets,
+        distributed,
+        federated,
+        mean,
+        pipeline,
+        planning,
+        samplers,
+        weighting,
+    )
     from turnout.frequency.adaptive import TwoRoundCollection
     from turnout.frequency.attributes import SampledAttribute, SplitBudget
     from turnout.frequency.estimation.likelihood import maximum_likelihood
@@ -108,6 +117,7 @@ __all__ = [
     "optimal_participation",
     "ordered",
     "participation",
+    "pipeline",
     "plan",
     "planning",
     "samplers",
@@ -115,7 +125,16 @@ __all__ = [
 ]
 
 #: Modules that are imported when they are first used, so that ``import turnout`` stays quick.
-_LATER = ("datasets", "distributed", "federated", "mean", "planning", "samplers", "weighting")
+_LATER = (
+    "datasets",
+    "distributed",
+    "federated",
+    "mean",
+    "pipeline",
+    "planning",
+    "samplers",
+    "weighting",
+)
 
 #: The modules of names that are imported when they are first used.
 _NAMES_LATER = {

@@ -325,9 +325,7 @@ def codes_of(
     return codes, None
 
 
-def _numbers(
-    column: Any, labels: Labels, place: Any
-) -> tuple[Array, npt.NDArray[np.bool_] | None]:
+def _numbers(column: Any, labels: Labels, place: Any) -> tuple[Array, npt.NDArray[np.bool_] | None]:
     """Numbers that are codes themselves: no look-up, and no copy of one chunk without nulls."""
     pa = require("pyarrow", "cli")
     floating = pa.types.is_floating(column.type)
@@ -338,9 +336,13 @@ def _numbers(
         column = column.fill_null(0)
         found = True
     parts = [chunk.to_numpy(zero_copy_only=False) for chunk in column.chunks]
-    values = parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.int64), *parts]) if (
-        not parts
-    ) else np.concatenate(parts)
+    values = (
+        parts[0]
+        if len(parts) == 1
+        else np.concatenate([np.empty(0, np.int64), *parts])
+        if (not parts)
+        else np.concatenate(parts)
+    )
     if floating:
         missing |= np.isnan(values)
         found = True
@@ -431,7 +433,9 @@ def groups_of(table: Any, columns: Sequence[str], max_groups: int, name: str) ->
                 f"{name}: group_by makes more than {max_groups:,} groups (column {column!r}); "
                 "group by columns with few values, or raise max_groups"
             )
-        pairs = zip((present // len(values)).tolist(), (present % len(values)).tolist(), strict=True)
+        pairs = zip(
+            (present // len(values)).tolist(), (present % len(values)).tolist(), strict=True
+        )
         keys = [(*keys[before], values[now]) for before, now in pairs]
     return GroupIndex(keys, code.astype(np.int32))
 

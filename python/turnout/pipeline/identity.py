@@ -21,7 +21,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from turnout import _arguments
+from turnout import _arguments, _core
 from turnout._extras import require
 from turnout.errors import (
     CorruptDataError,
@@ -31,8 +31,17 @@ from turnout.errors import (
 )
 from turnout.pipeline.encoding import rows_text
 
-__all__ = ["Persons", "PseudonymKey", "RepeatFinder", "StreamPersons", "digests", "pseudonyms"]
+__all__ = [
+    "Persons",
+    "PseudonymKey",
+    "RepeatFinder",
+    "StreamPersons",
+    "as_words",
+    "check_of",
+    "digests",
+]
 
+Bytes = npt.NDArray[np.uint8]
 Digests = npt.NDArray[np.uint64]
 
 _KEY_BYTES: Final = 32
@@ -42,15 +51,23 @@ _RECORD: Final = np.dtype([("high", "<u8"), ("low", "<u8"), ("row", "<i8")])
 _MOST_IN_MEMORY: Final = 2**28
 
 
-def digests(column: Any, key: bytes, *, name: str, rows: Any = None, first_row: int = 0) -> Digests:
+def digests(
+    column: Any,
+    key: bytes,
+    context: bytes = b"",
+    *,
+    name: str,
+    rows: npt.NDArray[Any] | None = None,
+    first_row: int = 0,
+) -> Bytes:
     """Digest each identifier of a column under a key.
 
     Parameters
     ----------
     column
         A ``pyarrow.ChunkedArray`` of text, integers or bytes.
-    key
-        32 bytes.
+    key, context
+        32 bytes, and what the digests are for.
     name
         What messages call the column.
     rows, first_row
@@ -59,7 +76,7 @@ def digests(column: Any, key: bytes, *, name: str, rows: Any = None, first_row: 
     Returns
     -------
     numpy.ndarray
-        Two 64-bit words for each entry, shape ``(n, 2)``.
+        16 bytes for each entry.
 
     Raises
     ------
@@ -68,27 +85,37 @@ def digests(column: Any, key: bytes, *, name: str, rows: Any = None, first_row: 
     InvalidTypeError
         If the column is not one of identifiers.
     """
-    if column.null_count:
+    if column.null_count or _dictionary_nulls(column):
         missing = np.flatnonzero(column.is_null().to_numpy())
         places = (missing if rows is None else rows[missing]) + first_row
         raise InvalidValueError(
             f"{name}: {missing.size:,} rows have no identifier ({rows_text(places)})"
         )
-    parts = [_digests(chunk, key, name) for chunk in column.chunks]
-    return np.concatenate([np.empty((0, 2), np.uint64), *parts])
+    parts = [_digests(chunk, key, context, name) for chunk in column.chunks]
+    return np.concatenate([np.empty((0, 16), np.uint8), *parts])
 
 
-def _digests(chunk: Any, key: bytes, name: str) -> Digests:
+def _dictionary_nulls(column: Any) -> bool:
+    """Whether nulls may hide in dictionaries."""
+    types = require("pyarrow", "cli").types
+    if not types.is_dictionary(column.type):
+        return False
+    return any(chunk.dictionary.null_count for chunk in column.chunks)
+
+
+def as_words(found: Bytes) -> Digests:
+    """Two 64-bit words of each digest."""
+    return np.ascontiguousarray(found).view("<u8").astype(np.uint64, copy=False)
+
+
+def _digests(chunk: Any, key: bytes, context: bytes, name: str) -> Bytes:
     pa = require("pyarrow", "cli")
     types, kind = pa.types, chunk.type
     if isinstance(kind, pa.BaseExtensionType):
-        return _digests(chunk.storage, key, name)
+        return _digests(chunk.storage, key, context, name)
     if types.is_dictionary(kind):
-        if chunk.dictionary.null_count:
-            raise InvalidValueError(f"{name}: rows have no identifier")
         index = chunk.indices.to_numpy(zero_copy_only=False)
-        found: Digests = _digests(chunk.dictionary, key, name)[index]
-        return found
+        return _digests(chunk.dictionary, key, context, name)[index]
     if types.is_integer(kind) or types.is_string_view(kind):
         chunk = chunk.cast(pa.large_string())
     elif not (
@@ -101,18 +128,18 @@ def _digests(chunk: Any, key: bytes, name: str) -> Digests:
         raise InvalidTypeError(
             f"{name} has type {kind}, expected identifiers: text, integers or bytes"
         )
-    return _keyed_digests(chunk, key)
+    return _keyed_digests(chunk, key, context)
 
 
-def _keyed_digests(array: Any, key: bytes) -> Digests:
+def _keyed_digests(array: Any, key: bytes, context: bytes) -> Bytes:
     pa = require("pyarrow", "cli")
-    state = hashlib.blake2b(digest_size=16, key=key)
-    found = bytearray()
-    for value in array.cast(pa.large_binary()).to_pylist():
-        one = state.copy()
-        one.update(value)
-        found += one.digest()
-    return np.frombuffer(bytes(found), "<u8").reshape(-1, 2).astype(np.uint64)
+    array = array.cast(pa.large_binary())
+    _, positions, data = array.buffers()
+    if positions is None or not len(array):
+        return np.empty((0, 16), np.uint8)
+    offsets = np.frombuffer(positions, np.int64)[array.offset : array.offset + len(array) + 1]
+    whole = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    return _core.keyed_digests(offsets, whole, key, context)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,12 +155,15 @@ class Persons:
         temporary file if they are many.
     checks
         For each block a digest of the digests of its identifiers, by which a block that is read
-        again is known to have the same persons in the same order.
+        again is known to have the same persons in the same order; only of queries.
+    key
+        The key of these digests.
     """
 
     repeated_persons: int
     left_out: npt.NDArray[np.int64] = field(repr=False)
     checks: dict[int, bytes] = field(repr=False)
+    key: bytes | None = field(default=None, repr=False)
     folder: Any = field(default=None, repr=False)
 
     @property
@@ -278,7 +308,7 @@ def _repeats(records: npt.NDArray[Any]) -> tuple[int, npt.NDArray[np.int64]]:
     return int(begins.sum()), np.array(chosen["row"][1:][again], np.int64)
 
 
-def check_of(found: Digests) -> bytes:
+def check_of(found: Bytes) -> bytes:
     """Digest the digests of a block."""
     return hashlib.blake2b(np.ascontiguousarray(found).data, digest_size=16).digest()
 
@@ -349,12 +379,6 @@ def _contains(run: Digests, found: Digests) -> npt.NDArray[np.bool_]:
         if not (candidates & ~present).any():
             return present
         place = place + 1
-
-
-def pseudonyms(column: Any, key: PseudonymKey, context: str, *, name: str) -> npt.NDArray[np.uint8]:
-    """Pseudonyms of a column of identifiers, 16 bytes a row."""
-    found = digests(column, key.for_context(context), name=name)
-    return np.ascontiguousarray(found.astype("<u8")).view(np.uint8).reshape(-1, 16)
 
 
 class PseudonymKey:
@@ -457,16 +481,39 @@ class PseudonymKey:
     @property
     def identifier(self) -> str:
         """A name of the key that tells keys apart and gives nothing away."""
-        return self._derived("name of the key").hex()[:16]
+        return hashlib.blake2b(b"turnout pseudonym key", key=self._secret).hexdigest()[:16]
 
-    def for_context(self, context: str) -> bytes:
-        """Derive the key of one collection."""
-        return self._derived(f"context:{context}")
+    def pseudonyms(
+        self,
+        column: Any,
+        context: str,
+        *,
+        name: str,
+        rows: npt.NDArray[Any] | None = None,
+        first_row: int = 0,
+    ) -> Bytes:
+        """Make pseudonyms of a column of identifiers: 16 bytes a row.
 
-    def _derived(self, purpose: str) -> bytes:
-        return hashlib.blake2b(
-            purpose.encode(), digest_size=_KEY_BYTES, key=self._secret, person=b"turnout pseudon."
-        ).digest()
+        Parameters
+        ----------
+        column
+            A ``pyarrow.ChunkedArray`` of text, integers or bytes.
+        context
+            The collection: the same identifier has another pseudonym in another context.
+        name
+            What messages call the column.
+        rows, first_row
+            The rows of the entries, for messages.
+
+        Raises
+        ------
+        InvalidValueError
+            If an identifier is missing.
+        InvalidTypeError
+            If the column is not one of identifiers.
+        """
+        purpose = f"turnout pseudonym/{context}".encode()
+        return digests(column, self._secret, purpose, name=name, rows=rows, first_row=first_row)
 
     def __eq__(self, other: object) -> bool:
         """Compare secrets, in constant time."""
@@ -481,5 +528,3 @@ class PseudonymKey:
     def __repr__(self) -> str:
         """Show nothing of the secret."""
         return "PseudonymKey(...)"
-
-

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from turnout import _arguments
@@ -73,21 +73,34 @@ def open_source(data: Any, *, block_rows: int = BLOCK) -> Source:
     if isinstance(data, (str, os.PathLike)):
         return _from_files(data, block_rows)
     if isinstance(data, (list, tuple)):
-        if data and all(isinstance(entry, pa.Table) for entry in data):
-            return open_frame(pa.concat_tables(data), block_rows) or _refuse(data)
-        if data and all(isinstance(entry, pa.RecordBatch) for entry in data):
-            return open_frame(pa.Table.from_batches(data), block_rows) or _refuse(data)
-        if all(isinstance(entry, (str, os.PathLike)) for entry in data):
-            return _from_files(data, block_rows)
-        return _refuse(data)
+        return _from_list(pa, data, block_rows)
     found = open_frame(data, block_rows)
     if found is None and isinstance(data, Iterator):
         found = from_iterator(data, block_rows)
-    return found or _refuse(data)
+    if found is None:
+        raise _refused(data)
+    return found
 
 
-def _refuse(data: Any) -> Source:
-    raise InvalidTypeError(
+def _from_list(pa: Any, data: Sequence[Any], block_rows: int) -> Source:
+    """Open a list of paths, or of tables that make up one."""
+    if all(isinstance(entry, (str, os.PathLike)) for entry in data):
+        return _from_files(data, block_rows)
+    if not all(isinstance(entry, (pa.Table, pa.RecordBatch)) for entry in data):
+        raise _refused(data)
+    tables = [
+        entry if isinstance(entry, pa.Table) else pa.Table.from_batches([entry]) for entry in data
+    ]
+    try:
+        found = open_frame(pa.concat_tables(tables), block_rows)
+    except pa.ArrowException as error:
+        raise InvalidTypeError(f"data must be tables of one schema: {error}") from error
+    assert found is not None
+    return found
+
+
+def _refused(data: Any) -> InvalidTypeError:
+    return InvalidTypeError(
         "data must be paths, a table, a query, or an iterator of record batches, got "
         f"{_arguments.shown(data)}"
     )

@@ -10,9 +10,11 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from turnout._extras import require
 from turnout.errors import InvalidValueError
+from turnout.pipeline.sources.schemas import wanted_schema
 
-__all__ = ["BLOCK", "Block", "Source", "TableBlock", "blocks_of_stream", "slices"]
+__all__ = ["BLOCK", "Block", "Source", "TableBlock", "blocks_of_stream", "read_once", "slices"]
 
 #: Rows of a block. Block ``i`` of a source is its rows ``[i * BLOCK, (i + 1) * BLOCK)``.
 BLOCK: Final = 2**20
@@ -101,6 +103,18 @@ class Source(ABC):
     def schema(self) -> Any:
         """The columns and their types, a ``pyarrow.Schema``; partition columns included."""
 
+    def check(self, columns: Sequence[str]) -> None:
+        """Check that columns can be read, as :meth:`blocks` does, before anything is read.
+
+        Raises
+        ------
+        InvalidValueError
+            If a column is not there exactly once.
+        InvalidTypeError
+            If a column is nested, or has different types in different files.
+        """
+        wanted_schema(self.schema, columns, self.name)
+
     @abstractmethod
     def blocks(
         self,
@@ -143,9 +157,7 @@ class Source(ABC):
         return f"<{type(self).__name__}: {self.name}{rows}>"
 
 
-def slices(
-    table: Any, source: Source, skip: Container[int] = ()
-) -> Iterator[Block]:
+def slices(table: Any, source: Source, skip: Container[int] = ()) -> Iterator[Block]:
     """Cut a table in memory into blocks; nothing is copied."""
     size = source.block_rows
     for index in range(-(-table.num_rows // size)):
@@ -158,8 +170,6 @@ def blocks_of_stream(
     tables: Iterable[Any], source: Source, skip: Container[int] = ()
 ) -> Iterator[Block]:
     """Cut a stream of tables of any length into blocks, one of them in hand."""
-    from turnout._extras import require  # noqa: PLC0415
-
     pa = require("pyarrow", "cli")
     size, index, waiting, pieces = source.block_rows, 0, 0, []
     for table in tables:
@@ -171,9 +181,7 @@ def blocks_of_stream(
             waiting += piece.num_rows
             if waiting == size:
                 if index not in skip:
-                    yield TableBlock(
-                        index, size, pa.concat_tables(pieces), first_row=index * size
-                    )
+                    yield TableBlock(index, size, pa.concat_tables(pieces), first_row=index * size)
                 index, waiting, pieces = index + 1, 0, []
     if waiting and index not in skip:
         yield TableBlock(index, waiting, pa.concat_tables(pieces), first_row=index * size)

@@ -144,6 +144,10 @@ class ColumnarSource(Source):
             [pa.field(name, unified(name, kinds, self.name)) for name, kinds in found.items()]
         )
 
+    def check(self, columns: Sequence[str]) -> None:
+        """Check that columns can be read."""
+        self._wanted(columns)
+
     def blocks(
         self,
         columns: Sequence[str],
@@ -188,7 +192,7 @@ class ColumnarSource(Source):
 
 
 def _inspect(file: DataFile) -> tuple[Any, list[int]]:
-    """Schema of a file, and the numbers of rows of its groups."""
+    """Read the schema of a file, and the numbers of rows of its groups."""
     with reading(file):
         if file.format == "parquet":
             parquet = require("pyarrow.parquet", "cli")
@@ -310,9 +314,7 @@ def _with_partitions(table: Any, piece: Piece, schema: Any) -> Any:
             scalar = pa.scalar(int(value) if whole and value is not None else value, item.type)
             column = pa.repeat(scalar, piece.length)
         columns.append(pa.chunked_array([column]))
-    return conform(
-        pa.Table.from_arrays(columns, names=schema.names), schema, piece.file.shown
-    )
+    return conform(pa.Table.from_arrays(columns, names=schema.names), schema, piece.file.shown)
 
 
 class _Cursor:

@@ -51,18 +51,23 @@ class _SequentialFiles(Source):
         categories: Container[str] = (),
     ) -> Iterator[Block]:
         """Read the files in order and cut them into blocks."""
+        schema = target_schema(self._wanted(columns), categories)
+        return blocks_of_stream(self._tables(schema), self, skip)
+
+    def check(self, columns: Sequence[str]) -> None:
+        """Check that columns can be read."""
+        self._wanted(columns)
+
+    def _wanted(self, columns: Sequence[str]) -> Any:
+        """Types of the wanted columns, checked in every file."""
         pa = require("pyarrow", "cli")
         found: dict[str, list[tuple[str, Any]]] = {column: [] for column in columns}
         for file, schema in zip(self._files, self._schemas, strict=True):
             for item in wanted_schema(schema, columns, file.shown):
                 found[item.name].append((file.shown, item.type))
-        schema = target_schema(
-            pa.schema(
-                [pa.field(name, unified(name, kinds, self.name)) for name, kinds in found.items()]
-            ),
-            categories,
+        return pa.schema(
+            [pa.field(name, unified(name, kinds, self.name)) for name, kinds in found.items()]
         )
-        return blocks_of_stream(self._tables(schema), self, skip)
 
     def _tables(self, schema: Any) -> Iterator[Any]:
         pa = require("pyarrow", "cli")

@@ -144,7 +144,8 @@ def _expand(entry: Any) -> Iterator[DataFile]:
 def _expand_glob(entry: str) -> Iterator[DataFile]:
     hidden = Path(entry).name.startswith("_")
     found: list[DataFile] = []
-    for match in glob.glob(entry, recursive=True):
+    # Not Path.glob, which takes no absolute pattern.
+    for match in glob.glob(entry, recursive=True):  # noqa: PTH207
         path = Path(match)
         if path.is_dir():
             # With ** the files in it are matches of their own.

@@ -63,16 +63,23 @@ class TableSource(Source):
         columns: Sequence[str],
         *,
         skip: Container[int] = (),
-        categories: Container[str] = (),  # noqa: ARG002
+        categories: Container[str] = (),
     ) -> Iterator[Block]:
         """Cut the table into slices."""
+        return slices(self._checked(columns), self, skip)
+
+    def check(self, columns: Sequence[str]) -> None:
+        """Check that columns can be converted."""
+        self._checked(columns)
+
+    def _checked(self, columns: Sequence[str]) -> Any:
         pa = require("pyarrow", "cli")
         # The names first: a column that is not wanted need not be convertible.
         names = pa.schema([pa.field(name, pa.null()) for name in self._names])
         wanted_schema(names, columns, self.name)
         table = self._converted(list(columns))
         wanted_schema(table.schema, columns, self.name)
-        return slices(table, self, skip)
+        return table
 
     def _converted(self, columns: list[str]) -> Any:
         pa = require("pyarrow", "cli")
@@ -125,9 +132,7 @@ def _from_pandas(data: Any, block_rows: int) -> Source:
 
     def convert(columns: list[str]) -> Any:
         # A column at a time: a table of all of them would copy a frame of one type.
-        return pa.table(
-            {name: pa.chunked_array(_chunks(pa, data[name])) for name in columns}
-        )
+        return pa.table({name: pa.chunked_array(_chunks(pa, data[name])) for name in columns})
 
     names = [str(name) if isinstance(name, str) else repr(name) for name in data.columns]
     return TableSource("the pandas frame", names, len(data), convert, block_rows=block_rows)
@@ -155,9 +160,7 @@ def _from_lazy(data: Any, block_rows: int) -> Source:
     def run(columns: list[str]) -> Iterable[Any]:
         chosen = data.select(columns)
         if hasattr(chosen, "collect_batches"):
-            batches = chosen.collect_batches(
-                chunk_size=_QUERY_ROWS, maintain_order=True, lazy=True
-            )
+            batches = chosen.collect_batches(chunk_size=_QUERY_ROWS, maintain_order=True, lazy=True)
         else:
             batches = [chosen.collect()]
         return (pa.table(batch) for batch in batches)
@@ -184,10 +187,9 @@ def _duckdb_reader(relation: Any) -> Any:
 
 def _from_ray(data: Any, block_rows: int) -> Source:
     def run(columns: list[str]) -> Iterable[Any]:
-        batches = data.select_columns(columns).iter_batches(
+        return data.select_columns(columns).iter_batches(
             batch_size=_QUERY_ROWS, batch_format="pyarrow"
         )
-        return batches  # type: ignore[no-any-return]
 
     schema = data.schema()
     if schema is None:

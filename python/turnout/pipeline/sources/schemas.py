@@ -31,7 +31,7 @@ def _family(kind: Any) -> str:
 
 
 def wanted_schema(schema: Any, columns: Sequence[str], name: str) -> Any:
-    """Schema of the wanted columns, each of which must be there once and hold one value a row.
+    """Take the wanted columns of a schema, each of which must be there once and hold one value a row.
 
     Raises
     ------
@@ -91,9 +91,7 @@ def unified(column: str, found: Iterable[tuple[str, Any]], source: str) -> Any:
         return first
     unsigned = [pa.types.is_unsigned_integer(kind) for kind in present]
     for kind in present[1:]:
-        if _family(kind) != _family(first) or (
-            pa.uint64() in present and not all(unsigned)
-        ):
+        if _family(kind) != _family(first) or (pa.uint64() in present and not all(unsigned)):
             raise InvalidTypeError(
                 f"{source}: column {column!r} has type {first} in {kinds[first]} and type {kind} "
                 f"in {kinds[kind]}"
@@ -110,15 +108,17 @@ def unified(column: str, found: Iterable[tuple[str, Any]], source: str) -> Any:
 
 
 def as_category(kind: Any) -> Any:
-    """Dictionary type of texts; other types stay as they are."""
+    """Give texts the type of a dictionary; other types stay as they are."""
     pa = require("pyarrow", "cli")
     if not is_text(kind) or pa.types.is_dictionary(kind):
         return kind
-    return pa.dictionary(pa.int32(), pa.large_string() if kind == pa.large_string() else pa.string())
+    return pa.dictionary(
+        pa.int32(), pa.large_string() if kind == pa.large_string() else pa.string()
+    )
 
 
 def target_schema(schema: Any, categories: Container[str]) -> Any:
-    """Schema in which the texts of the categories are dictionaries."""
+    """Give the texts of the categories the type of a dictionary."""
     pa = require("pyarrow", "cli")
     return pa.schema(
         [

@@ -50,7 +50,7 @@ class OneShotSource(Source):
         columns: Sequence[str],
         *,
         skip: Container[int] = (),
-        categories: Container[str] = (),  # noqa: ARG002
+        categories: Container[str] = (),
     ) -> Iterator[Block]:
         """Cut the stream into blocks; it is used up by this."""
         schema = wanted_schema(self._schema, columns, self.name)
@@ -104,7 +104,7 @@ class QuerySource(Source):
         columns: Sequence[str],
         *,
         skip: Container[int] = (),
-        categories: Container[str] = (),  # noqa: ARG002
+        categories: Container[str] = (),
     ) -> Iterator[Block]:
         """Compute the rows and cut them into blocks."""
         schema = wanted_schema(self._schema, columns, self.name)
