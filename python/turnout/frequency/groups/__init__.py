@@ -11,7 +11,18 @@ group does not weaken the privacy of the answers in it, every report keeps its e
 wide intervals.
 """
 
+from turnout.frequency.groups.comparison import GroupDifference
 from turnout.frequency.groups.counting import tally_by_group
+from turnout.frequency.groups.estimate import GroupedEstimate
+from turnout.frequency.groups.interval import GroupedInterval
+from turnout.frequency.groups.series import Series
 from turnout.frequency.groups.tally import GroupedTally
 
-__all__ = ["GroupedTally", "tally_by_group"]
+__all__ = [
+    "GroupDifference",
+    "GroupedEstimate",
+    "GroupedInterval",
+    "GroupedTally",
+    "Series",
+    "tally_by_group",
+]

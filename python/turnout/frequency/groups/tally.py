@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.sums import DesignSums, WeightedSums
 from turnout.frequency.tally import Tally
 from turnout.participation import Participation
+
+if TYPE_CHECKING:
+    from turnout.frequency.groups.estimate import GroupedEstimate
 
 __all__ = ["GroupedTally", "empty_tally"]
 
@@ -289,6 +292,38 @@ class GroupedTally(Mapping[Key, Tally]):
                 f"{list(self._names)}"
             )
         return self._names.index(name)
+
+    def estimate(self, method: str = "hajek") -> GroupedEstimate:
+        """Estimate the frequencies of the answers in each group.
+
+        Parameters
+        ----------
+        method
+            The estimator, as in :meth:`turnout.Tally.estimate`.
+
+        Returns
+        -------
+        GroupedEstimate
+            For each group the shares of its nodes, with standard errors and intervals. A group
+            without reports is kept, with the reason why nothing can be estimated.
+
+        Raises
+        ------
+        InvalidValueError
+            If there is no such method.
+        EstimatorError
+            If the method does not apply to this participation.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> tally = tn.DirectEncoding(2.0, 2).simulate([3000, 1000], seed=1)
+        >>> GroupedTally(["country"], {"DE": tally}).estimate()["DE"].frequencies.round(1)
+        array([0.8, 0.2])
+        """
+        from turnout.frequency.groups.estimate import GroupedEstimate  # noqa: PLC0415
+
+        return GroupedEstimate(self, method)
 
     def to_bytes(self) -> bytes:
         """Write the tallies: see :mod:`turnout.frequency.groups.encoding` for the layout.

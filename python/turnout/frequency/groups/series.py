@@ -1,0 +1,276 @@
+"""Estimates over time."""
+
+from __future__ import annotations
+
+import datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout.errors import InvalidValueError
+from turnout.frequency.groups.estimate import GroupedEstimate
+from turnout.frequency.groups.keys import Key, Part, in_order, plain_key
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Series"]
+
+Floats = npt.NDArray[np.float64]
+
+
+class Series:
+    """The frequencies of the answers over time, one series for each group of the other columns.
+
+    Made by :meth:`GroupedEstimate.series`. Nothing is interpolated: a time without reports is a
+    gap.
+
+    Parameters
+    ----------
+    estimate
+        The estimates of all groups.
+    time
+        The column that is the time; see :meth:`GroupedEstimate.series`.
+
+    Raises
+    ------
+    InvalidValueError
+        If there is no such column, or none is given and it is not clear which.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> oracle = tn.DirectEncoding(3.0, tn.Domain(["no", "yes"]))
+    >>> days = {day: oracle.simulate([10_000 - 1000 * day, 1000 * day], seed=day) for day in (1, 2)}
+    >>> series = tn.GroupedTally(["day"], days).estimate().series()
+    >>> series.times, series.frequencies().round(1)
+    ([1, 2], array([[0.9, 0.1],
+           [0.8, 0.2]]))
+    """
+
+    __slots__ = ("_estimate", "_place", "_time")
+
+    def __init__(self, estimate: GroupedEstimate, time: str | None = None) -> None:
+        self._estimate = _arguments.instance(
+            "estimate", estimate, GroupedEstimate, "a GroupedEstimate"
+        )
+        names = estimate.names
+        self._time = _guessed(estimate) if time is None else time
+        if self._time not in names:
+            raise InvalidValueError(
+                f"time must be one of the columns {list(names)}, got {_arguments.shown(time)}"
+            )
+        self._place = names.index(self._time)
+
+    @property
+    def estimate(self) -> GroupedEstimate:
+        """The estimates of all groups."""
+        return self._estimate
+
+    @property
+    def time(self) -> str:
+        """The name of the column that is the time."""
+        return self._time
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the other columns: there is one series for each of their groups."""
+        return tuple(name for name in self._estimate.names if name != self._time)
+
+    @property
+    def times(self) -> list[Part]:
+        """All times of any group, in order; missing ones (None) are left out."""
+        found = {key[self._place] for key in self._estimate}
+        return [key[0] for key in in_order((part,) for part in found if part is not None)]
+
+    @property
+    def panels(self) -> list[Key]:
+        """The keys of the series: of the other columns; one empty key if there are none."""
+        return list(dict.fromkeys(self._without_time(key) for key in self._estimate))
+
+    def _without_time(self, key: Key) -> Key:
+        return key[: self._place] + key[self._place + 1 :]
+
+    def _with_time(self, panel: Key, time: Part) -> Key:
+        return (*panel[: self._place], time, *panel[self._place :])
+
+    def _rows(self, panel: Any) -> list[int | None]:
+        """Find, for each time, the place of the group in the estimate."""
+        key = plain_key("panel", () if panel is None else panel, len(self.names))
+        if key not in self.panels:
+            raise InvalidValueError(f"panel must be one of {self.panels}, got {panel!r}")
+        places = {group: place for place, group in enumerate(self._estimate)}
+        return [places.get(self._with_time(key, time)) for time in self.times]
+
+    def _picked(self, table: Floats, panel: Any) -> Floats:
+        rows = self._rows(panel)
+        picked = np.full((len(rows), table.shape[1]), np.nan)
+        for row, place in enumerate(rows):
+            if place is not None:
+                picked[row] = table[place]
+        return picked
+
+    def frequencies(self, panel: Any = None) -> Floats:
+        """Give the frequencies at each time.
+
+        Parameters
+        ----------
+        panel
+            The key of the series, if there are other columns than the time.
+
+        Returns
+        -------
+        numpy.ndarray
+            float64 of the shape (times, answers); nan where there are no reports.
+
+        Raises
+        ------
+        InvalidValueError
+            If there is no such series.
+        """
+        return self._picked(self._estimate.frequencies, panel)
+
+    def received(self, panel: Any = None) -> npt.NDArray[np.uint64]:
+        """Give the number of reports at each time.
+
+        Parameters
+        ----------
+        panel
+            As for :meth:`frequencies`.
+
+        Returns
+        -------
+        numpy.ndarray
+            uint64, one for each time.
+
+        Raises
+        ------
+        InvalidValueError
+            If there is no such series.
+        """
+        received = self._estimate.received
+        rows = [0 if place is None else int(received[place]) for place in self._rows(panel)]
+        return np.array(rows, np.uint64)
+
+    def interval(
+        self,
+        panel: Any = None,
+        *,
+        level: float = 0.95,
+        simultaneous: str | None = None,
+        over: str = "all",
+    ) -> tuple[Floats, Floats]:
+        """Give the limits of the frequencies at each time.
+
+        Parameters
+        ----------
+        panel
+            As for :meth:`frequencies`.
+        level, simultaneous, over
+            As for :meth:`GroupedEstimate.interval`, over all groups of all series.
+
+        Returns
+        -------
+        low, high : numpy.ndarray
+            float64 of the shape (times, answers); nan where there are no reports.
+
+        Raises
+        ------
+        InvalidValueError
+            If there is no such series, or an argument is none of the allowed values.
+        EstimatorError
+            If the estimator is biased.
+        """
+        limits = self._estimate.interval(level, simultaneous=simultaneous, over=over)
+        return self._picked(limits.low, panel), self._picked(limits.high, panel)
+
+    def to_records(
+        self, level: float = 0.95, *, simultaneous: str | None = None, over: str = "all"
+    ) -> list[dict[str, Any]]:
+        """List one dictionary for each answer at each time of each series, in order.
+
+        Parameters
+        ----------
+        level, simultaneous, over
+            As for :meth:`GroupedEstimate.interval`.
+
+        Returns
+        -------
+        list of dict
+            As of :meth:`GroupedEstimate.to_records`, series after series, each in order of time.
+
+        Raises
+        ------
+        InvalidValueError
+            If an argument is none of the allowed values.
+        """
+        records = self._estimate.to_records(level, simultaneous=simultaneous, over=over)
+        size = self._estimate.domain.size
+        by_group = {
+            key: records[size * place : size * (place + 1)]
+            for place, key in enumerate(self._estimate)
+        }
+        times = [None, *self.times]
+        wanted = [self._with_time(panel, time) for panel in self.panels for time in times]
+        return [record for key in wanted for record in by_group.get(key, [])]
+
+    def plot(
+        self,
+        labels: Any = None,
+        *,
+        level: float = 0.95,
+        simultaneous: str | None = None,
+        over: str = "all",
+    ) -> Figure:
+        """Draw each answer as a line with a band over time, and the number of reports below.
+
+        Lines and bands are broken where there are no reports.
+
+        Parameters
+        ----------
+        labels
+            The answers that are drawn; by default all, or the six most frequent of more.
+        level, simultaneous, over
+            As for :meth:`GroupedEstimate.interval`.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The picture, a panel for each series.
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        InvalidValueError
+            If an argument is none of the allowed values, a label is none of the domain, or there
+            are no times.
+        """
+        from turnout.frequency.groups.series_pictures import plot_series  # noqa: PLC0415
+
+        return plot_series(self, labels, level, simultaneous, over)
+
+    def __repr__(self) -> str:
+        """Show how many times and series there are."""
+        return (
+            f"Series({len(self.times)} times of {self._time!r}, {len(self.panels)} series, "
+            f"{self._estimate.domain.size} answers)"
+        )
+
+
+def _guessed(estimate: GroupedEstimate) -> str:
+    """Find the one column that must be the time."""
+    if len(estimate.names) == 1:
+        return estimate.names[0]
+    dated = [
+        name
+        for place, name in enumerate(estimate.names)
+        if any(isinstance(key[place], datetime.date) for key in estimate)
+    ]
+    if len(dated) != 1:
+        raise InvalidValueError(
+            f"time must name one of the columns {list(estimate.names)}: it is not clear which"
+        )
+    return dated[0]
