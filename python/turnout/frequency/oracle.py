@@ -310,6 +310,96 @@ class FrequencyOracle(ABC):
         support, received = self._kernel.simulate(counts, rate, checked_seed)
         return Tally(Plan(self, taking_part), support, received, sum(counts.tolist()))
 
+    def tally_from_counts(
+        self,
+        counts: Any,
+        *,
+        nodes: int,
+        received: int | None = None,
+        participation: Participation | None = None,
+        by: str = "code",
+    ) -> Tally:
+        """Make a tally of counts that a database computed: see :meth:`tally_sql`.
+
+        Parameters
+        ----------
+        counts
+            Of oracles whose report is one number (direct encoding: the code of an answer), how
+            often each occurs; of oracles whose report is a bit for each answer, how many reports
+            have it; of summation, the sum of the scores. A mapping from codes to counts, rows or a
+            table (pandas, polars, Arrow, DuckDB) of codes and counts, or one count for each code
+            in order. Codes left out count 0. A third column may hold the number of reports.
+        nodes
+            The number of nodes, reporting or not.
+        received
+            The number of reports. Needed where counts do not say it, else compared with them.
+        participation
+            Who took part: everyone (default) or a common rate.
+        by
+            ``"code"``, or ``"label"`` if the counts are of labels of the domain.
+
+        Returns
+        -------
+        Tally
+            Equal to that of the reports.
+
+        Raises
+        ------
+        CodeOutsideDomainError, UnknownLabelError
+            If a code or label is none of the domain.
+        InvalidValueError
+            If a key is there twice, the counts and numbers contradict each other, the participation
+            is personal, or every report has a hash function of its own.
+        InvalidTypeError
+            If an argument is of the wrong type.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> oracle = tn.DirectEncoding(1.0, tn.Domain(["never", "once", "often"]))
+        >>> oracle.tally_from_counts({0: 70, 2: 30}, nodes=100).support
+        array([70,  0, 30], dtype=uint64)
+        """
+        from turnout.frequency import warehouse  # noqa: PLC0415
+
+        return warehouse.tally_from_counts(
+            self, counts, nodes=nodes, received=received, participation=participation, by=by
+        )
+
+    def tally_sql(self, source: str, *, column: str = "report") -> str:
+        """Write the SQL query whose result :meth:`tally_from_counts` takes.
+
+        Where a report is one number, plain SQL; where it is a bit for each answer, in the dialect
+        of DuckDB. A database does not check the checksum of a report file:
+        :func:`turnout.report_files.read_reports` does.
+
+        Parameters
+        ----------
+        source
+            The name of a table, or a path or pattern that ends in ``.parquet``.
+        column
+            The name of the column of reports.
+
+        Returns
+        -------
+        str
+            A query with the columns ``code`` and ``count``, and where needed ``received``.
+
+        Raises
+        ------
+        InvalidValueError
+            If no group-by over reports can count the support of answers, with the reason.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> tn.DirectEncoding(1.0, 3).tally_sql("reports")
+        'SELECT "report" AS code, count(*) AS count FROM "reports" GROUP BY "report"'
+        """
+        from turnout.frequency import warehouse  # noqa: PLC0415
+
+        return warehouse.tally_sql(self, source, column)
+
     def check_support(self, support: Array, received: int) -> None:
         """Refuse support counts that ``received`` reports cannot have.
 
