@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -14,11 +15,23 @@ from turnout.frequency.sums import DesignSums, WeightedSums
 from turnout.participation import Everyone, Participation, Personalized
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
     from turnout.frequency.oracle import FrequencyOracle
     from turnout.frequency.reports import Reports
     from turnout.frequency.tally import Tally
+    from turnout.pipeline.answers import Answers
+    from turnout.pipeline.report_set import ReportSet
 
-__all__ = ["Noise", "collected", "common_rate", "randomized", "taking_part_in"]
+__all__ = [
+    "Noise",
+    "collected",
+    "common_rate",
+    "is_report_set",
+    "is_scan",
+    "randomized",
+    "taking_part_in",
+]
 
 Array = npt.NDArray[Any]
 Counts = npt.NDArray[np.uint64]
@@ -99,6 +112,30 @@ def collected(
         return Tally(plan, support, received, codes.size, weights=weights, design=design)
     support, received = oracle._kernel.collect(codes, common_rate(participation), noise)
     return Tally(plan, support, received, codes.size)
+
+
+def is_scan(values: object) -> TypeIs[Answers]:
+    """Tell whether values are answers of a pipeline, without importing it.
+
+    Examples
+    --------
+    >>> is_scan(["yes", "no"])
+    False
+    """
+    module = sys.modules.get("turnout.pipeline.answers")
+    return module is not None and isinstance(values, module.Answers)
+
+
+def is_report_set(reports: object) -> TypeIs[ReportSet]:
+    """Tell whether reports are files of a pipeline, without importing it.
+
+    Examples
+    --------
+    >>> is_report_set([1, 2])
+    False
+    """
+    module = sys.modules.get("turnout.pipeline.report_set")
+    return module is not None and isinstance(reports, module.ReportSet)
 
 
 def taking_part_in(participation: Participation | None) -> Participation:

@@ -13,7 +13,14 @@ from turnout import _arguments
 from turnout.domain import Domain
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.frequency.estimation.models import ScoreMoments
-from turnout.frequency.kernel import Kernel, collected, randomized, taking_part_in
+from turnout.frequency.kernel import (
+    Kernel,
+    collected,
+    is_report_set,
+    is_scan,
+    randomized,
+    taking_part_in,
+)
 from turnout.frequency.sums import WeightedSums
 from turnout.frequency.variation import VariationRatio, difference_up
 from turnout.participation import Participation
@@ -21,6 +28,7 @@ from turnout.participation import Participation
 if TYPE_CHECKING:
     from turnout.frequency.reports import Reports
     from turnout.frequency.tally import Tally
+    from turnout.pipeline.report_set import ReportSet
 
 __all__ = ["FrequencyOracle", "oracle_from_dict"]
 
@@ -144,7 +152,8 @@ class FrequencyOracle(ABC):
         Parameters
         ----------
         values
-            One answer for each node: anything that :meth:`turnout.Domain.encode` takes.
+            One answer for each node: anything that :meth:`turnout.Domain.encode` takes. Or what
+            :func:`turnout.pipeline.scan` made: read block by block.
         participation
             Who takes part; everyone by default.
         seed
@@ -174,16 +183,21 @@ class FrequencyOracle(ABC):
         >>> reports.nodes
         1000
         """
+        if is_scan(values):
+            from turnout.pipeline.running import randomized_in_memory  # noqa: PLC0415
+
+            return randomized_in_memory(values, self, participation, seed)
         taking_part, checked_seed = taking_part_in(participation), _arguments.seed(seed)
         return randomized(self, self._domain._to_codes(values), taking_part, checked_seed)
 
-    def tally(self, reports: Reports) -> Tally:
+    def tally(self, reports: Reports | ReportSet) -> Tally:
         """Count the reports that support each answer.
 
         Parameters
         ----------
         reports
-            Reports that were made by an equal oracle.
+            Reports that were made by an equal oracle, or files of them: a
+            :class:`turnout.pipeline.ReportSet`, read batch by batch.
 
         Returns
         -------
@@ -210,6 +224,10 @@ class FrequencyOracle(ABC):
         from turnout.frequency.reports import Reports  # noqa: PLC0415
         from turnout.frequency.tally import Tally  # noqa: PLC0415
 
+        if is_report_set(reports):
+            tally: Tally = reports.tally()
+            Plan(self, tally.participation).check_same(tally.plan, "reports")
+            return tally
         _arguments.instance("reports", reports, Reports, "a Reports object")
         plan = Plan(self, reports.participation)
         plan.check_same(reports.plan, "reports")
@@ -252,6 +270,10 @@ class FrequencyOracle(ABC):
         >>> oracle.collect([0, 1, 2, 2] * 1000, participation=tn.Bernoulli(0.1)).nodes
         4000
         """
+        if is_scan(values):
+            from turnout.pipeline.running import collect_all  # noqa: PLC0415
+
+            return collect_all(values, self, participation, seed)
         taking_part, checked_seed = taking_part_in(participation), _arguments.seed(seed)
         return collected(self, self._domain._to_codes(values), taking_part, checked_seed)
 

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from turnout.pipeline.answers import Answers, scan
     from turnout.pipeline.encoding import EncodedBlock, GroupIndex
     from turnout.pipeline.identity import PseudonymKey
+    from turnout.pipeline.job import Job, Totals
+    from turnout.pipeline.report_set import ReportSet, open_reports, tally
+    from turnout.pipeline.running import collect, randomize
     from turnout.pipeline.sources import BLOCK, Block, Source, open_source
 
 __all__ = [
@@ -24,10 +27,17 @@ __all__ = [
     "Block",
     "EncodedBlock",
     "GroupIndex",
+    "Job",
     "PseudonymKey",
+    "ReportSet",
     "Source",
+    "Totals",
+    "collect",
+    "open_reports",
     "open_source",
+    "randomize",
     "scan",
+    "tally",
 ]
 
 #: The modules of names, imported when a name is first used.
@@ -37,10 +47,17 @@ _NAMES_LATER = {
     "Block": "turnout.pipeline.sources",
     "EncodedBlock": "turnout.pipeline.encoding",
     "GroupIndex": "turnout.pipeline.encoding",
+    "Job": "turnout.pipeline.job",
     "PseudonymKey": "turnout.pipeline.identity",
+    "ReportSet": "turnout.pipeline.report_set",
     "Source": "turnout.pipeline.sources",
+    "Totals": "turnout.pipeline.job",
+    "collect": "turnout.pipeline.running",
+    "open_reports": "turnout.pipeline.report_set",
     "open_source": "turnout.pipeline.sources",
+    "randomize": "turnout.pipeline.running",
     "scan": "turnout.pipeline.answers",
+    "tally": "turnout.pipeline.report_set",
 }
 
 

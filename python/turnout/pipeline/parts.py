@@ -216,5 +216,4 @@ def _arrow_type(kind: str) -> Any:
 
 def in_parts(blocks: Iterable[Any], size: int = PART_BLOCKS) -> Iterator[tuple[int, Iterator[Any]]]:
     """Put blocks together that make up a part; each part must be used up before the next."""
-    for number, together in itertools.groupby(blocks, lambda block: block.index // size):
-        yield number, together
+    return itertools.groupby(blocks, lambda block: int(block.index) // size)

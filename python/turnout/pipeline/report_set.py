@@ -54,12 +54,13 @@ class ReportSet:
     --------
     >>> import pathlib, tempfile
     >>> import turnout as tn
+    >>> from turnout.report_files import write_reports
     >>> oracle = tn.DirectEncoding(1.0, 3)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     for day in ("2026-11-21", "2026-11-22"):
     ...         path = pathlib.Path(folder, f"day={day}")
     ...         path.mkdir()
-    ...         tn.write_reports(oracle.randomize([0, 1, 2]), path / "reports.parquet")
+    ...         write_reports(oracle.randomize([0, 1, 2]), path / "reports.parquet")
     ...     reports = tn.pipeline.open_reports(folder)
     ...     reports.tally().nodes, len(reports.tally(group_by="day"))
     (6, 2)
@@ -247,9 +248,7 @@ class _Counter:
                 tally = _plain(header, batches)
         if self._names:
             tally = _regrouped(tally, self._names, dict(file.partitions))
-        metrics.observe(
-            "file_tallied", reports=header.reports, seconds=time.perf_counter() - began
-        )
+        metrics.observe("file_tallied", reports=header.reports, seconds=time.perf_counter() - began)
         return header, tally
 
     def _batches(self, opened: ReportFile, start: int) -> Iterator[ReportBatch]:
@@ -335,9 +334,9 @@ def _grouped(header: Header, groups: Groups, batches: Iterable[ReportBatch]) -> 
 
 def _of_batch(plan: Plan, groups: Groups, batch: ReportBatch, counts: Any) -> GroupedTally:
     """Tally a batch as if its nodes had been those that reported."""
+    assert batch.groups is not None
     design = designs = None
     if batch.probabilities is not None:
-        assert batch.groups is not None
         order = np.argsort(batch.groups, kind="stable")
         pieces = np.split(batch.probabilities[order], np.cumsum(counts)[:-1])
         designs = [DesignSums.of(np.ascontiguousarray(piece)) for piece in pieces]
@@ -431,8 +430,8 @@ def _found(text: str, partial: bool) -> tuple[list[_File], list[Job]]:
         if not path.exists():
             raise FileNotFoundError(2, "No such file or folder", text)
         return [_File(path, _partitions(path.parts[:-1]))], []
-    # PyPI's minimum, Python 3.10, has no Path.glob for absolute patterns.
-    places = sorted(map(Path, glob.glob(text, recursive=True)))
+    # Path.glob takes no absolute pattern.
+    places = sorted(map(Path, glob.glob(text, recursive=True)))  # noqa: PTH207
     files: list[_File] = []
     jobs: list[Job] = []
     for place in places:
@@ -530,9 +529,10 @@ def tally(
     --------
     >>> import pathlib, tempfile
     >>> import turnout as tn
+    >>> from turnout.report_files import write_reports
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "monday.parquet")
-    ...     tn.write_reports(tn.DirectEncoding(1.0, 3).randomize([0, 1, 2]), path)
+    ...     write_reports(tn.DirectEncoding(1.0, 3).randomize([0, 1, 2]), path)
     ...     tn.pipeline.tally(folder).received
     3
     """

@@ -37,7 +37,7 @@ from turnout.pipeline.report_set import ReportSet, empty_reports, empty_tally, o
 from turnout.pipeline.sources import Block, TableBlock
 from turnout.report_files import Header
 
-__all__ = ["collect", "open_job", "randomize", "randomized_in_memory"]
+__all__ = ["collect", "collect_all", "open_job", "randomize", "randomized_in_memory"]
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -267,8 +267,7 @@ def _parts(answers: Answers, task: PartTask, workers: int, progress: bool) -> It
 
 def _blocks_there(task: PartTask, rows: int | None, block_rows: int) -> frozenset[int]:
     """List the blocks of the parts that are there."""
-    found = []
-    number = 0
+    found: list[int] = []
     most = None if rows is None else -(-rows // (block_rows * PART_BLOCKS))
     paths = task.folder.glob("part-*.parquet")
     numbers = {path.name for path in paths}
@@ -336,7 +335,7 @@ def collect(
 
     number = None if answers.rows is None else -(-answers.rows // answers.block_rows)
     tallies = in_flight(work, answers.blocks(plan.domain), checked_workers(workers))
-    total = _nothing(plan, names)
+    total: Tally | GroupedTally = _nothing(plan, names)
     for tally in track(sized(tallies, number), "collecting", progress):
         total = total.merge(tally)
     return total
@@ -347,6 +346,17 @@ def _nothing(plan: Plan, names: tuple[str, ...]) -> Any:
     if names:
         return GroupedTally(names, {}, plan=plan)
     return empty_tally(plan)
+
+
+def collect_all(
+    answers: Answers,
+    oracle: FrequencyOracle,
+    participation: Participation | None,
+    seed: int | None,
+) -> Tally:
+    """Collect answers into one tally, whatever their groups."""
+    tally = collect(answers, oracle, participation=participation, seed=seed)
+    return tally.total if isinstance(tally, GroupedTally) else tally
 
 
 def randomized_in_memory(

@@ -6,11 +6,10 @@ import os
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
-from typing_extensions import Self
 
 from turnout._atomic import atomic_write
 from turnout._extras import require
@@ -20,6 +19,9 @@ from turnout.errors import InvalidTypeError, InvalidValueError, TurnoutError
 from turnout.frequency.reports import Reports
 from turnout.frequency.sums import DesignSums
 from turnout.report_files.header import CHECKSUM_KEY, METADATA_KEY, Groups, Header, PartFacts
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = ["FileFormat", "ReportWriter", "file_format", "write_reports"]
 
