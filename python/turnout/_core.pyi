@@ -42,6 +42,9 @@ __all__ = [
     "discrete_laplace_piece",
     "discrete_laplace_realized",
     "divide_up",
+    "ed25519_public_key",
+    "ed25519_sign",
+    "ed25519_verify",
     "first_accepted",
     "keyed_digests",
     "likelihood_step",
@@ -432,3 +435,6 @@ _Parts = Sequence[npt.NDArray[np.float32] | npt.NDArray[np.float64]]
 
 def clip_and_sum(gradients: _Parts, clip: float) -> _Floats: ...
 def clip_to_grid(gradients: _Parts, clip: float, step: float) -> _Integers: ...
+def ed25519_public_key(secret: bytes) -> bytes: ...
+def ed25519_sign(secret: bytes, message: bytes) -> bytes: ...
+def ed25519_verify(public_key: bytes, message: bytes, signature: bytes) -> bool: ...

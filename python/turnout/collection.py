@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from turnout import _arguments, participation
 from turnout.domain import Domain
@@ -17,6 +20,11 @@ from turnout.errors import (
 )
 from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
 from turnout.participation import Participation
+
+if TYPE_CHECKING:
+    from turnout.frequency.reports import Reports
+    from turnout.report_messages import Gathered
+    from turnout.signing import SigningKey
 
 __all__ = ["Plan"]
 
@@ -144,10 +152,204 @@ class Plan:
             raise CorruptDataError(f"not a plan of turnout: {error}") from error
         return cls.from_dict(description)
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of :meth:`to_json`, in hexadecimal."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+    def write(self, path: str | os.PathLike[str], *, signing_key: SigningKey | None = None) -> None:
+        """Write a plan file, ``plan.json``, by which devices can be driven.
+
+        Parameters
+        ----------
+        path
+            The file; it is replaced if it exists, whole or not at all.
+        signing_key
+            A :class:`turnout.signing.SigningKey` that signs the plan.
+
+        Raises
+        ------
+        InvalidTypeError
+            If an argument is of the wrong type, or a label of the domain cannot be written to a
+            file.
+        InvalidValueError
+            If a label is no Unicode text.
+        OSError
+            If the file cannot be written.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> import turnout as tn
+        >>> plan = tn.Plan(tn.DirectEncoding(1.0, 3), tn.Bernoulli(0.5))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     plan.write(pathlib.Path(folder, "plan.json"))
+        ...     tn.Plan.read(pathlib.Path(folder, "plan.json")) == plan
+        True
+        """
+        from turnout.plan_file import write_plan  # noqa: PLC0415
+
+        write_plan(self, path, signing_key=signing_key)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], *, public_key: str | None = None) -> Plan:
+        """Read a plan file, checking everything that it says.
+
+        Parameters
+        ----------
+        path
+            The file.
+        public_key
+            Whose signature the file must have, 64 hexadecimal digits. Without it any valid
+            signature is taken, and none.
+
+        Returns
+        -------
+        Plan
+            The plan.
+
+        Raises
+        ------
+        UnsupportedVersionError
+            If the file or its plan is of a version that this release does not read.
+        CorruptDataError
+            If it is no plan file, was altered or formatted anew, or its signature is missing or
+            not valid.
+        InvalidTypeError, InvalidValueError
+            If ``public_key`` is no public key.
+        OSError
+            If the file cannot be read.
+        """
+        from turnout.plan_file import read_plan  # noqa: PLC0415
+
+        return read_plan(path, public_key=public_key)
+
+    @staticmethod
+    def schema() -> dict[str, Any]:
+        """Describe plan files as a JSON Schema, draft 2020-12.
+
+        A schema cannot say everything: what it refuses is refused by :meth:`read`, which refuses
+        more (a wrong fingerprint, a bad signature, equal labels).
+
+        Returns
+        -------
+        dict
+            The schema, with the oracles of this process and what each takes.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> tn.Plan.schema()["$schema"]
+        'https://json-schema.org/draft/2020-12/schema'
+        """
+        from turnout.plan_schema import plan_file_schema  # noqa: PLC0415
+
+        return plan_file_schema()
+
+    def report(self, value: Any, *, seed: int | None = None) -> bytes | None:
+        """Make the one message of one person.
+
+        Every call draws anew, and what two messages of a person say adds up: send one, and where
+        sending fails send that message again.
+
+        Parameters
+        ----------
+        value
+            The person's answer.
+        seed
+            For tests and simulations only, as in :meth:`turnout.FrequencyOracle.randomize`.
+
+        Returns
+        -------
+        bytes or None
+            A line of JSON without its end (:doc:`/formats`), or None if this person does not take
+            part: then nothing is sent.
+
+        Raises
+        ------
+        UnknownLabelError, CodeOutsideDomainError
+            If the answer is not in the domain, whether the person takes part or not.
+        InvalidValueError
+            If participation is personal, or permanent answers are to be kept
+            (:meth:`turnout.Memoized.client` does).
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> plan = tn.Plan(tn.DirectEncoding(1.0, tn.Domain(["no", "yes"])), tn.Everyone())
+        >>> messages = [plan.report(answer) for answer in ["no", "yes", "yes"]]
+        >>> plan.gather(messages).nodes
+        3
+        """
+        from turnout.report_messages import make_message  # noqa: PLC0415
+
+        return make_message(self, value, seed)
+
+    @overload
+    def gather(
+        self,
+        messages: Iterable[bytes | str],
+        nodes: int | None = ...,
+        *,
+        on_bad: Literal["refuse"] = ...,
+    ) -> Reports: ...
+    @overload
+    def gather(
+        self, messages: Iterable[bytes | str], nodes: int | None = ..., *, on_bad: Literal["count"]
+    ) -> Gathered: ...
+    def gather(
+        self,
+        messages: Iterable[bytes | str],
+        nodes: int | None = None,
+        *,
+        on_bad: Literal["refuse", "count"] = "refuse",
+    ) -> Reports | Gathered:
+        """Put the messages of many people together.
+
+        Parameters
+        ----------
+        messages
+            What :meth:`report` made, one of each person who took part, as bytes or text; the end of
+            a line is no part of it, so a file that is open for reading will do.
+        nodes
+            How many people were asked, silent ones included. If everyone takes part it can be left
+            out, and otherwise equals the number of messages.
+        on_bad
+            What happens if a message is not one of this plan: ``"refuse"`` refuses all, ``"count"``
+            leaves it out and counts it.
+
+        Returns
+        -------
+        Reports or Gathered
+            The reports in the order of the messages; with ``"count"`` a
+            :class:`turnout.report_messages.Gathered` with these and the number of refusals of each
+            kind.
+
+        Raises
+        ------
+        PlanMismatchError
+            If a message was made under another plan; names the position.
+        UnsupportedVersionError
+            If a message is of a version that this release does not read.
+        CorruptDataError
+            If a message is malformed, or holds what the oracle cannot have reported.
+        InvalidValueError
+            If ``nodes`` does not fit the messages, or participation is personal.
+        InvalidTypeError
+            If an argument is of the wrong type.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> plan = tn.Plan(tn.DirectEncoding(1.0, 3), tn.Bernoulli(0.5))
+        >>> made = [plan.report(code) for code in [0, 1, 2, 2] * 100]
+        >>> reports = plan.gather([each for each in made if each], nodes=400)
+        >>> reports.oracle.tally(reports).nodes
+        400
+        """
+        from turnout.report_messages import gather  # noqa: PLC0415
+
+        return gather(self, messages, nodes, on_bad)
 
     def check_same(self, other: Plan, what: str) -> None:
         """Refuse another plan, naming what differs.

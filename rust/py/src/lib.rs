@@ -24,6 +24,7 @@ mod pool;
 mod projective_geometry;
 mod samplers;
 mod sharing;
+mod signing;
 mod subset_selection;
 mod summation_histogram;
 mod unary_encoding;
@@ -82,6 +83,8 @@ mod _core {
     use super::sharing::sets::{SetSampler, two_stage_sums};
     #[pymodule_export]
     use super::sharing::{PrimeField, ShareSum};
+    #[pymodule_export]
+    use super::signing::{ed25519_public_key, ed25519_sign, ed25519_verify};
     #[pymodule_export]
     use super::subset_selection::SubsetSelection;
     #[pymodule_export]

@@ -1,0 +1,117 @@
+"""A JSON Schema of plan files, made of the oracles that this process knows."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from turnout.frequency.oracle import FrequencyOracle
+
+__all__ = ["plan_file_schema"]
+
+_HEXADECIMAL = "^[0-9a-f]{%d}$"
+
+#: What a parameter's annotation means in JSON; a parameter of another type may be anything.
+_TYPES = {"int": "integer", "float": "number", "str": "string", "bool": "boolean"}
+
+
+def plan_file_schema() -> dict[str, Any]:
+    """Return the schema of :meth:`turnout.Plan.schema`."""
+    oracles = [_oracle(name, found) for name, found in sorted(FrequencyOracle._registry.items())]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "plan file of turnout",
+        **_object(
+            {
+                "format": {"const": "turnout-plan-file"},
+                "version": {"const": 1},
+                "plan": {"$ref": "#/$defs/plan"},
+                "fingerprint": {"type": "string", "pattern": _HEXADECIMAL % 64},
+                "signature": {"$ref": "#/$defs/signature"},
+            },
+            optional=("signature",),
+        ),
+        "$defs": {
+            "plan": _object(
+                {
+                    "format": {"const": "turnout-plan"},
+                    "version": {"const": 1},
+                    "oracle": {"$ref": "#/$defs/oracle"},
+                    "participation": {"$ref": "#/$defs/participation"},
+                }
+            ),
+            "oracle": {"oneOf": oracles},
+            "domain": {
+                "oneOf": [
+                    _object({"integers": {"type": "integer", "minimum": 2, "maximum": 2**32 - 1}}),
+                    _object(
+                        {
+                            "labels": {
+                                "type": "array",
+                                "minItems": 2,
+                                "items": {"$ref": "#/$defs/label"},
+                            }
+                        }
+                    ),
+                ]
+            },
+            "label": {
+                "oneOf": [
+                    {"type": ["string", "number", "boolean", "null"]},
+                    _object({"tuple": {"type": "array", "items": {"$ref": "#/$defs/label"}}}),
+                ]
+            },
+            "participation": {
+                "oneOf": [
+                    _object({"kind": {"const": "everyone"}}),
+                    _object(
+                        {
+                            "kind": {"const": "bernoulli"},
+                            "rate": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+                        }
+                    ),
+                    _object({"kind": {"const": "personalized"}}),
+                ]
+            },
+            "signature": _object(
+                {
+                    "algorithm": {"const": "ed25519"},
+                    "public_key": {"type": "string", "pattern": _HEXADECIMAL % 64},
+                    "value": {"type": "string", "pattern": _HEXADECIMAL % 128},
+                }
+            ),
+        },
+    }
+
+
+def _object(properties: dict[str, Any], optional: tuple[str, ...] = ()) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": [name for name in properties if name not in optional],
+        "additionalProperties": False,
+    }
+
+
+def _oracle(name: str, found: type[FrequencyOracle]) -> dict[str, Any]:
+    """Describe an oracle by what its constructor takes by name: a plan writes no other words."""
+    parameters = {
+        each.name: _value(each.annotation)
+        for each in inspect.signature(found).parameters.values()
+        if each.kind is each.KEYWORD_ONLY
+    }
+    return _object(
+        {
+            "name": {"const": name},
+            "epsilon": {"type": "number", "exclusiveMinimum": 0},
+            "domain": {"$ref": "#/$defs/domain"},
+            **parameters,
+        },
+        optional=tuple(parameters),
+    )
+
+
+def _value(annotation: Any) -> dict[str, Any]:
+    words = [word.strip() for word in str(annotation).split("|")]
+    kinds = [_TYPES.get(word, "null" if word == "None" else "") for word in words]
+    return {"type": kinds} if all(kinds) else {}

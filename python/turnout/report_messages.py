@@ -1,0 +1,279 @@
+r"""Messages: what one device sends, and a server puts together.
+
+.. code-block:: text
+
+   {"format":"turnout-report","version":1,"plan":"32e0...a7d2","report":2}
+
+A message is one line of JSON in UTF-8, an object with these four members in any order and no
+others:
+
+* ``plan`` is the fingerprint of the plan, 64 hexadecimal digits: what was made under another plan
+  is refused.
+* ``report`` is what the oracle reported: an integer for oracles whose report is one (with up to
+  64 bits, more than the 53 that some readers of JSON take for granted), and otherwise, for rows
+  of integers, the little-endian bytes of the row in lower-case hexadecimal. What these numbers
+  mean is the oracle's (``report_dtype``, ``report_shape``, and the notes of its class).
+
+A person who does not take part sends nothing. A message holds no identity and no checksum: who
+sent it, that nobody sends two, and that nobody else can write into it, is for the transport to
+see to.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout.collection import Plan
+from turnout.errors import (
+    CorruptDataError,
+    InvalidTypeError,
+    InvalidValueError,
+    PlanMismatchError,
+    TurnoutError,
+    UnsupportedVersionError,
+)
+from turnout.frequency.reports import Reports
+
+__all__ = ["Gathered"]
+
+_FORMAT = "turnout-report"
+_VERSION = 1
+_MEMBERS = {"format", "version", "plan", "report"}
+
+#: The kinds of refusals.
+REFUSALS = ("malformed", "other_version", "other_plan", "impossible")
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Reports, and how many messages were left out.
+
+    Made by :meth:`turnout.Plan.gather` with ``on_bad="count"``.
+
+    Attributes
+    ----------
+    reports
+        The reports of the messages that are good.
+    refusals
+        How many were refused as ``"malformed"``, of ``"other_version"``, of ``"other_plan"``, or
+        ``"impossible"``: what the oracle cannot have reported.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> plan = tn.Plan(tn.DirectEncoding(1.0, 3), tn.Bernoulli(0.5))
+    >>> gathered = plan.gather([b"hello"], nodes=2, on_bad="count")
+    >>> gathered.refused, gathered.refusals["malformed"], len(gathered.reports)
+    (1, 1, 0)
+    """
+
+    reports: Reports
+    refusals: dict[str, int]
+
+    @property
+    def refused(self) -> int:
+        """How many messages were refused in all."""
+        return sum(self.refusals.values())
+
+
+class _Refusal(NamedTuple):
+    """Why a message is refused."""
+
+    kind: str
+    error: type[TurnoutError]
+    reason: str
+
+
+def make_message(plan: Plan, value: Any, seed: int | None) -> bytes | None:
+    """Make the message of :meth:`turnout.Plan.report`."""
+    _refuse_personal(plan)
+    oracle = plan.oracle
+    if not oracle.fresh:
+        raise InvalidValueError(
+            f"oracle must draw every report afresh, got {oracle!r}, whose permanent answers must "
+            "be kept: its client(...) does"
+        )
+    reports = oracle.randomize([value], participation=plan.participation, seed=seed)
+    if not len(reports):
+        return None
+    record = {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "plan": plan.fingerprint,
+        "report": _written(reports.codes[0]),
+    }
+    return json.dumps(record, separators=(",", ":")).encode("ascii")
+
+
+def _written(report: Any) -> int | str:
+    if report.ndim == 0:
+        return int(report)
+    return bytes(report.astype(report.dtype.newbyteorder("<")).tobytes()).hex()
+
+
+def gather(
+    plan: Plan, messages: Iterable[bytes | str], nodes: int | None, on_bad: str
+) -> Reports | Gathered:
+    """Put messages together as :meth:`turnout.Plan.gather` does."""
+    _arguments.choice("on_bad", on_bad, ("refuse", "count"))
+    _refuse_personal(plan)
+    everyone = plan.participation.uniform_rate == 1.0
+    if nodes is not None:
+        nodes = _arguments.integer("nodes", nodes, least=0, most=2**64 - 1)
+    elif not everyone:
+        raise InvalidValueError(
+            "nodes must say how many people were asked: under "
+            f"{plan.participation!r} silent ones send nothing"
+        )
+    if isinstance(messages, (str, bytes)):
+        raise InvalidTypeError(
+            f"messages must be an iterable of messages, got {_arguments.shown(messages)}"
+        )
+    given = _arguments.items("messages", messages, "an iterable of messages")
+    if nodes is not None and (len(given) > nodes or (everyone and len(given) != nodes)):
+        bound = "equal the number" if everyone else "be at least the number"
+        raise InvalidValueError(f"nodes must {bound} of messages {len(given)}, got {nodes}")
+    return _Gathering(plan, on_bad == "count").of(given, nodes)
+
+
+def _refuse_personal(plan: Plan) -> None:
+    if plan.participation.uniform_rate is None:
+        raise InvalidValueError(
+            "participation must be Everyone() or Bernoulli(...) where each person sends one "
+            f"message, got {plan.participation!r}: a message does not carry its probability"
+        )
+
+
+class _Gathering:
+    """Messages of one plan."""
+
+    def __init__(self, plan: Plan, counting: bool) -> None:
+        self._plan, self._counting = plan, counting
+        self._fingerprint = plan.fingerprint
+        self._refusals = dict.fromkeys(REFUSALS, 0)
+        oracle = plan.oracle
+        self._dtype, self._shape = oracle.report_dtype, oracle.report_shape
+        limits = np.iinfo(self._dtype)
+        self._least, self._most = int(limits.min), int(limits.max)
+        self._digits = 2 * self._dtype.itemsize * (self._shape[0] if self._shape else 0)
+        self._decoder = json.JSONDecoder(object_pairs_hook=_Pairs)
+
+    def of(self, messages: list[Any], nodes: int | None) -> Reports | Gathered:
+        kept: list[Any] = []
+        positions: list[int] = []
+        for position, message in enumerate(messages):
+            report = self._report(message, position)
+            if isinstance(report, _Refusal):
+                self._refuse(report, position)
+            else:
+                kept.append(report)
+                positions.append(position)
+        codes = self._array(kept)
+        impossible = self._impossible(codes, 0, only_first=not self._counting)
+        for index in impossible:
+            reason = f"holds no report of {self._plan.oracle.name} that its parameters allow"
+            self._refuse(_Refusal("impossible", CorruptDataError, reason), positions[index])
+        codes = np.delete(codes, impossible, axis=0)
+        if self._plan.participation.uniform_rate == 1.0 or nodes is None:
+            nodes = len(codes)
+        reports = Reports(self._plan.oracle, self._plan.participation, codes, nodes)
+        return Gathered(reports, self._refusals) if self._counting else reports
+
+    def _refuse(self, refusal: _Refusal, position: int) -> None:
+        if not self._counting:
+            raise refusal.error(f"messages[{position}] {refusal.reason}")
+        self._refusals[refusal.kind] += 1
+
+    def _report(self, message: Any, position: int) -> int | bytes | _Refusal:
+        """Parse one message, or say why it is refused."""
+        if not isinstance(message, (str, bytes, bytearray)):
+            raise InvalidTypeError(
+                f"messages[{position}] must be bytes or text, got {_arguments.shown(message)}"
+            )
+        try:
+            text = message if isinstance(message, str) else message.decode("utf-8")
+            pairs = self._decoder.decode(text)
+        except (ValueError, RecursionError):
+            return _malformed(message)
+        members = dict(pairs) if isinstance(pairs, _Pairs) else {}
+        if members.get("format") != _FORMAT:
+            return _malformed(message)
+        version = members.get("version")
+        if type(version) is not int or version != _VERSION:
+            return _Refusal(
+                "other_version",
+                UnsupportedVersionError,
+                f"has version {_arguments.shown(version)}; this release of turnout reads "
+                f"{_VERSION}",
+            )
+        if len(pairs) != len(_MEMBERS) or members.keys() != _MEMBERS:
+            return _malformed(message)
+        if members["plan"] != self._fingerprint:
+            return _Refusal(
+                "other_plan",
+                PlanMismatchError,
+                f"was made under the plan {_arguments.shown(members['plan'])}, not under "
+                f"{self._fingerprint!r}",
+            )
+        return self._value(members["report"])
+
+    def _value(self, report: Any) -> int | bytes | _Refusal:
+        if not self._shape:
+            if type(report) is int and self._least <= report <= self._most:
+                return report
+            expected = f"an integer from {self._least} to {self._most}"
+        else:
+            if isinstance(report, str) and len(report) == self._digits:
+                # fromhex() skips spaces: the length of what it gives shows them.
+                try:
+                    data = bytes.fromhex(report)
+                except ValueError:
+                    data = b""
+                if data.hex() == report:
+                    return data
+            expected = f"{self._digits} hexadecimal digits"
+        return _Refusal(
+            "malformed",
+            CorruptDataError,
+            f"must have a report of {expected}, got {_arguments.shown(report)}",
+        )
+
+    def _array(self, kept: list[Any]) -> Array:
+        if not self._shape:
+            return np.array(kept, dtype=self._dtype)
+        rows = np.frombuffer(b"".join(kept), self._dtype.newbyteorder("<"))
+        return rows.reshape(-1, self._shape[0]).astype(self._dtype)
+
+    def _impossible(self, codes: Array, start: int, *, only_first: bool) -> list[int]:
+        """Find the positions of reports that the oracle cannot have made, by halves."""
+        try:
+            self._plan.oracle.check_reports(codes)
+        except InvalidValueError:
+            if len(codes) == 1:
+                return [start]
+        else:
+            return []
+        middle = len(codes) // 2
+        found = self._impossible(codes[:middle], start, only_first=only_first)
+        if not (found and only_first):
+            found += self._impossible(codes[middle:], start + middle, only_first=only_first)
+        return found
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """An object of JSON with all its members, also those that occur twice."""
+
+
+def _malformed(message: Any) -> _Refusal:
+    return _Refusal(
+        "malformed", CorruptDataError, f"is no message of turnout: {_arguments.shown(message)}"
+    )

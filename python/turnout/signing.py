@@ -1,0 +1,235 @@
+"""Keys that sign plans: Ed25519 (RFC 8032).
+
+Whoever publishes a plan signs it, and devices that know the public key refuse any other plan. A
+secret key lives in a file of its own, a line of JSON that only its owner can read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import secrets
+from pathlib import Path
+from typing import Any
+
+from turnout import _arguments, _core
+from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
+
+__all__ = ["SigningKey"]
+
+_FORMAT = "turnout-signing-key"
+_VERSION = 1
+_ALGORITHM = "ed25519"
+_KEY = re.compile("[0-9a-f]{64}")
+
+
+class SigningKey:
+    """A secret Ed25519 key.
+
+    Parameters
+    ----------
+    secret
+        32 bytes that nobody else knows. :meth:`generate` takes them from the operating system.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If ``secret`` is not 32 bytes.
+
+    Examples
+    --------
+    >>> key = SigningKey.generate()
+    >>> signature = key.sign(b"a message")
+    >>> verify(key.public_key, b"a message", signature)
+    True
+    >>> verify(key.public_key, b"another message", signature)
+    False
+    """
+
+    __slots__ = ("_public_key", "_secret")
+
+    def __init__(self, secret: bytes) -> None:
+        if not isinstance(secret, bytes):
+            raise InvalidTypeError(f"secret must be 32 bytes, got a {type(secret).__name__}")
+        if len(secret) != 32:
+            raise InvalidValueError(f"secret must be 32 bytes, got {len(secret)}")
+        self._secret = secret
+        self._public_key = _core.ed25519_public_key(secret).hex()
+
+    @classmethod
+    def generate(cls) -> SigningKey:
+        """Make a new key from the randomness of the operating system.
+
+        Returns
+        -------
+        SigningKey
+            A key that nobody had before.
+
+        Examples
+        --------
+        >>> SigningKey.generate().public_key != SigningKey.generate().public_key
+        True
+        """
+        return cls(secrets.token_bytes(32))
+
+    @property
+    def public_key(self) -> str:
+        """The public key, which everybody may know: 64 hexadecimal digits."""
+        return self._public_key
+
+    def sign(self, message: bytes) -> bytes:
+        """Sign a message.
+
+        Parameters
+        ----------
+        message
+            What is signed.
+
+        Returns
+        -------
+        bytes
+            The signature, 64 bytes; the same for the same message.
+
+        Examples
+        --------
+        >>> len(SigningKey.generate().sign(b""))
+        64
+        """
+        return _core.ed25519_sign(self._secret, message)
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the key to a new file that only its owner can read (mode 0600).
+
+        Parameters
+        ----------
+        path
+            The file. An existing one is left as it is: a key that is lost cannot be had back.
+
+        Raises
+        ------
+        FileExistsError
+            If there is something at ``path``.
+        OSError
+            If the file cannot be written.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> key = SigningKey.generate()
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     key.write(pathlib.Path(folder, "plans.key"))
+        ...     SigningKey.read(pathlib.Path(folder, "plans.key")) == key
+        True
+        """
+        record = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "algorithm": _ALGORITHM,
+            "public_key": self._public_key,
+            "secret": self._secret.hex(),
+        }
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        try:
+            with os.fdopen(descriptor, "w", encoding="ascii") as file:
+                file.write(json.dumps(record, separators=(",", ":")) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except BaseException:
+            with contextlib.suppress(OSError):
+                Path(path).unlink()
+            raise
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> SigningKey:
+        """Read a key that :meth:`write` wrote.
+
+        Parameters
+        ----------
+        path
+            The file.
+
+        Returns
+        -------
+        SigningKey
+            The key.
+
+        Raises
+        ------
+        CorruptDataError
+            If it is no file of a key, or its two halves do not belong together. The message shows
+            nothing of what the file holds.
+        OSError
+            If the file cannot be read.
+        """
+        name = os.fspath(path)
+        try:
+            record: Any = json.loads(Path(path).read_bytes())
+        except (ValueError, RecursionError):
+            record = None
+        match record:
+            case {
+                "format": "turnout-signing-key",
+                "version": 1,
+                "algorithm": "ed25519",
+                "public_key": str(public_key),
+                "secret": str(secret),
+                **rest,
+            } if not rest and _KEY.fullmatch(secret):
+                key = cls(bytes.fromhex(secret))
+                if key.public_key == public_key:
+                    return key
+                raise CorruptDataError(f"{name}: the public key is not that of the secret key")
+        # Nothing of the file is shown: it may hold a secret.
+        raise CorruptDataError(f"{name}: not a signing key of turnout, of version {_VERSION}")
+
+    def __eq__(self, other: object) -> bool:
+        """Compare the public keys."""
+        return isinstance(other, SigningKey) and other._public_key == self._public_key
+
+    def __hash__(self) -> int:
+        """Hash of the public key."""
+        return hash((SigningKey, self._public_key))
+
+    def __repr__(self) -> str:
+        """Show the public key and nothing of the secret one."""
+        return f"<SigningKey of public key {self._public_key}>"
+
+
+def public_key_bytes(argument: str, value: object) -> bytes:
+    """Return the 32 bytes of a public key in hexadecimal."""
+    expected = "a public key of 64 hexadecimal digits"
+    if not isinstance(value, str):
+        raise InvalidTypeError(f"{argument} must be {expected}, got {_arguments.shown(value)}")
+    if not _KEY.fullmatch(value.lower()):
+        raise InvalidValueError(f"{argument} must be {expected}, got {_arguments.shown(value)}")
+    return bytes.fromhex(value)
+
+
+def verify(public_key: str, message: bytes, signature: bytes) -> bool:
+    """Say whether a signature is that of the message under a public key.
+
+    Parameters
+    ----------
+    public_key
+        The public key, 64 hexadecimal digits.
+    message
+        What was signed.
+    signature
+        The signature, 64 bytes.
+
+    Returns
+    -------
+    bool
+        True only if the holder of the secret key signed exactly this message.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If the key or the signature has another length or type.
+    """
+    key = public_key_bytes("public_key", public_key)
+    if not isinstance(signature, bytes):
+        raise InvalidTypeError(f"signature must be 64 bytes, got {_arguments.shown(signature)}")
+    return _core.ed25519_verify(key, message, signature)
