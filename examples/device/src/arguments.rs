@@ -1,0 +1,116 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use crate::Refusal;
+
+/// How the program is called.
+pub(crate) const USAGE: &str = "\
+usage: turnout-device PLAN [ANSWER] [options]
+
+PLAN is a plan file (plan.json). Without ANSWER, which other programs of the machine can see, answers
+are read from standard input, a line each for as many devices.
+
+  --public-key HEX  refuse a plan that is not signed by this key
+  --codes           answers are codes: 0 for the first label
+  --seed N          for tests only: whoever knows the seed can undo the noise
+  --help            print this
+
+Exit codes: 0 a message was printed, or this device does not take part; 1 refused; 2 wrong usage.";
+
+/// What is asked for.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Request {
+    Run(Arguments),
+    Help,
+}
+
+/// What a run is made with.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Arguments {
+    pub(crate) plan: PathBuf,
+    pub(crate) answer: Option<String>,
+    pub(crate) public_key: Option<String>,
+    pub(crate) codes: bool,
+    pub(crate) seed: Option<u64>,
+}
+
+impl Arguments {
+    /// Reads the command line, without the name of the program.
+    pub(crate) fn parse(given: impl Iterator<Item = OsString>) -> Result<Request, Refusal> {
+        let mut found = Self::default();
+        let mut places = Vec::new();
+        let mut given = given;
+        let mut options = true;
+        while let Some(argument) = given.next() {
+            let text = argument.to_str().filter(|text| options && text.starts_with("--"));
+            match text {
+                Some("--") => options = false,
+                Some("--help") => return Ok(Request::Help),
+                Some("--codes") => found.codes = true,
+                Some("--public-key") => found.public_key = Some(value("--public-key", &mut given)?),
+                Some("--seed") => {
+                    let seed = value("--seed", &mut given)?;
+                    let parsed = seed.parse().map_err(|_| "--seed must be below 2^64")?;
+                    found.seed = Some(parsed);
+                }
+                Some(other) => return Err(format!("unknown option {other}")),
+                None => places.push(argument),
+            }
+        }
+        let mut places = places.into_iter();
+        found.plan = places.next().ok_or("PLAN is missing")?.into();
+        found.answer = places.next().map(text).transpose()?;
+        match places.next() {
+            None => Ok(Request::Run(found)),
+            Some(_) => Err("there is more than PLAN and ANSWER".to_owned()),
+        }
+    }
+}
+
+fn value(option: &str, given: &mut impl Iterator<Item = OsString>) -> Result<String, Refusal> {
+    text(given.next().ok_or_else(|| format!("{option} needs a value"))?)
+}
+
+fn text(argument: OsString) -> Result<String, Refusal> {
+    argument.into_string().map_err(|_| "an argument is not UTF-8 text".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Request, Refusal> {
+        Arguments::parse(line.split_whitespace().map(OsString::from))
+    }
+
+    #[test]
+    fn options_stand_anywhere() {
+        let expected = Arguments {
+            plan: "plan.json".into(),
+            answer: Some("yes".to_owned()),
+            public_key: Some("ab".to_owned()),
+            codes: true,
+            seed: Some(7),
+        };
+        for line in [
+            "plan.json yes --codes --seed 7 --public-key ab",
+            "--seed 7 --public-key ab plan.json --codes -- yes",
+        ] {
+            assert_eq!(parse(line), Ok(Request::Run(expected.clone())));
+        }
+        let dashes = parse("plan.json -- --help");
+        let answer = Some("--help".to_owned());
+        let expected = Arguments { plan: "plan.json".into(), answer, ..Arguments::default() };
+        assert_eq!(dashes, Ok(Request::Run(expected)));
+        assert_eq!(parse("--help"), Ok(Request::Help));
+    }
+
+    #[test]
+    fn other_usage_is_refused() {
+        for line in ["", "a b c", "a --seed", "a --seed -1", "a --seed x", "a --what"] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
+}
