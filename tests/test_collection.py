@@ -23,6 +23,7 @@ from turnout.errors import (
     UnsupportedVersionError,
 )
 from turnout.frequency import oracle_from_dict
+from turnout.frequency.attributes import PaddedOracle
 
 LABELS = ["no", "yes", ("x", 2)]
 
@@ -67,6 +68,27 @@ def test_the_fingerprint_of_a_plan_never_changes() -> None:
         env={**os.environ, "PYTHONHASHSEED": "99"},
     )
     assert done.stdout.strip() == expected
+
+
+@pytest.mark.parametrize(
+    "oracle",
+    [
+        tn.Memoized(tn.DirectEncoding(4.0, 3), first_epsilon=1.0),
+        PaddedOracle(1.0, 3, oracle=tn.SubsetSelection(1.0, 3), share=0.25),
+    ],
+    ids=lambda oracle: oracle.name,
+)
+def test_a_new_process_reads_plans_of_every_oracle(oracle: tn.FrequencyOracle) -> None:
+    text = tn.Plan(oracle, tn.Everyone()).to_json()
+    program = "import sys, turnout as tn\nprint(tn.Plan.from_json(sys.argv[1]).to_json())\n"
+    done = subprocess.run(
+        [sys.executable, "-c", program, text],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.stdout.strip(), done.stderr) == (text, "")
 
 
 LABEL = st.one_of(st.text(), st.integers(), st.booleans(), st.none(), st.tuples(st.text()))

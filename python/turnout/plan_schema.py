@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from turnout.frequency.oracle import FrequencyOracle
+from turnout.frequency.oracle import FrequencyOracle, known_oracles
 
 __all__ = ["plan_file_schema"]
 
@@ -17,7 +17,7 @@ _TYPES = {"int": "integer", "float": "number", "str": "string", "bool": "boolean
 
 def plan_file_schema() -> dict[str, Any]:
     """Return the schema of :meth:`turnout.Plan.schema`."""
-    oracles = [_oracle(name, found) for name, found in sorted(FrequencyOracle._registry.items())]
+    oracles = [_oracle(name, found) for name, found in sorted(known_oracles().items())]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "plan file of turnout",

@@ -179,7 +179,9 @@ where
     let reports = oracle.randomize(nodes.codes, nodes.selection, nodes.streams)?;
     let row = |items: &[O::Item]| {
         let mut bytes = Vec::new();
-        items.iter().for_each(|item| item.append(&mut bytes));
+        for item in items {
+            item.append(&mut bytes);
+        }
         Report::Row(bytes)
     };
     Ok(reports.codes.chunks_exact(oracle.width()).map(row).collect())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from abc import ABC, abstractmethod
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
@@ -31,6 +32,12 @@ if TYPE_CHECKING:
     from turnout.pipeline.report_set import ReportSet
 
 __all__ = ["FrequencyOracle", "oracle_from_dict"]
+
+#: The modules of oracles that ``import turnout`` leaves out.
+_LATER = {
+    "memoized": "turnout.frequency.longitudinal",
+    "padded": "turnout.frequency.attributes",
+}
 
 Array = npt.NDArray[Any]
 
@@ -538,7 +545,7 @@ def oracle_from_dict(description: Any) -> FrequencyOracle:
             "epsilon": float() | int() as epsilon,
             "domain": domain,
             **rest,
-        } if name in FrequencyOracle._registry:
+        } if _known(name):
             try:
                 made = FrequencyOracle._registry[name]
                 oracle = made(epsilon, Domain.from_dict(domain), **_keywords(rest))
@@ -547,6 +554,22 @@ def oracle_from_dict(description: Any) -> FrequencyOracle:
             if oracle._parameters() == rest:
                 return oracle
     raise CorruptDataError(f"not the description of an oracle: {_arguments.shown(description)}")
+
+
+def _known(name: str) -> bool:
+    """Say whether an oracle has that name, importing its module if need be."""
+    if name in _LATER:
+        importlib.import_module(_LATER[name])
+    return name in FrequencyOracle._registry
+
+
+def known_oracles() -> dict[str, type[FrequencyOracle]]:
+    """List all oracles that a plan can name, those that are not imported yet too."""
+    return {
+        name: FrequencyOracle._registry[name]
+        for name in (*_LATER, *FrequencyOracle._registry)
+        if _known(name)
+    }
 
 
 def _keywords(rest: dict[Any, Any]) -> dict[str, Any]:
