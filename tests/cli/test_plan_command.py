@@ -83,6 +83,7 @@ def test_programs_get_everything(turnout: Run) -> None:
         "check": {
             "measured": check.measured, "standard_error": check.standard_error, "runs": 20,
         },
+        "plan_file": None,
     }  # fmt: skip
     assert {each["oracle"] for each in found["candidates"]} == set(registered())
     best = found["candidates"][0]
@@ -121,7 +122,13 @@ def test_the_picture_is_saved(tmp_path: Path, turnout: Run) -> None:
         (("--value", 0.0), 1, "value must be finite and above 0"),
         (("--value", 0.01, "--budget", 30), 1, "budget must be at least"),
         (("--report-bits", 1, "--oracle", "direct_encoding"), 1, "report_bits must be at least 6"),
-        (("--oracle", "rappor"), 1, "oracles[0] must be one of"),
+        (("--oracle", "rappor"), 2, "'rappor' is none of binary-local-hashing,"),
+        (("--oracle", "auto"), 2, "'auto' is none of binary-local-hashing,"),
+        (("--labels", "a,b"), 1, "--domain-size is 50, but there are 2 labels"),
+        (("--labels", "a,b", "--labels-file", "none.txt"), 2, "not both"),
+        (("--labels-file", "none.txt"), 1, "none.txt: No such file"),
+        (("--sign", "none.key"), 2, "there is nothing to sign without --output"),
+        (("--sign", "none.key", "-o", "none.json"), 1, "none.key: No such file"),
         (("--cost-per-report", 0), 1, "must not both be 0"),
         (("--cost-per-report", -1), 2, "--cost-per-report"),
         (("--confidence", 1), 2, "--confidence"),
@@ -145,6 +152,79 @@ def test_only_named_oracles_are_compared(turnout: Run) -> None:
     assert [each["oracle"] for each in json.loads(result.stdout)["candidates"]] == [
         "direct_encoding"
     ]
+
+
+# turnout plan --output
+
+
+def test_the_plan_file_is_that_of_the_proposal(tmp_path: Path, turnout: Run) -> None:
+    path = tmp_path / "plan.json"
+    result = turnout("plan", *SETTING, "--value", 0.01, "--output", path)
+    assert result.exit_code == 0
+    assert f"The plan file: {path}\n" in result.stdout
+    proposal = make_plan(epsilon=1.0, domain_size=50, nodes=10**6, value=0.01)
+    assert tn.Plan.read(path) == proposal.collection_plan
+    assert tn.Plan.read(path).domain == tn.Domain.from_integers(50)
+
+
+@pytest.mark.parametrize("where", ["option", "file"])
+def test_the_labels_stand_in_the_plan_file(where: str, tmp_path: Path, turnout: Run) -> None:
+    path, labels = tmp_path / "plan.json", ["never", "once", "often", "\u00e9"]
+    listed = tmp_path / "labels.txt"
+    listed.write_text("\n".join(labels) + "\n", encoding="utf-8")
+    given = ("--labels", ",".join(labels)) if where == "option" else ("--labels-file", listed)
+    options = ("-e", 1, "-n", 10_000, "-v", 0.05, "--check", 10, "-o", path, "--json")
+    for size in ((), ("-k", 4)):
+        result = turnout("plan", *options, *given, *size)
+        assert result.exit_code == 0, result.stderr
+        plan = tn.Plan.read(path)
+        assert plan.domain.labels == tuple(labels)
+        found = json.loads(result.stdout)
+        assert found["domain_size"] == 4
+        assert found["oracle"] == plan.oracle.name
+        assert found["plan_file"] == {
+            "path": str(path),
+            "fingerprint": plan.fingerprint,
+            "public_key": None,
+        }
+
+
+def test_a_plan_file_is_signed(tmp_path: Path, turnout: Run) -> None:
+    path, key = tmp_path / "plan.json", tmp_path / "plans.key"
+    assert turnout("key", "new", key).exit_code == 0
+    public_key = turnout("key", "public", key).stdout.strip()
+    result = turnout("plan", *SETTING, "-v", 0.01, "-o", path, "--sign", key)
+    assert result.exit_code == 0
+    assert f"The plan file: {path}, signed by {public_key}\n" in result.stdout
+    assert tn.Plan.read(path, public_key=public_key).oracle.epsilon == 1.0
+    result = turnout("plan", *SETTING, "-v", 0.01, "-o", path, "--sign", key, "--json")
+    assert json.loads(result.stdout)["plan_file"]["public_key"] == public_key
+
+
+def test_a_plan_file_is_written_whole_or_not_at_all(tmp_path: Path, turnout: Run) -> None:
+    key = tmp_path / "plans.key"
+    turnout("key", "new", key)
+    before = key.read_bytes()
+    result = turnout("plan", *SETTING, "-o", key, "--sign", key)
+    assert result.exit_code == 1
+    assert "is an input" in result.stderr
+    assert turnout("plan", *SETTING, "-v", 1e-9, "-o", tmp_path / "plan.json").exit_code == 1
+    key.write_bytes(before[:-2])
+    result = turnout("plan", *SETTING, "-o", tmp_path / "plan.json", "--sign", key)
+    assert result.exit_code == 1
+    assert "not a signing key of turnout" in result.stderr
+    assert json.loads(before)["secret"] not in result.stderr
+    assert list(tmp_path.iterdir()) == [key]
+
+
+def test_the_answers_must_be_named_or_counted(turnout: Run) -> None:
+    result = turnout("plan", "-e", 1, "-n", 1000)
+    assert result.exit_code == 2
+    assert "--domain-size, --labels or" in result.stderr
+
+
+def test_no_plan_file_is_null(turnout: Run) -> None:
+    assert json.loads(turnout("plan", *SETTING, "--json").stdout)["plan_file"] is None
 
 
 # turnout randomize --oracle

@@ -16,6 +16,8 @@ from turnout.cli.account import COMMANDS, account
 from turnout.cli.aggregate import aggregate
 from turnout.cli.demo import demo
 from turnout.cli.estimate import estimate
+from turnout.cli.key import COMMANDS as KEY_COMMANDS
+from turnout.cli.key import key
 from turnout.cli.plan import plan
 from turnout.cli.randomize import randomize
 from turnout.cli.running import output
@@ -41,7 +43,8 @@ app = typer.Typer(
         "Three steps: [bold]randomize[/] turns people's answers into reports that protect each of "
         "them, [bold]tally[/] counts the reports of many files, [bold]estimate[/] computes how "
         "often each answer is given, with intervals. [bold]plan[/] says before how many reports "
-        "that takes, and [bold]demo[/] shows it on a real survey. "
+        "that takes and writes the plan file that drives devices, which [bold]key[/] signs, and "
+        "[bold]demo[/] shows it on a real survey. "
         "[bold]aggregate[/] counts answers under secret sharing instead. "
         "[bold]sample[/] draws one realistic record for each user. "
         "[bold]account[/] computes what random participation, shuffling and sampling protect."
@@ -62,6 +65,8 @@ def _register(group: typer.Typer, *commands: Callable[..., None]) -> None:
 _register(app, plan, randomize, tally, estimate, aggregate, sample, demo)
 _register(account, *COMMANDS)
 app.add_typer(account)
+_register(key, *KEY_COMMANDS)
+app.add_typer(key)
 
 
 def _print_version(wanted: bool) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 from rich.table import Table
 
+from turnout import Domain
 from turnout.cli.account.shared import (
     AsJson,
     PictureFile,
@@ -16,11 +18,21 @@ from turnout.cli.account.shared import (
     save_picture,
     table,
 )
-from turnout.cli.running import check_level, messages, output, refusing
+from turnout.cli.answers import Labels, LabelsFile, check_labels, read_labels
+from turnout.cli.running import (
+    check_level,
+    messages,
+    output,
+    refuse_overwriting_inputs,
+    refusing,
+)
 from turnout.cli.tables import file_size, number, percent, properties
+from turnout.errors import InvalidValueError
+from turnout.frequency.candidates import registered
 from turnout.planning import PlanCandidate, PlanCheck, PlanProposal
 from turnout.planning import plan as make_plan
 from turnout.planning.proposal import WORDS
+from turnout.signing import SigningKey
 
 __all__ = ["plan"]
 
@@ -39,10 +51,15 @@ def plan(
             help="Privacy of one report; LOW:HIGH for a range, A,B,C to choose from.",
         ),
     ],
-    domain_size: Annotated[
-        int, typer.Option("--domain-size", "-k", min=2, help="How many answers there are.")
-    ],
     nodes: Annotated[int, typer.Option("--nodes", "-n", min=1, help="How many people there are.")],
+    domain_size: Annotated[
+        int | None,
+        typer.Option(
+            "--domain-size", "-k", min=2, help="How many answers there are; or say --labels."
+        ),
+    ] = None,
+    labels: Labels = None,
+    labels_file: LabelsFile = None,
     target: Annotated[Target, typer.Option("--target", "-t", help="What --value is of.")] = "rmse",
     value: Annotated[
         float | None,
@@ -78,6 +95,16 @@ def plan(
     seed: Annotated[
         int | None, typer.Option("--seed", min=0, help="Makes --check reproducible.")
     ] = None,
+    target_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Write the plan file that drives devices."
+        ),
+    ] = None,
+    sign: Annotated[
+        Path | None,
+        typer.Option("--sign", metavar="KEY", help="Sign it with this key; see turnout key."),
+    ] = None,
     plot: PictureFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -95,8 +122,12 @@ def plan(
     --json prints oracle, epsilon, report_bits, participation, nodes, domain_size, target, value,
     budget, confidence; error (the promise), errors (an object with all three), expected_reports,
     expected_bits, cost; candidates, a list of objects with oracle, epsilon, report_bits,
-    participation, cost, error and remark (null if it can be chosen); and check, null or an object
-    with measured, standard_error and runs.
+    participation, cost, error and remark (null if it can be chosen); check, null or an object
+    with measured, standard_error and runs; and plan_file, null or an object with path, fingerprint
+    and public_key (null if it is not signed).
+
+    --output writes the plan that is chosen: participation, oracle and answers, by which a device
+    makes its report. Without --labels or --labels-file the answers are the codes from 0 on.
 
     --plot draws the error against the participation rate, a line for each oracle.
 
@@ -105,12 +136,17 @@ def plan(
         turnout plan --epsilon 1 --domain-size 50 --nodes 1000000 --value .002
 
         turnout plan -e .5:4 -k 50 -n 1000000 -t max_error -v .01 --budget 200000 --plot plan.png
+
+        turnout plan -e 1 -n 100000 -v .01 --labels never,once,often -o plan.json --sign plans.key
     """
     check_picture(plot)
+    oracles = _checked_names(oracle)
+    domain = _domain(domain_size, labels, labels_file)
+    key = _signing_key(sign, target_file)
     with messages().status("planning"):
         proposal = make_plan(
             epsilon=_epsilon(epsilon),
-            domain_size=domain_size,
+            domain_size=domain,
             nodes=nodes,
             target=target,
             value=value,
@@ -119,7 +155,7 @@ def plan(
             cost_per_bit=cost_per_bit,
             confidence=confidence,
             report_bits=report_bits,
-            oracles=None if oracle is None else [each.replace("-", "_") for each in oracle],
+            oracles=oracles,
         )
     checked = None
     if check is not None:
@@ -128,8 +164,12 @@ def plan(
     if plot is not None:
         with messages().status("drawing"):
             save_picture(plot, lambda: proposal.tradeoff().plot())
+    if target_file is not None:
+        proposal.collection_plan.write(target_file, signing_key=key)
     if as_json:
-        print_json(_record(proposal, checked))
+        print_json(
+            {**_record(proposal, checked), "plan_file": _written(proposal, target_file, key)}
+        )
         return
     console = output()
     console.print(properties("Plan", _rows(proposal, checked)))
@@ -139,6 +179,60 @@ def plan(
         console.print(line, markup=False, style="dim")
     if plot is not None:
         console.print(f"\nThe picture: {plot}", markup=False, soft_wrap=True)
+    if target_file is not None:
+        by = "" if key is None else f", signed by {key.public_key}"
+        console.print(f"\nThe plan file: {target_file}{by}", markup=False, soft_wrap=True)
+
+
+def _checked_names(names: list[str] | None) -> list[str] | None:
+    """Accept names of oracles, with hyphens or underscores."""
+    if names is None:
+        return None
+    known = registered()
+    wanted = [name.lower().replace("-", "_") for name in names]
+    for name, given in zip(wanted, names, strict=True):
+        if name not in known:
+            listed = ", ".join(sorted(each.replace("_", "-") for each in known))
+            raise typer.BadParameter(f"{given!r} is none of {listed}", param_hint="--oracle")
+    return wanted
+
+
+def _domain(size: int | None, labels: str | None, labels_file: Path | None) -> Domain | int:
+    """Take the labels, or their number."""
+    check_labels(labels, labels_file)
+    stated = read_labels(labels, labels_file)
+    if stated is None:
+        if size is None:
+            raise typer.BadParameter(
+                "say how many answers there are, or which: --domain-size, --labels or "
+                "--labels-file",
+                param_hint="--domain-size",
+            )
+        return size
+    if size is not None and size != len(stated):
+        raise InvalidValueError(f"--domain-size is {size}, but there are {len(stated)} labels")
+    return Domain(stated)
+
+
+def _signing_key(sign: Path | None, target: Path | None) -> SigningKey | None:
+    if sign is None:
+        return None
+    if target is None:
+        raise typer.BadParameter("there is nothing to sign without --output", param_hint="--sign")
+    refuse_overwriting_inputs(target, [sign])
+    return SigningKey.read(sign)
+
+
+def _written(
+    proposal: PlanProposal, target: Path | None, key: SigningKey | None
+) -> dict[str, Any] | None:
+    if target is None:
+        return None
+    return {
+        "path": str(target),
+        "fingerprint": proposal.collection_plan.fingerprint,
+        "public_key": None if key is None else key.public_key,
+    }
 
 
 def _epsilon(text: str) -> float | tuple[float, float] | list[float]:

@@ -1,0 +1,56 @@
+"""``turnout key``: keys that sign plans."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from turnout.cli.running import output, refusing
+from turnout.cli.tables import properties
+from turnout.signing import SigningKey
+
+__all__ = ["COMMANDS", "key"]
+
+key = typer.Typer(
+    name="key",
+    help=(
+        "Keys that sign plans, so that devices can tell a plan of yours from any other.\n\n"
+        "[bold]new[/] makes one, [bold]public[/] prints the half of it that devices get."
+    ),
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+
+KeyFile = Annotated[Path, typer.Argument(metavar="FILE", help="The file of the secret key.")]
+
+
+@refusing
+def new(path: KeyFile) -> None:
+    """Make a new secret key, in a file that only its owner can read.
+
+    An existing file is never replaced. Whoever has the file can sign plans in your name; turnout
+    plan --sign does. The public key, which is printed, is what devices are told.
+
+    [bold]Example:[/]
+
+        turnout key new plans.key
+    """
+    made = SigningKey.generate()
+    made.write(path)
+    output().print(properties(f"Key in {path}", [("public key", made.public_key)]))
+
+
+@refusing
+def public(path: KeyFile) -> None:
+    """Print the public key of a secret one, 64 hexadecimal digits.
+
+    [bold]Example:[/]
+
+        turnout key public plans.key
+    """
+    output().print(SigningKey.read(path).public_key, soft_wrap=True)
+
+
+COMMANDS = (new, public)

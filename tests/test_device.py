@@ -1,0 +1,323 @@
+"""The device of ``examples/device``: driven by a plan file, its messages tallied here."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import turnout as tn
+from turnout.errors import CorruptDataError
+from turnout.frequency.attributes import PaddedOracle
+from turnout.frequency.candidates import registered
+from turnout.signing import SigningKey
+
+ROOT = Path(__file__).parents[1]
+KEY = SigningKey(bytes(range(32)))
+SIZE = 6
+LABELS = ["never", "once", "\U0001f600 é", "", "a,b", "5"]
+
+Device = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(scope="session")
+def program() -> Path:
+    """The device, built by cargo as ``cargo test`` builds it."""
+    cargo = shutil.which("cargo")
+    assert cargo is not None, "cargo, the Rust build tool, is needed: https://rustup.rs"
+    command = [cargo, "build", "--locked", "--profile", "test", "--package", "turnout-device"]
+    done = subprocess.run(
+        [*command, "--message-format", "json"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+        timeout=1800,
+    )
+    assert done.returncode == 0, "cargo could not build the device"
+    found = [json.loads(line).get("executable") for line in done.stdout.splitlines()]
+    return Path(next(place for place in found if place))
+
+
+@pytest.fixture
+def device(program: Path, tmp_path: Path) -> Device:
+    """Run the device on a plan, in an environment without Python."""
+
+    def run(
+        plan: tn.Plan | Path, *arguments: object, lines: str = "", key: SigningKey | None = KEY
+    ) -> subprocess.CompletedProcess[str]:
+        path = plan if isinstance(plan, Path) else tmp_path / "plan.json"
+        if isinstance(plan, tn.Plan):
+            plan.write(path, signing_key=key)
+        return subprocess.run(
+            [program, path, *map(str, arguments)],
+            input=lines,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            timeout=300,
+            check=False,
+            env={"PATH": os.devnull},
+        )
+
+    return run
+
+
+def oracles(domain: tn.Domain) -> dict[str, tn.FrequencyOracle]:
+    """Every oracle that needs no more than a domain, and those with other parameters."""
+    plain = {name: found(1.0, domain) for name, found in registered().items()}
+    return {
+        **plain,
+        "small subsets": tn.SubsetSelection(3.0, domain, subset_size=1),
+        "many buckets": tn.OptimizedLocalHashing(2.0, domain, buckets=37),
+        "a pool": tn.OptimizedLocalHashing(2.0, domain, seed_pool=100, pool_seed=2**64 - 1),
+        "a binary pool": tn.BinaryLocalHashing(0.1, domain, seed_pool=7),
+        "another field": tn.ProjectiveGeometryResponse(1.0, domain, field_size=7),
+        "a small sketch": tn.CountMeanSketch(1.0, domain, hashes=5, width=100, hash_seed=3),
+        "a small transform": tn.HadamardCountMeanSketch(
+            2 / 3, domain, hashes=5, width=16, hash_seed=2**63
+        ),
+    }
+
+
+NAMES = sorted(oracles(tn.Domain.from_integers(SIZE)))
+
+
+def gathered(plan: tn.Plan, done: subprocess.CompletedProcess[str], nodes: int) -> tn.Reports:
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "" or done.stdout.endswith("\n")
+    return plan.gather(done.stdout.splitlines(), nodes)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_messages_are_those_of_python_bit_for_bit(name: str, device: Device) -> None:
+    answers = np.random.default_rng(1).choice(LABELS, 500).tolist()
+    lines = "".join(f"{answer}\n" for answer in answers)
+    oracle = oracles(tn.Domain(LABELS))[name]
+    for who in (tn.Everyone(), tn.Bernoulli(1.0), tn.Bernoulli(0.3), tn.Bernoulli(1e-7)):
+        plan = tn.Plan(oracle, who)
+        done = device(plan, "--seed", 77, "--public-key", KEY.public_key, lines=lines)
+        expected = oracle.randomize(answers, participation=who, seed=77)
+        assert gathered(plan, done, 500) == expected
+
+
+@pytest.mark.parametrize("size", [2, 255, 256, 257, 65_535, 65_536, 65_537])
+@pytest.mark.parametrize(
+    "name", ["direct_encoding", "hadamard_response", "projective_geometry_response"]
+)
+def test_reports_of_every_width_are_those_of_python(name: str, size: int, device: Device) -> None:
+    answers = np.random.default_rng(2).integers(0, size, 300)
+    plan = tn.Plan(registered()[name](1.0, tn.Domain.from_integers(size)), tn.Bernoulli(0.5))
+    done = device(plan, "--seed", 5, lines="".join(f"{answer}\n" for answer in answers))
+    expected = plan.oracle.randomize(answers, participation=plan.participation, seed=5)
+    assert gathered(plan, done, 300) == expected
+
+
+PEOPLE = 20_000
+TRUTH = np.array([0.5, 0.2, 0.15, 0.1, 0.05, 0.0])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "direct_encoding",
+        "optimized_unary_encoding",
+        "threshold_histogram_encoding",
+        "optimized_local_hashing",
+        "subset_selection",
+        "hadamard_response",
+        "projective_geometry_response",
+    ],
+)
+def test_fresh_messages_of_many_people_estimate_the_truth(
+    name: str, device: Device, statistical: ModuleType
+) -> None:
+    oracle = registered()[name](2.0, tn.Domain(LABELS))
+    plan = tn.Plan(oracle, tn.Bernoulli(0.4))
+    counts = (TRUTH * PEOPLE).astype(int)
+    lines = "".join(f"{LABELS[code]}\n" * count for code, count in enumerate(counts))
+    reports = gathered(plan, device(plan, lines=lines), PEOPLE)
+    statistical.check_share([len(reports)], PEOPLE, 0.4, 0.4)
+    estimate = oracle.tally(reports).estimate("hajek")
+    variances = tn.estimator_variance(
+        oracle, plan.participation, method="hajek", true_counts=counts
+    )
+    scores = (estimate.counts - counts) / np.sqrt(variances)
+    assert (np.abs(scores) < statistical.quantile(SIZE)).all(), scores
+    # What could be missed: reports of the neighbouring answer would be far away.
+    wrong = (estimate.counts - np.roll(counts, 1)) / np.sqrt(variances)
+    assert (np.abs(wrong) > statistical.quantile(SIZE)).any()
+
+
+def test_noise_is_fresh_in_every_process(device: Device) -> None:
+    plan = tn.Plan(tn.OptimizedLocalHashing(1.0, 1000), tn.Everyone())
+    made = [device(plan, 7).stdout for _ in range(3)]
+    assert len(set(made)) == 3
+    assert all(len(plan.gather([each])) == 1 for each in made)
+
+
+def test_one_device_sends_a_line_or_nothing(device: Device) -> None:
+    domain = tn.Domain(LABELS)
+    silent = tn.Plan(tn.DirectEncoding(1.0, domain), tn.Bernoulli(1e-300))
+    for done in (device(silent, "once"), device(silent, lines="once\n"), device(silent, lines="")):
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    plan = tn.Plan(silent.oracle, tn.Everyone())
+    for done in (
+        device(plan, "once", "--seed", 3),
+        device(plan, "--seed", 3, lines="once"),
+        device(plan, "--seed", 3, lines="once\r\n"),
+        device(plan, "1", "--codes", "--seed", 3),
+    ):
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.encode() == (plan.report("once", seed=3) or b"") + b"\n"
+
+
+def test_labels_of_every_kind_are_answers(device: Device) -> None:
+    labels: list[Any] = [1e-7, 1e22, 0.1, 10**25, None, True, ("b", 1), "x\ny", 7, "7", "\u2028"]
+    plan = tn.Plan(tn.DirectEncoding(8.0, tn.Domain(labels)), tn.Everyone())
+    texts = ["1e-07", "1e+22", "0.1", str(10**25), "null", "true", '{"tuple":["b",1]}']
+    done = device(plan, "--seed", 1, lines="\n".join([*texts, "\u2028"]))
+    expected = plan.oracle.randomize([*labels[:7], "\u2028"], seed=1)
+    assert gathered(plan, done, 8) == expected
+    done = device(plan, "--seed", 1, "--codes", lines="\n".join(map(str, range(11))))
+    assert gathered(plan, done, 11) == plan.oracle.randomize(labels, seed=1)
+    done = device(plan, "7")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "answer 1 is the text of two labels: say its code, with --codes" in done.stderr
+
+
+def test_an_answer_outside_the_domain_stops_all_and_is_not_shown(device: Device) -> None:
+    plan = tn.Plan(tn.DirectEncoding(1.0, tn.Domain(LABELS)), tn.Everyone())
+    done = device(plan, lines="once\nhidden\nnever\n")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "error: answer 2 is none of the 6\n"
+    integers = tn.Plan(tn.DirectEncoding(1.0, 3), tn.Everyone())
+    for answer in ("3", "-1", "01x", "1.0", ""):
+        done = device(integers, "--", answer)
+        assert (done.returncode, done.stdout) == (1, ""), answer
+
+
+PLAN = tn.Plan(tn.SubsetSelection(0.1, tn.Domain(["a", "b", "é"])), tn.Bernoulli(1e-7))
+
+
+def test_a_plan_with_an_altered_byte_is_refused(device: Device, tmp_path: Path) -> None:
+    path = tmp_path / "altered.json"
+    PLAN.write(path, signing_key=KEY)
+    data = path.read_bytes()
+    assert device(path, "a").returncode == 0
+    # All of the plan's text, and every third byte of the rest: Python's reader refuses them too.
+    start, end = data.index(b'{"format"'), data.index(b',\n  "fingerprint')
+    for place in (*range(start, end, 2), *range(0, start, 3), *range(end, len(data) - 3, 3)):
+        altered = bytearray(data)
+        altered[place] ^= 1
+        path.write_bytes(altered)
+        with pytest.raises(CorruptDataError):
+            tn.Plan.read(path)
+        done = device(path, "a")
+        assert (done.returncode, done.stdout) == (1, ""), altered
+        assert done.stderr.startswith(f"error: {path}: ")
+    for length in range(0, len(data) - 2, 7):
+        path.write_bytes(data[:length])
+        assert device(path, "a").returncode == 1
+
+
+def test_the_public_key_decides(device: Device) -> None:
+    other = SigningKey(bytes(32))
+    for key, wanted, words in [
+        (None, KEY.public_key, "the plan is not signed"),
+        (other, KEY.public_key, f"the plan is signed by another key, {other.public_key}"),
+        (KEY, "abc", "--public-key must have 64 hex digits"),
+    ]:
+        done = device(PLAN, "a", "--public-key", wanted, key=key)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert words in done.stderr
+    assert device(PLAN, "a", "--public-key", KEY.public_key.upper()).returncode == 0
+    assert device(PLAN, "a", key=None).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("plan", "words"),
+    [
+        (tn.Plan(PLAN.oracle, tn.Personalized([0.5])), "participation is personal"),
+        (
+            tn.Plan(tn.Memoized(tn.DirectEncoding(4.0, 3), first_epsilon=1.0), tn.Everyone()),
+            "does not have the first_epsilon of memoized",
+        ),
+        (
+            tn.Plan(
+                PaddedOracle(1.0, 3, oracle=tn.SubsetSelection(1.0, 3), share=0.5), tn.Everyone()
+            ),
+            "does not have the oracle of padded",
+        ),
+    ],
+    ids=["personal", "memoized", "padded"],
+)
+def test_what_the_device_cannot_do_it_refuses(plan: tn.Plan, words: str, device: Device) -> None:
+    done = device(plan, "0")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert words in done.stderr
+
+
+def resealed(path: Path, old: str, new: str) -> Path:
+    """Change the text of a plan and its fingerprint with it."""
+    import hashlib
+
+    PLAN.write(path)
+    text = PLAN.to_json()
+    changed = text.replace(old, new)
+    assert changed != text
+    whole = path.read_text().replace(text, changed)
+    path.write_text(whole.replace(PLAN.fingerprint, hashlib.sha256(changed.encode()).hexdigest()))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"subset_size":1', '"subset_size":3'),
+        ('"subset_size":1', '"subset_size":-1'),
+        ('"subset_size":1', '"field_size":3'),
+        ('"subset_size":1', '"subset_size":1,"more":1'),
+        ('"subset_selection"', '"direct_encoding"'),
+        ('"subset_selection"', '"telepathy"'),
+        ('"epsilon":0.1', '"epsilon":43.0'),
+        ('"epsilon":0.1', '"epsilon":"0.1"'),
+        ('"rate":1e-07', '"rate":0.0'),
+        ('"rate":1e-07', '"rate":1.5'),
+        ('"rate":1e-07', '"rate":1e-07,"more":1'),
+        ('"bernoulli"', '"everyone"'),
+        ('["a","b","\\u00e9"]', '["a"]'),
+        ('"b"', '"\\ud800"'),
+        ('"version":1', '"version":2'),
+        ('"turnout-plan"', '"turnout-planet"'),
+    ],
+)
+def test_plans_with_other_values_are_refused_alike(
+    old: str, new: str, device: Device, tmp_path: Path
+) -> None:
+    path = resealed(tmp_path / "resealed.json", old, new)
+    with pytest.raises(CorruptDataError) as caught:
+        tn.Plan.read(path)
+    assert "altered or formatted anew" not in str(caught.value)
+    done = device(path, "a")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "altered or formatted anew" not in done.stderr
+
+
+def test_the_command_line(device: Device, tmp_path: Path) -> None:
+    for arguments in (["a", "b"], ["--what"], ["--seed", "x"], ["--public-key"]):
+        done = device(PLAN, *arguments)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "usage: turnout-device PLAN [ANSWER]" in done.stderr
+    assert device(PLAN, "--help").stdout.startswith("usage: turnout-device")
+    done = device(tmp_path / "none.json", "a")
+    assert done.returncode == 1
+    assert "none.json: No such file" in done.stderr
