@@ -10,24 +10,20 @@ import csv
 import io
 import math
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from turnout._extras import require
+from turnout._label_texts import INTEGER, Kind, Value, label_text, parse_label
 from turnout.errors import InvalidTypeError, InvalidValueError
 
 __all__ = ["Column", "Kind", "Value", "label_text", "parse_label", "read_column"]
 
-Kind = Literal["integer", "number", "boolean", "text"]
-Value = int | float | bool | str
-
-_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _DELIMITED = {".csv": ",", ".tsv": "\t"}
 _COMPRESSED = {".gz", ".bz2", ".zst", ".lz4"}
 _ARROW = {".arrow", ".ipc", ".feather"}
@@ -74,45 +70,6 @@ class Column:
         ('3', '1')
         """
         return Column(self.name, tuple(map(label_text, self.values)), self.indices, "text")
-
-
-def label_text(value: Value) -> str:
-    """Write a value as a label on a command line would be written.
-
-    Examples
-    --------
-    >>> label_text(True), label_text(3), label_text("often")
-    ('true', '3', 'often')
-    """
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def parse_label(text: str, kind: Kind) -> Value | None:
-    """Read a label written as text as a value of a column's kind; None if it is not one.
-
-    Parameters
-    ----------
-    text
-        The label as written on the command line or in a file.
-    kind
-        The kind of column that it is for.
-
-    Examples
-    --------
-    >>> parse_label("4", "integer"), parse_label("four", "integer"), parse_label("4", "text")
-    (4, None, '4')
-    """
-    if kind == "text":
-        return text
-    if kind == "integer":
-        return int(text) if _INTEGER.fullmatch(text) else None
-    if kind == "boolean":
-        return {"true": True, "false": False}.get(text.lower())
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
 
 
 def read_column(
@@ -331,7 +288,7 @@ def _numbers_from_text(values: list[Any]) -> tuple[list[Value | None], Kind]:
         return values, "text"
     known = frozenset(numbers)
     kept = [value if value in known else None for value in values]
-    if all(_INTEGER.fullmatch(value) for value in numbers):
+    if all(INTEGER.fullmatch(value) for value in numbers):
         return [None if value is None else int(value) for value in kept], "integer"
     return kept, "text"
 

@@ -13,12 +13,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from turnout.pipeline.answers import Answers, scan
-    from turnout.pipeline.encoding import EncodedBlock, GroupIndex
-    from turnout.pipeline.identity import PseudonymKey
+    from turnout.pipeline.answers import Answers
+    from turnout.pipeline.encoding import EncodedBlock
+    from turnout.pipeline.grouping import GroupIndex
     from turnout.pipeline.job import Job, Totals
+    from turnout.pipeline.pseudonyms import PseudonymKey
     from turnout.pipeline.report_set import ReportSet, open_reports, tally
     from turnout.pipeline.running import collect, randomize
+    from turnout.pipeline.scanning import scan
     from turnout.pipeline.sources import BLOCK, Block, Source, open_source
 
 __all__ = [
@@ -46,9 +48,9 @@ _NAMES_LATER = {
     "Answers": "turnout.pipeline.answers",
     "Block": "turnout.pipeline.sources",
     "EncodedBlock": "turnout.pipeline.encoding",
-    "GroupIndex": "turnout.pipeline.encoding",
+    "GroupIndex": "turnout.pipeline.grouping",
     "Job": "turnout.pipeline.job",
-    "PseudonymKey": "turnout.pipeline.identity",
+    "PseudonymKey": "turnout.pipeline.pseudonyms",
     "ReportSet": "turnout.pipeline.report_set",
     "Source": "turnout.pipeline.sources",
     "Totals": "turnout.pipeline.job",
@@ -56,7 +58,7 @@ _NAMES_LATER = {
     "open_reports": "turnout.pipeline.report_set",
     "open_source": "turnout.pipeline.sources",
     "randomize": "turnout.pipeline.running",
-    "scan": "turnout.pipeline.answers",
+    "scan": "turnout.pipeline.scanning",
     "tally": "turnout.pipeline.report_set",
 }
 

@@ -2,42 +2,46 @@
 
 from __future__ import annotations
 
-import logging
-import secrets
 import threading
 from collections.abc import Container, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from turnout import _arguments
 from turnout._extras import require
-from turnout.cli.columns import parse_label
 from turnout.domain import Domain
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.participation import Personalized
-from turnout.pipeline import encoding
-from turnout.pipeline.encoding import EncodedBlock, Labels
+from turnout.pipeline.dictionaries import rows_text
+from turnout.pipeline.distinct import distinct_answers
+from turnout.pipeline.encoding import EncodedBlock, codes_of
+from turnout.pipeline.grouping import groups_of
 from turnout.pipeline.identity import (
     Persons,
-    PseudonymKey,
-    RepeatFinder,
-    StreamPersons,
-    as_words,
     check_of,
     digests,
+    find_persons,
+    first_rows,
 )
-from turnout.pipeline.sources import Block, Source, open_source
+from turnout.pipeline.labels import Labels
+from turnout.pipeline.pseudonyms import PseudonymKey
+from turnout.pipeline.sources import Block, Source
 
-__all__ = ["Answers", "scan"]
+__all__ = ["Answers"]
 
-_LOGGER = logging.getLogger(__name__)
 
 Duplicates = Literal["refuse", "first"] | None
 
-_MOST_DISTINCT: Final = 2**20
+
+class _Found:
+    """What has been found out about answers."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.persons: Persons | None = None
+        self.labels: Labels | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +85,7 @@ class Answers:
     max_groups: int = 100_000
     _name: str = field(default="", repr=False)
     _texts: bool = field(default=False, repr=False)
-    _found: dict[str, Any] = field(default_factory=dict, repr=False)
+    _found: _Found = field(default_factory=_Found, init=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -119,7 +123,9 @@ class Answers:
         """
         if self.pseudonym_key is None or self.pseudonym_context is not None:
             return self
-        return replace(self, pseudonym_context=context)
+        named = replace(self, pseudonym_context=context)
+        named._found.persons = self._found.persons
+        return named
 
     def describe(self) -> dict[str, Any]:
         """Describe what is read in terms of JSON: names and choices, no data and no secret."""
@@ -148,7 +154,7 @@ class Answers:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the source and what was found in it."""
-        return {**self.__dict__, "source": _Elsewhere(self.source), "_found": {}}
+        return {**self.__dict__, "source": _Elsewhere(self.source), "_found": _Found()}
 
     # Persons ----------------------------------------------------------------------------------
 
@@ -168,38 +174,12 @@ class Answers:
         """
         if self.id_column is None or self.duplicates is None or not self.source.repeatable:
             return None
-        with _LOCK:
-            if "persons" not in self._found:
-                self._found["persons"] = self._find_persons()
-            return self._found["persons"]  # type: ignore[no-any-return]
-
-    def _find_persons(self) -> Persons:
-        assert self.id_column is not None
-        key = secrets.token_bytes(32)
-        finder = RepeatFinder()
-        checks = {}
-        for block in self.source.blocks([self.id_column]):
-            column = block.read().column(self.id_column)
-            found = digests(column, key, name=self._id_name, first_row=block.start)
-            finder.add(as_words(found), block.start)
-            if self.source.computed:
-                checks[block.index] = check_of(found)
-        repeated, left_out, folder = finder.finish()
-        if self.duplicates == "refuse" and repeated:
-            raise InvalidValueError(
-                f"{self._id_name}: {repeated:,} person(s) have more than one row, "
-                f"{left_out.size:,} rows more than one each; a person who reports twice spends epsilon twice: make it "
-                "one row a person, or let duplicates='first' take the first row of each"
-            )
-        if repeated:
-            _LOGGER.info(
-                "%s: %d persons have more than one row; %d rows are left out",
-                self._id_name,
-                repeated,
-                left_out.size,
-            )
-        # Held until the end, to compare what a query gives when it runs again.
-        return Persons(repeated, left_out, checks, key if checks else None, folder)
+        with self._found.lock:
+            if self._found.persons is None:
+                self._found.persons = find_persons(
+                    self.source, self.id_column, refuse=self.duplicates == "refuse"
+                )
+            return self._found.persons
 
     @property
     def _id_name(self) -> str:
@@ -230,11 +210,16 @@ class Answers:
         """
         persons = self.persons()
         categories = frozenset((self.column, *self.group_by)) - {self.id_column}
+        categories -= {self.probability_column}
         if self.id_column is None or self.duplicates is None:
             yield from self.source.blocks(self.columns, skip=skip, categories=categories)
             return
         if persons is None:
-            yield from self._blocks_of_stream(skip, categories)
+            blocks = self.source.blocks(self.columns, categories=categories)
+            refuse = self.duplicates == "refuse"
+            for block in first_rows(blocks, self.id_column, self._name, refuse=refuse):
+                if block.index not in skip:
+                    yield block
             return
         for block in self.source.blocks(self.columns, skip=skip, categories=categories):
             if persons.checks:
@@ -247,25 +232,6 @@ class Answers:
                         "again: give it an order, or store its result in a file first"
                     )
             yield replace(block, left_out=persons.in_block(block.start, block.rows))
-
-    def _blocks_of_stream(
-        self, skip: Container[int], categories: Container[str]
-    ) -> Iterator[Block]:
-        """Look for persons in the order of a stream; blocks that are not wanted count too."""
-        assert self.id_column is not None
-        key, seen = secrets.token_bytes(32), StreamPersons(self._id_name)
-        for block in self.source.blocks(self.columns, categories=categories):
-            column = block.read().column(self.id_column)
-            found = digests(column, key, name=self._id_name, first_row=block.start)
-            left_out = seen.repeats(as_words(found))
-            if left_out.size and self.duplicates == "refuse":
-                raise InvalidValueError(
-                    f"{self._id_name}: {left_out.size:,} row(s) of block {block.index} are of "
-                    "persons who had one before; a person who reports twice spends epsilon twice: "
-                    "make it one row a person, or let duplicates='first' take the first row of each"
-                )
-            if block.index not in skip:
-                yield replace(block, left_out=left_out)
 
     def encoded(self, block: Block, domain: Domain) -> EncodedBlock:
         """Read a block and encode it.
@@ -305,7 +271,7 @@ class Answers:
             keep[block.left_out] = False
             rows, table = np.flatnonzero(keep), _kept(table, keep)
         labels = self._labels(domain)
-        codes, gone = encoding.codes_of(table.column(self.column), labels, rows, block.start)
+        codes, gone = codes_of(table.column(self.column), labels, rows, block.start)
         dropped = 0
         if gone is not None:
             dropped = int(gone.sum())
@@ -313,7 +279,7 @@ class Answers:
             rows = np.flatnonzero(~gone) if rows is None else rows[~gone]
         groups = None
         if self.group_by:
-            groups = encoding.groups_of(table, self.group_by, self.max_groups, self._name)
+            groups = groups_of(table, self.group_by, self.max_groups, self._name)
         pseudonyms = None
         if self.pseudonym_key is not None:
             pseudonyms = self._pseudonyms(table, rows, block.start)
@@ -329,7 +295,7 @@ class Answers:
         )
 
     def _labels(self, domain: Domain) -> Labels:
-        known = self._found.get("labels")
+        known = self._found.labels
         if known is None or known.domain is not domain:
             known = Labels(
                 domain,
@@ -338,8 +304,8 @@ class Answers:
                 texts=self._texts,
                 name=self.name,
             )
-            self._found["labels"] = known
-        return known  # type: ignore[no-any-return]
+            self._found.labels = known
+        return known
 
     def _pseudonyms(
         self, table: Any, rows: npt.NDArray[Any] | None, first_row: int
@@ -381,7 +347,7 @@ class Answers:
             places = (positions if rows is None else rows[positions]) + first_row
             raise InvalidValueError(
                 f"{name}: {positions.size:,} values are missing or not in [2^-30, 1] "
-                f"({encoding.rows_text(places)})"
+                f"({rows_text(places)})"
             )
         return values
 
@@ -401,52 +367,7 @@ class Answers:
         InvalidValueError
             If the source can be read only once, or if there are more than a million.
         """
-        return self._distinct()[0]
-
-    def _distinct(self) -> tuple[list[Any], bool]:
-        """List the different answers, and whether some are missing; missing ones are checked."""
-        if not self.source.repeatable:
-            raise InvalidValueError(
-                f"{self._name} can be read only once, so its answers cannot be looked at first: "
-                "state the domain"
-            )
-        seen: dict[Any, Any] = {}
-        gaps, rows, total = 0, [], 0
-        for block in self.source.blocks([self.column], categories=frozenset([self.column])):
-            for distinct, index in encoding.factors(block.read().column(self.column)):
-                used = np.bincount(index, minlength=len(distinct)) > 0
-                absent = np.array([self._is_missing(value) for value in distinct], bool)
-                for place in np.flatnonzero(used & ~absent).tolist():
-                    value = distinct[place]
-                    seen.setdefault((isinstance(value, bool), value), value)
-                if (used & absent).any():
-                    found = np.flatnonzero(absent[index])
-                    gaps += found.size
-                    rows += (found[:5] + total).tolist() if len(rows) < 5 else []
-                total += len(index)
-                if len(seen) > _MOST_DISTINCT:
-                    raise InvalidValueError(
-                        f"{self.name} has more than {_MOST_DISTINCT:,} different values: is it the "
-                        "column of answers?"
-                    )
-        values = list(seen.values())
-        if self._texts:
-            values, found_nan = _numbers_from_text(values)
-            gaps += found_nan
-        elif values and all(isinstance(value, float) and value.is_integer() for value in values):
-            values = list(dict.fromkeys(int(value) for value in values))
-        if gaps and self.missing is None:
-            where = f" ({encoding.rows_text(np.array(rows))})" if rows else ""
-            raise InvalidValueError(
-                f"{self.name}: {gaps:,} answers are missing{where}; missing says what they are: a "
-                "label, or 'drop'"
-            )
-        return values, gaps > 0
-
-    def _is_missing(self, value: Any) -> bool:
-        if value is None or (isinstance(value, float) and np.isnan(value)):
-            return True
-        return bool(self.missing_values) and encoding.label_text(value) in self.missing_values
+        return distinct_answers(self)[0]
 
     def domain(self) -> Domain:
         """Read the answers once and make a domain of them, only if what people answer is public.
@@ -468,7 +389,7 @@ class Answers:
         >>> scan(pa.table({"answer": [3, 1, 3]}), "answer").domain().labels
         (1, 3)
         """
-        values, gaps = self._distinct()
+        values, gaps = distinct_answers(self)
         try:
             values = sorted(values)
         except TypeError:
@@ -477,9 +398,6 @@ class Answers:
         if gaps and self.missing != "drop" and extra not in values:
             values.append(extra)
         return Domain(values)
-
-
-_LOCK = threading.RLock()
 
 
 class _Elsewhere(Source):
@@ -512,139 +430,3 @@ class _Elsewhere(Source):
 def _kept(table: Any, keep: npt.NDArray[np.bool_]) -> Any:
     pa = require("pyarrow", "cli")
     return table.filter(pa.array(keep))
-
-
-def _numbers_from_text(values: list[str]) -> tuple[list[Any], int]:
-    """Make integers of texts that all are; NaN among numbers is missing."""
-    numbers = [value for value in values if value.lower() not in ("nan", "-nan")]
-    if not numbers or any(parse_label(value, "number") is None for value in numbers):
-        return list(values), 0
-    whole = all(parse_label(value, "integer") is not None for value in numbers)
-    return [int(v) for v in numbers] if whole else list(numbers), len(values) - len(numbers)
-
-
-def scan(
-    data: Any,
-    column: str,
-    *,
-    missing: Hashable = None,
-    missing_values: Sequence[str] = (),
-    id_column: str | None = None,
-    duplicates: Duplicates = "refuse",
-    group_by: str | Sequence[str] | None = None,
-    probability_column: str | None = None,
-    pseudonym_key: PseudonymKey | None = None,
-    pseudonym_context: str | None = None,
-    max_groups: int = 100_000,
-) -> Answers:
-    """Say where the answers are and what the columns beside them mean; nothing is read yet.
-
-    Parameters
-    ----------
-    data
-        Files, a table, a query or a stream: whatever
-        :func:`turnout.pipeline.open_source` takes.
-    column
-        The column of answers, one row a person.
-    missing
-        What a missing answer (a null, an empty field of a CSV file, NaN) is: None refuses it,
-        ``"drop"`` leaves the person out, anything else is the label that is reported.
-    missing_values
-        Further texts that stand for a missing answer, such as ``"?"`` or ``"-9"``.
-    id_column
-        A column that says which person a row is of: text, integers or bytes.
-    duplicates
-        What happens when a person has several rows: ``"refuse"``, or ``"first"``: the first row
-        counts and the others do not, even if the answer in it is missing. None looks for none, for
-        identifiers that only make pseudonyms.
-    group_by
-        Columns that are reported beside the answers **as they are**, for a tally of each group.
-    probability_column
-        A column of the probability with which each person takes part, in [2^-30, 1]. Public.
-    pseudonym_key
-        With ``id_column``: reports carry a pseudonym, by which two of one person can be seen and
-        not whose they are. See :class:`turnout.pipeline.PseudonymKey` for what that does not
-        protect.
-    pseudonym_context
-        The collection that pseudonyms are for; the fingerprint of the plan by default.
-    max_groups
-        The largest number of groups in a block.
-
-    Returns
-    -------
-    Answers
-        What can be randomized, collected, or listed block by block.
-
-    Raises
-    ------
-    InvalidValueError
-        If a column is not there exactly once, or is named for two purposes of which one is secret.
-    InvalidTypeError
-        If a column is nested, or an argument has a type that cannot be used.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> import turnout as tn
-    >>> table = pa.table({"who": [7, 8, 7], "answer": ["yes", None, "no"]})
-    >>> answers = scan(table, "answer", missing="drop", id_column="who", duplicates="first")
-    >>> [block] = answers.blocks()
-    >>> answers.encoded(block, tn.Domain(["no", "yes"]))
-    EncodedBlock(index=0, rows=3, dropped=1, refused=1)
-    """
-    names = (group_by,) if isinstance(group_by, str) else tuple(group_by or ())
-    _check_columns(column, id_column, probability_column, names)
-    _arguments.choice("duplicates", duplicates, ("refuse", "first", None))
-    if pseudonym_key is not None:
-        _arguments.instance("pseudonym_key", pseudonym_key, PseudonymKey, "a PseudonymKey")
-        if id_column is None:
-            raise InvalidValueError("pseudonym_key needs id_column, the column of persons")
-    if pseudonym_context is not None:
-        _arguments.instance("pseudonym_context", pseudonym_context, str, "text")
-    texts = _arguments.items("missing_values", missing_values, "a sequence of texts")
-    for text in texts:
-        _arguments.instance("missing_values", text, str, "a sequence of texts")
-    try:
-        hash(missing)
-    except TypeError as error:
-        raise InvalidTypeError(
-            f"missing must be None, 'drop' or a label, got {_arguments.shown(missing)}"
-        ) from error
-    source = open_source(data)
-    answers = Answers(
-        source,
-        column,
-        missing=missing,
-        missing_values=frozenset(texts),
-        id_column=id_column,
-        duplicates=duplicates,
-        group_by=names,
-        probability_column=probability_column,
-        pseudonym_key=pseudonym_key,
-        pseudonym_context=pseudonym_context,
-        max_groups=_arguments.integer("max_groups", max_groups, least=1),
-        _name=source.name,
-        _texts=source.texts,
-    )
-    source.check(answers.columns)
-    return answers
-
-
-def _check_columns(
-    column: str, id_column: str | None, probability_column: str | None, groups: tuple[str, ...]
-) -> None:
-    _arguments.instance("column", column, str, "the name of a column")
-    for argument, name in (("id_column", id_column), ("probability_column", probability_column)):
-        if name is not None:
-            _arguments.instance(argument, name, str, "the name of a column")
-            if name == column:
-                raise InvalidValueError(f"{argument} must not be {column!r}, the column of answers")
-    for name in groups:
-        _arguments.instance("group_by", name, str, "a name or names of columns")
-        if name in (column, id_column):
-            raise InvalidValueError(
-                f"group_by must not name {name!r}: groups are reported as they are, and its values "
-                "are private"
-            )
-    if len(set(groups)) < len(groups):
-        raise InvalidValueError(f"group_by must name different columns, got {list(groups)}")

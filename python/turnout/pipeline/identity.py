@@ -1,54 +1,46 @@
-"""One person, one report: rows that do not count, and pseudonyms.
+"""One person, one report: which rows count.
 
 Identifiers are compared by keyed digests of 128 bits under a key that is fresh in each run and
-forgotten with it, and written to no file. A row of an integer is the same person as a row of the
+forgotten with it; they themselves are written nowhere. A row of an integer is the same person as a row of the
 text of that integer, whatever the width.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
-import os
+import logging
 import secrets
-import shutil
-import tempfile
-import weakref
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from turnout import _arguments, _core
+from turnout import _core
 from turnout._extras import require
-from turnout.errors import (
-    CorruptDataError,
-    InvalidTypeError,
-    InvalidValueError,
-    UnsupportedVersionError,
-)
-from turnout.pipeline.encoding import rows_text
+from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.pipeline.dictionaries import rows_text
+from turnout.pipeline.repeats import Digests, Folder, RepeatFinder, StreamPersons
+from turnout.pipeline.sources import Block, Source
 
 __all__ = [
     "Persons",
-    "PseudonymKey",
-    "RepeatFinder",
-    "StreamPersons",
     "as_words",
     "check_of",
     "digests",
+    "find_persons",
+    "first_rows",
 ]
 
 Bytes = npt.NDArray[np.uint8]
-Digests = npt.NDArray[np.uint64]
 
-_KEY_BYTES: Final = 32
-_MEMORY: Final = 2**28
-_PARTITIONS: Final = 256
-_RECORD: Final = np.dtype([("high", "<u8"), ("low", "<u8"), ("row", "<i8")])
-_MOST_IN_MEMORY: Final = 2**28
+_LOGGER = logging.getLogger(__name__)
+
+_TWICE: Final = (
+    "a person who reports twice spends epsilon twice: make it one row a person, or let "
+    "duplicates='first' take the first row of each"
+)
 
 
 def digests(
@@ -115,7 +107,8 @@ def _digests(chunk: Any, key: bytes, context: bytes, name: str) -> Bytes:
         return _digests(chunk.storage, key, context, name)
     if types.is_dictionary(kind):
         index = chunk.indices.to_numpy(zero_copy_only=False)
-        return _digests(chunk.dictionary, key, context, name)[index]
+        found: Bytes = _digests(chunk.dictionary, key, context, name)[index]
+        return found
     if types.is_integer(kind) or types.is_string_view(kind):
         chunk = chunk.cast(pa.large_string())
     elif not (
@@ -139,7 +132,8 @@ def _keyed_digests(array: Any, key: bytes, context: bytes) -> Bytes:
         return np.empty((0, 16), np.uint8)
     offsets = np.frombuffer(positions, np.int64)[array.offset : array.offset + len(array) + 1]
     whole = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-    return _core.keyed_digests(offsets, whole, key, context)
+    found: Bytes = _core.keyed_digests(offsets, whole, key, context)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +158,7 @@ class Persons:
     left_out: npt.NDArray[np.int64] = field(repr=False)
     checks: dict[int, bytes] = field(repr=False)
     key: bytes | None = field(default=None, repr=False)
-    folder: Any = field(default=None, repr=False)
+    folder: Folder | None = field(default=None, repr=False)
 
     @property
     def repeated_rows(self) -> int:
@@ -177,354 +171,82 @@ class Persons:
         return np.asarray(self.left_out[low:high]) - start
 
 
-class _Folder:
-    """A temporary folder that only its owner can read, removed with this object."""
-
-    def __init__(self) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix="turnout-"))
-        self._finalizer = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
-
-    def close(self) -> None:
-        self._finalizer()
-
-
-class RepeatFinder:
-    """Finds all rows but the first of each person, exactly and in bounded memory.
-
-    Records of a digest and a row number are kept in memory up to a limit; beyond it they go to
-    partitions on disk by their digest, each of which is sorted by itself.
+def find_persons(source: Source, column: str, *, refuse: bool) -> Persons:
+    """Read a column of identifiers and find which rows do not count.
 
     Parameters
     ----------
-    memory
-        How many bytes of records to keep in memory.
+    source, column
+        The rows, which can be read again, and the column.
+    refuse
+        Whether persons with several rows are refused.
+
+    Raises
+    ------
+    InvalidValueError
+        If a row has no identifier, or a person has several rows and they are refused.
     """
-
-    def __init__(self, memory: int = _MEMORY) -> None:
-        self._memory = memory
-        self._held: list[npt.NDArray[Any]] = []
-        self._bytes = 0
-        self._folder: _Folder | None = None
-
-    def add(self, found: Digests, first_row: int) -> None:
-        """Take the digests of consecutive rows."""
-        records = np.empty(len(found), _RECORD)
-        records["high"], records["low"] = found[:, 0], found[:, 1]
-        records["row"] = np.arange(first_row, first_row + len(found))
-        self._held.append(records)
-        self._bytes += records.nbytes
-        if self._bytes > self._memory:
-            self._spill()
-
-    def _spill(self) -> None:
-        self._folder = self._folder or _Folder()
-        records = np.concatenate(self._held)
-        self._held, self._bytes = [], 0
-        part = (records["high"] >> np.uint64(56)).astype(np.uint8)
-        order = np.argsort(part, kind="stable")
-        records = records[order]
-        ends = np.cumsum(np.bincount(part, minlength=_PARTITIONS))
-        for number, (start, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
-            if end > start:
-                _append(self._folder.path / f"{number}", records[start:end])
-
-    def finish(self) -> tuple[int, npt.NDArray[np.int64], _Folder | None]:
-        """Find the rows.
-
-        Returns
-        -------
-        repeated : int
-            How many persons have more than one row.
-        left_out : numpy.ndarray
-            The rows that do not count, ascending.
-        folder : object or None
-            What keeps their file, if they are in one.
-        """
-        if self._folder is None:
-            repeated, rows = _repeats(np.concatenate([np.empty(0, _RECORD), *self._held]))
-            self._held = []
-            return repeated, np.sort(rows), None
-        self._spill()
-        folder, total, most = self._folder, 0, 0
-        out = folder.path / "rows"
-        for number in range(_PARTITIONS):
-            path = folder.path / f"{number}"
-            if path.exists():
-                records = np.fromfile(path, _RECORD)
-                path.unlink()
-                repeated, rows = _repeats(records)
-                total += repeated
-                most = max(most, int(rows.max(initial=-1)))
-                _append(out, rows)
-        count = out.stat().st_size // 8 if out.exists() else 0
-        if count * 8 <= self._memory:
-            rows = np.sort(np.fromfile(out, np.int64)) if count else np.empty(0, np.int64)
-            folder.close()
-            return total, rows, None
-        return total, self._sorted_on_disk(out, most), folder
-
-    def _sorted_on_disk(self, path: Path, most: int) -> npt.NDArray[np.int64]:
-        """Sort a long file of row numbers by stretches of rows."""
-        size = path.stat().st_size
-        parts = min(-(-size // max(self._memory // 4, 8)), 4096)
-        width = most // parts + 1
-        step = max(self._memory // 64, 1)
-        with path.open("rb") as stream:
-            while (rows := np.fromfile(stream, np.int64, step)).size:
-                part = rows // width
-                for number in np.unique(part).tolist():
-                    _append(path.with_name(f"s{number}"), rows[part == number])
-        path.unlink()
-        final = path.with_name("sorted")
-        for number in range(parts):
-            piece = path.with_name(f"s{number}")
-            if piece.exists():
-                _append(final, np.sort(np.fromfile(piece, np.int64)))
-                piece.unlink()
-        return np.memmap(final, np.int64, "r")
+    key, name = secrets.token_bytes(32), f"{source.name}: column {column!r}"
+    finder = RepeatFinder()
+    checks = {}
+    for block in source.blocks([column]):
+        found = digests(block.read().column(column), key, name=name, first_row=block.start)
+        finder.add(as_words(found), block.start)
+        if source.computed:
+            checks[block.index] = check_of(found)
+    repeated, left_out, folder = finder.finish()
+    if refuse and repeated:
+        raise InvalidValueError(
+            f"{name}: {repeated:,} person(s) have more than one row, {left_out.size:,} row(s) more "
+            f"than one each; {_TWICE}"
+        )
+    if repeated:
+        _LOGGER.info(
+            "%s: %d persons have more than one row; %d rows are left out",
+            name,
+            repeated,
+            left_out.size,
+        )
+    return Persons(repeated, left_out, checks, key if checks else None, folder)
 
 
-def _append(path: Path, records: npt.NDArray[Any]) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    with os.fdopen(descriptor, "ab") as stream:
-        records.tofile(stream)
+def first_rows(
+    blocks: Iterable[Block], column: str, source: str, *, refuse: bool
+) -> Iterator[Block]:
+    """Look for persons in the order of a stream that can be read only once.
 
+    Parameters
+    ----------
+    blocks
+        All blocks in order.
+    column, source
+        The column of identifiers, and what messages call the stream.
+    refuse
+        Whether the second row of a person is refused.
 
-def _repeats(records: npt.NDArray[Any]) -> tuple[int, npt.NDArray[np.int64]]:
-    """Persons with several records, and all their rows but the first."""
-    high = np.array(records["high"])
-    order = np.argsort(high)
-    same = high[order][1:] == high[order][:-1]
-    if not same.any():
-        return 0, np.empty(0, np.int64)
-    # Few records share half of a digest with another: those of a person, and chance.
-    near = np.zeros(order.size, bool)
-    near[1:] |= same
-    near[:-1] |= same
-    chosen = records[order[near]]
-    chosen = chosen[np.lexsort((chosen["row"], chosen["low"], chosen["high"]))]
-    again = (chosen["high"][1:] == chosen["high"][:-1]) & (chosen["low"][1:] == chosen["low"][:-1])
-    begins = again & ~np.concatenate([[False], again[:-1]])
-    return int(begins.sum()), np.array(chosen["row"][1:][again], np.int64)
+    Yields
+    ------
+    Block
+        The same blocks, which know the rows that do not count.
+
+    Raises
+    ------
+    InvalidValueError
+        If a person has several rows and they are refused, or if there are too many persons.
+    """
+    key, name = secrets.token_bytes(32), f"{source}: column {column!r}"
+    seen = StreamPersons(name)
+    for block in blocks:
+        found = digests(block.read().column(column), key, name=name, first_row=block.start)
+        left_out = seen.repeats(as_words(found))
+        if left_out.size and refuse:
+            raise InvalidValueError(
+                f"{name}: {left_out.size:,} row(s) of block {block.index} are of persons who had "
+                f"one before; {_TWICE}"
+            )
+        yield replace(block, left_out=left_out)
 
 
 def check_of(found: Bytes) -> bytes:
     """Digest the digests of a block."""
     return hashlib.blake2b(np.ascontiguousarray(found).data, digest_size=16).digest()
-
-
-class StreamPersons:
-    """Who has been seen in a stream that can be read only once: 16 bytes a person.
-
-    Parameters
-    ----------
-    name
-        What messages call the column.
-    most
-        The largest number of persons.
-    """
-
-    def __init__(self, name: str, most: int = _MOST_IN_MEMORY) -> None:
-        self._name = name
-        self._most = most
-        #: Sorted by the first word; their lengths fall by a factor of two at least.
-        self._runs: list[Digests] = []
-        self.repeated_rows = 0
-
-    def repeats(self, found: Digests) -> npt.NDArray[np.int64]:
-        """Take the digests of a block, and find the positions of persons who were there before.
-
-        Raises
-        ------
-        InvalidValueError
-            If there are too many persons for the memory.
-        """
-        records = np.empty(len(found), _RECORD)
-        records["high"], records["low"] = found[:, 0], found[:, 1]
-        records["row"] = np.arange(len(found))
-        again = np.zeros(len(found), bool)
-        again[_repeats(records)[1]] = True
-        for run in self._runs:
-            again |= _contains(run, found)
-        fresh = found[~again]
-        self._keep(fresh[np.argsort(fresh[:, 0])])
-        positions = np.flatnonzero(again)
-        self.repeated_rows += positions.size
-        return positions.astype(np.int64)
-
-    def _keep(self, run: Digests) -> None:
-        while self._runs and len(self._runs[-1]) < 2 * len(run):
-            both = np.concatenate([self._runs.pop(), run])
-            run = both[np.argsort(both[:, 0])]
-        self._runs.append(run)
-        if sum(map(len, self._runs)) > self._most:
-            raise InvalidValueError(
-                f"{self._name}: more than {self._most:,} persons in a stream that can be read only "
-                "once do not fit into memory; read from files, where there is no such limit"
-            )
-
-
-def _contains(run: Digests, found: Digests) -> npt.NDArray[np.bool_]:
-    if not len(run):
-        return np.zeros(len(found), bool)
-    high = np.ascontiguousarray(run[:, 0])
-    place = np.searchsorted(high, found[:, 0])
-    present = np.zeros(len(found), bool)
-    # Usually one step; more where different persons share the first word.
-    while True:
-        inside = place < len(high)
-        here = np.where(inside, place, 0)
-        candidates = inside & (high[here] == found[:, 0])
-        present |= candidates & (run[here, 1] == found[:, 1])
-        if not (candidates & ~present).any():
-            return present
-        place = place + 1
-
-
-class PseudonymKey:
-    """A secret from which pseudonyms are made.
-
-    A pseudonym is a keyed digest of 128 bits of an identifier, in the context of one collection.
-    Whoever has the reports of a collection can see which are of one person and not who that is;
-    reports of two collections cannot be linked by it.
-
-    **What it does not protect.** Whoever has the key and a list of identifiers knows whose each
-    report is. That two reports are of one person is told to everybody who has them: the epsilons
-    of a person's reports add up, also over collections under one context. It says nothing about
-    what the other columns of a report file give away, such as a small group. It is no part of the
-    guarantee of differential privacy of an answer, neither adding to it nor taking from it.
-
-    Parameters
-    ----------
-    secret
-        32 bytes from a cryptographic generator; :meth:`generate` makes one.
-
-    Raises
-    ------
-    InvalidTypeError, InvalidValueError
-        If ``secret`` is not 32 bytes.
-
-    Examples
-    --------
-    >>> PseudonymKey(bytes(32))
-    PseudonymKey(...)
-    """
-
-    __slots__ = ("_secret",)
-
-    def __init__(self, secret: bytes) -> None:
-        if not isinstance(secret, bytes):
-            raise InvalidTypeError(f"secret must be bytes, got {type(secret).__name__}")
-        if len(secret) != _KEY_BYTES:
-            raise InvalidValueError(f"secret must be {_KEY_BYTES} bytes, got {len(secret)}")
-        self._secret = secret
-
-    @classmethod
-    def generate(cls) -> PseudonymKey:
-        """Make a key from the randomness of the operating system."""
-        return cls(secrets.token_bytes(_KEY_BYTES))
-
-    @classmethod
-    def read(cls, path: str | os.PathLike[str]) -> PseudonymKey:
-        """Read a key file that :meth:`write` made.
-
-        Raises
-        ------
-        InvalidValueError
-            If others than its owner can read the file.
-        CorruptDataError, UnsupportedVersionError
-            If it is no key file, or one of a later version.
-        OSError
-            If it cannot be read.
-        """
-        place = Path(path)
-        if os.name == "posix" and place.stat().st_mode & 0o077:
-            raise InvalidValueError(
-                f"{place}: others than its owner can read this key: chmod 600, and make another if "
-                "somebody may have read it"
-            )
-        try:
-            match json.loads(place.read_text(encoding="ascii")):
-                case {"format": "turnout-pseudonym-key", "version": 1, "key": str(text)}:
-                    return cls(bytes.fromhex(text))
-                case {"format": "turnout-pseudonym-key", "version": version} if version != 1:
-                    raise UnsupportedVersionError(
-                        f"{place}: a key file of version {_arguments.shown(version)}; this release "
-                        "of turnout reads 1"
-                    )
-        except UnsupportedVersionError:
-            raise
-        except (ValueError, RecursionError):
-            # Not the text of the error: it may quote the key.
-            raise CorruptDataError(f"{place}: not a key file of turnout") from None
-        raise CorruptDataError(f"{place}: not a key file of turnout")
-
-    def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the key to a new file that only its owner can read.
-
-        Raises
-        ------
-        FileExistsError
-            If the file exists: a key that is written over is lost.
-        OSError
-            If the file cannot be written.
-        """
-        text = json.dumps(
-            {"format": "turnout-pseudonym-key", "version": 1, "key": self._secret.hex()}
-        )
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(text.encode("ascii") + b"\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-
-    @property
-    def identifier(self) -> str:
-        """A name of the key that tells keys apart and gives nothing away."""
-        return hashlib.blake2b(b"turnout pseudonym key", key=self._secret).hexdigest()[:16]
-
-    def pseudonyms(
-        self,
-        column: Any,
-        context: str,
-        *,
-        name: str,
-        rows: npt.NDArray[Any] | None = None,
-        first_row: int = 0,
-    ) -> Bytes:
-        """Make pseudonyms of a column of identifiers: 16 bytes a row.
-
-        Parameters
-        ----------
-        column
-            A ``pyarrow.ChunkedArray`` of text, integers or bytes.
-        context
-            The collection: the same identifier has another pseudonym in another context.
-        name
-            What messages call the column.
-        rows, first_row
-            The rows of the entries, for messages.
-
-        Raises
-        ------
-        InvalidValueError
-            If an identifier is missing.
-        InvalidTypeError
-            If the column is not one of identifiers.
-        """
-        purpose = f"turnout pseudonym/{context}".encode()
-        return digests(column, self._secret, purpose, name=name, rows=rows, first_row=first_row)
-
-    def __eq__(self, other: object) -> bool:
-        """Compare secrets, in constant time."""
-        if not isinstance(other, PseudonymKey):
-            return NotImplemented
-        return secrets.compare_digest(self._secret, other._secret)
-
-    def __hash__(self) -> int:
-        """Hash of the name of the key."""
-        return hash(self.identifier)
-
-    def __repr__(self) -> str:
-        """Show nothing of the secret."""
-        return "PseudonymKey(...)"

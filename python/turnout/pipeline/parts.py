@@ -25,7 +25,8 @@ from turnout.report_files import Groups, Header, PartFacts, ReportFile, ReportWr
 
 if TYPE_CHECKING:
     from turnout.pipeline.answers import Answers
-    from turnout.pipeline.encoding import EncodedBlock, GroupIndex
+    from turnout.pipeline.encoding import EncodedBlock
+    from turnout.pipeline.grouping import GroupIndex
 
 __all__ = ["PART_BLOCKS", "PartTask", "group_kinds", "in_parts", "part_path"]
 

@@ -43,8 +43,8 @@ def open_source(data: Any, *, block_rows: int = BLOCK) -> Source:
     Returns
     -------
     Source
-        The rows in a fixed order. Files come in natural order of their paths within each entry of
-        a list (``part-2`` before ``part-10``).
+        The rows in a fixed order. Files come in natural order of their paths (``part-2`` before
+        ``part-10``), whatever the order of a list.
 
     Raises
     ------

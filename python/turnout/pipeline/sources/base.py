@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -64,9 +65,25 @@ class TableBlock(Block):
 
     table: Any = field(repr=False)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the rows of the block, and not the table that they are a slice of."""
+        pa = require("pyarrow", "cli")
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, self.table.schema) as writer:
+            writer.write_table(self.table)
+        rows = pickle.PickleBuffer(sink.getvalue())
+        return _unpickled, (self.index, self.rows, rows, self.first_row, self.left_out)
+
     def read(self) -> Any:
         """Give the table."""
         return self.table
+
+
+def _unpickled(index: int, rows: int, table: Any, first_row: int, left_out: Any) -> TableBlock:
+    pa = require("pyarrow", "cli")
+    with pa.ipc.open_stream(pa.py_buffer(table)) as reader:
+        table = reader.read_all()
+    return TableBlock(index, rows, table, first_row=first_row, left_out=left_out)
 
 
 class Source(ABC):

@@ -110,7 +110,7 @@ class CsvSource(_SequentialFiles):
 
     def _inspect(self, file: DataFile) -> Any:
         pa = require("pyarrow", "cli")
-        header = _header(file)
+        header, _ = _beginning(file)
         if not header:
             raise CorruptDataError(f"{file.shown}: no header line")
         return pa.schema([pa.field(name, pa.string()) for name in header])
@@ -118,11 +118,13 @@ class CsvSource(_SequentialFiles):
     def _stream(self, file: DataFile, schema: Any, names: Sequence[str]) -> Iterator[Any]:
         pa = require("pyarrow", "cli")
         arrow_csv = require("pyarrow.csv", "cli")
-        header = _header(file)
+        header, more = _beginning(file)
         # Without a column of its own to read, its rows still count.
         wanted = list(names) or header[:1]
         kinds = {name: pa.string() for name in wanted}
         kinds.update({name: schema.field(name).type for name in names})
+        if not more:
+            return
         with (
             pa.input_stream(file.path, compression="detect") as stream,
             arrow_csv.open_csv(
@@ -150,20 +152,19 @@ def _delimiter(file: DataFile) -> str:
     return "\t" if ".tsv" in [suffix.lower() for suffix in Path(file.path).suffixes[-2:]] else ","
 
 
-def _lines(file: DataFile, stream: Any) -> Iterator[list[str]]:
-    text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
-    try:
-        yield from csv.reader(text, delimiter=_delimiter(file))
-    except csv.Error as error:
-        raise CorruptDataError(f"{file.shown}: the header line cannot be read: {error}") from error
-    finally:
-        text.detach()
-
-
-def _header(file: DataFile) -> list[str]:
+def _beginning(file: DataFile) -> tuple[list[str], bool]:
+    """Read the header, and whether anything comes after it: Arrow takes no header alone."""
     pa = require("pyarrow", "cli")
-    with pa.input_stream(file.path, compression="detect") as stream:
-        return next((row for row in _lines(file, stream) if row), [])
+    with (
+        pa.input_stream(file.path, compression="detect") as stream,
+        io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text,
+    ):
+        lines = csv.reader(text, delimiter=_delimiter(file))
+        try:
+            header = next((row for row in lines if row), [])
+            return header, any(row or len(header) == 1 for row in lines)
+        except csv.Error as error:
+            raise CorruptDataError(f"{file.shown}: cannot be read: {error}") from error
 
 
 def is_ipc_stream(file: DataFile) -> bool:

@@ -85,8 +85,7 @@ def find_files(data: Any) -> tuple[str, list[DataFile]]:
     str
         A name for messages.
     list of DataFile
-        The files, in natural order of their paths (``part-2`` before ``part-10``) within each
-        entry of a list.
+        The files, in natural order of their paths: ``part-2`` before ``part-10``.
 
     Raises
     ------
@@ -101,6 +100,8 @@ def find_files(data: Any) -> tuple[str, list[DataFile]]:
     if not entries:
         raise InvalidValueError("data must name at least one file, got an empty list")
     files = [file for entry in entries for file in _expand(entry)]
+    # The order is that of the paths, not of a list: a glob of a shell has another in each place.
+    files.sort(key=lambda file: _natural(file.path))
     seen: dict[str, str] = {}
     for file in files:
         place = os.path.realpath(file.path)
@@ -159,7 +160,7 @@ def _expand_glob(entry: str) -> Iterator[DataFile]:
         raise InvalidValueError(
             f"data: {entry!r} matches no file that ends in {', '.join(_FORMATS)}"
         )
-    yield from sorted(found, key=lambda file: _natural(file.shown))
+    yield from found
 
 
 def _walk(folder: Path) -> Iterator[Path]:
@@ -189,7 +190,7 @@ def _described(
         raise InvalidValueError(
             f"data: the folder {entry!r} has no file that ends in {', '.join(_FORMATS)}"
         )
-    for path in sorted(known, key=lambda path: _natural(os.fspath(path))):
+    for path in known:
         yield _describe(path, _below(partitions, root, path))
 
 

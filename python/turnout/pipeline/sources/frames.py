@@ -187,7 +187,7 @@ def _duckdb_reader(relation: Any) -> Any:
 
 def _from_ray(data: Any, block_rows: int) -> Source:
     def run(columns: list[str]) -> Iterable[Any]:
-        return data.select_columns(columns).iter_batches(
+        return data.select_columns(columns).iter_batches(  # type: ignore[no-any-return]
             batch_size=_QUERY_ROWS, batch_format="pyarrow"
         )
 

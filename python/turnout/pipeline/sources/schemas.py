@@ -31,7 +31,7 @@ def _family(kind: Any) -> str:
 
 
 def wanted_schema(schema: Any, columns: Sequence[str], name: str) -> Any:
-    """Take the wanted columns of a schema, each of which must be there once and hold one value a row.
+    """Take the wanted columns; each must be there once and hold one value a row.
 
     Raises
     ------

@@ -1,0 +1,93 @@
+"""Arrow columns as distinct values and an index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout._extras import require
+from turnout.errors import InvalidTypeError
+
+__all__ = ["encoded", "factors", "plain", "rows_text"]
+
+Array = npt.NDArray[Any]
+
+_SHOWN: Final = 5
+
+
+def rows_text(rows: Array) -> str:
+    """Name the first of some rows; the first row of data is row 1.
+
+    Examples
+    --------
+    >>> rows_text(np.array([0, 4]))
+    'rows 1, 5'
+    """
+    shown = ", ".join(f"{int(row) + 1:,}" for row in rows[:_SHOWN])
+    return f"row{'s' if len(rows) > 1 else ''} {shown}{', ...' if len(rows) > _SHOWN else ''}"
+
+
+def factors(column: Any) -> Iterator[tuple[list[Any], Array]]:
+    """Reduce an Arrow column, chunk by chunk, to distinct values and the position of each row's.
+
+    The last of the distinct values is None; nulls point at it. Some may be there twice, or not
+    occur. Chunks with the same dictionary give the same list. Values of types that are no plain
+    ones come as text (dates, decimals).
+    """
+    pa = require("pyarrow", "cli")
+    dictionary, values = None, [None]
+    for chunk in column.chunks:
+        array = encoded(pa, chunk)
+        if array is None:
+            yield [None], np.zeros(len(chunk), np.int32)
+            continue
+        if dictionary is None or not dictionary.equals(array.dictionary):
+            dictionary = array.dictionary
+            values = [*plain(pa, dictionary).to_pylist(), None]
+        indices = array.indices
+        narrow = indices.type.bit_width < 32 or indices.type == pa.int32()
+        if indices.null_count:
+            indices = indices.cast(pa.int32() if narrow else pa.int64()).fill_null(len(values) - 1)
+        yield values, indices.to_numpy(zero_copy_only=False)
+
+
+def encoded(pa: Any, chunk: Any) -> Any:
+    """Make a dictionary array, or None of an array of nulls."""
+    kind = chunk.type
+    if isinstance(kind, pa.BaseExtensionType):
+        chunk = chunk.storage
+        kind = chunk.type
+    if pa.types.is_null(kind):
+        return None
+    if pa.types.is_dictionary(kind):
+        return None if pa.types.is_null(kind.value_type) else chunk
+    try:
+        return chunk.dictionary_encode()
+    except pa.ArrowException:
+        return plain(pa, chunk).dictionary_encode()
+
+
+def _is_plain(types: Any, kind: Any) -> bool:
+    return bool(
+        types.is_string(kind)
+        or types.is_large_string(kind)
+        or types.is_string_view(kind)
+        or types.is_integer(kind)
+        or types.is_floating(kind)
+        or types.is_boolean(kind)
+    )
+
+
+def plain(pa: Any, values: Any) -> Any:
+    """Text of values that are not text, numbers or booleans."""
+    if _is_plain(pa.types, values.type):
+        return values
+    try:
+        return values.cast(pa.string())
+    except pa.ArrowException as error:
+        raise InvalidTypeError(
+            f"a column of type {values.type} is not one of categories"
+        ) from error

@@ -1,0 +1,84 @@
+"""The different answers of a column."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from turnout._label_texts import label_text, parse_label
+from turnout.errors import InvalidValueError
+from turnout.pipeline.dictionaries import factors, rows_text
+
+if TYPE_CHECKING:
+    from turnout.pipeline.answers import Answers
+
+__all__ = ["distinct_answers"]
+
+_MOST: Final = 2**20
+_SHOWN: Final = 5
+
+
+def distinct_answers(answers: Answers) -> tuple[list[Any], bool]:
+    """List the different answers, and say whether some are missing.
+
+    Raises
+    ------
+    InvalidValueError
+        If the source can be read only once, if there are too many, or if some are missing and
+        nothing says what that means.
+    """
+    if not answers.source.repeatable:
+        raise InvalidValueError(
+            f"{answers.source.name} can be read only once, so its answers cannot be looked at "
+            "first: state the domain"
+        )
+    column = answers.column
+    seen: dict[tuple[bool, Any], Any] = {}
+    gaps, total = 0, 0
+    rows: list[int] = []
+    for block in answers.source.blocks([column], categories=frozenset([column])):
+        for values, index in factors(block.read().column(column)):
+            used = np.bincount(index, minlength=len(values)) > 0
+            absent = np.array([_is_missing(answers, value) for value in values], bool)
+            for place in np.flatnonzero(used & ~absent).tolist():
+                value = values[place]
+                seen.setdefault((isinstance(value, bool), value), value)
+            if (used & absent).any():
+                found = np.flatnonzero(absent[index])
+                gaps += found.size
+                rows += (found[:_SHOWN] + total).tolist() if len(rows) <= _SHOWN else []
+            total += len(index)
+            if len(seen) > _MOST:
+                raise InvalidValueError(
+                    f"{answers.name} has more than {_MOST:,} different values: is it the column of "
+                    "answers?"
+                )
+    different = list(seen.values())
+    if answers.source.texts:
+        different, more = _numbers_from_text(different)
+        gaps += more
+    elif all(isinstance(value, float) and value.is_integer() for value in different):
+        different = list(dict.fromkeys(int(value) for value in different))
+    if gaps and answers.missing is None:
+        where = f" ({rows_text(np.array(rows))})" if rows else ""
+        raise InvalidValueError(
+            f"{answers.name}: {gaps:,} answers are missing{where}; missing says what they are: a "
+            "label, or 'drop'"
+        )
+    return different, gaps > 0
+
+
+def _is_missing(answers: Answers, value: Any) -> bool:
+    if value is None or (isinstance(value, float) and np.isnan(value)):
+        return True
+    return bool(answers.missing_values) and label_text(value) in answers.missing_values
+
+
+def _numbers_from_text(values: list[str]) -> tuple[list[Any], int]:
+    """Make integers of texts that all are; NaN among numbers is missing."""
+    numbers = [value for value in values if value.lower() not in ("nan", "-nan")]
+    if not numbers or any(parse_label(value, "number") is None for value in numbers):
+        return list(values), 0
+    whole = all(parse_label(value, "integer") is not None for value in numbers)
+    return [int(v) for v in numbers] if whole else list(numbers), len(values) - len(numbers)

@@ -1,0 +1,128 @@
+"""How values become codes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from typing import Any, Final
+
+from turnout import _arguments, _columns
+from turnout._label_texts import INTEGER, label_text
+from turnout.domain import Domain
+from turnout.errors import InvalidValueError, UnknownLabelError
+
+__all__ = ["MISSING", "UNKNOWN", "Labels"]
+
+#: What stands for no code.
+UNKNOWN: Final = -1
+MISSING: Final = -2
+
+
+class Labels:
+    """How the values of a column become codes of a domain.
+
+    Parameters
+    ----------
+    domain
+        The labels.
+    missing
+        None, ``"drop"``, or the label that a missing value becomes.
+    missing_values
+        Texts that stand for a missing value.
+    texts
+        Whether the column is text because its file knows nothing else: values are then matched
+        with the texts of the labels.
+    name
+        What messages call the column.
+
+    Raises
+    ------
+    UnknownLabelError
+        If ``missing`` is no label of the domain.
+    InvalidValueError
+        If two labels are written alike and values are matched by their texts.
+    """
+
+    def __init__(
+        self,
+        domain: Domain,
+        *,
+        missing: Hashable,
+        missing_values: frozenset[str],
+        texts: bool,
+        name: str,
+    ) -> None:
+        self.domain, self.texts, self.name = domain, texts, name
+        self.missing_values = missing_values
+        self._by_text = _by_text(domain) if texts and not domain._integers else None
+        # Among numbers "nan" is no number: a missing one.
+        self._nan = texts and all(
+            isinstance(label, (int, float)) and not isinstance(label, bool)
+            for label in (() if domain._integers else domain.labels)
+        )
+        #: The code of missing values, MISSING if they are dropped, None if they are refused.
+        self.missing_code = self._code_of_missing(missing)
+
+    def _code_of_missing(self, missing: Hashable) -> int | None:
+        if missing is None:
+            # A domain may have None as a label.
+            code = self._find(None)
+            return code if code >= 0 else None
+        if isinstance(missing, str) and missing == "drop":
+            return MISSING
+        code = self._find(missing)
+        if code < 0:
+            code = self._find_text(missing) if isinstance(missing, str) else code
+        if code < 0:
+            raise UnknownLabelError(
+                f"missing must be a label of the domain or 'drop', got {_arguments.shown(missing)}"
+            )
+        return code
+
+    def _find(self, value: Any) -> int:
+        if self.domain._integers:
+            code = _columns._whole_number(value, self.domain.size)
+            return UNKNOWN if code is None else code
+        assert self.domain._index is not None
+        return self.domain._index.get(value, UNKNOWN)
+
+    def _find_text(self, text: str) -> int:
+        if self._by_text is not None:
+            return self._by_text.get(text, UNKNOWN)
+        return self._find(int(text)) if INTEGER.fullmatch(text) else UNKNOWN
+
+    def code(self, value: Any) -> int:
+        """Give the code of one value: MISSING or UNKNOWN if it has none."""
+        if value is None or (isinstance(value, float) and math.isnan(value)):
+            return MISSING
+        if self.missing_values and label_text(value) in self.missing_values:
+            return MISSING
+        if not self.texts or not isinstance(value, str):
+            return self._find(value)
+        if self._nan and value.lower() in ("nan", "-nan"):
+            return MISSING
+        return self._find_text(value)
+
+    def missing_integers(self) -> list[int]:
+        """Those of the texts that stand for missing values that are integers."""
+        return [
+            int(text)
+            for text in self.missing_values
+            if INTEGER.fullmatch(text) and abs(int(text)) < 2**63
+        ]
+
+
+def _by_text(domain: Domain) -> Mapping[str, int]:
+    found: dict[str, int] = {}
+    for code, label in enumerate(domain.labels):
+        if label is None:
+            continue
+        text = label if isinstance(label, str) else label_text(label)  # type: ignore[arg-type]
+        if text in found:
+            raise InvalidValueError(
+                f"domain: the labels {_arguments.shown(domain.labels[found[text]])} and "
+                f"{_arguments.shown(label)} are written alike and cannot be told apart in a CSV "
+                "file"
+            )
+        found[text] = code
+    return found

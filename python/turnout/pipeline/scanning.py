@@ -1,0 +1,141 @@
+"""Where the answers are, and what the columns beside them mean."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from turnout import _arguments
+from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.pipeline.answers import Answers, Duplicates
+from turnout.pipeline.pseudonyms import PseudonymKey
+from turnout.pipeline.sources import open_source
+
+__all__ = ["scan"]
+
+
+def scan(
+    data: Any,
+    column: str,
+    *,
+    missing: Hashable = None,
+    missing_values: Sequence[str] = (),
+    id_column: str | None = None,
+    duplicates: Duplicates = "refuse",
+    group_by: str | Sequence[str] | None = None,
+    probability_column: str | None = None,
+    pseudonym_key: PseudonymKey | None = None,
+    pseudonym_context: str | None = None,
+    max_groups: int = 100_000,
+) -> Answers:
+    """Say where the answers are and what the columns beside them mean; nothing is read yet.
+
+    Parameters
+    ----------
+    data
+        Files, a table, a query or a stream: whatever
+        :func:`turnout.pipeline.open_source` takes.
+    column
+        The column of answers, one row a person.
+    missing
+        What a missing answer (a null, an empty field of a CSV file, NaN) is: None refuses it,
+        ``"drop"`` leaves the person out, anything else is the label that is reported.
+    missing_values
+        Further texts that stand for a missing answer, such as ``"?"`` or ``"-9"``.
+    id_column
+        A column that says which person a row is of: text, integers or bytes.
+    duplicates
+        What happens when a person has several rows: ``"refuse"``, or ``"first"``: the first row
+        counts and the others do not, even if the answer in it is missing. None looks for none, for
+        identifiers that only make pseudonyms.
+    group_by
+        Columns that are reported beside the answers **as they are**, for a tally of each group.
+    probability_column
+        A column of the probability with which each person takes part, in [2^-30, 1]. Public.
+    pseudonym_key
+        With ``id_column``: reports carry a pseudonym, by which two of one person can be seen and
+        not whose they are. See :class:`turnout.pipeline.PseudonymKey` for what that does not
+        protect.
+    pseudonym_context
+        The collection that pseudonyms are for; the fingerprint of the plan by default.
+    max_groups
+        The largest number of groups in a block.
+
+    Returns
+    -------
+    Answers
+        What can be randomized, collected, or listed block by block.
+
+    Raises
+    ------
+    InvalidValueError
+        If a column is not there exactly once, or is named for two purposes of which one is secret.
+    InvalidTypeError
+        If a column is nested, or an argument has a type that cannot be used.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> import turnout as tn
+    >>> table = pa.table({"who": [7, 8, 7], "answer": ["yes", None, "no"]})
+    >>> answers = scan(table, "answer", missing="drop", id_column="who", duplicates="first")
+    >>> [block] = answers.blocks()
+    >>> answers.encoded(block, tn.Domain(["no", "yes"]))
+    EncodedBlock(index=0, rows=3, dropped=1, refused=1)
+    """
+    names = (group_by,) if isinstance(group_by, str) else tuple(group_by or ())
+    _check_columns(column, id_column, probability_column, names)
+    _arguments.choice("duplicates", duplicates, ("refuse", "first", None))
+    if pseudonym_key is not None:
+        _arguments.instance("pseudonym_key", pseudonym_key, PseudonymKey, "a PseudonymKey")
+        if id_column is None:
+            raise InvalidValueError("pseudonym_key needs id_column, the column of persons")
+    if pseudonym_context is not None:
+        _arguments.instance("pseudonym_context", pseudonym_context, str, "text")
+    texts = _arguments.items("missing_values", missing_values, "a sequence of texts")
+    for text in texts:
+        _arguments.instance("missing_values", text, str, "a sequence of texts")
+    try:
+        hash(missing)
+    except TypeError as error:
+        raise InvalidTypeError(
+            f"missing must be None, 'drop' or a label, got {_arguments.shown(missing)}"
+        ) from error
+    source = open_source(data)
+    answers = Answers(
+        source,
+        column,
+        missing=missing,
+        missing_values=frozenset(texts),
+        id_column=id_column,
+        duplicates=duplicates,
+        group_by=names,
+        probability_column=probability_column,
+        pseudonym_key=pseudonym_key,
+        pseudonym_context=pseudonym_context,
+        max_groups=_arguments.integer("max_groups", max_groups, least=1),
+        _name=source.name,
+        _texts=source.texts,
+    )
+    source.check(answers.columns)
+    return answers
+
+
+def _check_columns(
+    column: str, id_column: str | None, probability_column: str | None, groups: tuple[str, ...]
+) -> None:
+    _arguments.instance("column", column, str, "the name of a column")
+    for argument, name in (("id_column", id_column), ("probability_column", probability_column)):
+        if name is not None:
+            _arguments.instance(argument, name, str, "the name of a column")
+            if name == column:
+                raise InvalidValueError(f"{argument} must not be {column!r}, the column of answers")
+    for name in groups:
+        _arguments.instance("group_by", name, str, "a name or names of columns")
+        if name in (column, id_column):
+            raise InvalidValueError(
+                f"group_by must not name {name!r}: groups are reported as they are, and its values "
+                "are private"
+            )
+    if len(set(groups)) < len(groups):
+        raise InvalidValueError(f"group_by must name different columns, got {list(groups)}")
