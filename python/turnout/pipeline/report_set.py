@@ -25,8 +25,8 @@ from turnout.frequency.reports import Reports
 from turnout.frequency.sums import DesignSums, WeightedSums
 from turnout.frequency.tally import Tally
 from turnout.pipeline.flight import checked_workers, in_flight, sized
-from turnout.pipeline.identity import RepeatFinder
 from turnout.pipeline.job import STATE_FOLDER, Job, Totals
+from turnout.pipeline.repeats import RepeatFinder
 from turnout.report_files import Groups, Header, ReportBatch, ReportFile
 
 __all__ = ["ReportSet", "empty_reports", "empty_tally", "open_reports", "tally"]
