@@ -7,7 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv as arrow_csv
 
 import turnout as tn
 from turnout.frequency.candidates import registered
@@ -245,9 +247,11 @@ def test_every_oracle_can_randomize(name: str, people: Path, tmp_path: Path, tur
 
 
 def test_auto_takes_the_best_and_says_so(people: Path, tmp_path: Path, turnout: Run) -> None:
-    target = tmp_path / "out.parquet"
+    # A CSV file does not say how many rows it has.
+    typed, target = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    pq.write_table(arrow_csv.read_csv(people), typed)
     options = ("-c", "answer", "-e", 1, "--labels", "never,once,often", "-o", target)
-    result = turnout("randomize", people, *options, "--oracle", "auto")
+    result = turnout("randomize", typed, *options, "--oracle", "auto")
     assert result.exit_code == 0
     choice = choose_oracle(1.0, tn.Domain(["never", "once", "often"]))
     assert f"--oracle auto: {choice.oracle.name}" in result.stderr
@@ -269,9 +273,11 @@ def test_reports_of_gigabytes_are_announced(
     people: Path, tmp_path: Path, turnout: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("turnout.cli.randomize._LARGE", 600 * 96 // 8)
-    target = tmp_path / "out.parquet"
+    # A CSV file does not say how many rows it has.
+    typed, target = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    pq.write_table(arrow_csv.read_csv(people), typed)
     options = ("-c", "answer", "-e", 1, "--labels", "never,once,often", "-o", target)
-    result = turnout("randomize", people, *options, "--oracle", "summation-histogram-encoding")
+    result = turnout("randomize", typed, *options, "--oracle", "summation-histogram-encoding")
     assert result.exit_code == 0
     assert "600 reports of 96 bits are 7.2 kB" in " ".join(result.stderr.split())
-    assert "of 2 bits" not in turnout("randomize", people, *options).stderr
+    assert "of 2 bits" not in turnout("randomize", typed, *options).stderr

@@ -86,13 +86,13 @@ def test_missing_values_are_refused_with_count_and_rows(tmp_path: Path, turnout:
     result = turnout("randomize", source, "-c", "answer", "-e", 1, "-o", target)
     assert result.exit_code == 1
     line = only_line(result.stderr)
-    assert line.startswith("error: column 'answer': 2 of 5 answers are missing (rows 2, 4)")
+    assert "in.csv: column 'answer': 2 answers are missing (rows 2, 4)" in line
     assert "--missing" in line
     assert not target.exists()
     result = turnout(
         "randomize", source, "-c", "answer", "-e", 1, "-o", target, "--missing-value", "?"
     )
-    assert "3 of 5 answers are missing (rows 2, 4, 5)" in result.stderr
+    assert "3 answers are missing (rows 2, 4, 5)" in result.stderr
 
 
 def test_missing_values_can_be_dropped(tmp_path: Path, turnout: Run) -> None:
@@ -146,7 +146,7 @@ def test_a_missing_label_outside_the_domain_is_refused(tmp_path: Path, turnout: 
         "--labels", "a,b", "--missing", "c",
     )  # fmt: skip
     assert result.exit_code == 1
-    assert "1 answers are not among the 2 labels: 'c' (row 2)" in only_line(result.stderr)
+    assert "missing must be a label of the domain or 'drop', got 'c'" in only_line(result.stderr)
 
 
 def test_unknown_labels_are_named_with_their_rows(
@@ -158,7 +158,8 @@ def test_unknown_labels_are_named_with_their_rows(
     )
     assert result.exit_code == 1
     assert only_line(result.stderr) == (
-        "error: column 'answer': 200 answers are not among the 2 labels: 'once' "
+        f"error: {people}: column 'answer': 200 values are not among the 2 labels of the domain: "
+        "'once' "
         "(rows 301, 302, 303, 304, 305, ...)"
     )
     assert not target.exists()
@@ -213,7 +214,10 @@ def test_wrong_usage_exits_with_2(
 
 @pytest.mark.parametrize(
     ("source", "column", "message"),
-    [("nowhere.csv", "answer", "nowhere.csv: No such file"), (None, "reply", "no column 'reply'")],
+    [
+        ("nowhere.csv", "answer", "nowhere.csv: data: no such file"),
+        (None, "reply", "no column 'reply'"),
+    ],
 )
 def test_refusals_are_one_line_and_exit_with_1(
     people: Path, tmp_path: Path, turnout: Run, *, source: str | None, column: str, message: str

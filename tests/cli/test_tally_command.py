@@ -57,11 +57,20 @@ def test_tallies_can_be_tallied_again(tmp_path: Path, turnout: Run) -> None:
 @pytest.mark.parametrize(
     ("other", "difference"),
     [
-        ({"epsilon": 2.0}, "epsilon 1 and 2"),
-        ({"participation": tn.Bernoulli(0.5)}, "participation everyone and 50 % of the nodes"),
-        ({"labels": ["never", "once"]}, "domain of 3 and of 2 labels, only in the first: 'often'"),
-        ({"labels": ["often", "once", "never"]}, "domain of 3 labels in another order"),
-        ({"labels": ["never", "once", "x"]}, "only in the first: 'often', only in the second: 'x'"),
+        ({"epsilon": 2.0}, "epsilon 2.0 instead of 1.0"),
+        (
+            {"participation": tn.Bernoulli(0.5)},
+            "participation Bernoulli(0.5) instead of Everyone()",
+        ),
+        (
+            {"labels": ["never", "once"]},
+            "domain Domain(['never', 'once']) instead of Domain(['never', 'once', 'often'])",
+        ),
+        (
+            {"labels": ["often", "once", "never"]},
+            "domain Domain(['often', 'once', 'never']) instead of",
+        ),
+        ({"labels": ["never", "once", "x"]}, "domain Domain(['never', 'once', 'x']) instead of"),
     ],
 )
 def test_mismatched_plans_are_refused_naming_files_and_difference(

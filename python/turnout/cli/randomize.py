@@ -1,39 +1,51 @@
-"""``turnout randomize``: one column of a file in, a file of reports out."""
+"""``turnout randomize``: one column of files in, files of reports out."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import typer
 
-from turnout import Bernoulli, Domain, Everyone, FrequencyOracle, Reports
+from turnout import Bernoulli, Everyone, Participation, Plan
 from turnout.cli.answers import (
     ColumnName,
     Labels,
     LabelsFile,
     Missing,
     MissingValues,
-    Source,
     check_labels,
-    read_answers,
 )
 from turnout.cli.running import (
-    check_epsilon,
-    check_rate,
     messages,
     note,
     output,
     refuse_overwriting_inputs,
     refusing,
 )
+from turnout.cli.scans import (
+    Duplicates,
+    GroupBy,
+    IdColumn,
+    ProbabilityColumn,
+    PseudonymKeyFile,
+    Sources,
+    in_domain,
+    scanned,
+    settled,
+)
 from turnout.cli.tables import file_size, number, properties
 from turnout.cli.tally import describe_participation
 from turnout.errors import InvalidValueError
 from turnout.frequency.candidates import registered
+from turnout.pipeline import Answers, Job, Totals
+from turnout.pipeline.processing import plan_of
+from turnout.pipeline.running import randomize as run_job
+from turnout.pipeline.running import randomize_to_file
 from turnout.planning import choose_oracle
-from turnout.report_files import file_format, write_reports
+from turnout.report_files import file_format
 
 __all__ = ["randomize"]
 
@@ -41,39 +53,99 @@ __all__ = ["randomize"]
 _LARGE = 2**30
 
 
+@dataclass(frozen=True)
+class _Wish:
+    """What the options say about the plan."""
+
+    epsilon: float | None
+    rate: float | None
+    oracle: str | None
+    labels: str | None
+    labels_file: Path | None
+    plan_file: Path | None
+    public_key: str | None
+
+    def check(self) -> None:
+        check_labels(self.labels, self.labels_file)
+        if self.plan_file is None:
+            if self.epsilon is None:
+                raise typer.BadParameter("give --epsilon, or --plan", param_hint="--epsilon")
+            if self.public_key is not None:
+                raise typer.BadParameter("needs --plan", param_hint="--public-key")
+            return
+        others = {
+            "--epsilon": self.epsilon,
+            "--participation": self.rate,
+            "--oracle": self.oracle,
+            "--labels": self.labels,
+            "--labels-file": self.labels_file,
+        }
+        for option, value in others.items():
+            if value is not None:
+                raise typer.BadParameter("stands in the plan already", param_hint=option)
+
+    @property
+    def participation(self) -> Participation:
+        return Everyone() if self.rate in (None, 1.0) else Bernoulli(self.rate)
+
+
 @refusing
 def randomize(
-    source: Source,
+    sources: Sources,
     *,
     column: ColumnName,
-    epsilon: Annotated[
-        float,
-        typer.Option(
-            "--epsilon", "-e", callback=check_epsilon, help="Privacy of one report; less is more."
-        ),
-    ],
     target: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="OUT", help="Report file: .parquet or .arrow."),
-    ],
-    participation: Annotated[
-        float,
         typer.Option(
-            "--participation", "-p", callback=check_rate, help="Probability that a person reports."
+            "--output",
+            "-o",
+            metavar="OUT",
+            help="A report file (.parquet or .arrow), or a folder for a job that can be resumed.",
         ),
-    ] = 1.0,
+    ],
+    epsilon: Annotated[
+        float | None,
+        typer.Option("--epsilon", "-e", help="Privacy of one report; less is more."),
+    ] = None,
+    participation: Annotated[
+        float | None,
+        typer.Option("--participation", "-p", help="Probability that a person reports; default 1."),
+    ] = None,
     oracle_name: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--oracle",
             metavar="NAME",
-            help="How answers are randomised; auto takes the one of smallest error.",
+            help=(
+                "How answers are randomised; auto takes the one of smallest error. "
+                "Default: direct-encoding."
+            ),
         ),
-    ] = "direct_encoding",
+    ] = None,
     labels: Labels = None,
     labels_file: LabelsFile = None,
+    plan_file: Annotated[
+        Path | None,
+        typer.Option("--plan", metavar="FILE", help="A plan file, in place of the options above."),
+    ] = None,
+    public_key: Annotated[
+        str | None,
+        typer.Option("--public-key", metavar="HEX", help="Refuse a plan not signed by this key."),
+    ] = None,
     missing: Missing = None,
     missing_value: MissingValues = None,
+    id_column: IdColumn = None,
+    duplicates: Duplicates = "refuse",
+    pseudonym_key: PseudonymKeyFile = None,
+    group_by: GroupBy = None,
+    probability_column: ProbabilityColumn = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the job in the folder, if there is one.")
+    ] = False,
+    workers: Annotated[
+        int | None,
+        typer.Option("--workers", min=1, help="Files worked on at once; default: processors."),
+    ] = None,
     seed: Annotated[
         int | None,
         typer.Option(
@@ -86,8 +158,9 @@ def randomize(
     """Turn answers into reports that are safe to hand over.
 
     Each person reports with the probability given, and a report is randomised so that no answer
-    makes it more than e^epsilon times as likely as another. The report file carries the plan
-    (epsilon, labels, participation) and a checksum over every byte.
+    makes it more than e^epsilon times as likely as another. A report file carries the plan
+    (epsilon, labels, participation) and a checksum over every byte. Input of any size is read block
+    by block.
 
     State the possible answers with --labels or --labels-file. Without them the distinct values of
     the column become the labels; they then stand in the report file for all to read, so this is
@@ -96,39 +169,84 @@ def randomize(
     --oracle names the randomizer, with hyphens or underscores. The default, direct-encoding, is
     good for few answers and for a large epsilon; auto compares all of them.
 
-    [bold]Example:[/]
+    If OUT is a folder, the reports are written in parts, each of which appears whole or not at all.
+    A run that was killed is taken up by the same command with --resume: nobody is randomised twice.
+    Until the job is complete its folder holds the secret of its noise: keep it as safe as the
+    answers.
+
+    One person should have one report: --id-column refuses second rows of a person, or leaves them
+    out (--duplicates first). --group-by writes columns beside the reports as they are: these are
+    not protected.
+
+    [bold]Examples:[/]
 
         turnout randomize adult.csv --column occupation --epsilon 1 --participation 0.3
             --missing-value "?" --missing drop -o reports.parquet
+
+        turnout randomize answers/ --column answer --plan plan.json --id-column user
+            --group-by country -o reports/ --resume
     """
-    _check_usage(target, labels, labels_file)
-    name = _checked_name(oracle_name)
-    refuse_overwriting_inputs(target, [source])
-    answers = read_answers(
-        source,
+    wish = _Wish(epsilon, participation, oracle_name, labels, labels_file, plan_file, public_key)
+    wish.check()
+    _check_ranges(epsilon, participation)
+    name = _checked_name(oracle_name or "direct_encoding")
+    single = _is_file(target)
+    if single and resume:
+        raise typer.BadParameter("needs a folder as --output", param_hint="--resume")
+    refuse_overwriting_inputs(target, [Path(source) for source in sources])
+    answers = scanned(
+        sources,
         column,
-        labels=labels,
-        labels_file=labels_file,
         missing=missing,
         missing_values=missing_value,
+        id_column=id_column,
+        duplicates=duplicates,
+        pseudonym_key=pseudonym_key,
+        group_by=group_by,
+        probability_column=probability_column,
     )
-    oracle = _oracle(name, epsilon, answers.domain)
-    who = Everyone() if participation == 1 else Bernoulli(participation)
-    _warn_of_size(oracle, participation * len(answers.values))
-    with messages().status("randomizing"):
-        reports = oracle.randomize(answers.values, participation=who, seed=seed)
-        write_reports(reports, target)
+    answers, plan = _plan(answers, wish, name, missing)
+    _warn_of_size(plan, answers)
+    who = None if probability_column is not None else plan.participation
+    if single:
+        with messages().status("randomizing"):
+            totals = randomize_to_file(answers, plan.oracle, target, participation=who, seed=seed)
+        size = target.stat().st_size
+    else:
+        there = Job.read(target)
+        if resume and there is not None and there.complete:
+            note(f"the job in {target} is complete already; nothing was randomised")
+        reports = run_job(
+            answers, plan.oracle, target,
+            participation=who, seed=seed, resume=resume, workers=workers, progress=True,
+        )  # fmt: skip
+        totals = reports.totals or Totals()
+        size = sum(path.stat().st_size for path in reports.paths)
     if seed is not None:
         note("made with --seed: fit for tests only, the noise can be computed again")
-    output().print(properties(f"Reports in {target}", _summary(reports, target, answers.dropped)))
+    output().print(properties(f"Reports in {target}", _summary(plan, totals, size)))
 
 
-def _check_usage(target: Path, labels: str | None, labels_file: Path | None) -> None:
-    check_labels(labels, labels_file)
+def _is_file(target: Path) -> bool:
+    """Tell whether the output is one file; refuse what is neither a report file nor a folder."""
+    if target.is_dir() or not target.suffix:
+        return False
     try:
         file_format(target)
     except InvalidValueError as error:
         raise typer.BadParameter(str(error), param_hint="--output") from error
+    return True
+
+
+def _check_ranges(epsilon: float | None, rate: float | None) -> None:
+    if epsilon is not None and not (np.isfinite(epsilon) and epsilon > 0):
+        raise typer.BadParameter(
+            f"{epsilon} is not a finite number above 0", param_hint="--epsilon"
+        )
+    if rate is not None and not 0 < rate <= 1:
+        raise typer.BadParameter(
+            f"{rate} is not above 0 and at most 1", param_hint="--participation"
+        )
 
 
 def _checked_name(name: str) -> str:
@@ -141,16 +259,37 @@ def _checked_name(name: str) -> str:
     return wanted
 
 
-def _oracle(name: str, epsilon: float, domain: Domain) -> FrequencyOracle:
-    if name != "auto":
-        return registered()[name](epsilon, domain)
-    choice = choose_oracle(epsilon, domain)
-    note(f"--oracle auto: {choice.explain()}")
-    return choice.oracle
+def _plan(answers: Answers, wish: _Wish, name: str, missing: str | None) -> tuple[Answers, Plan]:
+    """Settle the plan, and what answers mean under it."""
+    if wish.plan_file is not None:
+        plan = Plan.read(wish.plan_file, public_key=wish.public_key)
+        personal = plan.participation.uniform_rate is None
+        if personal != (answers.probability_column is not None):
+            raise InvalidValueError(
+                f"{wish.plan_file}: the participation is {plan.participation!r}; "
+                "--probability-column is needed for personal probabilities, and only then"
+            )
+        return in_domain(answers, plan.domain, missing), plan
+    assert wish.epsilon is not None
+    answers, domain = settled(answers, wish.labels, wish.labels_file, missing)
+    if name == "auto":
+        choice = choose_oracle(wish.epsilon, domain)
+        note(f"--oracle auto: {choice.explain()}")
+        oracle = choice.oracle
+    else:
+        oracle = registered()[name](wish.epsilon, domain)
+    given = answers.probability_column is None
+    if not given and wish.rate is not None:
+        raise typer.BadParameter(
+            "is each person's own with --probability-column", param_hint="--participation"
+        )
+    return answers, plan_of(answers, oracle, wish.participation if given else None)
 
 
-def _warn_of_size(oracle: FrequencyOracle, reports: float) -> None:
+def _warn_of_size(plan: Plan, answers: Answers) -> None:
     """Say so if the reports take gigabytes: only some oracles suit many answers."""
+    oracle = plan.oracle
+    reports = (answers.rows or 0) * (plan.participation.uniform_rate or 1.0)
     size = reports * oracle.report_bits / 8
     if size >= _LARGE:
         note(
@@ -161,17 +300,18 @@ def _warn_of_size(oracle: FrequencyOracle, reports: float) -> None:
         )
 
 
-def _summary(reports: Reports, target: Path, dropped: int) -> list[tuple[str, str]]:
-    oracle = reports.oracle
-    size = target.stat().st_size
+def _summary(plan: Plan, totals: Totals, size: int) -> list[tuple[str, str]]:
+    oracle = plan.oracle
     ratio = np.exp(oracle.realized_epsilon)
-    rows = [("nodes", f"{reports.nodes:,}")]
-    if dropped:
-        rows.append(("dropped", f"{dropped:,} without an answer"))
+    rows = [("nodes", f"{totals.nodes:,}")]
+    if totals.dropped:
+        rows.append(("dropped", f"{totals.dropped:,} without an answer"))
+    if totals.repeated:
+        rows.append(("repeated", f"{totals.repeated:,} further rows of a person, left out"))
     return [
         *rows,
-        ("reports", f"{len(reports):,}"),
-        ("participation", describe_participation(reports.plan)),
+        ("reports", f"{totals.reports:,}"),
+        ("participation", describe_participation(plan)),
         ("oracle", oracle.name.replace("_", " ")),
         ("domain", f"{oracle.domain.size} labels"),
         ("epsilon", f"{number(oracle.epsilon)} asked, {number(oracle.realized_epsilon)} realised"),

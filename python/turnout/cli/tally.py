@@ -2,117 +2,151 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from turnout import Plan, Tally
+from turnout import GroupedTally, Plan, Tally
 from turnout._atomic import atomic_write
-from turnout.cli.running import messages, output, refuse_overwriting_inputs, refusing
+from turnout.cli.running import output, refuse_overwriting_inputs, refusing
 from turnout.cli.tables import file_size, number, percent, properties
-from turnout.errors import CorruptDataError, InvalidValueError, PlanMismatchError
-from turnout.report_files import read_reports
+from turnout.errors import CorruptDataError, InvalidValueError
+from turnout.frequency.groups.encoding import MAGIC as GROUPED_MAGIC
+from turnout.pipeline import ReportSet, open_reports
+from turnout.pipeline.report_set import check_plans
 
-__all__ = ["describe_participation", "plan_difference", "tally"]
+__all__ = ["describe_participation", "tally"]
 
 _REPORT_SUFFIXES = (".parquet", ".arrow", ".ipc", ".feather")
-_PATIENCE = 2.0
+
+Counts = Tally | GroupedTally
 
 
 @refusing
 def tally(
     sources: Annotated[
-        list[Path],
+        list[str],
         typer.Argument(
-            metavar="REPORTS",
-            help="Report files (.parquet, .arrow), and tallies made earlier, of one plan.",
+            metavar="REPORTS...",
+            help=(
+                "Report files (.parquet, .arrow), folders of them, quoted patterns, and tallies "
+                "made earlier, of one plan."
+            ),
         ),
     ],
     *,
     target: Annotated[
         Path, typer.Option("--output", "-o", metavar="OUT", help="File for the tally.")
     ],
+    group_by: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--group-by",
+            help="Keep a tally for each group: a column of the reports or a folder NAME=VALUE.",
+        ),
+    ] = None,
+    repeats: Annotated[
+        str | None,
+        typer.Option(
+            "--repeats",
+            metavar="refuse|first",
+            help="Look for second reports with one pseudonym, and refuse them or leave them out.",
+        ),
+    ] = None,
+    partial: Annotated[
+        bool, typer.Option("--partial", help="Take what is there of a job that is not complete.")
+    ] = False,
+    workers: Annotated[
+        int | None,
+        typer.Option("--workers", min=1, help="Files read at once; default: processors."),
+    ] = None,
 ) -> None:
     """Count the reports of many files into one small tally.
 
     All files must have been made under the same plan: the same epsilon, labels and participation.
     A file that was truncated or altered is refused. A tally holds as many counts as there are
     labels, whatever the number of people; tallies can be tallied again, so each region may count
-    its own files.
+    its own files. Files are read batch by batch, several at once.
 
-    [bold]Example:[/]
+    With --group-by the tally holds one for each group, and turnout estimate makes a table of them.
+
+    [bold]Examples:[/]
 
         turnout tally monday.parquet tuesday.parquet -o week.tally
+
+        turnout tally reports/ --group-by country --group-by day -o countries.tally
     """
-    _refuse_repeats(sources)
-    refuse_overwriting_inputs(target, sources)
-    result: Tally | None = None
-    for source in _with_progress(sources):
-        part = _read(source)
-        if result is None:
-            result = part
-            continue
-        if part.plan != result.plan:
-            raise PlanMismatchError(
-                f"{sources[0]} and {source} were made under different plans: "
-                f"{plan_difference(result.plan, part.plan)}"
-            )
-        result = result.merge(part)
-    assert result is not None  # typer asks for at least one file
+    if repeats not in (None, "refuse", "first"):
+        raise typer.BadParameter(f"{repeats!r} is none of refuse, first", param_hint="--repeats")
+    made, reports = _sorted_out(sources, partial)
+    refuse_overwriting_inputs(target, [*made, *(reports.paths if reports is not None else ())])
+    if repeats is not None and made:
+        raise InvalidValueError(
+            f"--repeats: {next(iter(made))} is a tally, in which no pseudonyms are left"
+        )
+    names = tuple(group_by or ())
+    parts = [(str(path), _read_tally(path, names)) for path in made]
+    if reports is not None:
+        counted = reports.tally(
+            group_by=names or None,
+            repeats=repeats,  # type: ignore[arg-type]
+            workers=workers,
+            progress=True,
+        )
+        parts.insert(0, (str((reports.paths or [Path(sources[0])])[0]), counted))
+    result = _merged(parts)
     with atomic_write(target) as temporary:
         temporary.write_bytes(result.to_bytes())
-    output().print(properties(f"Tally in {target}", _summary(result, target, len(sources))))
+    files = len(made) + (0 if reports is None else len(reports))
+    output().print(properties(f"Tally in {target}", _summary(result, target, files)))
 
 
-def _read(source: Path) -> Tally:
-    if source.suffix.lower() in _REPORT_SUFFIXES:
-        reports = read_reports(source)
-        return reports.oracle.tally(reports)
-    try:
-        return Tally.from_bytes(source.read_bytes())
-    except CorruptDataError as error:
-        raise type(error)(f"{source}: {error}") from error
-
-
-def _refuse_repeats(sources: Sequence[Path]) -> None:
-    """Refuse a file given twice: its people would count twice."""
-    seen: dict[Path, Path] = {}
+def _sorted_out(sources: Sequence[str], partial: bool) -> tuple[list[Path], ReportSet | None]:
+    """Tell tallies from reports, and refuse a file given twice: its people would count twice."""
+    made: list[Path] = []
+    reports: list[str] = []
+    seen: dict[Path, str] = {}
     for source in sources:
-        real = source.resolve()
-        if real in seen:
-            raise InvalidValueError(f"{source}: given twice; its reports would count twice")
-        seen[real] = source
+        path = Path(source)
+        if path.is_file() and path.suffix.lower() not in _REPORT_SUFFIXES:
+            made.append(path)
+            real = path.resolve()
+            if real in seen:
+                raise InvalidValueError(f"{source}: given twice; its reports would count twice")
+            seen[real] = source
+        else:
+            reports.append(source)
+    return made, open_reports(reports, partial=partial) if reports else None
 
 
-def _with_progress(sources: Sequence[Path]) -> Iterator[Path]:
-    """Pass the files on; show a bar on a terminal once the work has taken a while."""
-    console = messages()
-    started = time.monotonic()
-    progress = Progress(
-        TextColumn("tallying"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("files"),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-    )
-    task = progress.add_task("tallying", total=len(sources))
-    showing = False
+def _read_tally(path: Path, names: tuple[str, ...]) -> Counts:
+    data = path.read_bytes()
     try:
-        for source in sources:
-            if not showing and console.is_terminal and time.monotonic() - started > _PATIENCE:
-                progress.start()
-                showing = True
-            yield source
-            progress.advance(task)
-    finally:
-        if showing:
-            progress.stop()
+        if not data.startswith(GROUPED_MAGIC):
+            found: Counts = Tally.from_bytes(data)
+        else:
+            grouped = GroupedTally.from_bytes(data)
+            found = grouped if not names or names == grouped.names else grouped.over(*names)
+    except CorruptDataError as error:
+        raise type(error)(f"{path}: {error}") from error
+    if names and isinstance(found, Tally):
+        raise InvalidValueError(f"--group-by: {path} is a tally without groups")
+    return found
+
+
+def _merged(parts: Sequence[tuple[str, Counts]]) -> Counts:
+    first, result = parts[0]
+    for name, part in parts[1:]:
+        check_plans(first, result.plan, name, part.plan)
+        if (isinstance(result, GroupedTally) and isinstance(part, GroupedTally)) or (
+            isinstance(result, Tally) and isinstance(part, Tally)
+        ):
+            result = result.merge(part)
+        else:
+            raise InvalidValueError(f"{first} and {name}: one has groups and the other has none")
+    return result
 
 
 def describe_participation(plan: Plan) -> str:
@@ -130,55 +164,20 @@ def describe_participation(plan: Plan) -> str:
     return "everyone" if rate == 1 else f"{percent(rate)} of the nodes, at random"
 
 
-def plan_difference(first: Plan, second: Plan) -> str:
-    """Say in words what differs between two plans.
-
-    Examples
-    --------
-    >>> import turnout as tn
-    >>> one = tn.Plan(tn.DirectEncoding(1.0, 3), tn.Everyone())
-    >>> plan_difference(one, tn.Plan(tn.DirectEncoding(2.0, 3), tn.Bernoulli(0.5)))
-    'epsilon 1 and 2; participation everyone and 50 % of the nodes, at random'
-    """
-    differences: list[str] = []
-    one, other = first.oracle, second.oracle
-    if type(one) is not type(other):
-        differences.append(f"oracle {type(one).__name__} and {type(other).__name__}")
-    if one.epsilon != other.epsilon:
-        differences.append(f"epsilon {number(one.epsilon)} and {number(other.epsilon)}")
-    if one.domain != other.domain:
-        differences.append(_domain_difference(one.domain.labels, other.domain.labels))
-    texts = describe_participation(first), describe_participation(second)
-    if texts[0] != texts[1]:
-        differences.append("participation {} and {}".format(*texts))
-    return "; ".join(differences) or "their parameters differ"
-
-
-def _domain_difference(one: Sequence[object], other: Sequence[object]) -> str:
-    if len(one) != len(other):
-        sizes = f"domain of {len(one)} and of {len(other)} labels"
-    else:
-        sizes = f"domain of {len(one)} labels"
-    only_one = [label for label in one if label not in set(other)]
-    only_other = [label for label in other if label not in set(one)]
-    if not only_one and not only_other:
-        return f"{sizes} in another order"
-    parts = [sizes]
-    for name, labels in (("first", only_one), ("second", only_other)):
-        if labels:
-            more = ", ..." if len(labels) > 3 else ""
-            parts.append(f"only in the {name}: {', '.join(map(repr, labels[:3]))}{more}")
-    return ", ".join(parts)
-
-
-def _summary(result: Tally, target: Path, files: int) -> list[tuple[str, str]]:
+def _summary(result: Counts, target: Path, files: int) -> list[tuple[str, str]]:
+    groups = []
+    if isinstance(result, GroupedTally):
+        groups = [("groups", f"{len(result):,} of {', '.join(result.names)}")]
+    total = result.total if isinstance(result, GroupedTally) else result
+    oracle = result.plan.oracle
     return [
         ("files", f"{files:,}"),
-        ("nodes", f"{result.nodes:,}"),
-        ("reports", f"{result.received:,}"),
+        *groups,
+        ("nodes", f"{total.nodes:,}"),
+        ("reports", f"{total.received:,}"),
         ("participation", describe_participation(result.plan)),
-        ("oracle", result.oracle.name.replace("_", " ")),
-        ("domain", f"{result.oracle.domain.size} labels"),
-        ("epsilon", number(result.oracle.epsilon)),
+        ("oracle", oracle.name.replace("_", " ")),
+        ("domain", f"{oracle.domain.size} labels"),
+        ("epsilon", number(oracle.epsilon)),
         ("file", file_size(target.stat().st_size)),
     ]

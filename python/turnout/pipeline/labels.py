@@ -30,8 +30,8 @@ class Labels:
     missing_values
         Texts that stand for a missing value.
     texts
-        Whether the column is text because its file knows nothing else: values are then matched
-        with the texts of the labels.
+        Whether values are matched with the texts of the labels: the column is text because its file
+        knows nothing else, or its labels are texts of numbers.
     name
         What messages call the column.
 
@@ -97,8 +97,11 @@ class Labels:
             return MISSING
         if self.missing_values and label_text(value) in self.missing_values:
             return MISSING
-        if not self.texts or not isinstance(value, str):
+        if not self.texts:
             return self._find(value)
+        if not isinstance(value, str):
+            whole = isinstance(value, float) and value.is_integer()
+            return self._find_text(label_text(int(value) if whole else value))
         if self._nan and value.lower() in ("nan", "-nan"):
             return MISSING
         return self._find_text(value)

@@ -7,6 +7,7 @@ first finished file is kept.
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -102,11 +103,36 @@ class PartTask:
         found = self.find(number)
         if found is not None:
             return found
-        kinds = dict(zip(self.group_names, map(_arrow_type, self.group_kinds), strict=True))
         path = part_path(self.folder, number)
+        self.write_file(path, blocks, number=number)
+        # Of two that made the part at once the first one's file is there.
+        header = self.find(number)
+        assert header is not None
+        return header
+
+    def write_file(
+        self,
+        path: str | os.PathLike[str],
+        blocks: Iterable[EncodedBlock],
+        *,
+        number: int | None = None,
+    ) -> Header:
+        """Make a file of reports: part ``number`` of the job, or one by itself.
+
+        A file that is there is replaced, unless it is a part.
+
+        Raises
+        ------
+        TurnoutError
+            If a value is refused.
+        OSError
+            If the file cannot be written.
+        """
+        kinds = dict(zip(self.group_names, map(_arrow_type, self.group_kinds), strict=True))
         sums = _Sums(self.plan.participation.uniform_rate is None)
+        alone = number is None
         with ReportWriter(
-            path, self.plan, group_types=kinds, pseudonyms=self.pseudonyms, replace=False
+            path, self.plan, group_types=kinds, pseudonyms=self.pseudonyms, replace=alone
         ) as writer:
             for block in blocks:
                 made = randomize_block(self.plan, block, self.noise)
@@ -117,13 +143,9 @@ class PartTask:
                     pseudonyms=made.pseudonyms,
                 )
                 sums.add(block, made)
-            part = PartFacts(self.job, number, sums.rows, sums.dropped, sums.repeated)
             groups = sums.groups(self.group_names) if self.group_names else None
-            writer.close(sums.nodes, design=sums.design, groups=groups, part=part)
-        # Of two that made the part at once the first one's file is there.
-        header = self.find(number)
-        assert header is not None
-        return header
+            part = None if number is None else sums.part(self.job, number)
+            return writer.close(sums.nodes, design=sums.design, groups=groups, part=part)
 
     def find(self, number: int) -> Header | None:
         """Read what the file of a part says; None if there is no file.
@@ -169,6 +191,9 @@ class _Sums:
             if made.group_designs is not None:
                 before = self._designs.get(key, DesignSums(0, 0))
                 self._designs[key] = before + made.group_designs[position]
+
+    def part(self, job: str, number: int) -> PartFacts:
+        return PartFacts(job, number, self.rows, self.dropped, self.repeated)
 
     def groups(self, names: tuple[str, ...]) -> Groups:
         designs = None if self.design is None else tuple(self._designs.values())

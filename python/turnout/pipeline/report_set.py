@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import errno
 import glob
 import os
 import re
@@ -29,7 +30,7 @@ from turnout.pipeline.job import STATE_FOLDER, Job, Totals
 from turnout.pipeline.repeats import RepeatFinder
 from turnout.report_files import Groups, Header, ReportBatch, ReportFile
 
-__all__ = ["ReportSet", "empty_reports", "empty_tally", "open_reports", "tally"]
+__all__ = ["ReportSet", "check_plans", "empty_reports", "empty_tally", "open_reports", "tally"]
 
 _SUFFIXES: Final = (".parquet", ".arrow", ".ipc", ".feather")
 _PARTITION: Final = re.compile(r"([^=/]+)=([^/]*)")
@@ -122,7 +123,7 @@ class ReportSet:
         for file in self._files:
             with ReportFile(file.path) as opened:
                 first = first or opened.header.plan
-                first.check_same(opened.header.plan, str(file.path))
+                check_plans(self._files[0].path, first, file.path, opened.header.plan)
                 yield from opened.batches(rows)
 
     def tally(
@@ -179,8 +180,7 @@ class ReportSet:
             if total is None:
                 total = tally
                 continue
-            if tally.plan != total.plan:
-                _refuse_plans(self._files[0].path, total.plan, file.path, tally.plan)
+            check_plans(self._files[0].path, total.plan, file.path, tally.plan)
             total = total.merge(tally)
         if total is not None:
             return total
@@ -428,7 +428,7 @@ def _found(text: str, partial: bool) -> tuple[list[_File], list[Job]]:
         return _in_folder(path, partial)
     if path.exists() or not glob.has_magic(text):
         if not path.exists():
-            raise FileNotFoundError(2, "No such file or folder", text)
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), text)
         return [_File(path, _partitions(path.parts[:-1]))], []
     # Path.glob takes no absolute pattern.
     places = sorted(map(Path, glob.glob(text, recursive=True)))  # noqa: PTH207
@@ -580,8 +580,18 @@ def _refuse_twice(seen: dict[tuple[str, int], Path], path: Path, header: Header)
         raise InvalidValueError(f"{path}: holds the reports of {same}, which would count twice")
 
 
-def _refuse_plans(first: Path, plan: Plan, second: Path, other: Plan) -> None:
+def check_plans(first: object, plan: Plan, second: object, other: Plan) -> None:
+    """Refuse two files, or tallies, of different plans.
+
+    Raises
+    ------
+    PlanMismatchError
+        If the plans differ.
+    """
     try:
         plan.check_same(other, str(second))
     except PlanMismatchError as error:
-        raise PlanMismatchError(f"{first} and {second} have different plans: {error}") from error
+        difference = str(error).partition(" was made under another plan: ")[2]
+        raise PlanMismatchError(
+            f"{first} and {second} were made under different plans: {difference}"
+        ) from None

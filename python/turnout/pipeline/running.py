@@ -35,9 +35,16 @@ from turnout.pipeline.processing import (
 )
 from turnout.pipeline.report_set import ReportSet, empty_reports, empty_tally, open_reports
 from turnout.pipeline.sources import Block, TableBlock
-from turnout.report_files import Header
+from turnout.report_files import Header, file_format, write_reports
 
-__all__ = ["collect", "collect_all", "open_job", "randomize", "randomized_in_memory"]
+__all__ = [
+    "collect",
+    "collect_all",
+    "open_job",
+    "randomize",
+    "randomize_to_file",
+    "randomized_in_memory",
+]
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -124,6 +131,58 @@ def randomize(
     return open_reports(job.folder)
 
 
+def randomize_to_file(
+    answers: Answers,
+    oracle: FrequencyOracle,
+    path: str | os.PathLike[str],
+    *,
+    participation: Participation | None = None,
+    seed: int | None = None,
+    progress: bool = False,
+) -> Totals:
+    """Randomize answers into one report file, which appears whole or not at all.
+
+    A run that was killed leaves nothing behind, so that it can be done again.
+
+    Parameters
+    ----------
+    answers, oracle, participation, seed, progress
+        As for :func:`randomize`.
+    path
+        A file that ends in ``.parquet``, written block by block, or in ``.arrow``, whose reports
+        are held in memory. Its folder must exist; a file that is there is replaced.
+
+    Returns
+    -------
+    Totals
+        What was done.
+
+    Raises
+    ------
+    TurnoutError, OSError
+        As :func:`randomize`.
+    """
+    _arguments.instance("answers", answers, Answers, "what turnout.pipeline.scan made")
+    plan = plan_of(answers, oracle, participation)
+    answers = answers.in_context(plan.fingerprint)
+    noise = JobNoise.made(_arguments.seed(seed))
+    counted = _Counted(_encoded(answers, plan, answers.blocks(plan.domain)))
+    if file_format(path) == "arrow":
+        if answers.group_by or answers.pseudonym_key is not None:
+            raise InvalidValueError(
+                f"output: {os.fspath(path)!r}: groups and pseudonyms need a .parquet file"
+            )
+        blocks = track(sized(counted, _number_of_blocks(answers)), "randomizing", progress)
+        pieces = [randomize_block(plan, block, noise).reports for block in blocks]
+        reports = Reports.concatenate(pieces or [empty_reports(plan)])
+        write_reports(reports, path)
+        return counted.totals(reports.nodes, len(reports))
+    task = _task(answers, plan, noise, Path(path).parent, "")
+    blocks = track(sized(counted, _number_of_blocks(answers)), "randomizing", progress)
+    header = task.write_file(path, blocks)
+    return counted.totals(header.nodes, header.reports)
+
+
 def open_job(
     answers: Answers,
     oracle: FrequencyOracle,
@@ -176,16 +235,12 @@ def open_job(
             _check_content(job, answers)
     if job.noise is None:
         return job, None, answers
-    task = PartTask(
-        folder,
-        job.name,
-        plan,
-        job.noise,
-        answers.group_by,
-        group_kinds(answers),
-        answers.pseudonym_key is not None,
-    )
-    return job, task, answers
+    return job, _task(answers, plan, job.noise, folder, job.name), answers
+
+
+def _task(answers: Answers, plan: Plan, noise: JobNoise, folder: Path, name: str) -> PartTask:
+    pseudonyms = answers.pseudonym_key is not None
+    return PartTask(folder, name, plan, noise, answers.group_by, group_kinds(answers), pseudonyms)
 
 
 def _check_content(job: Job, answers: Answers) -> None:
@@ -280,6 +335,29 @@ def _blocks_there(task: PartTask, rows: int | None, block_rows: int) -> frozense
     return frozenset(found)
 
 
+class _Counted:
+    """Encoded blocks that are counted as they pass."""
+
+    def __init__(self, blocks: Iterable[EncodedBlock]) -> None:
+        self._blocks = blocks
+        self._rows = self._dropped = self._repeated = 0
+
+    def __iter__(self) -> Iterator[EncodedBlock]:
+        for block in self._blocks:
+            self._rows += block.rows
+            self._dropped += block.dropped
+            self._repeated += block.refused
+            yield block
+
+    def totals(self, nodes: int, reports: int) -> Totals:
+        """Say what was done."""
+        return Totals(self._rows, nodes, reports, self._dropped, self._repeated)
+
+
+def _number_of_blocks(answers: Answers) -> int | None:
+    return None if answers.rows is None else -(-answers.rows // answers.block_rows)
+
+
 def _encoded(answers: Answers, plan: Plan, blocks: Iterable[Block]) -> Iterator[EncodedBlock]:
     for block in blocks:
         encoded = answers.encoded(block, plan.domain)
@@ -333,7 +411,7 @@ def collect(
             return collect_groups(plan, encoded, noise, names)
         return collect_block(plan, encoded, noise)
 
-    number = None if answers.rows is None else -(-answers.rows // answers.block_rows)
+    number = _number_of_blocks(answers)
     tallies = in_flight(work, answers.blocks(plan.domain), checked_workers(workers))
     total: Tally | GroupedTally = _nothing(plan, names)
     for tally in track(sized(tallies, number), "collecting", progress):
