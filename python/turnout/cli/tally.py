@@ -140,12 +140,9 @@ def _merged(parts: Sequence[tuple[str, Counts]]) -> Counts:
     first, result = parts[0]
     for name, part in parts[1:]:
         check_plans(first, result.plan, name, part.plan)
-        if (isinstance(result, GroupedTally) and isinstance(part, GroupedTally)) or (
-            isinstance(result, Tally) and isinstance(part, Tally)
-        ):
-            result = result.merge(part)
-        else:
+        if type(result) is not type(part):
             raise InvalidValueError(f"{first} and {name}: one has groups and the other has none")
+        result = result.merge(part)  # type: ignore[arg-type]
     return result
 
 

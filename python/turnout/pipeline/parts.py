@@ -240,6 +240,6 @@ def _arrow_type(kind: str) -> Any:
     return pa.type_for_alias(kind)
 
 
-def in_parts(blocks: Iterable[Any], size: int = PART_BLOCKS) -> Iterator[tuple[int, Iterator[Any]]]:
+def in_parts(blocks: Iterable[Any], size: int) -> Iterator[tuple[int, Iterator[Any]]]:
     """Put blocks together that make up a part; each part must be used up before the next."""
     return itertools.groupby(blocks, lambda block: int(block.index) // size)

@@ -307,7 +307,7 @@ def _parts(answers: Answers, task: PartTask, workers: int, progress: bool) -> It
             assert header is not None
             yield header
         lazy: list[tuple[int, list[Block]]] = []
-        for number, blocks in in_parts(answers.blocks(task.plan.domain, skip=there)):
+        for number, blocks in in_parts(answers.blocks(task.plan.domain, skip=there), PART_BLOCKS):
             first = next(blocks)
             together = itertools.chain([first], blocks)
             if isinstance(first, TableBlock):

@@ -1,0 +1,478 @@
+"""Jobs: equal results by every path, resume, and nobody randomized twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import turnout as tn
+from turnout import errors, metrics
+from turnout.pipeline import Job, parts, running, sources
+from turnout.pipeline.processing import JobNoise
+from turnout.report_files import ReportFile, read_reports
+
+DOMAIN = tn.Domain(["no", "yes", "maybe"])
+ORACLE = tn.DirectEncoding(1.0, DOMAIN)
+ORACLES = [
+    ORACLE,
+    tn.OptimizedUnaryEncoding(1.0, DOMAIN),
+    tn.OptimizedLocalHashing(1.0, DOMAIN),
+    tn.SummationHistogramEncoding(1.0, DOMAIN),
+    tn.SubsetSelection(1.0, DOMAIN),
+]
+
+
+def table(rows: int, seed: int = 0) -> pa.Table:
+    random = np.random.default_rng(seed)
+    return pa.table(
+        {
+            "id": np.arange(rows) + 10,
+            "answer": np.array(DOMAIN.labels)[random.integers(0, 3, rows)],
+            "country": np.array(["DE", "FR", "IT"])[random.integers(0, 3, rows)],
+            "rate": random.uniform(0.1, 1, rows),
+        }
+    )
+
+
+@pytest.fixture
+def small_parts(monkeypatch):
+    """Blocks of 2^16 rows and parts of two blocks: few rows make many parts."""
+    monkeypatch.setattr(sources.base, "BLOCK", 2**16)
+    monkeypatch.setattr(sources.Source, "block_rows", 2**16)
+    monkeypatch.setattr(running, "PART_BLOCKS", 2)
+    monkeypatch.setattr(parts, "PART_BLOCKS", 2)
+
+
+@pytest.fixture(scope="module")
+def answers_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("answers") / "answers.parquet"
+    pq.write_table(table(5 * 2**16 + 1234), path, row_group_size=50_000)
+    return path
+
+
+def states(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.glob("*.parquet")}
+
+
+@pytest.mark.parametrize("oracle", ORACLES, ids=lambda oracle: oracle.name)
+@pytest.mark.parametrize("who", [None, tn.Bernoulli(0.3)], ids=["all", "rate"])
+def test_one_seed_gives_one_tally_by_every_path(tmp_path, answers_file, oracle, who):
+    frame = pq.read_table(answers_file)
+    wanted = oracle.collect(frame["answer"], participation=who, seed=5)
+    for data in (frame, answers_file, iter(frame.to_batches(70_000))):
+        answers = tn.pipeline.scan(data, "answer")
+        assert oracle.collect(answers, participation=who, seed=5) == wanted
+    answers = tn.pipeline.scan(answers_file, "answer")
+    assert oracle.tally(oracle.randomize(answers, participation=who, seed=5)) == wanted
+    grouped = tn.pipeline.scan(answers_file, "answer", group_by=["country"])
+    by_country = tn.pipeline.collect(grouped, oracle, participation=who, seed=5)
+    assert by_country.total == wanted
+    reports = tn.pipeline.randomize(
+        grouped, oracle, tmp_path / "reports", participation=who, seed=5
+    )
+    assert reports.tally() == wanted
+    assert oracle.tally(reports) == wanted
+    assert reports.tally(group_by="country") == by_country
+
+
+def test_personal_probabilities_from_a_column(tmp_path, answers_file):
+    frame = pq.read_table(answers_file)
+    who = tn.Personalized(np.asarray(frame["rate"]))
+    wanted = ORACLE.collect(frame["answer"], participation=who, seed=6)
+    answers = tn.pipeline.scan(
+        answers_file, "answer", probability_column="rate", group_by="country"
+    )
+    by_country = tn.pipeline.collect(answers, ORACLE, seed=6)
+    assert by_country.total == wanted
+    reports = tn.pipeline.randomize(answers, ORACLE, tmp_path / "reports", seed=6)
+    assert reports.tally() == wanted
+    assert reports.tally(group_by="country") == by_country
+    # Each group by itself: the same nodes and sums of probabilities as its rows have.
+    german = frame.filter(pa.compute.equal(frame["country"], "DE"))
+    rates = tn.Personalized(np.asarray(german["rate"]))
+    alone = ORACLE.collect(german["answer"], participation=rates)
+    assert by_country["DE"].nodes == alone.nodes
+    assert by_country["DE"].design == alone.design
+
+
+def test_groups_hold_the_answers_of_their_own_nodes(answers_file):
+    # Almost no noise: the tally of a group is its true counts.
+    oracle = tn.DirectEncoding(40.0, DOMAIN)
+    frame = pq.read_table(answers_file)
+    answers = tn.pipeline.scan(answers_file, "answer", group_by="country")
+    grouped = tn.pipeline.collect(answers, oracle, participation=tn.Bernoulli(0.999_999))
+    for country in ("DE", "FR", "IT"):
+        mask = np.asarray(frame["country"]) == country
+        true = np.bincount(DOMAIN.encode(frame["answer"])[mask], minlength=3)
+        assert grouped[country].nodes == mask.sum()
+        assert np.abs(grouped[country].support.astype(int) - true).max() <= 5
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_a_job_that_failed_goes_on_without_drawing_anew(tmp_path, answers_file, monkeypatch):
+    folder = tmp_path / "reports"
+    answers = tn.pipeline.scan(answers_file, "answer", group_by="country")
+    write = parts.PartTask.write
+
+    def fail_at_one(self, number, blocks):
+        if number == 1:
+            raise OSError(28, "No space left on device")
+        return write(self, number, blocks)
+
+    monkeypatch.setattr(parts.PartTask, "write", fail_at_one)
+    with pytest.raises(OSError, match="No space left"):
+        tn.pipeline.randomize(answers, ORACLE, folder, workers=1)
+    monkeypatch.setattr(parts.PartTask, "write", write)
+    before = states(folder)
+    assert "part-00000.parquet" in before
+    assert "part-00001.parquet" not in before
+    state = folder / "_turnout" / "job.json"
+    assert stat.S_IMODE(state.stat().st_mode) == 0o600
+    secret = json.loads(state.read_text())["noise"]["key"]
+    with pytest.raises(errors.InvalidValueError, match="holds a job, which is unfinished"):
+        tn.pipeline.randomize(answers, ORACLE, folder)
+    with pytest.raises(errors.InvalidValueError, match="is unfinished: resume"):
+        tn.pipeline.open_reports(folder)
+    assert len(tn.pipeline.open_reports(folder, partial=True)) == len(before)
+
+    # What would have been drawn without the failure: the same key elsewhere.
+    key = bytes.fromhex(secret)
+    monkeypatch.setattr(JobNoise, "made", classmethod(lambda cls, seed: cls(key, None)))
+    whole = tn.pipeline.randomize(answers, ORACLE, tmp_path / "whole", workers=2)
+    monkeypatch.undo()
+    monkeypatch.setattr(sources.base, "BLOCK", 2**16)
+    monkeypatch.setattr(sources.Source, "block_rows", 2**16)
+    monkeypatch.setattr(running, "PART_BLOCKS", 2)
+
+    reports = tn.pipeline.randomize(answers, ORACLE, folder, resume=True)
+    after = states(folder)
+    assert all(after[name] == content for name, content in before.items())
+    assert reports.tally(group_by="country") == whole.tally(group_by="country")
+    assert secret not in state.read_text()
+    assert json.loads(state.read_text())["noise"] is None
+    again = tn.pipeline.randomize(answers, ORACLE, folder, resume=True)
+    assert states(folder) == after
+    assert again.totals == reports.totals
+    with pytest.raises(errors.InvalidValueError, match="holds a job, which is complete"):
+        tn.pipeline.randomize(answers, ORACLE, folder)
+
+
+def test_a_key_from_the_system_is_a_new_one_each_time(tmp_path, answers_file):
+    answers = tn.pipeline.scan(answers_file, "answer")
+    one = tn.pipeline.randomize(answers, ORACLE, tmp_path / "one")
+    other = tn.pipeline.randomize(answers, ORACLE, tmp_path / "other")
+    first, second = (read_reports(each.paths[0]).codes for each in (one, other))
+    # Two independent reports of one answer agree with probability p^2 + 2 q^2.
+    p, q = ORACLE.support_probabilities
+    agree = p * p + 2 * q * q
+    deviations = ((first == second).mean() - agree) / np.sqrt(agree * (1 - agree) / first.size)
+    assert abs(deviations) < 4.9  # alpha = 1e-6
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("change", ["plan", "column", "data", "groups"])
+def test_a_job_goes_on_as_it_began(tmp_path, answers_file, monkeypatch, change):
+    source, folder = tmp_path / "in.parquet", tmp_path / "reports"
+    source.write_bytes(answers_file.read_bytes())
+    monkeypatch.setattr(Job, "finished", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        tn.pipeline.randomize(tn.pipeline.scan(source, "answer"), ORACLE, folder)
+    monkeypatch.undo()
+    before = states(folder)
+    oracle, options = ORACLE, {}
+    if change == "plan":
+        oracle = tn.DirectEncoding(2.0, DOMAIN)
+    elif change == "groups":
+        options["group_by"] = "country"
+    elif change == "data":
+        pq.write_table(table(5 * 2**16 + 1234, seed=1), source)
+    column = "country" if change == "column" else "answer"
+    answers = tn.pipeline.scan(source, column, **options)
+    with pytest.raises(errors.InvalidValueError, match="goes on as it began|block_rows"):
+        tn.pipeline.randomize(answers, oracle, folder, resume=True)
+    assert states(folder) == before
+
+
+def test_a_table_in_memory_that_changed_is_refused_and_the_same_one_goes_on(tmp_path, monkeypatch):
+    folder, frame = tmp_path / "reports", table(1000)
+    monkeypatch.setattr(Job, "finished", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        tn.pipeline.randomize(tn.pipeline.scan(frame, "answer"), ORACLE, folder)
+    monkeypatch.undo()
+    with pytest.raises(errors.InvalidValueError, match="does not hold what it held"):
+        other = tn.pipeline.scan(table(1000, seed=2), "answer")
+        tn.pipeline.randomize(other, ORACLE, folder, resume=True)
+    reports = tn.pipeline.randomize(
+        tn.pipeline.scan(table(1000), "answer"), ORACLE, folder, resume=True
+    )
+    assert reports.totals.nodes == 1000
+    assert "content" not in {
+        name
+        for name, value in json.loads((folder / "_turnout" / "job.json").read_text()).items()
+        if value
+    }
+
+
+def test_a_stream_cannot_be_resumed(tmp_path, monkeypatch):
+    folder = tmp_path / "reports"
+    monkeypatch.setattr(Job, "finished", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        tn.pipeline.randomize(
+            tn.pipeline.scan(iter(table(1000).to_batches()), "answer"), ORACLE, folder
+        )
+    monkeypatch.undo()
+    stream = tn.pipeline.scan(iter(table(1000).to_batches()), "answer")
+    with pytest.raises(errors.InvalidValueError, match="can be read only once"):
+        tn.pipeline.randomize(stream, ORACLE, folder, resume=True)
+
+
+KILLED = """
+    import sys
+    from pathlib import Path
+    import turnout as tn
+    from turnout.pipeline import parts, running, sources
+    sources.Source.block_rows = 2**16
+    running.PART_BLOCKS = 1
+    answers = tn.pipeline.scan(sys.argv[1], "answer", group_by="country")
+    oracle = tn.DirectEncoding(1.0, tn.Domain(["no", "yes", "maybe"]))
+    tn.pipeline.randomize(answers, oracle, sys.argv[2], resume=True, workers=2)
+"""
+
+
+def test_sigkill_leaves_whole_files_and_what_is_there_stays(tmp_path):
+    source, folder = tmp_path / "in.parquet", tmp_path / "reports"
+    pq.write_table(table(40 * 2**16), source)
+    program = textwrap.dedent(KILLED)
+    kills = 0
+    kept: dict[str, bytes] = {}
+    for _ in range(60):
+        process = subprocess.Popen([sys.executable, "-c", program, str(source), str(folder)])
+        deadline = time.monotonic() + 60
+        while process.poll() is None and time.monotonic() < deadline:
+            there = len(list(folder.glob("part-*.parquet"))) if folder.exists() else 0
+            if there >= len(kept) + 8 or (there > 3 and not kept):
+                process.send_signal(signal.SIGKILL)
+                process.wait()
+                kills += 1
+                break
+            time.sleep(0.002)
+        now = states(folder)
+        assert all(now[name] == content for name, content in kept.items())
+        for name in now:
+            with ReportFile(folder / name) as file:  # whole: every byte is checked
+                assert sum(map(len, file.batches())) == file.header.reports
+        kept = now
+        if process.returncode == 0:
+            break
+    assert kills >= 2
+    assert process.returncode == 0
+    reports = tn.pipeline.open_reports(folder)
+    assert reports.totals.nodes == reports.tally().nodes == 40 * 2**16
+    # Not even temporary files are read as reports.
+    assert all(path.name.startswith("part-") for path in reports.paths)
+
+
+def test_the_state_of_a_job_is_checked(tmp_path, answers_file):
+    folder = tmp_path / "reports"
+    tn.pipeline.randomize(tn.pipeline.scan(answers_file, "answer"), ORACLE, folder)
+    state = folder / "_turnout" / "job.json"
+    good = json.loads(state.read_text())
+    for change in (
+        {"version": 2},
+        {"format": "other"},
+        {"noise": {"key": "00" * 32}},
+        {"noise": {"key": "xyz"}},
+        {"parts": None},
+        {"parts": -1},
+        {"totals": {"rows": 1}},
+        {"extra": 1},
+        {"plan": {}},
+    ):
+        state.write_text(json.dumps({**good, **change}))
+        with pytest.raises(errors.CorruptDataError, match="job"):
+            tn.pipeline.open_reports(folder)
+    for text in ("", "[]", "{", "[" * 100_000):
+        state.write_text(text)
+        with pytest.raises(errors.CorruptDataError, match="job"):
+            tn.pipeline.open_reports(folder)
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_parts_that_are_missing_altered_or_twice_are_refused(tmp_path, answers_file):
+    folder = tmp_path / "reports"
+    reports = tn.pipeline.randomize(tn.pipeline.scan(answers_file, "answer"), ORACLE, folder)
+    assert len(reports) == 3
+    first = reports.paths[0]
+    content = first.read_bytes()
+    copy = tmp_path / "copy.parquet"
+    copy.write_bytes(content)
+    with pytest.raises(errors.InvalidValueError, match="would count twice"):
+        tn.pipeline.tally([folder, copy])
+    with pytest.raises(errors.InvalidValueError, match="given twice"):
+        tn.pipeline.tally([folder, first])
+    first.unlink()
+    with pytest.raises(errors.InvalidValueError, match=r"lacks part-00000"):
+        tn.pipeline.tally(folder)
+    assert tn.pipeline.tally(folder, partial=True).nodes < reports.totals.nodes
+    first.write_bytes(content[:-1])
+    with pytest.raises(errors.CorruptDataError, match="part-00000"):
+        tn.pipeline.tally(folder)
+    first.write_bytes(content)
+    (folder / "part-00003.parquet").write_bytes(content)
+    with pytest.raises(errors.InvalidValueError, match="has part-00003"):
+        tn.pipeline.tally(folder)
+
+
+def test_a_folder_that_is_not_empty_is_refused(tmp_path, answers_file):
+    (tmp_path / "reports").mkdir()
+    (tmp_path / "reports" / "old.parquet").write_bytes(b"")
+    with pytest.raises(errors.InvalidValueError, match="is not empty"):
+        tn.pipeline.randomize(
+            tn.pipeline.scan(answers_file, "answer"), ORACLE, tmp_path / "reports"
+        )
+    with pytest.raises(errors.InvalidValueError, match="is a file"):
+        tn.pipeline.randomize(tn.pipeline.scan(answers_file, "answer"), ORACLE, answers_file)
+
+
+def test_repeated_pseudonyms(tmp_path):
+    key = tn.pipeline.PseudonymKey.generate()
+    frame = table(1000)
+    twice = pa.concat_tables([frame, frame.slice(0, 30)])
+
+    def reports(data: pa.Table, name: str, who=None):
+        answers = tn.pipeline.scan(
+            data, "answer", id_column="id", duplicates=None, pseudonym_key=key, group_by="country"
+        )
+        return tn.pipeline.randomize(answers, ORACLE, tmp_path / name, participation=who, seed=1)
+
+    once = reports(frame, "once")
+    assert once.tally(repeats="refuse").nodes == 1000
+    text = once.paths[0].read_bytes()
+    assert "pseudonym" in pq.read_schema(once.paths[0]).names
+    assert "id" not in pq.read_schema(once.paths[0]).names
+    assert text
+    both = reports(twice, "twice")
+    with pytest.raises(errors.InvalidValueError, match=r"30 pseudonym\(s\) have more than one"):
+        both.tally(repeats="refuse")
+    assert both.tally().nodes == 1030
+    assert both.tally(repeats="first") == once.tally()
+    assert both.tally(repeats="first", group_by="country") == once.tally(group_by="country")
+    some = reports(twice, "some", tn.Bernoulli(0.9))
+    with pytest.raises(errors.InvalidValueError, match="everyone takes part"):
+        some.tally(repeats="first")
+    plain = tn.pipeline.randomize(tn.pipeline.scan(frame, "answer"), ORACLE, tmp_path / "plain")
+    with pytest.raises(errors.InvalidValueError, match="has no pseudonyms"):
+        plain.tally(repeats="refuse")
+
+
+def test_folders_of_partitions_are_groups(tmp_path):
+    wanted = {}
+    for day in ("2026-11-20", "2026-11-21"):
+        folder = tmp_path / f"day={day}"
+        answers = tn.pipeline.scan(table(1000), "answer", group_by="country")
+        reports = tn.pipeline.randomize(answers, ORACLE, folder)
+        for (country,), part in reports.tally(group_by="country").items():
+            wanted[country, day] = part
+    grouped = tn.pipeline.tally(tmp_path, group_by=["country", "day"])
+    assert len(grouped) == 6
+    for country, day in wanted:
+        import datetime
+
+        assert grouped[country, datetime.date.fromisoformat(day)] == wanted[country, day]
+    with pytest.raises(errors.InvalidValueError, match="has no group 'week'"):
+        tn.pipeline.tally(tmp_path, group_by="week")
+    assert len(tn.pipeline.tally(str(tmp_path / "day=*"), group_by="day")) == 2
+
+
+def test_no_rows_at_all(tmp_path):
+    empty = table(10).slice(0, 0)
+    answers = tn.pipeline.scan(empty, "answer", group_by="country")
+    reports = tn.pipeline.randomize(answers, ORACLE, tmp_path / "reports")
+    assert reports.tally().nodes == 0
+    assert len(tn.pipeline.collect(answers, ORACLE)) == 0
+    assert ORACLE.collect(tn.pipeline.scan(empty, "answer")).nodes == 0
+
+
+def test_metrics_count_rows_and_reports(tmp_path, answers_file):
+    seen: list[tuple[str, dict[str, float]]] = []
+    stop = metrics.subscribe(lambda event, values: seen.append((event, values)))
+    broken = metrics.subscribe(lambda event, values: 1 / 0)
+    try:
+        reports = tn.pipeline.randomize(
+            tn.pipeline.scan(answers_file, "answer"), ORACLE, tmp_path / "reports"
+        )
+        reports.tally()
+    finally:
+        stop()
+        broken()
+    rows = pq.read_metadata(answers_file).num_rows
+    assert sum(values["rows"] for event, values in seen if event == "rows_read") == rows
+    assert sum(values["rows"] for event, values in seen if event == "part_written") == rows
+    assert sum(values["reports"] for event, values in seen if event == "file_tallied") == rows
+    with pytest.raises(errors.InvalidTypeError, match="hook must be a function"):
+        metrics.subscribe(3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"participation": 0.5}, "participation must be Everyone"),
+        ({"participation": tn.Personalized([0.5])}, "probability_column"),
+        ({"seed": -1}, "seed must be"),
+        ({"workers": 0}, "workers must be"),
+    ],
+)
+def test_bad_arguments_are_named_and_leave_no_folder(tmp_path, answers_file, options, message):
+    answers = tn.pipeline.scan(answers_file, "answer")
+    with pytest.raises(tn.TurnoutError, match=message):
+        tn.pipeline.randomize(answers, ORACLE, tmp_path / "reports", **options)
+    assert not (tmp_path / "reports").exists()
+
+
+def test_oracles_that_need_a_state_are_refused(answers_file):
+    oracle = tn.Memoized(ORACLE, 0.5) if False else None
+    assert oracle is None
+    with pytest.raises(errors.InvalidTypeError, match="oracle must be an oracle"):
+        tn.pipeline.collect(tn.pipeline.scan(answers_file, "answer"), 3)
+
+
+def test_noise_of_a_job_is_hidden_in_what_can_be_printed(tmp_path):
+    noise = JobNoise.made(None)
+    task = parts.PartTask(tmp_path, "job", tn.Plan(ORACLE, tn.Everyone()), noise)
+    for text in (repr(noise), repr(task), str(task)):
+        assert noise.key.hex() not in text
+        assert repr(noise.key)[2:-1] not in text
+
+
+def test_a_part_that_two_make_at_once_is_one_file(tmp_path, answers_file):
+    answers = tn.pipeline.scan(answers_file, "answer")
+    job, task, answers = running.open_job(answers, ORACLE, tmp_path / "reports")
+    assert task is not None
+    blocks = list(answers.blocks(DOMAIN))
+    encoded = [answers.encoded(block, DOMAIN) for block in blocks]
+    started = []
+
+    def slow():
+        started.append(1)
+        if len(started) == 1:
+            # Somebody else makes the same part while this one is in work.
+            task.write(0, iter(encoded))
+        yield from encoded
+
+    header = task.write(0, slow())
+    assert header.part.job == job.name
+    assert len(list((tmp_path / "reports").glob("part-*"))) == 1
+    assert not [path for path in (tmp_path / "reports").iterdir() if path.name.endswith(".tmp")]
+    os.remove(tmp_path / "reports" / "part-00000.parquet")
