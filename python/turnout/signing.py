@@ -17,7 +17,7 @@ from typing import Any
 from turnout import _arguments, _core
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 
-__all__ = ["SigningKey"]
+__all__ = ["SigningKey", "verify"]
 
 _FORMAT = "turnout-signing-key"
 _VERSION = 1
@@ -228,6 +228,11 @@ def verify(public_key: str, message: bytes, signature: bytes) -> bool:
     ------
     InvalidTypeError, InvalidValueError
         If the key or the signature has another length or type.
+
+    Examples
+    --------
+    >>> verify(SigningKey.generate().public_key, b"a message", bytes(64))
+    False
     """
     key = public_key_bytes("public_key", public_key)
     if not isinstance(signature, bytes):

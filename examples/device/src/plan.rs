@@ -215,3 +215,89 @@ fn bytes<const N: usize>(digits: &str) -> Option<[u8; N]> {
     }
     Some(found)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Written by Python, signed by the key of the bytes 0 to 31.
+    const FILE: &str = r#"{
+  "format": "turnout-plan-file",
+  "version": 1,
+  "plan": {"format":"turnout-plan","oracle":{"domain":{"labels":["no","yes","\u00e9"]},"epsilon":0.1,"name":"subset_selection","subset_size":2},"participation":{"kind":"bernoulli","rate":1e-07},"version":1},
+  "fingerprint": "b74c66b05bd5543048699c3c73f3b8598bd4b0b890b29a2630b86a249702586d",
+  "signature": {"algorithm":"ed25519","public_key":"03a107bff3ce10be1d70dd18e74bc09967e4d6309ba50d5f1ddc8664125531b8","value":"e54be5dc3ff843859e95082433dfad76b96ba5b92a69f0949366749a1092131735d35442382c860ecb84e69561de9a1a30fdceed93585ea66ba95de461684602"}
+}
+"#;
+
+    const KEY: &str = "03a107bff3ce10be1d70dd18e74bc09967e4d6309ba50d5f1ddc8664125531b8";
+
+    fn refused(text: &str, words: &str) {
+        assert_ne!(text, FILE);
+        let found = Plan::read(text, Some(KEY));
+        assert!(found.is_err_and(|reason| reason.contains(words)), "{text}");
+    }
+
+    #[test]
+    fn a_file_of_python_is_read() -> Result<(), Refusal> {
+        for key in [None, Some(KEY), Some(KEY.to_uppercase().as_str())] {
+            let plan = Plan::read(FILE, key)?;
+            assert_eq!(plan.oracle.name, "subset_selection");
+            assert_eq!(plan.oracle.epsilon.to_bits(), 0.1_f64.to_bits());
+            assert_eq!(plan.oracle.parameters.0.get("subset_size"), Some(&2));
+            assert_eq!(plan.rate.map(|rate| rate.get().to_bits()), Some(1e-7_f64.to_bits()));
+            assert_eq!(plan.labels.codes(&["\u{e9}"], false)?, [2]);
+            assert!(plan.message(&Report::Number(5)).ends_with(r#"586d","report":5}"#));
+            let row = Report::Row(vec![1, 0xab]);
+            assert!(plan.message(&row).ends_with(r#""report":"01ab"}"#));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn what_was_altered_is_refused() {
+        refused(&FILE.replace("0.1,", "9.1,"), "altered or formatted anew");
+        refused(&FILE.replace("0.1,", "0.10,"), "altered or formatted anew");
+        refused(&FILE.replace("\"b74c", "\"B74C"), "altered or formatted anew");
+        refused(&FILE.replace("\"version\": 1", "\"version\": 2"), "of version 2");
+        refused(&FILE.replace("-file\"", "-document\""), "says another format");
+        refused(&FILE.replace("\"fingerprint\"", "\"finger\""), "unknown field");
+        refused(
+            &FILE.replace("\"signature\": {", "\"signature\": null, \"x\": {"),
+            "not a plan file",
+        );
+        refused(&FILE.replace("e54be5dc", "e54be5dd"), "signature of the plan is not valid");
+        refused(&FILE.replace("\"ed25519\"", "\"ed448\""), "signature of the plan is not valid");
+        refused(&FILE.replace("\"03a1", "\"03a2"), "signed by another key");
+        refused(&FILE.replace("\"version\": 1,", "\"version\": 1, \"version\": 1,"), "duplicate");
+        refused(&format!("{FILE}{FILE}"), "not a turnout-plan-file");
+        let (unsigned, _) = FILE.split_at(FILE.find(",\n  \"signature").unwrap_or(0));
+        refused(&format!("{unsigned}}}"), "not signed");
+        assert!(Plan::read(&format!("{unsigned}}}"), None).is_ok());
+    }
+
+    #[test]
+    fn numbers_are_read_to_the_last_bit() -> Result<(), serde_json::Error> {
+        // A generator of bit patterns; text of the shortest digits, and of all of them.
+        let mut state = 1_u64;
+        for _ in 0..200_000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let number = f64::from_bits(state);
+            if number.is_finite() {
+                for text in [format!("{number:?}"), format!("{number:.25e}")] {
+                    let found: f64 = serde_json::from_str(&text)?;
+                    assert_eq!(found.to_bits(), number.to_bits(), "{text}");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn hexadecimal_digits_are_lower_case_and_of_the_right_number() {
+        assert_eq!(bytes("00ff1a"), Some([0, 255, 26]));
+        for digits in ["00ff1", "00ff1a0", "00fF1a", "00ff1g", "00 f1a", ""] {
+            assert_eq!(bytes::<3>(digits), None, "{digits}");
+        }
+    }
+}
