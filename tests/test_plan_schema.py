@@ -93,6 +93,39 @@ def test_what_is_written_fits(oracle: tn.FrequencyOracle, participation: tn.Part
         VALIDATOR.validate(file_of(tn.Plan(oracle, participation), key))
 
 
+LABEL = st.recursive(
+    st.one_of(
+        st.text(st.characters(exclude_categories=["Cs"]), max_size=3),
+        st.integers(-(2**70), 2**70),
+        st.floats(allow_nan=False, allow_infinity=False),
+        st.booleans(),
+        st.none(),
+    ),
+    lambda inner: st.lists(inner, max_size=3).map(tuple),
+    max_leaves=4,
+)
+DOMAINS = st.one_of(
+    st.lists(LABEL, min_size=2, max_size=6, unique=True).map(tn.Domain),
+    st.sampled_from([2, 3, 2**20, 2**32 - 1]).map(tn.Domain.from_integers),
+)
+
+
+@settings(max_examples=150, derandomize=True, deadline=None)
+@given(
+    epsilon=st.floats(1e-6, 42),
+    domain=DOMAINS,
+    rate=st.floats(0, 1, exclude_min=True),
+    key=st.sampled_from([None, KEY]),
+)
+def test_whatever_is_written_fits(
+    epsilon: float, domain: tn.Domain, rate: float, key: SigningKey | None
+) -> None:
+    oracle = tn.DirectEncoding if epsilon > 1e-3 else tn.BinaryLocalHashing
+    if domain.size > 2**31 - 1:
+        oracle = tn.HadamardResponse
+    VALIDATOR.validate(file_of(tn.Plan(oracle(epsilon, domain), tn.Bernoulli(rate)), key))
+
+
 def places(description: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """The places of all values inside a description."""
     found = [path]
