@@ -386,6 +386,7 @@ class Answers:
         Examples
         --------
         >>> import pyarrow as pa
+        >>> from turnout.pipeline import scan
         >>> scan(pa.table({"answer": [3, 1, 3]}), "answer").domain().labels
         (1, 3)
         """
@@ -429,4 +430,9 @@ class _Elsewhere(Source):
 
 def _kept(table: Any, keep: npt.NDArray[np.bool_]) -> Any:
     pa = require("pyarrow", "cli")
+    for position, item in enumerate(table.schema):
+        if pa.types.is_string_view(item.type):
+            # Arrow cannot filter views.
+            column = table.column(position).cast(pa.large_string())
+            table = table.set_column(position, item.name, column)
     return table.filter(pa.array(keep))

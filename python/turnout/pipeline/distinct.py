@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from turnout._label_texts import label_text, parse_label
+from turnout._label_texts import parse_label
 from turnout.errors import InvalidValueError
 from turnout.pipeline.dictionaries import factors, rows_text
+from turnout.pipeline.labels import is_missing
 
 if TYPE_CHECKING:
     from turnout.pipeline.answers import Answers
@@ -33,15 +34,18 @@ def distinct_answers(answers: Answers) -> tuple[list[Any], bool]:
             f"{answers.source.name} can be read only once, so its answers cannot be looked at "
             "first: state the domain"
         )
-    column = answers.column
+    column, known = answers.column, answers.missing_values
     seen: dict[tuple[bool, Any], Any] = {}
     gaps, total = 0, 0
     rows: list[int] = []
     for block in answers.source.blocks([column], categories=frozenset([column])):
         for values, index in factors(block.read().column(column)):
-            used = np.bincount(index, minlength=len(values)) > 0
-            absent = np.array([_is_missing(answers, value) for value in values], bool)
-            for place in np.flatnonzero(used & ~absent).tolist():
+            first = np.full(len(values), len(index))
+            first[index[::-1]] = np.arange(len(index) - 1, -1, -1)
+            used = first < len(index)
+            absent = np.array([is_missing(value, known) for value in values], bool)
+            places = np.flatnonzero(used & ~absent)
+            for place in places[np.argsort(first[places])].tolist():
                 value = values[place]
                 seen.setdefault((isinstance(value, bool), value), value)
             if (used & absent).any():
@@ -67,12 +71,6 @@ def distinct_answers(answers: Answers) -> tuple[list[Any], bool]:
             "label, or 'drop'"
         )
     return different, gaps > 0
-
-
-def _is_missing(answers: Answers, value: Any) -> bool:
-    if value is None or (isinstance(value, float) and np.isnan(value)):
-        return True
-    return bool(answers.missing_values) and label_text(value) in answers.missing_values
 
 
 def _numbers_from_text(values: list[str]) -> tuple[list[Any], int]:

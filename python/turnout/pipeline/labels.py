@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Container, Hashable, Mapping
 from typing import Any, Final
 
 from turnout import _arguments, _columns
@@ -11,11 +11,29 @@ from turnout._label_texts import INTEGER, label_text
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError, UnknownLabelError
 
-__all__ = ["MISSING", "UNKNOWN", "Labels"]
+__all__ = ["MISSING", "UNKNOWN", "Labels", "is_missing"]
 
 #: What stands for no code.
 UNKNOWN: Final = -1
 MISSING: Final = -2
+
+
+def is_missing(value: Any, missing_values: Container[str]) -> bool:
+    """Whether a value is missing: a null, NaN, or one of some texts.
+
+    Examples
+    --------
+    >>> is_missing(float("nan"), ()), is_missing(-9.0, ["-9"]), is_missing("no", ["?"])
+    (True, True, False)
+    """
+    if value is None:
+        return True
+    if isinstance(value, float):
+        if math.isnan(value):
+            return True
+        if value.is_integer() and str(int(value)) in missing_values:
+            return True
+    return label_text(value) in missing_values
 
 
 class Labels:
@@ -93,9 +111,7 @@ class Labels:
 
     def code(self, value: Any) -> int:
         """Give the code of one value: MISSING or UNKNOWN if it has none."""
-        if value is None or (isinstance(value, float) and math.isnan(value)):
-            return MISSING
-        if self.missing_values and label_text(value) in self.missing_values:
+        if is_missing(value, self.missing_values):
             return MISSING
         if not self.texts:
             return self._find(value)

@@ -33,6 +33,7 @@ class Folder:
         self._finalizer = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
     def close(self) -> None:
+        """Remove it now."""
         self._finalizer()
 
 

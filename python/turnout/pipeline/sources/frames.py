@@ -132,15 +132,10 @@ def _from_pandas(data: Any, block_rows: int) -> Source:
 
     def convert(columns: list[str]) -> Any:
         # A column at a time: a table of all of them would copy a frame of one type.
-        return pa.table({name: pa.chunked_array(_chunks(pa, data[name])) for name in columns})
+        return pa.table({name: pa.array(data[name], from_pandas=True) for name in columns})
 
     names = [str(name) if isinstance(name, str) else repr(name) for name in data.columns]
     return TableSource("the pandas frame", names, len(data), convert, block_rows=block_rows)
-
-
-def _chunks(pa: Any, series: Any) -> list[Any]:
-    array = pa.array(series, from_pandas=True)
-    return array.chunks if isinstance(array, pa.ChunkedArray) else [array]
 
 
 def _from_polars(data: Any, block_rows: int) -> Source:
