@@ -43,6 +43,10 @@ class _Found:
         self.persons: Persons | None = None
         self.labels: Labels | None = None
 
+    def __reduce__(self) -> tuple[type[_Found], tuple[()]]:
+        """Pickle nothing of it."""
+        return _Found, ()
+
 
 @dataclass(frozen=True, eq=False)
 class Answers:
@@ -154,7 +158,7 @@ class Answers:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the source and what was found in it."""
-        return {**self.__dict__, "source": _Elsewhere(self.source), "_found": _Found()}
+        return {**self.__dict__, "source": _Elsewhere(self.source)}
 
     # Persons ----------------------------------------------------------------------------------
 

@@ -1,8 +1,8 @@
 """One person, one report: which rows count.
 
 Identifiers are compared by keyed digests of 128 bits under a key that is fresh in each run and
-forgotten with it; they themselves are written nowhere. An integer of any width is the same person as
-its text.
+forgotten with it; they themselves are written nowhere. An integer of any width is the same person
+as its text.
 """
 
 from __future__ import annotations

@@ -66,6 +66,8 @@ class RepeatFinder:
             self._spill()
 
     def _spill(self) -> None:
+        if not self._held:
+            return
         self._folder = self._folder or Folder()
         records = np.concatenate(self._held)
         self._held, self._bytes = [], 0

@@ -83,7 +83,10 @@ def scan(
     >>> answers.encoded(block, tn.Domain(["no", "yes"]))
     EncodedBlock(index=0, rows=3, dropped=1, refused=1)
     """
-    names = (group_by,) if isinstance(group_by, str) else tuple(group_by or ())
+    names: tuple[str, ...] = ()
+    if group_by is not None:
+        many = [group_by] if isinstance(group_by, str) else group_by
+        names = tuple(_arguments.items("group_by", many, "a name or names of columns"))
     _check_columns(column, id_column, probability_column, names)
     _arguments.choice("duplicates", duplicates, ("refuse", "first", None))
     if pseudonym_key is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -71,7 +70,7 @@ class TableBlock(Block):
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, self.table.schema) as writer:
             writer.write_table(self.table)
-        rows = pickle.PickleBuffer(sink.getvalue())
+        rows = sink.getvalue().to_pybytes()
         return _unpickled, (self.index, self.rows, rows, self.first_row, self.left_out)
 
     def read(self) -> Any:

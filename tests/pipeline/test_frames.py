@@ -1,0 +1,169 @@
+"""Tables in memory and streams: nothing copied, read once, errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset
+import pytest
+import turnout as tn
+from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.pipeline import open_source, scan
+
+
+def addresses(data: Any, name: str) -> list[int]:
+    source = open_source(data, block_rows=8)
+    blocks = [block.read().column(name).chunk(0) for block in source.blocks([name])]
+    return [
+        block.buffers()[1].address + block.offset * block.type.bit_width // 8 for block in blocks
+    ]
+
+
+def test_arrow_is_not_copied() -> None:
+    array = pa.array(np.arange(20))
+    start = array.buffers()[1].address
+    assert addresses(pa.table({"a": array}), "a") == [start, start + 64, start + 128]
+
+
+def test_polars_is_not_copied() -> None:
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"a": np.arange(20), "s": ["x"] * 20})
+    start = frame["a"].to_arrow().buffers()[1].address
+    assert addresses(frame, "a") == [start, start + 64, start + 128]
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.float64])
+def test_numbers_of_pandas_are_not_copied(dtype: Any) -> None:
+    pandas = pytest.importorskip("pandas")
+    values = np.arange(20).astype(dtype)
+    frame = pandas.DataFrame({"a": values, "b": np.arange(20.0)}, copy=False)
+    start, size = frame["a"].to_numpy().ctypes.data, values.itemsize
+    assert addresses(frame, "a") == [start, start + 8 * size, start + 16 * size]
+
+
+def test_integers_reach_the_kernel_as_they_are() -> None:
+    array = pa.array(np.arange(20, dtype=np.uint16))
+    answers = scan(open_source(pa.table({"a": array})), "a")
+    encoded = answers.encoded(next(answers.blocks()), tn.Domain.from_integers(20))
+    assert encoded.codes.dtype == np.uint16
+    assert encoded.codes.ctypes.data == array.buffers()[1].address
+
+
+def test_a_column_that_is_not_wanted_need_not_convert() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": ["x", "y"], "odd": [object(), object()], 3: [1, 2]})
+    assert scan(frame, "a").distinct() == ["x", "y"]
+    with pytest.raises(InvalidTypeError, match="the pandas frame: columns 'odd' cannot be"):
+        scan(frame, "odd")
+    mixed = pandas.DataFrame({"a": ["x", 1]})
+    with pytest.raises(InvalidTypeError, match="cannot be made Arrow columns"):
+        scan(mixed, "a")
+    twice = pandas.DataFrame([[1, 2]], columns=["a", "a"])
+    with pytest.raises(InvalidValueError, match="2 columns are named 'a'"):
+        scan(twice, "a")
+
+
+def test_nullable_and_categories_of_pandas() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(
+        {
+            "i": pandas.array([1, None, 2], dtype="Int64"),
+            "c": pandas.Categorical(["u", None, "v"], categories=["unused", "v", "u"]),
+        }
+    )
+    answers = scan(frame, "i", missing="drop")
+    encoded = answers.encoded(next(answers.blocks()), tn.Domain.from_integers(3))
+    assert (encoded.codes.tolist(), encoded.dropped) == ([1, 2], 1)
+    answers = scan(frame, "c", missing="drop")
+    encoded = answers.encoded(next(answers.blocks()), tn.Domain(["u", "v"]))
+    assert (encoded.codes.tolist(), encoded.dropped) == ([0, 1], 1)
+
+
+def batches(count: int, rows: int) -> Iterator[pa.RecordBatch]:
+    for number in range(count):
+        yield pa.record_batch({"a": [str(number)] * rows})
+
+
+def test_a_stream_is_read_once_and_no_further_than_needed() -> None:
+    taken = []
+
+    def counted() -> Iterator[pa.RecordBatch]:
+        for number, batch in enumerate(batches(10, 3)):
+            taken.append(number)
+            yield batch
+
+    source = open_source(counted(), block_rows=4)
+    assert (source.rows, source.repeatable, source.fingerprint) == (None, False, None)
+    answers = scan(source, "a")
+    with pytest.raises(InvalidValueError, match="state the domain"):
+        answers.domain()
+    blocks = answers.blocks()
+    assert next(blocks).rows == 4
+    assert taken == [0, 1]
+    assert [block.rows for block in blocks] == [4] * 6 + [2]
+    with pytest.raises(InvalidValueError, match="can be read only once, and has been"):
+        next(answers.blocks())
+
+
+def test_streams_that_are_none() -> None:
+    with pytest.raises(InvalidValueError, match="an empty iterator"):
+        open_source(iter([]))
+    with pytest.raises(InvalidTypeError, match="record batches or tables"):
+        open_source(iter(["a.csv"]))
+    with pytest.raises(InvalidTypeError, match="batch 1 must be a pyarrow"):
+        list(open_source(iter([next(batches(1, 1)), 3])).blocks(["a"]))
+    with pytest.raises(InvalidValueError, match="batch 1: no column 'a'"):
+        list(open_source(iter([next(batches(1, 1)), pa.record_batch({"b": [1]})])).blocks(["a"]))
+    with pytest.raises(InvalidTypeError, match="batch 1: column 'a' has type"):
+        list(open_source(iter([next(batches(1, 1)), pa.record_batch({"a": [[1]]})])).blocks(["a"]))
+    with pytest.raises(InvalidTypeError, match="data must be a table"):
+        open_source(pa.array([1, 2]))
+    with pytest.raises(InvalidTypeError):
+        open_source(pa.chunked_array([[1, 2]]))
+
+
+def test_a_filtered_dataset_and_partitions() -> None:
+    data = pyarrow.dataset.dataset(pa.table({"a": ["x", "y", "x"], "b": [1, 2, 3]}))
+    source = open_source(data.filter(pyarrow.dataset.field("b") > 1))
+    assert scan(source, "a").distinct() == ["y", "x"]
+
+
+class RayLike:
+    """What a Ray data set looks like."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+
+    def schema(self) -> Any:
+        return type("Schema", (), {"base_schema": self.table.schema})
+
+    def select_columns(self, columns: list[str]) -> RayLike:
+        return RayLike(self.table.select(columns))
+
+    def iter_batches(self, *, batch_size: int, batch_format: str) -> Iterator[pa.Table]:
+        assert batch_format == "pyarrow"
+        for start in range(0, self.table.num_rows, 3):
+            yield self.table.slice(start, 3)
+
+
+def test_what_looks_like_a_ray_dataset() -> None:
+    source = open_source(RayLike(pa.table({"a": list("xyzxy"), "b": range(5)})), block_rows=2)
+    assert [block.read().column(0).to_pylist() for block in source.blocks(["a"])] == [
+        ["x", "y"],
+        ["z", "x"],
+        ["y"],
+    ]
+    assert source.computed
+
+
+def test_a_query_of_duckdb_with_odd_names() -> None:
+    duckdb = pytest.importorskip("duckdb")
+    relation = duckdb.sql("""select range as "a b", 'x' || range as "c""d" from range(5)""")
+    source = open_source(relation, block_rows=2)
+    assert [block.read().to_pydict() for block in source.blocks(['c"d', "a b"])][2] == {
+        'c"d': ["x4"],
+        "a b": [4],
+    }
