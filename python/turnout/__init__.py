@@ -54,6 +54,8 @@ if TYPE_CHECKING:
         mean,
         pipeline,
         planning,
+        planning,
+        reporting,
         samplers,
         weighting,
     )
@@ -121,6 +123,7 @@ __all__ = [
     "pipeline",
     "plan",
     "planning",
+    "reporting",
     "samplers",
     "weighting",
 ]
@@ -133,6 +136,8 @@ _LATER = (
     "mean",
     "pipeline",
     "planning",
+    "planning",
+    "reporting",
     "samplers",
     "weighting",
 )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from turnout.frequency.studies.shuffled import ShuffledComparison, ShuffledRecord
     from turnout.frequency.studies.study import Comparison
 
-__all__ = ["plot_comparison", "plot_estimate", "plot_oracles", "plot_shuffled"]
+__all__ = ["plot_comparison", "plot_estimate", "plot_oracles", "plot_shuffled", "short"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -101,7 +101,7 @@ def plot_estimate(
     if many:
         axes.set_xlabel("code of the answer")
     else:
-        names = [_short(str(label)) for label in estimate.domain.labels]
+        names = [short(str(label)) for label in estimate.domain.labels]
         axes.set_xticks(positions, names)
         if sum(map(len, names)) > 60:
             upright = size > 20
@@ -126,9 +126,12 @@ def plot_estimate(
     return axes
 
 
-def _short(name: str) -> str:
-    """Cut a label that would leave no room for the picture."""
-    return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
+def short(name: str) -> str:
+    """Cut a label that would leave no room, and keep it from being a formula or no text at all."""
+    cut = name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
+    # Matplotlib takes what stands between dollars for a formula; halves of pairs of UTF-16 are no
+    # text.
+    return cut.replace("$", r"\$").encode("utf-8", "replace").decode("utf-8")
 
 
 def _aggregated(estimate: FrequencyEstimate) -> bool:

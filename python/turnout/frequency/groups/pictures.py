@@ -12,6 +12,7 @@ from turnout import _arguments
 from turnout._extras import require
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.groups.keys import shown_key
+from turnout.frequency.pictures import short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,21 +20,14 @@ if TYPE_CHECKING:
 
     from turnout.frequency.groups.estimate import GroupedEstimate
 
-__all__ = ["chosen_labels", "heading", "interval_words", "plot_groups", "short"]
+__all__ = ["chosen_labels", "heading", "interval_words", "plot_groups"]
 
 Floats = npt.NDArray[np.float64]
 
 #: So many panels are drawn, so many of them in a row; of more groups, those with the most reports.
 _PANELS, _COLUMNS, _GROUPS = 12, 3, 40
 
-_LONGEST_NAME = 28
-
 _ESTIMATE, _TOTAL, _MUTED = "#1f6f8b", "#d1495b", "0.45"
-
-
-def short(text: str) -> str:
-    """Cut a name that would leave no room for the picture."""
-    return text if len(text) <= _LONGEST_NAME else text[: _LONGEST_NAME - 1] + "…"
 
 
 def chosen_labels(estimate: GroupedEstimate, labels: Any, most: int) -> list[int]:

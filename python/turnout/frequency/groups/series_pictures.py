@@ -13,7 +13,8 @@ import numpy.typing as npt
 from turnout._extras import require
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.groups.keys import Key, Part, shown_key, shown_part
-from turnout.frequency.groups.pictures import chosen_labels, heading, interval_words, short
+from turnout.frequency.groups.pictures import chosen_labels, heading, interval_words
+from turnout.frequency.pictures import short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

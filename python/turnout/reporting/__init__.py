@@ -1,0 +1,12 @@
+"""The report of a collection: a page for people, and its pictures.
+
+:func:`report` writes one HTML file that needs nothing else: what was collected, the guarantee in
+plain words, the estimates with intervals, by group and over time if the tally is grouped, what it
+cost, and who was left out. :func:`save_pictures` writes the pictures as PDF, SVG and PNG.
+"""
+
+from turnout.reporting.facts import CollectionFacts
+from turnout.reporting.figures import save_pictures
+from turnout.reporting.page import report
+
+__all__ = ["CollectionFacts", "report", "save_pictures"]

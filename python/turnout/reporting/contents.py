@@ -1,0 +1,137 @@
+"""What a report shows: the estimates of a tally, of its groups and over time."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+
+from turnout import _arguments
+from turnout.collection import Plan
+from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
+from turnout.frequency.estimation.estimate import FrequencyEstimate
+from turnout.frequency.groups import GroupedEstimate, GroupedTally, Series
+from turnout.frequency.groups.interval import OVER
+from turnout.frequency.tally import Tally
+
+__all__ = ["Contents"]
+
+
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """The estimates that a report shows.
+
+    Attributes
+    ----------
+    tally
+        The tally of all groups.
+    estimate
+        Its estimate, or None, and then ``reason`` says why.
+    grouped
+        The grouped tally, if it is one.
+    groups
+        The estimates by the columns that are no time.
+    series
+        The estimates over time.
+    several
+        The estimates over time for each group of the other columns.
+    method, level, simultaneous, over
+        How the intervals are made.
+    """
+
+    tally: Tally
+    estimate: FrequencyEstimate | None
+    reason: str | None
+    grouped: GroupedTally | None
+    groups: GroupedEstimate | None
+    series: Series | None
+    several: Series | None
+    method: str
+    level: float
+    simultaneous: str | None
+    over: str
+
+    @property
+    def plan(self) -> Plan:
+        """The oracle and the participation."""
+        return self.tally.plan
+
+    @classmethod
+    def of(
+        cls,
+        tally: Tally | GroupedTally,
+        *,
+        method: str,
+        level: float,
+        simultaneous: str | None,
+        over: str,
+        time: str | None,
+    ) -> Contents:
+        """Estimate what a report shows.
+
+        Raises
+        ------
+        InvalidTypeError
+            If ``tally`` is neither a tally nor a grouped tally.
+        InvalidValueError
+            If an argument is none of the allowed values.
+        EstimatorError
+            If the method does not apply to the participation.
+        """
+        _arguments.confidence("level", level)
+        _arguments.choice("simultaneous", simultaneous, (None, "bonferroni", "sidak"))
+        _arguments.choice("over", over, OVER)
+        if not isinstance(tally, (Tally, GroupedTally)):
+            raise InvalidTypeError(
+                f"tally must be a Tally or a GroupedTally, got {_arguments.shown(tally)}"
+            )
+        grouped = tally if isinstance(tally, GroupedTally) else None
+        total = tally.total if isinstance(tally, GroupedTally) else tally
+        estimate, reason = None, None
+        try:
+            estimate = total.estimate(method)
+        except EstimatorError as error:
+            if total.received:
+                raise
+            reason = str(error)
+        groups = series = several = None
+        if grouped is None and time is not None:
+            raise InvalidValueError("time must be None for a tally that is not grouped")
+        if grouped is not None:
+            found = _time_column(grouped, time)
+            others = tuple(name for name in grouped.names if name != found)
+            if others:
+                groups = grouped.over(*others).estimate(method)
+            if found is not None:
+                series = grouped.over(found).estimate(method).series(found)
+                if others:
+                    several = grouped.estimate(method).series(found)
+        return cls(
+            total,
+            estimate,
+            reason,
+            grouped,
+            groups,
+            series,
+            several,
+            method,
+            float(level),
+            simultaneous,
+            over,
+        )
+
+
+def _time_column(grouped: GroupedTally, time: str | None) -> str | None:
+    """Find the column that is the time: the one named, or the only one with dates or moments."""
+    if time is not None:
+        if time not in grouped.names:
+            raise InvalidValueError(
+                f"time must be one of the columns {list(grouped.names)}, got "
+                f"{_arguments.shown(time)}"
+            )
+        return time
+    dated = [
+        name
+        for place, name in enumerate(grouped.names)
+        if any(isinstance(key[place], datetime.date) for key in grouped)
+    ]
+    return dated[0] if len(dated) == 1 else None

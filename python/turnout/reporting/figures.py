@@ -1,0 +1,186 @@
+"""The pictures of a report: inside of the page, and as files."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import io
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from turnout._atomic import atomic_write
+from turnout._extras import require
+from turnout.frequency.estimation.estimate import FrequencyEstimate
+from turnout.frequency.groups import GroupedTally
+from turnout.frequency.tally import Tally
+from turnout.reporting.contents import Contents
+
+__all__ = ["FORMATS", "Picture", "pictures", "save_pictures"]
+
+#: The formats of a set of pictures: for print, for the web, for everything else.
+FORMATS = ("pdf", "svg", "png")
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One picture: its name, what it shows in words, and how it is drawn."""
+
+    name: str
+    words: str
+    draw: Callable[[], Any]
+
+    def svg(self) -> bytes:
+        """Draw the picture as SVG; the same bytes for the same numbers."""
+        stream = io.BytesIO()
+        with _drawn(self.draw) as figure:
+            figure.savefig(stream, format="svg", metadata={"Date": None})
+        return stream.getvalue()
+
+    def data_uri(self) -> str:
+        """Draw the picture as the address of an image inside of the page."""
+        return "data:image/svg+xml;base64," + base64.b64encode(self.svg()).decode("ascii")
+
+
+def pictures(contents: Contents) -> list[Picture]:
+    """List the pictures of a report: the estimate, groups, and series over time."""
+    level, simultaneous, over = contents.level, contents.simultaneous, contents.over
+    result = []
+    estimate = contents.estimate
+    if estimate is not None:
+        result.append(
+            Picture(
+                "estimate",
+                "The share of each answer with its interval; the numbers are in the table.",
+                lambda: _estimate(estimate, level, simultaneous),
+            )
+        )
+    groups = contents.groups
+    if groups is not None and len(groups):
+        result.append(
+            Picture(
+                "groups",
+                f"The share of each answer by {', '.join(groups.names)}, with intervals; the "
+                "numbers are in the table.",
+                lambda: groups.plot(level=level, simultaneous=simultaneous, over=over),
+            )
+        )
+    series = contents.series
+    if series is not None and series.times:
+        result.append(
+            Picture(
+                "series",
+                f"The share of each answer by {series.time}, with bands, and the number of "
+                "reports below; the numbers are in the table.",
+                lambda: series.plot(level=level, simultaneous=simultaneous, over=over),
+            )
+        )
+    several = contents.several
+    if several is not None and several.times:
+        result.append(
+            Picture(
+                "series_by_group",
+                f"The share of each answer by {several.time}, a panel for each "
+                f"{', '.join(several.names)}.",
+                lambda: several.plot(level=level, simultaneous=simultaneous, over=over),
+            )
+        )
+    return result
+
+
+def _estimate(estimate: FrequencyEstimate, level: float, simultaneous: str | None) -> Any:
+    """Draw an estimate as wide as the page."""
+    pyplot = require("matplotlib.pyplot", "plot")
+    width = min(14.0, max(8.4, 4.0 + 0.35 * estimate.domain.size))
+    figure, axes = pyplot.subplots(figsize=(width, 3.8), layout="constrained")
+    estimate.plot(ax=axes, level=level, simultaneous=simultaneous)
+    return figure
+
+
+def save_pictures(
+    tally: Tally | GroupedTally,
+    folder: str | os.PathLike[str],
+    *,
+    method: str = "hajek",
+    level: float = 0.95,
+    simultaneous: str | None = None,
+    over: str = "all",
+    time: str | None = None,
+) -> list[Path]:
+    """Write the pictures of a report as files, each as PDF, SVG and PNG.
+
+    Parameters
+    ----------
+    tally
+        What was collected: a tally, or a grouped one.
+    folder
+        Where to write; made if it is not there. Files of the same names are replaced.
+    method, level, simultaneous, over, time
+        As for :func:`report`.
+
+    Returns
+    -------
+    list of pathlib.Path
+        The files: ``estimate``, and of a grouped tally ``groups`` and ``series``, each with
+        ``.pdf``, ``.svg`` and ``.png``.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    TurnoutError
+        As for :func:`report`.
+    OSError
+        If a file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import turnout as tn
+    >>> tally = tn.DirectEncoding(1.0, tn.Domain(["no", "yes"])).simulate([900, 100], seed=1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     [path.name for path in save_pictures(tally, folder)]
+    ['estimate.pdf', 'estimate.svg', 'estimate.png']
+    """
+    contents = Contents.of(
+        tally, method=method, level=level, simultaneous=simultaneous, over=over, time=time
+    )
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    written = []
+    for picture in pictures(contents):
+        with _drawn(picture.draw) as figure:
+            for kind in FORMATS:
+                path = place / f"{picture.name}.{kind}"
+                with atomic_write(path) as temporary:
+                    figure.savefig(temporary, format=kind, dpi=200, metadata=_metadata(kind))
+                written.append(path)
+    return written
+
+
+def _metadata(kind: str) -> dict[str, None]:
+    """Leave out the time, so that the same numbers give the same file."""
+    return {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(kind, {})
+
+
+@contextlib.contextmanager
+def _drawn(draw: Callable[[], Any]) -> Iterator[Any]:
+    """Draw a picture without a window, and give it up afterwards."""
+    matplotlib = require("matplotlib", "plot")
+    pyplot = require("matplotlib.pyplot", "plot")
+    # Outlines need no font where the page is read.
+    settings = {"svg.hashsalt": "turnout", "svg.fonttype": "path"}
+    before = matplotlib.get_backend()
+    with matplotlib.rc_context(settings), warnings.catch_warnings():
+        # A letter that the font lacks is drawn as a box; the table has it.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        pyplot.switch_backend("Agg")
+        figure = draw()
+        try:
+            yield figure
+        finally:
+            pyplot.close(figure)
+            pyplot.switch_backend(before)

@@ -1,0 +1,323 @@
+"""The sections of the page."""
+
+from __future__ import annotations
+
+import math
+import platform
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from turnout.errors import EstimatorError
+from turnout.frequency.groups.keys import shown_part
+from turnout.reporting.contents import Contents
+from turnout.reporting.facts import CollectionFacts
+from turnout.reporting.figures import Picture
+from turnout.reporting.markup import (
+    Markup,
+    definitions,
+    join,
+    paragraph,
+    section,
+    table,
+    tag,
+)
+from turnout.reporting.words import METHODS, guarantee, number, participation, percent, size
+
+__all__ = ["cost", "facts_section", "figures", "groups", "header", "making", "promise", "results"]
+
+#: So many rows of a table are on the page.
+ROWS = 1000
+
+#: Tables of more records are folded away.
+UNFOLDED = 200
+
+#: Answers of a group stand side by side if they are so few.
+SIDE_BY_SIDE = 6
+
+
+def header(contents: Contents, title: str) -> Markup:
+    """Say what was collected."""
+    tally, plan = contents.tally, contents.plan
+    ratio = tally.received / tally.nodes if tally.nodes else 0.0
+    cards = [
+        (f"{tally.nodes:,}", "people (nodes)"),
+        (f"{tally.received:,}", f"reports, {percent(ratio, 1)} of the people"),
+        (f"{plan.domain.size:,}", "possible answers"),
+        (f"ε = {number(plan.oracle.epsilon)}", "privacy of one report"),
+    ]
+    series = contents.series
+    lead = f"A collection with local differential privacy: {participation(plan)}."
+    if series is not None and series.times:
+        first, last = shown_part(series.times[0]), shown_part(series.times[-1])
+        span = first if first == last else f"{first} to {last}"
+        lead = f"{lead} {series.time.capitalize()}: {span}."
+    items = (tag("li", tag("strong", value), tag("span", words)) for value, words in cards)
+    return tag(
+        "header",
+        tag("h1", title),
+        paragraph(lead, class_="lead"),
+        tag("ul", *items, class_="figures"),
+    )
+
+
+def figures(pictures: Sequence[Picture], name: str) -> Markup:
+    """Put the picture of a name into the page."""
+    return join(
+        tag("figure", Markup(f'<img src="{picture.data_uri()}" alt="{picture.words}">'))
+        for picture in pictures
+        if picture.name == name
+    )
+
+
+def results(contents: Contents, pictures: Sequence[Picture]) -> Markup:
+    """Show the estimates of all people."""
+    estimate = contents.estimate
+    if estimate is None:
+        missing = paragraph(f"There is no estimate: {contents.reason}.")
+        return section("Estimates", missing, name="estimates")
+    records = estimate.to_records(contents.level, simultaneous=contents.simultaneous)
+    ordered = sorted(records, key=lambda record: -record["frequency"])
+    digits = _digits([record["standard_error"] for record in ordered])
+    rows = [
+        (
+            record["label"],
+            f"{round(record['count']):,}",
+            percent(record["frequency"], digits),
+            percent(record["standard_error"], digits),
+            _limits(record["low"], record["high"], digits),
+        )
+        for record in ordered
+    ]
+    level = percent(contents.level)
+    head = ("answer", "people", "share", "standard error", f"{level} interval")
+    caption = f"All {contents.plan.domain.size:,} answers, the most frequent first"
+    words = _interval_words(contents)
+    return section(
+        "Estimates",
+        figures(pictures, "estimate"),
+        _cut(caption, head, rows),
+        paragraph(words, class_="note"),
+        name="estimates",
+    )
+
+
+def _interval_words(contents: Contents) -> str:
+    estimate = contents.estimate
+    assert estimate is not None
+    try:
+        interval = estimate.interval(contents.level, simultaneous=contents.simultaneous)
+    except EstimatorError as error:
+        return f"There are no intervals: {error}."
+    scope = (
+        "each answer by itself"
+        if contents.simultaneous is None
+        else f"all answers at once ({METHODS[contents.simultaneous]})"
+    )
+    return (
+        f"The noise of the reports is taken out of the shares, so that a rare answer can come out "
+        f"below zero. Of intervals made like these, {percent(contents.level)} hold the true share, "
+        f"for {scope} (method: {interval.method})."
+    )
+
+
+def groups(contents: Contents, pictures: Sequence[Picture]) -> Markup:
+    """Show the estimates by group and over time."""
+    pieces = []
+    if contents.groups is not None:
+        estimate = contents.groups
+        title = f"By {', '.join(estimate.names)}"
+        body = _group_table(contents, estimate.to_records(*_level(contents), **_scope(contents)))
+        pieces.append(
+            section(title, figures(pictures, "groups"), body, _scope_note(contents), name="groups")
+        )
+    if contents.series is not None:
+        series = contents.series
+        records = series.to_records(*_level(contents), **_scope(contents))
+        parts = [figures(pictures, "series"), _details(_group_table(contents, records), records)]
+        if contents.several is not None:
+            parts.append(figures(pictures, "series_by_group"))
+            each = contents.several.to_records(*_level(contents), **_scope(contents))
+            parts.append(_details(_group_table(contents, each), each))
+        pieces.append(
+            section(f"Over time: {series.time}", *parts, _scope_note(contents), name="series")
+        )
+    return join(pieces)
+
+
+def _level(contents: Contents) -> tuple[float]:
+    return (contents.level,)
+
+
+def _scope(contents: Contents) -> dict[str, Any]:
+    return {"simultaneous": contents.simultaneous, "over": contents.over}
+
+
+def _scope_note(contents: Contents) -> Markup:
+    together = {
+        "labels": "all answers of a group at once",
+        "groups": "all groups of an answer at once",
+        "all": "all answers of all groups at once",
+    }
+    scope = "each interval by itself"
+    if contents.simultaneous is not None:
+        scope = f"{together[contents.over]} ({METHODS[contents.simultaneous]})"
+    return paragraph(
+        f"Shares are of the people of a group. {percent(contents.level)} intervals, for {scope}.",
+        class_="note",
+    )
+
+
+def _details(content: Markup, records: Sequence[object]) -> Markup:
+    """Fold a long table away; a page that is printed leaves out what is folded."""
+    unfolded = "open" if len(records) <= UNFOLDED else None
+    return tag("details", tag("summary", "The numbers"), content, open=unfolded)
+
+
+def _group_table(contents: Contents, records: Sequence[dict[str, Any]]) -> Markup:
+    """Make a table of groups: few answers side by side, many below each other."""
+    if not records:
+        return paragraph("There are no groups.")
+    names = list(records[0]["group"])
+    digits = _digits([record["standard_error"] for record in records])
+    labels = contents.plan.domain.labels
+    if len(labels) > SIDE_BY_SIDE:
+        rows = [
+            (
+                *_key(record),
+                record["label"],
+                f"{record['received']:,}",
+                record["reason"] or percent(record["frequency"], digits),
+                _limits(record["low"], record["high"], digits),
+            )
+            for record in records
+        ]
+        head = (*names, "answer", "reports", "share", f"{percent(contents.level)} interval")
+        return _cut("Groups and answers", head, rows, names=len(names) + 1)
+    rows = []
+    for start in range(0, len(records), len(labels)):
+        group = records[start : start + len(labels)]
+        cells: list[object] = [_cell(record, digits) for record in group]
+        if group[0]["reason"] is not None:
+            reason = tag("span", group[0]["reason"], class_="small")
+            cells = [reason, *["–"] * (len(group) - 1)]
+        rows.append((*_key(group[0]), f"{group[0]['received']:,}", *cells))
+    head = (*names, "reports", *labels)
+    caption = f"Shares of the answers with {percent(contents.level)} intervals"
+    return _cut(caption, head, rows, names=len(names))
+
+
+def _key(record: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(shown_part(part) for part in record["group"].values())
+
+
+def _cell(record: dict[str, Any], digits: int) -> object:
+    limits = _limits(record["low"], record["high"], digits)
+    return join([percent(record["frequency"], digits), tag("span", limits, class_="small")])
+
+
+def _cut(
+    caption: str, head: Sequence[object], rows: Sequence[Sequence[object]], *, names: int = 1
+) -> Markup:
+    """Make a table of the first rows."""
+    if len(rows) <= ROWS:
+        return table(caption, head, rows, names=names)
+    more = (
+        f"The first {ROWS:,} of {len(rows):,} rows. All of them: turnout estimate TALLY --json, or "
+        "estimate().to_records()."
+    )
+    return join([table(caption, head, rows[:ROWS], names=names), paragraph(more, class_="note")])
+
+
+def _limits(low: float | None, high: float | None, digits: int) -> str:
+    if low is None or high is None:
+        return "none"
+    return f"{percent(low, digits)} – {percent(high, digits)}"
+
+
+def _digits(errors: Iterable[float]) -> int:
+    """Decimals of a percentage that show the median standard error with two digits."""
+    known = sorted(error for error in errors if math.isfinite(error) and error > 0)
+    if not known:
+        return 2
+    middle = known[len(known) // 2]
+    return min(max(1 - math.floor(math.log10(100 * middle)), 1), 6)
+
+
+def promise(contents: Contents) -> Markup:
+    """Show the guarantee in plain words."""
+    names = contents.grouped.names if contents.grouped is not None else ()
+    statements = (tag("li", words) for words in guarantee(contents.plan, names))
+    inside = tag("ul", *statements, class_="statements")
+    return section("What protects the people", inside, name="guarantee")
+
+
+def facts_section(contents: Contents, facts: CollectionFacts | None) -> Markup:
+    """Show who took part, and who was left out."""
+    tally = contents.tally
+    rows: list[tuple[object, object]] = []
+    if facts is not None:
+        rows += [
+            ("rows read", f"{facts.rows:,}"),
+            ("without an answer, left out", f"{facts.dropped:,}"),
+            ("second rows of a person, left out", f"{facts.duplicates:,}"),
+            ("refused", f"{facts.refused:,}"),
+            ("people who count", f"{facts.counted:,}"),
+        ]
+        if facts.counted != tally.nodes:
+            rows.append(("of them in this tally", f"{tally.nodes:,}"))
+    else:
+        rows.append(("people who count (nodes)", f"{tally.nodes:,}"))
+    rows += [
+        ("participation", participation(contents.plan)),
+        ("reports received", f"{tally.received:,}"),
+        ("people who did not report", f"{tally.nodes - tally.received:,}"),
+    ]
+    if contents.grouped is not None:
+        empty = sum(1 for group in contents.grouped.values() if not group.received)
+        columns = ", ".join(contents.grouped.names)
+        rows.append((f"groups by {columns}", f"{len(contents.grouped):,}"))
+        if empty:
+            rows.append(("groups without a report", f"{empty:,}"))
+    return section("Who took part", definitions(rows), name="people")
+
+
+def cost(contents: Contents) -> Markup:
+    """Show what the reports cost."""
+    oracle, tally = contents.plan.oracle, contents.tally
+    bits = oracle.report_bits
+    rows = [
+        ("reports paid for", f"{tally.received:,}"),
+        ("size of a report", f"{bits:,} bits"),
+        ("size of all reports", size(tally.received * bits / 8)),
+    ]
+    return section("What it cost", definitions(rows), name="cost")
+
+
+def making(contents: Contents) -> Markup:
+    """Show how the numbers were made, for those who check them."""
+    from turnout import __version__  # noqa: PLC0415
+
+    plan = contents.plan
+    p, q = plan.oracle.support_probabilities
+    rows: list[tuple[object, object]] = [
+        ("oracle", plan.oracle.name.replace("_", " ")),
+        (
+            "epsilon",
+            f"{number(plan.oracle.epsilon)} asked, {number(plan.oracle.realized_epsilon)} realised",
+        ),
+        ("report supports own, other answer", f"{p:.6g}, {q:.6g} (probabilities)"),
+        ("estimator", contents.method.replace("_", " ")),
+        ("plan (SHA-256)", tag("code", _fingerprint(contents))),
+        ("answers (SHA-256)", tag("code", plan.domain.fingerprint)),
+        (
+            "versions",
+            f"turnout {__version__}, Python {platform.python_version()}, NumPy {np.__version__}",
+        ),
+    ]
+    return section("How it was made", definitions(rows), name="making")
+
+
+def _fingerprint(contents: Contents) -> str:
+    return contents.plan.fingerprint

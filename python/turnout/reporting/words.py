@@ -1,0 +1,121 @@
+"""The guarantee of a collection in plain words, and numbers as people read them."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from turnout.collection import Plan
+
+__all__ = ["METHODS", "guarantee", "number", "participation", "percent", "rounded_up", "size"]
+
+#: How people write the names of the ways to hold many intervals at once.
+METHODS = {"bonferroni": "Bonferroni", "sidak": "Šidák"}
+
+
+def rounded_up(value: Fraction | float, digits: int = 3) -> str:
+    """Write a bound with some significant digits, never smaller than it is.
+
+    Examples
+    --------
+    >>> rounded_up(2.71828), rounded_up(Fraction(3)), rounded_up(123456.7)
+    ('2.72', '3', '124,000')
+    """
+    exact = Fraction(value)
+    if exact <= 0:
+        return "0"
+    places = digits - 1 - math.floor(math.log10(exact))
+    step = Fraction(10) ** -places
+    bound = math.ceil(exact / step) * step
+    if bound.denominator == 1:
+        return f"{bound.numerator:,}"
+    return f"{float(bound):.{places}f}".rstrip("0")
+
+
+def number(value: float) -> str:
+    """Write a number with all of its digits and no others."""
+    return repr(float(value)).removesuffix(".0")
+
+
+def percent(share: float, digits: int | None = None) -> str:
+    """Write a share as a percentage.
+
+    Examples
+    --------
+    >>> percent(0.25), percent(-0.00001, 1)
+    ('25 %', '0.0 %')
+    """
+    # Adding 0.0 makes -0.0 a plain zero.
+    form = (
+        f"{100 * share:.6g}" if digits is None else f"{round(100 * share, digits) + 0.0:.{digits}f}"
+    )
+    return form.replace("-", "−") + " %"
+
+
+def size(amount: float) -> str:
+    """Write a number of bytes.
+
+    Examples
+    --------
+    >>> size(12), size(12_345), size(10**15)
+    ('12 bytes', '12.3 kB', '1.0 PB')
+    """
+    if amount < 1000:
+        return f"{math.ceil(amount)} bytes"
+    units = ["kB", "MB", "GB", "TB", "PB", "EB"]
+    amount /= 1000
+    while amount >= 999.95 and len(units) > 1:
+        amount /= 1000
+        units.pop(0)
+    return f"{amount:.1f} {units[0]}"
+
+
+def participation(plan: Plan) -> str:
+    """Say who takes part."""
+    rate = plan.participation.uniform_rate
+    if rate is None:
+        return "each person with a probability of their own"
+    return "everyone" if rate == 1.0 else f"{percent(rate)} of the people, at random"
+
+
+def guarantee(plan: Plan, groups: tuple[str, ...] = ()) -> list[str]:
+    """Say what the reports protect, and what they do not, one statement an entry.
+
+    Parameters
+    ----------
+    plan
+        The oracle and the participation.
+    groups
+        The names of the columns of the groups.
+    """
+    ratio = plan.oracle.realized_ratio
+    odds = rounded_up(ratio, 4)
+    wins = rounded_up(100 * ratio / (1 + ratio), 3)
+    statements = [
+        "Every answer was randomized before it became a report. Whatever a person answered, no "
+        f"report is more than {odds} times as likely as under another answer "
+        f"(ε = {number(plan.oracle.epsilon)}).",
+        "As a bet: take two answers that a person may have given, and somebody who thinks both "
+        f"equally likely. Once they see the person's report, their odds are at most {odds} to 1. "
+        f"A bet that was won 50 times in 100 is then won at most {wins} times in 100, with any "
+        "computing power and whatever else is known about the person.",
+    ]
+    if plan.participation.uniform_rate != 1.0:
+        statements.append(
+            "Who sees which people report learns that they took part. To them the participation "
+            "rate adds no protection beyond ε; it saves reports."
+        )
+    else:
+        statements.append("Everyone took part, so that taking part says nothing about a person.")
+    if groups:
+        columns = ", ".join(groups)
+        statements.append(
+            f"The columns of the groups ({columns}) are not randomized: whoever holds the report "
+            "files sees the group of each report. Small groups have wide intervals; the answers in "
+            "them are protected as all others."
+        )
+    statements.append(
+        "The guarantee is that of one report. A person who answers again, in this collection or in "
+        "another, is protected by the sum of the ε of their reports."
+    )
+    return statements

@@ -1,0 +1,287 @@
+"""The page of a collection: well made, self-contained, escaped, and with the right numbers."""
+
+import datetime
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import turnout as tn
+from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
+from turnout.reporting import CollectionFacts, report, save_pictures
+from turnout.reporting.markup import Markup, tag, text
+from turnout.reporting.words import guarantee, rounded_up
+
+pytest.importorskip("matplotlib")
+
+HALF = tn.Bernoulli(0.5)
+VOID = {"meta", "img"}
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "a & b",
+    'say "$x$ {$"',
+    "line\nbreak\x00\x85",
+    "é 日 \ud800",
+]
+
+
+class Page(HTMLParser):
+    """Reads a page strictly: every element is closed, in order."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.source = source
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.cells: list[tuple[str, str]] = []
+        self.words: list[str] = []
+        self.feed(source)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, name: str, attributes: list[tuple[str, str | None]]) -> None:
+        assert len({key for key, _ in attributes}) == len(attributes)
+        self.elements.append((name, dict(attributes)))
+        if name in ("td", "th"):
+            self.cells.append((name, ""))
+        if name not in VOID:
+            self.open.append(name)
+
+    def handle_endtag(self, name: str) -> None:
+        assert self.open.pop() == name
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+        if {"td", "th"} & set(self.open):
+            name, before = self.cells[-1]
+            self.cells[-1] = (name, before + data)
+
+    def named(self, name: str) -> list[dict[str, str | None]]:
+        return [attributes for element, attributes in self.elements if element == name]
+
+
+def oracle(labels: Any = ("no", "yes", "maybe")) -> tn.OptimizedUnaryEncoding:
+    return tn.OptimizedUnaryEncoding(1.0, tn.Domain(labels))
+
+
+def grouped(labels: Any = ("no", "yes", "maybe")) -> tn.GroupedTally:
+    made = oracle(labels)
+    size = made.domain.size
+    tallies = {}
+    for country in ("DE", "<b>FR"):
+        for day in range(4):
+            date = datetime.date(2026, 3, 1) + datetime.timedelta(day)
+            tallies[country, date] = made.simulate(
+                [100 * (day + 1)] * size, participation=HALF, seed=day
+            )
+    tallies["NL", datetime.date(2026, 3, 2)] = made.simulate([0] * size, participation=HALF)
+    return tn.GroupedTally(["country", "the <day>"], tallies)
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Callable[..., Page]:
+    def make(tally: Any, **arguments: Any) -> Page:
+        path = tmp_path / "report.html"
+        report(tally, path, **arguments)
+        return Page(path.read_text(encoding="utf-8"))
+
+    return make
+
+
+def test_the_page_is_self_contained_and_accessible(made: Callable[..., Page]) -> None:
+    page = made(grouped(), title="Do you?")
+    assert page.source.startswith('<!DOCTYPE html>\n<html lang="en">')
+    for name in ("script", "link", "iframe", "object", "embed", "a", "form", "base"):
+        assert page.named(name) == []
+    images = page.named("img")
+    assert len(images) == 4
+    assert all(str(image["src"]).startswith("data:image/svg+xml;base64,") for image in images)
+    assert all(image["alt"] for image in images)
+    policy = next(meta for meta in page.named("meta") if meta.get("http-equiv"))
+    assert str(policy["content"]).startswith("default-src 'none';")
+    outside = page.source.replace("".join(str(image["src"]) for image in images), "")
+    assert "url(" not in outside
+    assert "@import" not in outside
+    assert "http:" not in outside
+    assert "https:" not in outside
+    handlers = {key for _, attributes in page.elements for key in attributes if key[:2] == "on"}
+    assert handlers == set()
+    assert all(cell["scope"] in ("col", "row") for cell in page.named("th"))
+    assert len(page.named("caption")) == len(page.named("table")) == 4
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(set(ids)) == len(ids)
+    assert {each["aria-labelledby"] for each in page.named("section")} <= set(ids)
+    assert page.words.count("Do you?") == 2
+    assert "prefers-color-scheme: dark" in page.source
+    assert "size: A4" in page.source
+
+
+def test_values_are_escaped(made: Callable[..., Page]) -> None:
+    tallies = grouped(HOSTILE)
+    page = made(tallies, title="<script>title</script>")
+    assert page.named("script") == []
+    assert page.named("b") == []
+    cells = [content for _, content in page.cells]
+    assert "<script>alert(1)</script>" in cells
+    assert "line\nbreak␀\ufffd" in cells
+    assert "é 日 \ufffd" in cells
+    assert "<b>FR" in cells
+    assert "the <day>" in cells
+    assert "<script>title</script>" in page.words
+
+
+def test_the_numbers_are_those_of_the_estimate(made: Callable[..., Page]) -> None:
+    tally = oracle().simulate([600_000, 300_000, 100_000], participation=HALF, seed=3)
+    page = made(tally, level=0.9, simultaneous="bonferroni")
+    cells = [content for _, content in page.cells]
+    records = tally.estimate().to_records(0.9, simultaneous="bonferroni")
+    records.sort(key=lambda record: -record["frequency"])
+    assert cells[:5] == ["answer", "people", "share", "standard error", "90 % interval"]
+    rows = [cells[5 * row : 5 * row + 5] for row in (1, 2, 3)]
+    for row, record in zip(rows, records, strict=True):
+        shares = [float(cell.removesuffix(" %")) for cell in (*row[2:4], *row[4].split(" – "))]
+        expected = [record[key] for key in ("frequency", "standard_error", "low", "high")]
+        assert row[0] == record["label"]
+        assert int(row[1].replace(",", "")) == round(record["count"])
+        for shown, value in zip(shares, expected, strict=True):
+            assert shown == pytest.approx(100 * value, abs=0.006)
+    text = " ".join(page.words)
+    assert f"{tally.received:,}" in text
+    assert "all answers at once (Bonferroni)" in text
+    assert tally.plan.fingerprint in text
+    assert "375 " not in text
+    assert f"turnout {tn.__version__}" in text
+
+
+def test_groups_stand_in_their_tables(made: Callable[..., Page]) -> None:
+    tallies = grouped()
+    page = made(tallies, simultaneous="sidak", over="groups")
+    text = " ".join(page.words)
+    assert "2026-03-01 to 2026-03-04" in text
+    assert "all groups of an answer at once (Šidák)" in text
+    assert "the group has no nodes" in text
+    assert "groups without a report" in text
+    cells = [content for _, content in page.cells]
+    by_country = tallies.over("country").estimate()
+    record = by_country.to_records(simultaneous="sidak", over="groups")[0]
+    place = cells.index("<b>FR")
+    assert cells[place + 1] == f"{by_country.tally['<b>FR'].received:,}"
+    assert cells[place + 2].startswith(f"{100 * record['frequency']:.1f} %")
+    many = made(grouped(list(range(1, 9))))
+    assert "answer" in [content for _, content in many.cells]
+
+
+def test_long_tables_are_cut_with_a_word(made: Callable[..., Page]) -> None:
+    big = tn.DirectEncoding(5.0, 1500).simulate([10] * 1500, seed=1)
+    page = made(big)
+    assert len([name for name, _ in page.elements if name == "tr"]) == 1001
+    assert "The first 1,000 of 1,500 rows" in " ".join(page.words)
+
+
+def test_who_was_left_out(made: Callable[..., Page]) -> None:
+    tally = oracle().simulate([10, 20, 30], seed=1)
+    facts = {"rows": 100, "dropped": 7, "duplicates": 11, "refused": 2, "state": "complete"}
+    page = made(tally, facts=facts)
+    text = " ".join(page.words)
+    for words in ("rows read 100", "left out 7", "left out 11", "refused 2", "who count 80"):
+        assert words in text
+    assert "of them in this tally 60" in text
+    assert made(tally, facts=CollectionFacts(60)).words.count("of them in this tally") == 0
+
+
+@pytest.mark.parametrize(
+    "description",
+    [None, [], {}, {"dropped": 1}, {"rows": -1}, {"rows": 1.5}, {"rows": 3, "dropped": 4},
+     {"rows": True}, {"rows": "3"}],
+)  # fmt: skip
+def test_facts_that_cannot_be_are_refused(description: Any) -> None:
+    with pytest.raises((InvalidTypeError, InvalidValueError)):
+        CollectionFacts.from_dict(description)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 3.0, 20.0])
+def test_the_guarantee_is_never_understated(epsilon: float) -> None:
+    plan = tn.Plan(tn.DirectEncoding(epsilon, 3), tn.Bernoulli(0.25))
+    first, bet, rate, again = guarantee(plan)
+    ratio = plan.oracle.realized_ratio
+    shown = Fraction(first.split("more than ")[1].split(" times")[0].replace(",", ""))
+    assert ratio <= shown <= ratio * Fraction(1002, 1000)
+    odds = Fraction(bet.split("at most ")[1].split(" to 1")[0].replace(",", ""))
+    assert odds == shown
+    wins = Fraction(bet.split("won at most ")[1].split(" times")[0])
+    assert 100 * ratio / (1 + ratio) <= wins <= 100 * ratio / (1 + ratio) + Fraction(2, 10)
+    assert "no protection beyond" in rate
+    assert "sum of the ε" in again
+    everyone = guarantee(tn.Plan(plan.oracle, tn.Everyone()), ("country", "day"))
+    assert "Everyone took part" in everyone[2]
+    assert "(country, day) are not randomized" in everyone[3]
+
+
+@pytest.mark.parametrize("value", [1e-9, 0.0123456, 1.0, 1.0001, 9.9999, 99.99, 123456.7, 4.85e8])
+def test_bounds_are_rounded_up(value: float) -> None:
+    shown = Fraction(rounded_up(value, 3).replace(",", ""))
+    assert value <= shown <= value * 1.0101
+
+
+def test_a_tally_without_reports(made: Callable[..., Page]) -> None:
+    empty = oracle().collect([], participation=HALF)
+    text = " ".join(made(empty).words)
+    assert "There is no estimate" in text
+    none = tn.GroupedTally(["day"], {}, plan=empty.plan)
+    assert "There are no groups" in " ".join(made(none, time="day").words)
+    biased = oracle().simulate([10, 20, 30], participation=HALF, seed=1)
+    assert "There are no intervals" in " ".join(made(biased, method="c").words)
+
+
+def test_the_same_arguments_give_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("a.html", "b.html"):
+        report(grouped(), tmp_path / name, title="x")
+    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
+
+
+def test_the_set_of_pictures(tmp_path: Path) -> None:
+    written = save_pictures(grouped(HOSTILE), tmp_path / "set", time="the <day>")
+    names = ["estimate", "groups", "series", "series_by_group"]
+    assert [path.name for path in written] == [
+        f"{name}.{kind}" for name in names for kind in ("pdf", "svg", "png")
+    ]
+    starts = {".pdf": b"%PDF", ".svg": b"<?xml", ".png": b"\x89PNG"}
+    assert all(path.read_bytes().startswith(starts[path.suffix]) for path in written)
+    assert sorted(path.name for path in (tmp_path / "set").iterdir()) == sorted(
+        path.name for path in written
+    )
+
+
+def test_bad_arguments_leave_no_file(tmp_path: Path) -> None:
+    tally = oracle().simulate([10, 20, 30], participation=HALF, seed=1)
+    path = tmp_path / "report.html"
+    cases: list[tuple[dict[str, Any], type[Exception], str]] = [
+        ({"path": tmp_path / "report.pdf"}, InvalidValueError, r"must end in \.html"),
+        ({"tally": 3}, InvalidTypeError, "tally must be"),
+        ({"title": 3}, InvalidTypeError, "title"),
+        ({"level": 95}, InvalidValueError, "level"),
+        ({"method": "best"}, InvalidValueError, "method"),
+        ({"simultaneous": "x"}, InvalidValueError, "simultaneous"),
+        ({"over": "x"}, InvalidValueError, "over"),
+        ({"time": "day"}, InvalidValueError, "not grouped"),
+        ({"facts": 3}, InvalidTypeError, "facts"),
+        ({"tally": grouped(), "time": "hour"}, InvalidValueError, "one of the columns"),
+    ]
+    for change, error, message in cases:
+        with pytest.raises(error, match=message):
+            report(**{"tally": tally, "path": path, **change})
+    personal = oracle().collect(["no"], participation=tn.Personalized([0.999999999]), seed=1)
+    with pytest.raises(EstimatorError):
+        report(personal, path, method="g")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_markup_escapes_all_but_markup() -> None:
+    assert tag("td", 'a"<', Markup("<b>"), title='"&') == (
+        '<td title="&quot;&amp;">a&quot;&lt;<b></td>'
+    )
+    assert text(math.nan) == "nan"
