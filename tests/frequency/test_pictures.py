@@ -78,3 +78,12 @@ def test_long_labels_are_cut() -> None:
     assert [len(name) for name in shown] == [30] * 4
     assert [name[-1] for name in shown] == ["…", "…", "…", "x"]
     assert all(name.startswith(cut[:29]) for name, cut in zip(names, shown, strict=True))
+
+
+def test_labels_are_no_formulas() -> None:
+    names = ["$5 to $10", "$\\frac$", "half \ud800"]
+    estimate = tn.DirectEncoding(1.0, tn.Domain(names)).simulate([9, 9, 9], seed=1).estimate()
+    axes: Any = estimate.plot()
+    axes.figure.draw_without_rendering()
+    shown = [label.get_text().replace(r"\$", "$") for label in axes.get_xticklabels()]
+    assert shown == [*names[:2], "half ?"]

@@ -20,6 +20,7 @@ from turnout.cli.key import COMMANDS as KEY_COMMANDS
 from turnout.cli.key import key
 from turnout.cli.plan import plan
 from turnout.cli.randomize import randomize
+from turnout.cli.report import report
 from turnout.cli.running import output
 from turnout.cli.sample import sample
 from turnout.cli.tally import tally
@@ -42,9 +43,9 @@ app = typer.Typer(
         "Private statistics when only some people take part.\n\n"
         "Three steps: [bold]randomize[/] turns people's answers into reports that protect each of "
         "them, [bold]tally[/] counts the reports of many files, [bold]estimate[/] computes how "
-        "often each answer is given, with intervals. [bold]plan[/] says before how many reports "
-        "that takes and writes the plan file that drives devices, which [bold]key[/] signs, and "
-        "[bold]demo[/] shows it on a real survey. "
+        "often each answer is given, with intervals, and [bold]report[/] writes a page about it. "
+        "[bold]plan[/] says before how many reports that takes and writes the plan file that drives "
+        "devices, which [bold]key[/] signs, and [bold]demo[/] shows it on a real survey. "
         "[bold]aggregate[/] counts answers under secret sharing instead. "
         "[bold]sample[/] draws one realistic record for each user. "
         "[bold]account[/] computes what random participation, shuffling and sampling protect."
@@ -62,7 +63,7 @@ def _register(group: typer.Typer, *commands: Callable[..., None]) -> None:
         group.command(help=_reflowed(command))(command)
 
 
-_register(app, plan, randomize, tally, estimate, aggregate, sample, demo)
+_register(app, plan, randomize, tally, estimate, report, aggregate, sample, demo)
 _register(account, *COMMANDS)
 app.add_typer(account)
 _register(key, *KEY_COMMANDS)

@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from turnout import FrequencyEstimate, Tally
+from turnout import FrequencyEstimate, GroupedTally
 from turnout._atomic import atomic_write
 from turnout._extras import require
+from turnout.cli.estimate_groups import (
+    chosen_groups,
+    draw_groups,
+    groups_table,
+    interval_of,
+    json_records,
+)
 from turnout.cli.running import check_level, note, output, refuse_overwriting_inputs, refusing
 from turnout.cli.tables import estimates_table, number, percent, properties
+from turnout.cli.tallies import read_tally
 from turnout.cli.tally import describe_participation
-from turnout.errors import CorruptDataError, EstimatorError
+from turnout.errors import EstimatorError, InvalidValueError
 
 __all__ = [
+    "Method",
     "Order",
+    "Over",
     "Projection",
     "Simultaneous",
     "describe_interval",
@@ -30,6 +41,13 @@ Method = Literal["hajek", "horvitz_thompson", "c_hat", "g", "T", "c"]
 Simultaneous = Literal["bonferroni", "sidak"]
 Projection = Literal["none", "simplex", "norm_sub", "clip_normalize"]
 Order = Literal["frequency", "label", "domain"]
+Over = Literal["labels", "groups", "all"]
+
+_TOGETHER = {
+    "labels": "labels of a group",
+    "groups": "groups of a label",
+    "all": "labels of all groups",
+}
 
 _PICTURES = {".png": "png", ".svg": "svg", ".pdf": "pdf"}
 
@@ -72,11 +90,26 @@ def estimate(
         bool, typer.Option("--json", help="Print one JSON object and nothing else.")
     ] = False,
     order: Annotated[Order, typer.Option("--sort", help="Order of the labels.")] = "frequency",
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--by",
+            metavar="COLUMN",
+            help="Of a grouped tally: the columns to group by; repeatable. All by default.",
+        ),
+    ] = None,
+    over: Annotated[
+        Over,
+        typer.Option("--over", help="Of a grouped tally: what --simultaneous holds for at once."),
+    ] = "all",
 ) -> None:
     """Estimate how often each answer is given, with honest intervals.
 
     The noise of the reports is taken out, so a rare answer can come out below zero; --project
     repairs that at the price of a small bias. Intervals belong to the estimate before projection.
+
+    Of a grouped tally each group is estimated by itself, and --plot draws lines over time if a
+    column of the groups holds dates.
 
     [bold]Examples:[/]
 
@@ -85,15 +118,31 @@ def estimate(
         turnout estimate week.tally --project simplex --plot answers.png
 
         turnout estimate week.tally --json | jq '.estimates[0]'
+
+        turnout estimate countries.tally --by day --simultaneous sidak --plot days.png
     """
     _check_plot(plot)
-    tally = _read(source)
+    tally = read_tally(source)
+    if plot is not None:
+        refuse_overwriting_inputs(plot, [source])
+    if isinstance(tally, GroupedTally):
+        grouped = chosen_groups(tally, by or [])
+        _estimate_groups(
+            source,
+            grouped,
+            (method, project, order),
+            (level, simultaneous, over),
+            plot=plot,
+            as_json=as_json,
+        )
+        return
+    if by:
+        raise InvalidValueError(f"{source}: is not grouped, so it has no column {by[0]!r}")
     result = tally.estimate(method).project(project)
     records = ordered(result.to_records(level, simultaneous=simultaneous), order)
     interval = describe_interval(result, level, simultaneous)
     if plot is not None:
-        refuse_overwriting_inputs(plot, [source])
-        _save_plot(result, plot, level, simultaneous)
+        _save_plot(lambda: result.plot(level=level, simultaneous=simultaneous).figure, plot)
     if as_json:
         typer.echo(json.dumps(_json_object(result, records, interval)))
         return
@@ -169,24 +218,72 @@ def interval_rows(result: FrequencyEstimate, interval: dict[str, Any]) -> list[t
     return rows
 
 
-def _save_plot(
-    result: FrequencyEstimate, plot: Path, level: float, simultaneous: str | None
+def _estimate_groups(
+    source: Path,
+    grouped: GroupedTally,
+    estimated: tuple[Method, Projection, Order],
+    limits: tuple[float, Simultaneous | None, Over],
+    *,
+    plot: Path | None,
+    as_json: bool,
 ) -> None:
+    """Estimate each group, and print or draw the result."""
+    (method, project, order), (level, simultaneous, over) = estimated, limits
+    result = grouped.estimate(method).project(project)
+    interval, reason = interval_of(result, level, simultaneous, over)
+    if reason is not None:
+        note(reason)
+    records = result.to_records(level, simultaneous=simultaneous, over=over)
+    size = grouped.domain.size
+    records = [
+        record
+        for start in range(0, len(records), size)
+        for record in ordered(records[start : start + size], order)
+    ]
+    if plot is not None:
+        _save_plot(lambda: draw_groups(result, level, simultaneous, over), plot)
+    if as_json:
+        described = {
+            "nodes": grouped.nodes,
+            "received": grouped.received,
+            "method": result.method,
+            "postprocessing": result.postprocessing,
+            "interval": interval,
+            "plan": result.plan.to_dict(),
+            "groups": list(grouped.names),
+            "estimates": json_records(records),
+        }
+        typer.echo(json.dumps(described))
+        return
+    rows = [
+        ("groups", f"{len(grouped):,} by {', '.join(grouped.names)}"),
+        ("nodes", f"{grouped.nodes:,}"),
+        ("reports", f"{grouped.received:,}"),
+        ("participation", describe_participation(result.plan)),
+        ("oracle", result.plan.oracle.name.replace("_", " ")),
+        ("epsilon", number(result.plan.oracle.epsilon)),
+        ("method", result.method),
+    ]
+    if reason is None:
+        together = f"all {_TOGETHER[over]} at once ({simultaneous})"
+        scope = "each by itself" if simultaneous is None else together
+        rows.append(("interval", f"{percent(level)}, for {scope}"))
+    console = output()
+    console.print(properties(f"Estimates from {source}", rows))
+    console.print()
+    console.print(groups_table(grouped.names, records, level))
+    if plot is not None:
+        console.print(f"\nThe picture: {plot}", markup=False, soft_wrap=True)
+
+
+def _save_plot(draw: Callable[[], Any], plot: Path) -> None:
     require("matplotlib", "cli").use("Agg")
-    axes = result.plot(level=level, simultaneous=simultaneous)
-    figure: Any = axes.figure
+    figure = draw()
     try:
         with atomic_write(plot) as temporary:
             figure.savefig(temporary, format=_PICTURES[plot.suffix.lower()], dpi=150)
     finally:
         require("matplotlib.pyplot", "cli").close(figure)
-
-
-def _read(source: Path) -> Tally:
-    try:
-        return Tally.from_bytes(source.read_bytes())
-    except CorruptDataError as error:
-        raise type(error)(f"{source}: {error}") from error
 
 
 def _check_plot(plot: Path | None) -> None:

@@ -1,0 +1,105 @@
+"""``turnout report``: tallies in, a page for people out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from turnout.cli.estimate import Method, Over, Simultaneous
+from turnout.cli.running import check_level, output, refuse_overwriting_inputs, refusing
+from turnout.cli.tables import file_size, properties
+from turnout.cli.tallies import merged_tallies
+from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
+from turnout.reporting import CollectionFacts, save_pictures
+from turnout.reporting import report as write_report
+
+__all__ = ["report"]
+
+
+@refusing
+def report(
+    sources: Annotated[
+        list[Path],
+        typer.Argument(metavar="TALLY", help="Tallies of one plan, grouped or not; they add up."),
+    ],
+    *,
+    target: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="OUT", help="The page: a file ending in .html."),
+    ] = None,
+    pictures: Annotated[
+        Path | None,
+        typer.Option("--pictures", metavar="FOLDER", help="Also save each picture as PDF/SVG/PNG."),
+    ] = None,
+    title: Annotated[
+        str | None, typer.Option("--title", help="The heading: the question that was asked.")
+    ] = None,
+    method: Annotated[Method, typer.Option("--method", help="Estimator.")] = "hajek",
+    level: Annotated[
+        float,
+        typer.Option("--interval", callback=check_level, help="Confidence level of the intervals."),
+    ] = 0.95,
+    simultaneous: Annotated[
+        Simultaneous | None,
+        typer.Option("--simultaneous", help="Make the level hold for many intervals at once."),
+    ] = None,
+    over: Annotated[
+        Over, typer.Option("--over", help="What it holds for at once, if there are groups.")
+    ] = "all",
+    time: Annotated[
+        str | None,
+        typer.Option("--time", metavar="COLUMN", help="The column of the groups that is the time."),
+    ] = None,
+    facts: Annotated[
+        Path | None,
+        typer.Option(
+            "--facts",
+            metavar="JSON",
+            help="The summary of the job: rows read, dropped, duplicates, refused.",
+        ),
+    ] = None,
+) -> None:
+    """Write a report of a collection that people can read.
+
+    The page holds what was collected, what protects the people in plain words, the estimates with
+    intervals, by group and over time if the tally is grouped, what it cost, and who was left out.
+    It needs no other file and no network, and prints on A4.
+
+    [bold]Example:[/]
+
+        turnout report week.tally -o week.html --title "How often do you travel?"
+    """
+    if target is None and pictures is None:
+        raise typer.BadParameter("say where to write: --output, --pictures or both")
+    if target is not None and target.suffix.lower() not in (".html", ".htm"):
+        raise typer.BadParameter(f"{target} does not end in .html", param_hint="--output")
+    inputs = [*sources, *([] if facts is None else [facts])]
+    if target is not None:
+        refuse_overwriting_inputs(target, inputs)
+    tally = merged_tallies(sources)
+    options: dict[str, Any] = {
+        "method": method,
+        "level": level,
+        "simultaneous": simultaneous,
+        "over": over,
+        "time": time,
+    }
+    known = None if facts is None else _read_facts(facts)
+    rows = [("nodes", f"{tally.nodes:,}"), ("reports", f"{tally.received:,}")]
+    if target is not None:
+        write_report(tally, target, title=title, facts=known, **options)
+        rows.append(("page", f"{target}, {file_size(target.stat().st_size)}"))
+    if pictures is not None:
+        written = save_pictures(tally, pictures, **options)
+        rows.append(("pictures", f"{len(written)} files in {pictures}"))
+    output().print(properties("Report", rows))
+
+
+def _read_facts(source: Path) -> CollectionFacts:
+    try:
+        return CollectionFacts.from_dict(json.loads(source.read_bytes()))
+    except (InvalidTypeError, InvalidValueError, ValueError, RecursionError) as error:
+        raise CorruptDataError(f"{source}: {error}") from error

@@ -1,0 +1,155 @@
+"""``turnout estimate`` of grouped tallies, and ``turnout report``."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import turnout as tn
+
+Run = Callable[..., Any]
+ORACLE = tn.OptimizedUnaryEncoding(2.0, tn.Domain(["never", "once", "often"]))
+HALF = tn.Bernoulli(0.5)
+
+
+@pytest.fixture
+def grouped() -> tn.GroupedTally:
+    tallies = {}
+    for country, nodes in (("DE", 3000), ("[red]FR", 1000), ("NL", 0)):
+        for day in (1, 2, 4):
+            counts = [nodes * day // 10, nodes // 10, nodes // 2]
+            date = datetime.date(2026, 3, day)
+            tallies[country, date] = ORACLE.simulate(counts, participation=HALF, seed=day)
+    return tn.GroupedTally(["country", "day"], tallies)
+
+
+@pytest.fixture
+def grouped_file(grouped: tn.GroupedTally, tmp_path: Path) -> Path:
+    path = tmp_path / "grouped.tally"
+    path.write_bytes(grouped.to_bytes())
+    return path
+
+
+def test_json_has_the_group_of_each_estimate(
+    grouped: tn.GroupedTally, grouped_file: Path, turnout: Run
+) -> None:
+    result = turnout("estimate", grouped_file, "--json", "--sort", "domain")
+    assert result.exit_code == 0
+    answer = json.loads(result.stdout)
+    assert set(answer) == {
+        "estimates", "groups", "interval", "method", "nodes", "plan", "postprocessing", "received",
+    }  # fmt: skip
+    assert answer["groups"] == ["country", "day"]
+    assert answer["interval"] == {"level": 0.95, "simultaneous": None, "over": None}
+    assert len(answer["estimates"]) == 27
+    first = answer["estimates"][0]
+    assert list(first) == [
+        "group", "nodes", "received", "label", "count", "frequency", "standard_error", "low",
+        "high", "reason",
+    ]  # fmt: skip
+    assert first["group"] == {"country": "DE", "day": "2026-03-01"}
+    estimate = grouped.estimate()["DE", datetime.date(2026, 3, 1)]
+    assert first["frequency"] == estimate.frequencies[0]
+    assert first["low"] == estimate.interval().low[0]
+    silent = [row for row in answer["estimates"] if row["group"]["country"] == "NL"]
+    assert len(silent) == 9
+    assert all((row["frequency"], row["low"]) == (None, None) for row in silent)
+    assert {row["reason"] for row in silent} == {"the group has no nodes"}
+
+
+def test_columns_can_be_chosen(grouped: tn.GroupedTally, grouped_file: Path, turnout: Run) -> None:
+    options = ("--by", "day", "--simultaneous", "sidak", "--over", "groups", "--interval", 0.9)
+    answer = json.loads(turnout("estimate", grouped_file, "--json", *options).stdout)
+    assert answer["interval"] == {"level": 0.9, "simultaneous": "sidak", "over": "groups"}
+    expected = grouped.over("day").estimate().interval(0.9, simultaneous="sidak", over="groups")
+    found = {(row["group"]["day"], row["label"]): row["high"] for row in answer["estimates"]}
+    assert found["2026-03-04", "often"] == pytest.approx(expected.high[2, 2], rel=1e-12)
+    two = json.loads(
+        turnout("estimate", grouped_file, "--json", "--by", "day", "--by", "country").stdout
+    )
+    assert two["groups"] == ["day", "country"]
+    result = turnout("estimate", grouped_file, "--by", "region")
+    assert result.exit_code == 1
+    assert "'region' is no column of the groups" in result.stderr
+
+
+def test_a_tally_without_groups_has_no_columns(tally_file: Path, turnout: Run) -> None:
+    result = turnout("estimate", tally_file, "--by", "day")
+    assert result.exit_code == 1
+    assert "is not grouped, so it has no column 'day'" in result.stderr
+
+
+def test_the_table_names_each_group_once(grouped_file: Path, turnout: Run) -> None:
+    result = turnout("estimate", grouped_file, "--by", "country", "--simultaneous", "bonferroni")
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert sum("[red]FR" in line for line in lines) == 1
+    assert any("NL" in line and "(no nodes)" in line for line in lines)
+    assert "for all labels of all groups at once (bonferroni)" in " ".join(result.stdout.split())
+    biased = turnout("estimate", grouped_file, "--method", "c")
+    assert "biased" in biased.stderr or "no interval" in biased.stderr
+
+
+def test_pictures_of_groups_and_of_time(grouped_file: Path, turnout: Run, tmp_path: Path) -> None:
+    for options in (("--by", "country"), ("--by", "day"), ()):
+        picture = tmp_path / "picture.svg"
+        result = turnout("estimate", grouped_file, *options, "--plot", picture)
+        assert result.exit_code == 0, result.stderr
+        assert picture.read_bytes().startswith(b"<?xml")
+        picture.unlink()
+    result = turnout("estimate", grouped_file, "--plot", grouped_file)
+    assert result.exit_code != 0
+    assert tn.GroupedTally.from_bytes(grouped_file.read_bytes()).nodes > 0
+
+
+def test_a_report_of_several_files(
+    grouped: tn.GroupedTally, grouped_file: Path, turnout: Run, tmp_path: Path
+) -> None:
+    other = tmp_path / "other.tally"
+    other.write_bytes(grouped.select(country="DE").to_bytes())
+    facts = tmp_path / "job.json"
+    facts.write_text('{"rows": 12000, "dropped": 17, "state": "complete"}')
+    page, folder = tmp_path / "page.html", tmp_path / "pictures"
+    result = turnout(
+        "report", grouped_file, other, "-o", page, "--pictures", folder, "--title", "How <often>?",
+        "--facts", facts, "--time", "day", "--simultaneous", "sidak", "--over", "labels",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    text = page.read_text(encoding="utf-8")
+    assert "<h1>How &lt;often&gt;?</h1>" in text
+    assert f"{grouped.nodes + grouped.select(country='DE').nodes:,}" in text
+    assert "<dd>17</dd>" in text
+    assert len(list(folder.iterdir())) == 12
+
+
+def test_reports_that_are_refused(
+    grouped: tn.GroupedTally, grouped_file: Path, tally_file: Path, turnout: Run, tmp_path: Path
+) -> None:
+    page = tmp_path / "page.html"
+    single = tmp_path / "single.tally"
+    single.write_bytes(grouped.total.to_bytes())
+    days = tmp_path / "days.tally"
+    days.write_bytes(grouped.over("day").to_bytes())
+    nothing = tmp_path / "nothing.json"
+    nothing.write_text("{}")
+    for arguments, code, words in (
+        ((grouped_file,), 2, "say where to write"),
+        ((grouped_file, "-o", tmp_path / "page.pdf"), 2, "does not end in .html"),
+        ((grouped_file, grouped_file, "-o", page), 1, "given twice"),
+        ((grouped_file, single, "-o", page), 1, "is not grouped: they cannot be added up"),
+        ((grouped_file, days, "-o", page), 1, "is grouped by day: they cannot be added up"),
+        ((grouped_file, tally_file, "-o", page), 1, "different plans"),
+        ((nothing, "-o", page), 1, "nothing.json: not a tally"),
+        ((single, "-o", page, "--facts", nothing), 1, "number of rows"),
+        ((single, "-o", page, "--facts", single), 1, "single.tally:"),
+        ((tmp_path / "missing", "-o", page), 1, "No such file"),
+    ):
+        result = turnout("report", *arguments)
+        assert result.exit_code == code, result.stderr
+        assert words in " ".join(result.stderr.replace("│", " ").split())
+    assert not page.exists()
