@@ -237,6 +237,9 @@ class _Search:
             rate = self._rate_for_value(oracle, setting.value)
         elif setting.budget is not None:
             rate = min(1.0, setting.budget / (setting.nodes * setting.unit(bits)))
+            while setting.nodes * rate * setting.unit(bits) > setting.budget:
+                # Rounding must not cost more than there is.
+                rate = math.nextafter(rate, 0.0)
         least = self.population.least_rate()
         if rate < least:
             least_cost = least * setting.nodes * setting.unit(bits)
