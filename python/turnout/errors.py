@@ -28,6 +28,7 @@ __all__ = [
     "TurnoutError",
     "UnknownLabelError",
     "UnsupportedVersionError",
+    "WorkerLostError",
 ]
 
 
@@ -99,6 +100,10 @@ class MissingPartyError(ProtocolError):
     def __init__(self, message: str, parties: Iterable[object] = ()) -> None:
         super().__init__(message)
         self.parties = tuple(parties)
+
+
+class WorkerLostError(TurnoutError, RuntimeError):
+    """Workers of a cluster were lost and a task could not be finished; what was written is whole."""
 
 
 class MissingExtraError(TurnoutError, ImportError):

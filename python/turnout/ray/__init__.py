@@ -1,0 +1,1 @@
+"""The work of :mod:`turnout.pipeline` on a Ray cluster."""

@@ -1,0 +1,276 @@
+"""Data sets of Ray as sources of rows in a fixed order."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from turnout._arguments import shown
+from turnout._extras import require
+from turnout.errors import CorruptDataError, InvalidValueError
+from turnout.pipeline.sources.base import BLOCK, Block, Source
+
+__all__ = ["DatasetSource", "ReferencedBlock", "materialised"]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some rows of a table in Ray's object store.
+
+    Parameters
+    ----------
+    reference
+        The table.
+    start, rows
+        Its rows from ``start`` on.
+    """
+
+    reference: Any = field(repr=False)
+    start: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class ReferencedBlock(Block):
+    """A block whose rows lie in Ray's object store.
+
+    Parameters
+    ----------
+    index, rows
+        As in every block.
+    columns
+        The columns that are wanted.
+    pieces
+        Where the rows are, in their order.
+    digest
+        What :meth:`digested` gave when the block was first looked at: rows that were lost with a
+        machine, and that Ray made again, must be the same.
+    name
+        Of the source, for messages.
+    """
+
+    columns: tuple[str, ...]
+    pieces: tuple[Piece, ...]
+    digest: bytes | None = field(default=None, repr=False)
+    name: str = "data set"
+
+    @property
+    def references(self) -> tuple[Any, ...]:
+        """The tables; a task that takes them as arguments runs where they are."""
+        return tuple(piece.reference for piece in self.pieces)
+
+    def read(self) -> Any:
+        """Get the rows, from other machines where they are there."""
+        return self.cut(require("ray", "ray").get(list(self.references)))
+
+    def cut(self, tables: Sequence[Any]) -> Any:
+        """Make the table of this block of the tables that its pieces belong to.
+
+        Raises
+        ------
+        CorruptDataError
+            If they are not what they were when the data set was materialised.
+        """
+        pa = require("pyarrow", "ray")
+        cuts = [
+            _arrow(table).slice(piece.start, piece.rows).select(list(self.columns))
+            for table, piece in zip(tables, self.pieces, strict=True)
+        ]
+        table = pa.concat_tables(cuts, promote_options="permissive")
+        if table.num_rows != self.rows:
+            raise CorruptDataError(
+                f"{self.name}: block {self.index} has {table.num_rows} rows and had {self.rows}"
+            )
+        return table
+
+    def given(self, tables: Sequence[Any]) -> GivenBlock:
+        """Bind the tables that came as arguments of a task, and check them.
+
+        Raises
+        ------
+        CorruptDataError
+            If they are not what they were when the data set was materialised.
+        """
+        table = self.cut(tables)
+        if self.digest is not None and digested(table) != self.digest:
+            raise CorruptDataError(
+                f"{self.name}: Ray made rows of block {self.index} again that had been lost, and "
+                "they are not the same: the data set has a step that is not deterministic. Write "
+                "it to files and start from these"
+            )
+        return GivenBlock(self.index, self.rows, table)
+
+
+@dataclass(frozen=True)
+class GivenBlock(Block):
+    """A block whose rows are here."""
+
+    table: Any = field(repr=False)
+
+    def read(self) -> Any:
+        """Give the rows."""
+        return self.table
+
+
+class DatasetSource(Source):
+    """The rows of a data set, materialised once and in order.
+
+    Parameters
+    ----------
+    tables
+        The tables in their order: a reference, the first row that counts, and how many do.
+    schema
+        Of the columns that were materialised.
+    block_rows
+        Rows of a block.
+    """
+
+    repeatable = True
+
+    def __init__(
+        self, tables: Sequence[tuple[Any, int, int]], schema: Any, *, block_rows: int = BLOCK
+    ) -> None:
+        self._tables = tables
+        self._block_rows = block_rows
+        self.name = "Ray data set"
+        self.rows = sum(rows for _, _, rows in tables)
+        self.fingerprint = None
+        self.schema = schema
+
+    def blocks(
+        self, columns: Sequence[str], *, skip: Container[int] = ()
+    ) -> Iterator[ReferencedBlock]:
+        """Cut the rows into blocks; nothing is read."""
+        wanted = tuple(columns)
+        for index, pieces in enumerate(_cut(self._tables, self._block_rows)):
+            if index not in skip:
+                rows = sum(piece.rows for piece in pieces)
+                yield ReferencedBlock(index, rows, wanted, tuple(pieces), name=self.name)
+
+
+def materialised(
+    dataset: Any, columns: Sequence[str], *, progress: bool = False, block_rows: int = BLOCK
+) -> DatasetSource:
+    """Compute a data set once, in the order of its rows, and keep the wanted columns.
+
+    Parameters
+    ----------
+    dataset
+        A ``ray.data.Dataset``.
+    columns
+        The columns that are wanted.
+    progress
+        Whether Ray shows its progress bars.
+    block_rows
+        Rows of a block.
+
+    Returns
+    -------
+    DatasetSource
+        Its rows; they are in Ray's object store as long as it lives.
+
+    Raises
+    ------
+    InvalidValueError
+        If the data set has no such column.
+    """
+    present = _columns(dataset)
+    for column in columns:
+        if column not in present:
+            raise InvalidValueError(
+                f"Ray data set has no column {column!r}; its columns are {shown(present)}"
+            )
+    with _in_order(dataset.context, progress):
+        kept = dataset.select_columns(list(dict.fromkeys(columns))).materialize()
+    tables: list[tuple[Any, int, int]] = []
+    for bundle in kept.iter_internal_ref_bundles():
+        slices = getattr(bundle, "slices", None) or [None] * len(bundle.blocks)
+        for (reference, metadata), part in zip(bundle.blocks, slices, strict=True):
+            start = 0 if part is None else part.start_offset
+            rows = metadata.num_rows if part is None else part.num_rows
+            tables.append((reference, start, rows))
+    return DatasetSource(tables, _schema(kept), block_rows=block_rows)
+
+
+def digested(table: Any) -> bytes:
+    """Compute a digest of the rows of a table, however they are chunked."""
+    pa = require("pyarrow", "ray")
+    state = hashlib.sha256()
+    for column in table.columns:
+        state.update(f"{column.type} {len(column)} {column.null_count}".encode())
+        if column.null_count:
+            state.update(_buffer(column.is_null().cast(pa.uint8())))
+        # What lies under nulls, and in the bits behind the last truth value, is not defined.
+        values = column.drop_null()
+        state.update(_buffer(values.cast(pa.uint8()) if pa.types.is_boolean(values.type) else values))
+    return state.digest()
+
+
+def _buffer(values: Any) -> Any:
+    """Give the bytes of a column without nulls, from its own first entry on."""
+    pa = require("pyarrow", "ray")
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    whole = pa.table([values], names=["values"]).combine_chunks()
+    pieces = [memoryview(batch.serialize()) for batch in whole.to_batches()]
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def _cut(tables: Sequence[tuple[Any, int, int]], size: int) -> Iterator[list[Piece]]:
+    """Cut rows into blocks of ``size``, of which the last may be smaller."""
+    pieces: list[Piece] = []
+    room = size
+    for reference, first, rows in tables:
+        start = first
+        while start < first + rows:
+            taken = min(room, first + rows - start)
+            pieces.append(Piece(reference, start, taken))
+            start += taken
+            room -= taken
+            if room == 0:
+                yield pieces
+                pieces, room = [], size
+    if pieces:
+        yield pieces
+
+
+def _columns(dataset: Any) -> list[str]:
+    try:
+        return list(dataset.columns() or ())
+    except AttributeError:
+        return []
+
+
+def _schema(dataset: Any) -> Any:
+    """Give the Arrow schema of a data set; Ray's own class has it inside."""
+    pa = require("pyarrow", "ray")
+    schema = dataset.schema()
+    base = getattr(schema, "base_schema", schema)
+    if isinstance(base, pa.Schema):
+        return base
+    return pa.schema(zip(schema.names, schema.types, strict=True)) if schema else pa.schema([])
+
+
+def _arrow(table: Any) -> Any:
+    """Give a table as Arrow's; Ray's own may be of pandas."""
+    if isinstance(table, require("pyarrow", "ray").Table):
+        return table
+    return require("ray.data.block", "ray").BlockAccessor.for_block(table).to_arrow()
+
+
+@contextlib.contextmanager
+def _in_order(context: Any, progress: bool) -> Iterator[None]:
+    """Let Ray keep the order of the rows, and be quiet."""
+    options = context.execution_options
+    before = (options.preserve_order, context.enable_progress_bars, context.print_on_execution_start)
+    options.preserve_order = True
+    if not progress:
+        context.enable_progress_bars = context.print_on_execution_start = False
+    try:
+        yield
+    finally:
+        options.preserve_order, context.enable_progress_bars = before[:2]
+        context.print_on_execution_start = before[2]

@@ -1,0 +1,196 @@
+"""Tasks: so many at a time, results merged by a tree, errors as they are on one machine."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Generic, TypeVar
+
+import turnout
+from turnout.errors import TurnoutError, WorkerLostError
+
+__all__ = ["MergeTree", "completed", "prepare_worker", "results"]
+
+_LOG = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+#: How often a task is done again whose worker died.
+RETRIES = 5
+
+#: How many results one task merges.
+FAN_IN = 16
+
+#: Seconds that tasks in hand get to end after they were cancelled.
+_PATIENCE = 60.0
+
+
+def prepare_worker(version: str) -> None:
+    """Make a worker fit for a task: one thread for one CPU, and the release of the driver.
+
+    Raises
+    ------
+    TurnoutError
+        If another release is installed on the worker's machine.
+    """
+    # Ray does the same for OpenMP. It counts when the core starts its threads, at the first call.
+    os.environ.setdefault("RAYON_NUM_THREADS", "1")
+    if version != turnout.__version__:
+        raise TurnoutError(
+            f"the driver runs turnout {version} and a worker turnout {turnout.__version__}: "
+            "install one release on all machines of the cluster"
+        )
+
+
+def completed(
+    ray: Any, submit: Callable[[T], Any], items: Iterable[T], limit: int
+) -> Iterator[tuple[T, Any]]:
+    """Submit a task for each item, at most ``limit`` at a time, and give each when it is done.
+
+    When the iteration ends early, by an error or by Ctrl-C, tasks that have not ended are
+    cancelled, and waited for.
+
+    Parameters
+    ----------
+    ray
+        The module, connected.
+    submit
+        Submits the task of an item and returns the reference that says that it is done.
+    items
+        What is done; taken only as tasks end.
+    limit
+        How many tasks are in flight.
+
+    Yields
+    ------
+    tuple
+        An item and its reference, in the order in which tasks end.
+    """
+    waiting = iter(items)
+    running: dict[Any, T] = {}
+    try:
+        while True:
+            for item in itertools.islice(waiting, limit - len(running)):
+                running[submit(item)] = item
+            if not running:
+                return
+            done, _ = ray.wait(list(running), num_returns=1, fetch_local=False)
+            for reference in done:
+                yield running.pop(reference), reference
+    finally:
+        _cancel(ray, list(running))
+
+
+def results(
+    ray: Any, submit: Callable[[T], Any], items: Iterable[T], limit: int
+) -> Iterator[tuple[T, Any]]:
+    """Do as :func:`completed` does, and get what the tasks returned.
+
+    Yields
+    ------
+    tuple
+        An item and the value of its reference.
+
+    Raises
+    ------
+    WorkerLostError
+        If the worker of a task died time and again.
+    Exception
+        What a task raised, as it was raised.
+    """
+    with contextlib.closing(completed(ray, submit, items, limit)) as each:
+        for item, reference in each:
+            yield item, get(ray, reference)
+
+
+def get(ray: Any, reference: Any) -> Any:
+    """Get a value, or raise what its task raised.
+
+    Raises
+    ------
+    WorkerLostError
+        If the worker of the task died time and again, or what it needed is lost.
+    Exception
+        What the task raised, as it was raised.
+    """
+    errors = ray.exceptions
+    try:
+        return ray.get(reference)
+    except errors.RayTaskError as error:
+        # Ray wraps what is raised in a class of its own; the message of a task is for its user.
+        cause = error.cause
+        if not isinstance(cause, Exception):
+            raise
+        raise cause from (None if isinstance(cause, TurnoutError | OSError) else error)
+    except (errors.WorkerCrashedError, errors.NodeDiedError, errors.OutOfMemoryError) as error:
+        raise WorkerLostError(
+            f"the worker of a task died {RETRIES + 1} times, the last time by "
+            f"{type(error).__name__}: see the logs of Ray. Parts that were written are whole, and "
+            "resume=True goes on from there"
+        ) from error
+    except errors.ObjectLostError as error:
+        raise WorkerLostError(
+            "rows of the data set were lost with a machine, and Ray could not make them again "
+            f"({type(error).__name__}). Parts that were written are whole, and resume=True goes on "
+            "from there if the data set can be made again as it was"
+        ) from error
+
+
+class MergeTree(Generic[T]):
+    """Merges results in tasks, sixteen at a time, in the order in which they were added.
+
+    Values stay on the cluster: only the last one comes to the driver.
+
+    Parameters
+    ----------
+    ray
+        The module, connected.
+    merge
+        A remote function of up to :data:`FAN_IN` values.
+    """
+
+    def __init__(self, ray: Any, merge: Any, fan_in: int = FAN_IN) -> None:
+        self._ray = ray
+        self._merge = merge
+        self._fan_in = fan_in
+        self._levels: list[list[Any]] = []
+
+    def add(self, reference: Any) -> None:
+        """Take a reference, whose task need not have ended."""
+        for level in itertools.count():
+            if level == len(self._levels):
+                self._levels.append([])
+            gathered = self._levels[level]
+            gathered.append(reference)
+            if len(gathered) < self._fan_in:
+                return
+            self._levels[level] = []
+            reference = self._merge.remote(*gathered)
+
+    def result(self) -> T | None:
+        """Wait for the value of all; None if there are none."""
+        rest: list[Any] = []
+        for gathered in self._levels:
+            # What is higher was added earlier.
+            rest = [*gathered, *rest]
+            while len(rest) > self._fan_in:
+                rest = [*rest[: -self._fan_in], self._merge.remote(*rest[-self._fan_in :])]
+        self._levels = []
+        if not rest:
+            return None
+        value: T = get(self._ray, rest[0] if len(rest) == 1 else self._merge.remote(*rest))
+        return value
+
+
+def _cancel(ray: Any, references: list[Any]) -> None:
+    """End tasks that nobody waits for; a part in hand appears whole or not at all."""
+    if not references:
+        return
+    _LOG.info("cancelling %d tasks", len(references))
+    for reference in references:
+        with contextlib.suppress(Exception):
+            ray.cancel(reference)
+    ray.wait(references, num_returns=len(references), timeout=_PATIENCE, fetch_local=False)
