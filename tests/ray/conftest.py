@@ -42,3 +42,9 @@ def ray() -> Iterator[Any]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             ray.shutdown()
+
+
+@pytest.fixture(autouse=True)
+def _warnings_of_ray() -> None:
+    """Let Ray call what it gives up itself; undone after each test."""
+    warnings.filterwarnings("ignore", category=DeprecationWarning, module=r"ray\.")

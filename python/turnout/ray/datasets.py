@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 from turnout._arguments import shown
 from turnout._extras import require
 from turnout.errors import CorruptDataError, InvalidValueError
-from turnout.pipeline.sources.base import BLOCK, Block, Source
+from turnout.pipeline.sources.base import BLOCK, Block, Source, TableBlock
 
 __all__ = ["DatasetSource", "ReferencedBlock", "materialised"]
 
@@ -33,13 +33,13 @@ class Piece:
     rows: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ReferencedBlock(Block):
     """A block whose rows lie in Ray's object store.
 
     Parameters
     ----------
-    index, rows
+    index, rows, first_row, left_out
         As in every block.
     columns
         The columns that are wanted.
@@ -48,14 +48,13 @@ class ReferencedBlock(Block):
     digest
         What :meth:`digested` gave when the block was first looked at: rows that were lost with a
         machine, and that Ray made again, must be the same.
-    name
-        Of the source, for messages.
     """
 
     columns: tuple[str, ...]
     pieces: tuple[Piece, ...]
     digest: bytes | None = field(default=None, repr=False)
-    name: str = "data set"
+
+    name: ClassVar[str] = "Ray data set"
 
     @property
     def references(self) -> tuple[Any, ...]:
@@ -86,8 +85,8 @@ class ReferencedBlock(Block):
             )
         return table
 
-    def given(self, tables: Sequence[Any]) -> GivenBlock:
-        """Bind the tables that came as arguments of a task, and check them.
+    def given(self, tables: Sequence[Any]) -> TableBlock:
+        """Take the tables that came as arguments of a task, and check them.
 
         Raises
         ------
@@ -101,18 +100,13 @@ class ReferencedBlock(Block):
                 "they are not the same: the data set has a step that is not deterministic. Write "
                 "it to files and start from these"
             )
-        return GivenBlock(self.index, self.rows, table)
+        return TableBlock(
+            self.index, self.rows, table, first_row=self.first_row, left_out=self.left_out
+        )
 
-
-@dataclass(frozen=True)
-class GivenBlock(Block):
-    """A block whose rows are here."""
-
-    table: Any = field(repr=False)
-
-    def read(self) -> Any:
-        """Give the rows."""
-        return self.table
+    def sent(self) -> ReferencedBlock:
+        """Give the block without its references, for a task that gets these as arguments."""
+        return replace(self, pieces=tuple(replace(piece, reference=None) for piece in self.pieces))
 
 
 class DatasetSource(Source):
@@ -128,27 +122,35 @@ class DatasetSource(Source):
         Rows of a block.
     """
 
-    repeatable = True
+    name = "Ray data set"
 
     def __init__(
         self, tables: Sequence[tuple[Any, int, int]], schema: Any, *, block_rows: int = BLOCK
     ) -> None:
         self._tables = tables
-        self._block_rows = block_rows
-        self.name = "Ray data set"
+        self._schema = schema
+        self.block_rows = block_rows
         self.rows = sum(rows for _, _, rows in tables)
-        self.fingerprint = None
-        self.schema = schema
+
+    @property
+    def schema(self) -> Any:
+        """The columns that were kept, and their types."""
+        return self._schema
 
     def blocks(
-        self, columns: Sequence[str], *, skip: Container[int] = ()
+        self,
+        columns: Sequence[str],
+        *,
+        skip: Container[int] = (),
+        categories: Container[str] = (),  # noqa: ARG002 (of formats that are read)
     ) -> Iterator[ReferencedBlock]:
         """Cut the rows into blocks; nothing is read."""
-        wanted = tuple(columns)
-        for index, pieces in enumerate(_cut(self._tables, self._block_rows)):
+        wanted, first = tuple(columns), 0
+        for index, pieces in enumerate(_cut(self._tables, self.block_rows)):
+            rows = sum(piece.rows for piece in pieces)
             if index not in skip:
-                rows = sum(piece.rows for piece in pieces)
-                yield ReferencedBlock(index, rows, wanted, tuple(pieces), name=self.name)
+                yield ReferencedBlock(index, rows, wanted, tuple(pieces), first_row=first)
+            first += rows
 
 
 def materialised(
@@ -177,14 +179,17 @@ def materialised(
     InvalidValueError
         If the data set has no such column.
     """
-    present = _columns(dataset)
-    for column in columns:
-        if column not in present:
-            raise InvalidValueError(
-                f"Ray data set has no column {column!r}; its columns are {shown(present)}"
-            )
+    pa = require("pyarrow", "ray")
+    wanted = list(dict.fromkeys(columns))
     with _in_order(dataset.context, progress):
-        kept = dataset.select_columns(list(dict.fromkeys(columns))).materialize()
+        present = list(dataset.columns() or ())
+        for column in wanted:
+            if present and column not in present:
+                raise InvalidValueError(
+                    f"Ray data set has no column {column!r}; its columns are {shown(present)}"
+                )
+        # Of a data set without rows Ray may not know the columns.
+        kept = (dataset.select_columns(wanted) if present else dataset).materialize()
     tables: list[tuple[Any, int, int]] = []
     for bundle in kept.iter_internal_ref_bundles():
         slices = getattr(bundle, "slices", None) or [None] * len(bundle.blocks)
@@ -192,7 +197,8 @@ def materialised(
             start = 0 if part is None else part.start_offset
             rows = metadata.num_rows if part is None else part.num_rows
             tables.append((reference, start, rows))
-    return DatasetSource(tables, _schema(kept), block_rows=block_rows)
+    none = pa.schema([(column, pa.null()) for column in wanted])
+    return DatasetSource(tables, _schema(kept) if present else none, block_rows=block_rows)
 
 
 def digested(table: Any) -> bytes:
@@ -237,13 +243,6 @@ def _cut(tables: Sequence[tuple[Any, int, int]], size: int) -> Iterator[list[Pie
         yield pieces
 
 
-def _columns(dataset: Any) -> list[str]:
-    try:
-        return list(dataset.columns() or ())
-    except AttributeError:
-        return []
-
-
 def _schema(dataset: Any) -> Any:
     """Give the Arrow schema of a data set; Ray's own class has it inside."""
     pa = require("pyarrow", "ray")
@@ -251,7 +250,7 @@ def _schema(dataset: Any) -> Any:
     base = getattr(schema, "base_schema", schema)
     if isinstance(base, pa.Schema):
         return base
-    return pa.schema(zip(schema.names, schema.types, strict=True)) if schema else pa.schema([])
+    return pa.schema(list(zip(schema.names, schema.types, strict=True)))
 
 
 def _arrow(table: Any) -> Any:

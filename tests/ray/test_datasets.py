@@ -1,0 +1,123 @@
+"""Data sets as sources: the order of their rows, and what is cut of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from turnout.errors import CorruptDataError, InvalidValueError
+from turnout.ray.datasets import digested, materialised
+
+SIZES = (700, 0, 1, 1300, 64)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("files")
+    start = 0
+    for number, size in enumerate(SIZES):
+        rows = pa.table({"a": np.arange(start, start + size), "b": ["x"] * size})
+        pq.write_table(rows, place / f"{number}.parquet", row_group_size=300)
+        start += size
+    return place
+
+
+def read(source: Any) -> list[Any]:
+    return [block.read()["a"].to_numpy() for block in source.blocks(["a"])]
+
+
+def test_blocks_are_the_rows_in_order(ray: Any, folder: Path) -> None:
+    source = materialised(ray.data.read_parquet(str(folder)), ["a"], block_rows=256)
+    assert source.rows == sum(SIZES)
+    assert source.schema.names == ["a"]
+    blocks = list(source.blocks(["a"]))
+    assert [block.rows for block in blocks] == [256] * 8 + [17]
+    assert [block.start for block in blocks] == [256 * index for index in range(9)]
+    assert np.array_equal(np.concatenate(read(source)), np.arange(sum(SIZES)))
+    assert [block.index for block in source.blocks(["a"], skip={0, 3})] == [1, 2, 4, 5, 6, 7, 8]
+
+
+def test_slow_tasks_do_not_change_the_order(ray: Any, folder: Path) -> None:
+    def slow(batch: Any) -> Any:
+        time.sleep(0.5 if len(batch["a"]) and batch["a"][0] == 0 else 0.0)
+        return {"a": batch["a"] + 1}
+
+    dataset = ray.data.read_parquet(str(folder)).repartition(12).map_batches(slow, batch_size=None)
+    before = dataset.context.execution_options.preserve_order
+    source = materialised(dataset, ["a"], block_rows=500)
+    assert np.array_equal(np.concatenate(read(source)), np.arange(sum(SIZES)) + 1)
+    assert dataset.context.execution_options.preserve_order == before
+
+
+@pytest.mark.parametrize("kind", ["filter", "limit", "split", "pandas", "thinned", "nothing"])
+def test_data_sets_of_every_kind(ray: Any, folder: Path, kind: str) -> None:
+    from ray.data.expressions import col
+
+    whole = np.arange(sum(SIZES))
+    dataset = ray.data.read_parquet(str(folder))
+    made, expected = {
+        "filter": lambda: (dataset.filter(expr=col("a") > 999), whole[1000:]),
+        "limit": lambda: (dataset.limit(777), whole[:777]),
+        "split": lambda: (dataset.split_at_indices([100, 950])[1], whole[100:950]),
+        "pandas": lambda: (dataset.map_batches(lambda frame: frame, batch_format="pandas"), whole),
+        "thinned": lambda: (
+            dataset.map_batches(lambda batch: {"a": batch["a"][batch["a"] % 3 == 0]}),
+            whole[::3],
+        ),
+        "nothing": lambda: (dataset.filter(expr=col("a") < 0), whole[:0]),
+    }[kind]()
+    source = materialised(made, ["a"], block_rows=128)
+    assert source.rows == len(expected)
+    found = [*read(source), np.empty(0, np.int64)]
+    assert np.array_equal(np.concatenate(found), expected)
+
+
+def test_column_that_is_not_there(ray: Any) -> None:
+    dataset = ray.data.from_arrow(pa.table({"a": [1], "b": [2]}))
+    with pytest.raises(InvalidValueError, match=r"no column 'c'.*\['a', 'b'\]"):
+        materialised(dataset, ["a", "c"])
+
+
+def test_rows_that_changed_are_refused(ray: Any) -> None:
+    first, second = pa.table({"a": [1, 2, 3]}), pa.table({"a": [1, 3, 2]})
+    source = materialised(ray.data.from_arrow(first), ["a"], block_rows=2)
+    for block in source.blocks(["a"]):
+        known = dataclasses.replace(block, digest=digested(block.read()))
+        assert known.given([first]).read() == block.read()
+        with pytest.raises(CorruptDataError, match="not deterministic"):
+            known.given([second])
+    with pytest.raises(CorruptDataError, match="has 0 rows and had 2"):
+        next(source.blocks(["a"])).given([first.slice(3)])
+
+
+COLUMNS: dict[str, Any] = {
+    "integers": pa.array([1, None, 3, 4, 5, 6, 7, 8, 9, 10, 11]),
+    "texts": pa.array(list("abcdefghij") + [None]),
+    "truth": pa.array([True, False, None, True] * 2 + [True] * 3),
+    "dictionary": pa.array(list("abcabcabcab")).dictionary_encode(),
+    "floats": pa.array(np.linspace(0, 1, 11)),
+}
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_digest_is_of_the_rows_and_not_of_their_chunks(kind: str) -> None:
+    column = COLUMNS[kind]
+    whole = digested(pa.table({"c": column}))
+    for cut in range(12):
+        pieces = pa.chunked_array([column[:cut], column[cut:]], column.type)
+        assert digested(pa.table({"c": pieces})) == whole
+        # As a slice of something longer, whose other rows do not count.
+        longer = pa.chunked_array([column, column, column]).combine_chunks()
+        assert digested(pa.table({"c": longer.slice(11, 11)})) == whole
+        if cut < 10:
+            swapped = column.take(pa.array([*range(cut), cut + 1, cut, *range(cut + 2, 11)]))
+            same = swapped.to_pylist() == column.to_pylist()
+            assert (digested(pa.table({"c": swapped})) == whole) is same
+    assert digested(pa.table({"c": column[:10]})) != whole
