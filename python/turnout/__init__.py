@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         samplers,
         weighting,
     )
+    from turnout import datasets, distributed, federated, mean, planning, ray, samplers, weighting
     from turnout.frequency.adaptive import TwoRoundCollection
     from turnout.frequency.attributes import SampledAttribute, SplitBudget
     from turnout.frequency.estimation.likelihood import maximum_likelihood
@@ -124,6 +125,7 @@ __all__ = [
     "plan",
     "planning",
     "reporting",
+    "ray",
     "samplers",
     "weighting",
 ]
@@ -138,6 +140,8 @@ _LATER = (
     "planning",
     "planning",
     "reporting",
+    "planning",
+    "ray",
     "samplers",
     "weighting",
 )

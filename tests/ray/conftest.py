@@ -27,8 +27,9 @@ def ray() -> Iterator[Any]:
         with warnings.catch_warnings():
             # Ray leaves open what it gives to the processes that it starts.
             warnings.simplefilter("ignore")
-            import ray
             import ray.data
+
+            import ray
 
             ray.init(
                 address="local",

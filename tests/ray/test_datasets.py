@@ -99,7 +99,7 @@ def test_rows_that_changed_are_refused(ray: Any) -> None:
 
 COLUMNS: dict[str, Any] = {
     "integers": pa.array([1, None, 3, 4, 5, 6, 7, 8, 9, 10, 11]),
-    "texts": pa.array(list("abcdefghij") + [None]),
+    "texts": pa.array([*list("abcdefghij"), None]),
     "truth": pa.array([True, False, None, True] * 2 + [True] * 3),
     "dictionary": pa.array(list("abcabcabcab")).dictionary_encode(),
     "floats": pa.array(np.linspace(0, 1, 11)),

@@ -142,7 +142,7 @@ class DatasetSource(Source):
         columns: Sequence[str],
         *,
         skip: Container[int] = (),
-        categories: Container[str] = (),  # noqa: ARG002 (of formats that are read)
+        categories: Container[str] = (),
     ) -> Iterator[ReferencedBlock]:
         """Cut the rows into blocks; nothing is read."""
         wanted, first = tuple(columns), 0
@@ -211,7 +211,9 @@ def digested(table: Any) -> bytes:
             state.update(_buffer(column.is_null().cast(pa.uint8())))
         # What lies under nulls, and in the bits behind the last truth value, is not defined.
         values = column.drop_null()
-        state.update(_buffer(values.cast(pa.uint8()) if pa.types.is_boolean(values.type) else values))
+        if pa.types.is_boolean(values.type):
+            values = values.cast(pa.uint8())
+        state.update(_buffer(values))
     return state.digest()
 
 
@@ -263,13 +265,17 @@ def _arrow(table: Any) -> Any:
 @contextlib.contextmanager
 def _in_order(context: Any, progress: bool) -> Iterator[None]:
     """Let Ray keep the order of the rows, and be quiet."""
-    options = context.execution_options
-    before = (options.preserve_order, context.enable_progress_bars, context.print_on_execution_start)
-    options.preserve_order = True
+    settings = [(context.execution_options, "preserve_order", True)]
     if not progress:
-        context.enable_progress_bars = context.print_on_execution_start = False
+        settings += [
+            (context, "enable_progress_bars", False),
+            (context, "print_on_execution_start", False),
+        ]
+    before = [getattr(place, name) for place, name, _ in settings]
+    for place, name, value in settings:
+        setattr(place, name, value)
     try:
         yield
     finally:
-        options.preserve_order, context.enable_progress_bars = before[:2]
-        context.print_on_execution_start = before[2]
+        for (place, name, _), value in zip(settings, before, strict=True):
+            setattr(place, name, value)

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from typing import Any, Generic, TypeVar
 
 import turnout
@@ -47,7 +47,7 @@ def prepare_worker(version: str) -> None:
 
 def completed(
     ray: Any, submit: Callable[[T], Any], items: Iterable[T], limit: int
-) -> Iterator[tuple[T, Any]]:
+) -> Generator[tuple[T, Any], None, None]:
     """Submit a task for each item, at most ``limit`` at a time, and give each when it is done.
 
     When the iteration ends early, by an error or by Ctrl-C, tasks that have not ended are
@@ -86,7 +86,7 @@ def completed(
 
 def results(
     ray: Any, submit: Callable[[T], Any], items: Iterable[T], limit: int
-) -> Iterator[tuple[T, Any]]:
+) -> Generator[tuple[T, Any], None, None]:
     """Do as :func:`completed` does, and get what the tasks returned.
 
     Yields
