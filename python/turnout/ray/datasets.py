@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from turnout._arguments import shown
 from turnout._extras import require
 from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.pipeline.sources.base import BLOCK, Block, Source, TableBlock
 
-__all__ = ["DatasetSource", "ReferencedBlock", "materialised"]
+__all__ = ["DatasetSource", "ReferencedBlock", "digested"]
 
 
 @dataclass(frozen=True)
@@ -45,16 +44,18 @@ class ReferencedBlock(Block):
         The columns that are wanted.
     pieces
         Where the rows are, in their order.
+    present
+        The columns that are there.
     digest
-        What :meth:`digested` gave when the block was first looked at: rows that were lost with a
-        machine, and that Ray made again, must be the same.
+        What :func:`digested` gave when the rows were first looked at.
     """
 
     columns: tuple[str, ...]
     pieces: tuple[Piece, ...]
+    present: tuple[str, ...]
     digest: bytes | None = field(default=None, repr=False)
 
-    name: ClassVar[str] = "Ray data set"
+    name: ClassVar[str] = "the Ray data set"
 
     @property
     def references(self) -> tuple[Any, ...]:
@@ -63,19 +64,34 @@ class ReferencedBlock(Block):
 
     def read(self) -> Any:
         """Get the rows, from other machines where they are there."""
-        return self.cut(require("ray", "ray").get(list(self.references)))
+        return self.given(require("ray", "ray").get(list(self.references))).table
 
-    def cut(self, tables: Sequence[Any]) -> Any:
-        """Make the table of this block of the tables that its pieces belong to.
+    def given(self, tables: Sequence[Any]) -> TableBlock:
+        """Make the block of the tables that its pieces belong to, and check it.
 
         Raises
         ------
         CorruptDataError
-            If they are not what they were when the data set was materialised.
+            If they are not what they were when the data set was materialised: rows that were lost
+            with a machine, and that Ray made again, must be the same.
         """
+        table = self.whole(tables)
+        if self.digest is not None and digested(table) != self.digest:
+            raise CorruptDataError(
+                f"{self.name}: Ray made rows of block {self.index} again that had been lost, and "
+                "they are not the same: the data set has a step that is not deterministic. Write "
+                "it to files and start from these"
+            )
+        chosen = table.select(list(self.columns))
+        return TableBlock(
+            self.index, self.rows, chosen, first_row=self.first_row, left_out=self.left_out
+        )
+
+    def whole(self, tables: Sequence[Any]) -> Any:
+        """Put the rows together, with all columns that are there."""
         pa = require("pyarrow", "ray")
         cuts = [
-            _arrow(table).slice(piece.start, piece.rows).select(list(self.columns))
+            _arrow(table).slice(piece.start, piece.rows).select(list(self.present))
             for table, piece in zip(tables, self.pieces, strict=True)
         ]
         table = pa.concat_tables(cuts, promote_options="permissive")
@@ -85,57 +101,73 @@ class ReferencedBlock(Block):
             )
         return table
 
-    def given(self, tables: Sequence[Any]) -> TableBlock:
-        """Take the tables that came as arguments of a task, and check them.
-
-        Raises
-        ------
-        CorruptDataError
-            If they are not what they were when the data set was materialised.
-        """
-        table = self.cut(tables)
-        if self.digest is not None and digested(table) != self.digest:
-            raise CorruptDataError(
-                f"{self.name}: Ray made rows of block {self.index} again that had been lost, and "
-                "they are not the same: the data set has a step that is not deterministic. Write "
-                "it to files and start from these"
-            )
-        return TableBlock(
-            self.index, self.rows, table, first_row=self.first_row, left_out=self.left_out
-        )
-
     def sent(self) -> ReferencedBlock:
         """Give the block without its references, for a task that gets these as arguments."""
         return replace(self, pieces=tuple(replace(piece, reference=None) for piece in self.pieces))
 
 
 class DatasetSource(Source):
-    """The rows of a data set, materialised once and in order.
+    """The rows of a data set, computed once and in order.
 
     Parameters
     ----------
-    tables
-        The tables in their order: a reference, the first row that counts, and how many do.
-    schema
-        Of the columns that were materialised.
+    dataset
+        A ``ray.data.Dataset``.
     block_rows
         Rows of a block.
+
+    Raises
+    ------
+    InvalidValueError
+        If the data set is empty, so that Ray does not know its columns.
     """
 
-    name = "Ray data set"
+    name = ReferencedBlock.name
 
-    def __init__(
-        self, tables: Sequence[tuple[Any, int, int]], schema: Any, *, block_rows: int = BLOCK
-    ) -> None:
-        self._tables = tables
-        self._schema = schema
+    def __init__(self, dataset: Any, *, block_rows: int = BLOCK) -> None:
+        self._dataset = dataset
         self.block_rows = block_rows
-        self.rows = sum(rows for _, _, rows in tables)
+        #: The columns that were kept.
+        self.columns: tuple[str, ...] = ()
+        self._cut: list[list[Piece]] | None = None
+        self._digests: dict[int, bytes] = {}
+        with _in_order(dataset.context, progress=False):
+            schema = dataset.schema()
+        if schema is None:
+            raise InvalidValueError(f"{self.name} is empty and has no schema")
+        self._schema = _arrow_schema(schema)
 
     @property
     def schema(self) -> Any:
-        """The columns that were kept, and their types."""
+        """The columns of the data set, and their types."""
         return self._schema
+
+    def materialise(self, columns: Sequence[str], *, progress: bool = False) -> None:
+        """Compute the data set, and keep the wanted columns in Ray's object store.
+
+        Parameters
+        ----------
+        columns
+            The columns that are wanted.
+        progress
+            Whether Ray shows its progress bars.
+        """
+        with _in_order(self._dataset.context, progress):
+            kept = self._dataset.select_columns(list(columns)).materialize()
+        tables: list[tuple[Any, int, int]] = []
+        for bundle in kept.iter_internal_ref_bundles():
+            slices = getattr(bundle, "slices", None) or [None] * len(bundle.blocks)
+            for (reference, metadata), part in zip(bundle.blocks, slices, strict=True):
+                start = 0 if part is None else part.start_offset
+                rows = metadata.num_rows if part is None else part.num_rows
+                tables.append((reference, start, rows))
+        self.columns = tuple(columns)
+        self._cut = list(_cut(tables, self.block_rows))
+        self.rows = sum(rows for _, _, rows in tables)
+
+    def remember(self, digests: Mapping[int, bytes]) -> None:
+        """Take the digests of all blocks: those that are listed from now on carry theirs."""
+        self._digests = dict(digests)
 
     def blocks(
         self,
@@ -145,60 +177,22 @@ class DatasetSource(Source):
         categories: Container[str] = (),
     ) -> Iterator[ReferencedBlock]:
         """Cut the rows into blocks; nothing is read."""
+        if self._cut is None:
+            raise InvalidValueError(f"{self.name} has not been materialised")
         wanted, first = tuple(columns), 0
-        for index, pieces in enumerate(_cut(self._tables, self.block_rows)):
+        for index, pieces in enumerate(self._cut):
             rows = sum(piece.rows for piece in pieces)
             if index not in skip:
-                yield ReferencedBlock(index, rows, wanted, tuple(pieces), first_row=first)
-            first += rows
-
-
-def materialised(
-    dataset: Any, columns: Sequence[str], *, progress: bool = False, block_rows: int = BLOCK
-) -> DatasetSource:
-    """Compute a data set once, in the order of its rows, and keep the wanted columns.
-
-    Parameters
-    ----------
-    dataset
-        A ``ray.data.Dataset``.
-    columns
-        The columns that are wanted.
-    progress
-        Whether Ray shows its progress bars.
-    block_rows
-        Rows of a block.
-
-    Returns
-    -------
-    DatasetSource
-        Its rows; they are in Ray's object store as long as it lives.
-
-    Raises
-    ------
-    InvalidValueError
-        If the data set has no such column.
-    """
-    pa = require("pyarrow", "ray")
-    wanted = list(dict.fromkeys(columns))
-    with _in_order(dataset.context, progress):
-        present = list(dataset.columns() or ())
-        for column in wanted:
-            if present and column not in present:
-                raise InvalidValueError(
-                    f"Ray data set has no column {column!r}; its columns are {shown(present)}"
+                yield ReferencedBlock(
+                    index,
+                    rows,
+                    wanted,
+                    tuple(pieces),
+                    self.columns,
+                    self._digests.get(index),
+                    first_row=first,
                 )
-        # Of a data set without rows Ray may not know the columns.
-        kept = (dataset.select_columns(wanted) if present else dataset).materialize()
-    tables: list[tuple[Any, int, int]] = []
-    for bundle in kept.iter_internal_ref_bundles():
-        slices = getattr(bundle, "slices", None) or [None] * len(bundle.blocks)
-        for (reference, metadata), part in zip(bundle.blocks, slices, strict=True):
-            start = 0 if part is None else part.start_offset
-            rows = metadata.num_rows if part is None else part.num_rows
-            tables.append((reference, start, rows))
-    none = pa.schema([(column, pa.null()) for column in wanted])
-    return DatasetSource(tables, _schema(kept) if present else none, block_rows=block_rows)
+            first += rows
 
 
 def digested(table: Any) -> bytes:
@@ -245,10 +239,9 @@ def _cut(tables: Sequence[tuple[Any, int, int]], size: int) -> Iterator[list[Pie
         yield pieces
 
 
-def _schema(dataset: Any) -> Any:
+def _arrow_schema(schema: Any) -> Any:
     """Give the Arrow schema of a data set; Ray's own class has it inside."""
     pa = require("pyarrow", "ray")
-    schema = dataset.schema()
     base = getattr(schema, "base_schema", schema)
     if isinstance(base, pa.Schema):
         return base
