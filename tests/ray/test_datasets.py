@@ -88,7 +88,7 @@ def test_data_sets_of_every_kind(ray: Any, folder: Path, kind: str) -> None:
 
 def test_column_that_is_not_there(ray: Any) -> None:
     dataset = ray.data.from_arrow(pa.table({"a": [1], "b": [2]}))
-    with pytest.raises(InvalidValueError, match="the Ray data set.*'c'"):
+    with pytest.raises(InvalidValueError, match=r"the Ray data set.*'c'"):
         materialised(dataset, ["a", "c"], block_rows=1)
 
 

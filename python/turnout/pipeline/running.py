@@ -265,6 +265,9 @@ def content_of(answers: Answers, plan: Plan, noise: JobNoise) -> str | None:
         return None
     secret = noise.key if noise.key is not None else str(noise.seed).encode()
     digest = hmac.new(secret, b"turnout: the content of a job", hashlib.sha256)
+    if answers.source.content is not None:
+        digest.update(answers.source.content)
+        return digest.hexdigest()
     for block in answers.blocks():
         encoded = answers.encoded(block, plan.domain)
         digest.update(f"{encoded.index} {encoded.rows} {encoded.codes.dtype} ".encode())

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-from turnout._arguments import shown
+from turnout._arguments import integer, shown
 from turnout._extras import require
 from turnout.errors import InvalidTypeError, InvalidValueError
 
-__all__ = ["connected"]
+__all__ = ["connected", "cpus", "flight_of"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -75,6 +75,19 @@ def connected(address: str | None = None) -> Iterator[ModuleType]:
     finally:
         # Of a cluster that was running before, this leaves all but the connection.
         ray.shutdown()
+
+
+def flight_of(ray: Any, workers: int | None) -> int:
+    """Return the number of tasks in flight: by default two for each CPU.
+
+    Raises
+    ------
+    InvalidValueError
+        If it is not from 1 to 100,000.
+    """
+    if workers is None:
+        return 2 * cpus(ray)
+    return integer("workers", workers, least=1, most=100_000)
 
 
 def cpus(ray: Any) -> int:

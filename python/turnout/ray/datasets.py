@@ -12,7 +12,7 @@ from turnout._extras import require
 from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.pipeline.sources.base import BLOCK, Block, Source, TableBlock
 
-__all__ = ["DatasetSource", "ReferencedBlock", "digested"]
+__all__ = ["DatasetSource", "ReferencedBlock", "digested", "in_order"]
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class DatasetSource(Source):
         self.columns: tuple[str, ...] = ()
         self._cut: list[list[Piece]] | None = None
         self._digests: dict[int, bytes] = {}
-        with _in_order(dataset.context, progress=False):
+        with in_order(dataset.context, progress=False):
             schema = dataset.schema()
         if schema is None:
             raise InvalidValueError(f"{self.name} is empty and has no schema")
@@ -152,7 +152,7 @@ class DatasetSource(Source):
         progress
             Whether Ray shows its progress bars.
         """
-        with _in_order(self._dataset.context, progress):
+        with in_order(self._dataset.context, progress):
             kept = self._dataset.select_columns(list(columns)).materialize()
         tables: list[tuple[Any, int, int]] = []
         for bundle in kept.iter_internal_ref_bundles():
@@ -168,6 +168,10 @@ class DatasetSource(Source):
     def remember(self, digests: Mapping[int, bytes]) -> None:
         """Take the digests of all blocks: those that are listed from now on carry theirs."""
         self._digests = dict(digests)
+        state = hashlib.sha256(repr(self.columns).encode())
+        for index in sorted(self._digests):
+            state.update(self._digests[index])
+        self.content = state.digest()
 
     def blocks(
         self,
@@ -256,7 +260,7 @@ def _arrow(table: Any) -> Any:
 
 
 @contextlib.contextmanager
-def _in_order(context: Any, progress: bool) -> Iterator[None]:
+def in_order(context: Any, progress: bool) -> Iterator[None]:
     """Let Ray keep the order of the rows, and be quiet."""
     settings = [(context.execution_options, "preserve_order", True)]
     if not progress:

@@ -27,7 +27,7 @@ from turnout.pipeline.sources import Block
 from turnout.ray.datasets import DatasetSource, ReferencedBlock, digested
 from turnout.ray.tasks import RETRIES, prepare_worker, results
 
-__all__ = ["Recipe", "Tasks", "digests", "stretches"]
+__all__ = ["Recipe", "Tasks", "digests", "merged", "stretches"]
 
 AnyTally = Tally | GroupedTally
 T = TypeVar("T")
@@ -96,7 +96,7 @@ class Tasks:
 
         self._collect = remote(_collect, 2)
         self._write = remote(_write)
-        self.merge = remote(_merge)
+        self.merge = remote(merged)
 
     def collect(self, blocks: Sequence[Block]) -> tuple[Any, Any]:
         """Submit a task that tallies blocks: a reference for its end and one for the tally."""
@@ -194,7 +194,7 @@ def _collect(
             tallies.append(collect_groups(plan, encoded, hidden.noise, answers.group_by))
         else:
             tallies.append(collect_block(plan, encoded, hidden.noise))
-    return None, _merge(*tallies)
+    return None, merged(*tallies)
 
 
 def _write(
@@ -218,7 +218,8 @@ def _write(
     return totals_of([part.write(number, encoded)])
 
 
-def _merge(*tallies: Any) -> Any:
+def merged(*tallies: Any) -> Any:
+    """Merge tallies of one plan."""
     return functools.reduce(operator.add, tallies)
 
 

@@ -104,6 +104,9 @@ class Source(ABC):
         Whether every column is text because the format knows nothing else (CSV).
     block_rows
         Rows of a block.
+    content
+        A digest of all rows, if whoever made the source has computed it: for a job's state, under
+        the job's secret, where there is no fingerprint.
     """
 
     name: str
@@ -113,6 +116,7 @@ class Source(ABC):
     fingerprint: str | None = None
     texts: bool = False
     block_rows: int = BLOCK
+    content: bytes | None = None
 
     @property
     @abstractmethod

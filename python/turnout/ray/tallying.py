@@ -1,0 +1,282 @@
+"""Reports to tallies, on a cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+import turnout
+from turnout import _arguments, metrics
+from turnout._extras import require
+from turnout._progress import track
+from turnout.collection import Plan
+from turnout.errors import InvalidTypeError, InvalidValueError, TurnoutError
+from turnout.frequency.groups import GroupedTally
+from turnout.frequency.kernel import taking_part_in
+from turnout.frequency.oracle import FrequencyOracle
+from turnout.frequency.tally import Tally
+from turnout.participation import Participation
+from turnout.pipeline import report_set
+from turnout.pipeline.flight import sized
+from turnout.pipeline.report_set import Repeats, ReportSet, empty_tally, open_reports
+from turnout.ray.cluster import connected, flight_of
+from turnout.ray.datasets import in_order
+from turnout.ray.tasks import RETRIES, MergeTree, prepare_worker, results
+from turnout.ray.work import merged
+from turnout.report_files import PartFacts, ReportFile
+from turnout.report_files.reading import _reported
+
+__all__ = ["tally"]
+
+
+def tally(
+    reports: Any,
+    oracle: FrequencyOracle | None = None,
+    participation: Participation | None = None,
+    *,
+    nodes: int | None = None,
+    group_by: str | Sequence[str] | None = None,
+    repeats: Repeats | None = None,
+    partial: bool = False,
+    address: str | None = None,
+    workers: int | None = None,
+    progress: bool = False,
+) -> Any:
+    """Tally reports on a Ray cluster.
+
+    A task tallies a file, or a block of a data set; tallies are merged on the cluster, sixteen at
+    a time, and one comes to the driver.
+
+    Parameters
+    ----------
+    reports
+        Files of reports, folders of them or patterns, as :func:`turnout.pipeline.open_reports`
+        takes them, or the :class:`turnout.pipeline.ReportSet` that :func:`turnout.ray.randomize`
+        returned: they are read by the tasks. Or a ``ray.data.Dataset`` with a column ``report`` as
+        in report files, from wherever; what such files say of themselves is then not there.
+    oracle
+        What the reports of a data set were made by. With files it must be theirs, if it is given.
+    participation
+        Who took part in what a data set holds; everyone by default.
+    nodes
+        How many persons could have taken part in what a data set holds; needed unless everyone did.
+    group_by
+        Columns of groups in the files, or names of folders ``name=value`` that they are in.
+    repeats
+        What happens to a second report with the same pseudonym: ``"refuse"`` or ``"first"``. The
+        driver looks for them.
+    partial
+        Whether a folder whose job is not complete is taken with the parts that are there.
+    address, workers, progress
+        As for :func:`turnout.ray.randomize`.
+
+    Returns
+    -------
+    Tally or GroupedTally
+        What :func:`turnout.pipeline.tally` gives.
+
+    Raises
+    ------
+    PlanMismatchError
+        If files have different plans, or another one than ``oracle`` has.
+    CorruptDataError
+        If a file was altered.
+    InvalidValueError
+        If a file is given twice, if something that files say is missing of a data set, if a report
+        cannot be one of ``oracle``, or if this process is connected to another cluster.
+    InvalidTypeError
+        If an argument is of the wrong type.
+    WorkerLostError
+        If the worker of a task died time and again.
+    MissingExtraError
+        If Ray is not installed.
+    OSError
+        If a file cannot be read.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> tn.ray.tally("/shared/reports", group_by="day")  # doctest: +SKIP
+    """
+    if oracle is not None:
+        _arguments.instance("oracle", oracle, FrequencyOracle, "an oracle")
+    with connected(address) as ray:
+        flight = flight_of(ray, workers)
+        if isinstance(reports, require("ray.data", "ray").Dataset):
+            if group_by is not None or repeats is not None or partial:
+                raise InvalidValueError(
+                    "group_by, repeats and partial are for files of reports; a data set does not "
+                    "say how many persons each group has"
+                )
+            plan = _plan_of(oracle, participation)
+            return _with_nodes(_of_dataset(ray, reports, plan, progress), nodes)
+        if participation is not None or nodes is not None:
+            raise InvalidValueError("participation and nodes stand in the files of reports")
+        found = (
+            reports if isinstance(reports, ReportSet) else open_reports(reports, partial=partial)
+        )
+        return _of_files(ray, found, oracle, group_by, repeats, flight=flight, progress=progress)
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What a file says of itself, but for what all files say alike."""
+
+    part: PartFacts | None
+    fingerprint: str
+    reports: int
+    seconds: float
+
+
+def _of_files(
+    ray: Any,
+    reports: ReportSet,
+    oracle: FrequencyOracle | None,
+    group_by: Any,
+    repeats: Repeats | None,
+    *,
+    flight: int,
+    progress: bool,
+) -> Any:
+    names = report_set._names(group_by)
+    files = [replace(file, path=file.path.absolute()) for file in reports._files]
+    if oracle is not None:
+        plan = reports.plan
+        Plan(oracle, plan.participation).check_same(plan, "reports")
+    left_out = [None] * len(files) if repeats is None else _left_out(reports, repeats)
+    count = ray.remote(num_cpus=1, max_retries=RETRIES, num_returns=2)(_count)
+    tree: MergeTree[Tally | GroupedTally] = MergeTree(
+        ray, ray.remote(num_cpus=1, max_retries=RETRIES)(merged)
+    )
+
+    def submit(item: tuple[Any, Any]) -> Any:
+        facts, counted = count.remote(turnout.__version__, names, *item)
+        tree.add(counted)
+        return facts
+
+    seen: dict[tuple[str, int], Any] = {}
+    first: str | None = None
+    work = zip(files, left_out, strict=True)
+    with contextlib.closing(results(ray, submit, work, flight)) as each:
+        for (file, _), facts in track(sized(each, len(files)), "tallying", progress):
+            metrics.observe("file_tallied", reports=facts.reports, seconds=facts.seconds)
+            report_set._refuse_twice(seen, file.path, facts)
+            first = first or facts.fingerprint
+            if facts.fingerprint != first:
+                _refuse_plans(files[0].path, file.path)
+    total = tree.result()
+    if total is not None:
+        return total
+    return GroupedTally(names, {}, plan=reports.plan) if names else empty_tally(reports.plan)
+
+
+def _left_out(reports: ReportSet, repeats: Repeats) -> Iterator[Any]:
+    """Say for each file which of its reports do not count."""
+    found = reports._repeats(repeats)
+    ends = [*found.starts[1:], np.iinfo(np.int64).max]
+    for start, end in zip(found.starts, ends, strict=True):
+        low, high = np.searchsorted(found.rows, [start, end])
+        # Rows lie in a file that only the driver has.
+        yield report_set._LeftOut([start], np.array(found.rows[low:high]), None)
+
+
+def _refuse_plans(first: Any, second: Any) -> None:
+    with ReportFile(first) as one, ReportFile(second) as other:
+        report_set._refuse_plans(first, one.header.plan, second, other.header.plan)
+    raise InvalidValueError(f"{first} and {second} have different plans")
+
+
+def _count(
+    version: str, names: tuple[str, ...], file: Any, left_out: Any
+) -> tuple[_Facts, Tally | GroupedTally]:
+    prepare_worker(version)
+    began = time.perf_counter()
+    start = 0 if left_out is None else left_out.starts[0]
+    header, counted = report_set._Counter(names, left_out).count(file, start)
+    seconds = time.perf_counter() - began
+    return _Facts(header.part, header.plan.fingerprint, header.reports, seconds), counted
+
+
+def _plan_of(oracle: FrequencyOracle | None, participation: Participation | None) -> Plan:
+    if oracle is None:
+        raise InvalidTypeError("oracle must be given with a data set, which does not name it")
+    plan = Plan(oracle, taking_part_in(participation))
+    if plan.participation.uniform_rate is None:
+        raise InvalidValueError(
+            "participation must be Everyone() or Bernoulli(...) with a data set, got "
+            f"{_arguments.shown(participation)}: the sums of all persons' probabilities stand in "
+            "files of reports only"
+        )
+    return plan
+
+
+def _of_dataset(ray: Any, dataset: Any, plan: Plan, progress: bool) -> Tally:
+    """Tally a data set as it is computed, block by block."""
+    counting = functools.partial(_count_batch, version=turnout.__version__, plan=plan)
+    with in_order(dataset.context, progress), _unwrapped(ray):
+        columns = list(dataset.columns() or ())
+        if columns and "report" not in columns:
+            raise InvalidValueError(
+                f"the Ray data set has no column 'report'; its columns are {columns}"
+            )
+        counted = dataset.map_batches(
+            counting, batch_format="pyarrow", batch_size=None, zero_copy_batch=True
+        ).materialize()
+        tree: MergeTree[Any] = MergeTree(
+            ray, ray.remote(num_cpus=1, max_retries=RETRIES)(_merge_tables)
+        )
+        for reference in counted.to_arrow_refs():
+            tree.add(reference)
+        table = tree.result()
+    return empty_tally(plan) if table is None else _sum_of([table]) or empty_tally(plan)
+
+
+def _count_batch(table: Any, *, version: str, plan: Plan) -> Any:
+    prepare_worker(version)
+    pa = require("pyarrow", "ray")
+    found = _reported(table, plan.oracle)
+    plan.oracle.check_reports(found)
+    counted = Tally(plan, plan.oracle._kernel.tally(found), len(found), len(found))
+    return pa.table({"tally": pa.array([counted.to_bytes()], pa.large_binary())})
+
+
+def _merge_tables(*tables: Any) -> Any:
+    pa = require("pyarrow", "ray")
+    total = _sum_of(tables)
+    rows = [] if total is None else [total.to_bytes()]
+    return pa.table({"tally": pa.array(rows, pa.large_binary())})
+
+
+def _sum_of(tables: Sequence[Any]) -> Tally | None:
+    rows = [row for table in tables if table.num_rows for row in table["tally"].to_pylist()]
+    return merged(*map(Tally.from_bytes, rows)) if rows else None
+
+
+def _with_nodes(counted: Tally, nodes: int | None) -> Tally:
+    if nodes is None:
+        if counted.participation.uniform_rate != 1.0:
+            raise InvalidValueError(
+                "nodes must be given with a data set: how many persons could have taken part"
+            )
+        return counted
+    return Tally(counted.plan, counted.support, counted.received, nodes)
+
+
+@contextlib.contextmanager
+def _unwrapped(ray: Any) -> Iterator[None]:
+    """Raise what a function of Ray Data raised as it was."""
+    try:
+        yield
+    except ray.exceptions.RayError as error:
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, TurnoutError):
+            cause = getattr(cause, "cause", None) or cause.__cause__
+        if cause is None:
+            raise
+        raise cause from None
