@@ -19,13 +19,14 @@ from turnout.frequency.groups import GroupedTally
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.tally import Tally
 from turnout.participation import Participation
-from turnout.pipeline.answers import Answers, scan
+from turnout.pipeline.answers import Answers
 from turnout.pipeline.flight import sized
 from turnout.pipeline.job import Totals
 from turnout.pipeline.parts import PART_BLOCKS, PartTask, in_parts, part_path
 from turnout.pipeline.processing import JobNoise, plan_of
 from turnout.pipeline.report_set import ReportSet, empty_tally, open_reports
 from turnout.pipeline.running import _blocks_there, open_job
+from turnout.pipeline.scanning import scan
 from turnout.pipeline.sources import BLOCK, Block, open_source
 from turnout.ray.cluster import connected, flight_of
 from turnout.ray.datasets import DatasetSource

@@ -261,8 +261,11 @@ def _arrow(table: Any) -> Any:
 
 @contextlib.contextmanager
 def in_order(context: Any, progress: bool) -> Iterator[None]:
-    """Let Ray keep the order of the rows, and be quiet."""
-    settings = [(context.execution_options, "preserve_order", True)]
+    """Let Ray keep the order of the rows, raise what functions raise, and be quiet."""
+    settings = [
+        (context.execution_options, "preserve_order", True),
+        (context, "raise_original_map_exception", True),
+    ]
     if not progress:
         settings += [
             (context, "enable_progress_bars", False),

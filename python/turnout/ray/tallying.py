@@ -161,15 +161,15 @@ def _of_files(
         return facts
 
     seen: dict[tuple[str, int], Any] = {}
-    first: str | None = None
+    first: tuple[Any, str] | None = None
     work = zip(files, left_out, strict=True)
     with contextlib.closing(results(ray, submit, work, flight)) as each:
         for (file, _), facts in track(sized(each, len(files)), "tallying", progress):
             metrics.observe("file_tallied", reports=facts.reports, seconds=facts.seconds)
             report_set._refuse_twice(seen, file.path, facts)
-            first = first or facts.fingerprint
-            if facts.fingerprint != first:
-                _refuse_plans(files[0].path, file.path)
+            first = first or (file.path, facts.fingerprint)
+            if facts.fingerprint != first[1]:
+                _refuse_plans(*sorted([first[0], file.path]))
     total = tree.result()
     if total is not None:
         return total
@@ -270,13 +270,10 @@ def _with_nodes(counted: Tally, nodes: int | None) -> Tally:
 
 @contextlib.contextmanager
 def _unwrapped(ray: Any) -> Iterator[None]:
-    """Raise what a function of Ray Data raised as it was."""
+    """Raise what a function raised, which Ray Data wraps."""
     try:
         yield
-    except ray.exceptions.RayError as error:
-        cause: BaseException | None = error
-        while cause is not None and not isinstance(cause, TurnoutError):
-            cause = getattr(cause, "cause", None) or cause.__cause__
-        if cause is None:
-            raise
-        raise cause from None
+    except ray.exceptions.RayTaskError as error:
+        if isinstance(error.cause, TurnoutError):
+            raise error.cause from None
+        raise

@@ -18,10 +18,10 @@ from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.frequency.groups import GroupedTally
 from turnout.frequency.tally import Tally
 from turnout.pipeline.answers import Answers
-from turnout.pipeline.identity import PseudonymKey
 from turnout.pipeline.job import STATE_FOLDER, Totals
 from turnout.pipeline.parts import PartTask, part_path
 from turnout.pipeline.processing import JobNoise, collect_block, collect_groups
+from turnout.pipeline.pseudonyms import PseudonymKey
 from turnout.pipeline.running import totals_of
 from turnout.pipeline.sources import Block
 from turnout.ray.datasets import DatasetSource, ReferencedBlock, digested
