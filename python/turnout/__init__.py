@@ -52,14 +52,14 @@ if TYPE_CHECKING:
         distributed,
         federated,
         mean,
+        metrics,
         pipeline,
         planning,
-        planning,
+        ray,
         reporting,
         samplers,
         weighting,
     )
-    from turnout import datasets, distributed, federated, mean, planning, ray, samplers, weighting
     from turnout.frequency.adaptive import TwoRoundCollection
     from turnout.frequency.attributes import SampledAttribute, SplitBudget
     from turnout.frequency.estimation.likelihood import maximum_likelihood
@@ -118,14 +118,15 @@ __all__ = [
     "frequency",
     "maximum_likelihood",
     "mean",
+    "metrics",
     "optimal_participation",
     "ordered",
     "participation",
     "pipeline",
     "plan",
     "planning",
-    "reporting",
     "ray",
+    "reporting",
     "samplers",
     "weighting",
 ]
@@ -136,12 +137,11 @@ _LATER = (
     "distributed",
     "federated",
     "mean",
+    "metrics",
     "pipeline",
     "planning",
-    "planning",
-    "reporting",
-    "planning",
     "ray",
+    "reporting",
     "samplers",
     "weighting",
 )

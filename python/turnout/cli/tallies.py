@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from turnout import GroupedTally, Tally
-from turnout.cli.tally import _refuse_repeats, plan_difference
-from turnout.errors import CorruptDataError, InvalidValueError, PlanMismatchError
+from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.frequency.groups.encoding import MAGIC
+from turnout.pipeline.report_set import check_plans
 
-__all__ = ["merged_tallies", "read_tally"]
+__all__ = ["merged", "merged_tallies", "read_tally", "refuse_repeats"]
 
 
 def read_tally(source: Path) -> Tally | GroupedTally:
@@ -40,31 +40,41 @@ def merged_tallies(sources: Sequence[Path]) -> Tally | GroupedTally:
     PlanMismatchError
         If files were made under different plans.
     """
-    _refuse_repeats(sources)
-    result = read_tally(sources[0])
-    for source in sources[1:]:
-        part = read_tally(source)
-        if part.plan != result.plan:
-            raise PlanMismatchError(
-                f"{sources[0]} and {source} were made under different plans: "
-                f"{plan_difference(result.plan, part.plan)}"
+    refuse_repeats(sources)
+    return merged([(source, read_tally(source)) for source in sources])
+
+
+def merged(parts: Sequence[tuple[object, Tally | GroupedTally]]) -> Tally | GroupedTally:
+    """Add up tallies, each with the name that messages call it by.
+
+    Raises
+    ------
+    InvalidValueError
+        If they are grouped by different columns.
+    PlanMismatchError
+        If they were made under different plans.
+    """
+    first, result = parts[0]
+    for name, part in parts[1:]:
+        check_plans(first, result.plan, name, part.plan)
+        if _groups(result) != _groups(part):
+            raise InvalidValueError(
+                f"{first} is {_groups(result)} and {name} is {_groups(part)}: they cannot be added "
+                "up"
             )
-        if isinstance(result, GroupedTally) and isinstance(part, GroupedTally):
-            if part.names != result.names:
-                raise InvalidValueError(_columns(sources[0], result, source, part))
-            result = result.merge(part)
-        elif isinstance(result, Tally) and isinstance(part, Tally):
-            result = result.merge(part)
-        else:
-            raise InvalidValueError(_columns(sources[0], result, source, part))
+        result = result.merge(part)  # type: ignore[arg-type]
     return result
 
 
-def _columns(
-    first: Path, one: Tally | GroupedTally, second: Path, other: Tally | GroupedTally
-) -> str:
-    texts = [
-        f"grouped by {', '.join(each.names)}" if isinstance(each, GroupedTally) else "not grouped"
-        for each in (one, other)
-    ]
-    return f"{first} is {texts[0]} and {second} is {texts[1]}: they cannot be added up"
+def _groups(tally: Tally | GroupedTally) -> str:
+    if isinstance(tally, GroupedTally):
+        return f"grouped by {', '.join(tally.names)}"
+    return "not grouped"
+
+
+def refuse_repeats(sources: Sequence[Path]) -> None:
+    """Refuse a file given twice: its people would count twice."""
+    seen: dict[Path, Path] = {}
+    for source in sources:
+        if seen.setdefault(source.resolve(), source) is not source:
+            raise InvalidValueError(f"{source}: given twice; its reports would count twice")

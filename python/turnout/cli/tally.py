@@ -12,10 +12,9 @@ from turnout import GroupedTally, Plan, Tally
 from turnout._atomic import atomic_write
 from turnout.cli.running import output, refuse_overwriting_inputs, refusing
 from turnout.cli.tables import file_size, number, percent, properties
-from turnout.errors import CorruptDataError, InvalidValueError
-from turnout.frequency.groups.encoding import MAGIC as GROUPED_MAGIC
+from turnout.cli.tallies import merged, read_tally, refuse_repeats
+from turnout.errors import InvalidValueError
 from turnout.pipeline import ReportSet, open_reports
-from turnout.pipeline.report_set import check_plans
 
 __all__ = ["describe_participation", "tally"]
 
@@ -87,7 +86,7 @@ def tally(
             f"--repeats: {next(iter(made))} is a tally, in which no pseudonyms are left"
         )
     names = tuple(group_by or ())
-    parts = [(str(path), _read_tally(path, names)) for path in made]
+    parts = [(str(path), _regrouped(path, names)) for path in made]
     if reports is not None:
         counted = reports.tally(
             group_by=names or None,
@@ -96,7 +95,7 @@ def tally(
             progress=True,
         )
         parts.insert(0, (str((reports.paths or [Path(sources[0])])[0]), counted))
-    result = _merged(parts)
+    result = merged(parts)
     with atomic_write(target) as temporary:
         temporary.write_bytes(result.to_bytes())
     files = len(made) + (0 if reports is None else len(reports))
@@ -104,46 +103,25 @@ def tally(
 
 
 def _sorted_out(sources: Sequence[str], partial: bool) -> tuple[list[Path], ReportSet | None]:
-    """Tell tallies from reports, and refuse a file given twice: its people would count twice."""
-    made: list[Path] = []
-    reports: list[str] = []
-    seen: dict[Path, str] = {}
-    for source in sources:
-        path = Path(source)
-        if path.is_file() and path.suffix.lower() not in _REPORT_SUFFIXES:
-            made.append(path)
-            real = path.resolve()
-            if real in seen:
-                raise InvalidValueError(f"{source}: given twice; its reports would count twice")
-            seen[real] = source
-        else:
-            reports.append(source)
+    """Tell tallies from reports."""
+    made = [
+        path
+        for path in map(Path, sources)
+        if path.is_file() and path.suffix.lower() not in _REPORT_SUFFIXES
+    ]
+    refuse_repeats(made)
+    reports = [source for source in sources if Path(source) not in made]
     return made, open_reports(reports, partial=partial) if reports else None
 
 
-def _read_tally(path: Path, names: tuple[str, ...]) -> Counts:
-    data = path.read_bytes()
-    try:
-        if not data.startswith(GROUPED_MAGIC):
-            found: Counts = Tally.from_bytes(data)
-        else:
-            grouped = GroupedTally.from_bytes(data)
-            found = grouped if not names or names == grouped.names else grouped.over(*names)
-    except CorruptDataError as error:
-        raise type(error)(f"{path}: {error}") from error
-    if names and isinstance(found, Tally):
+def _regrouped(path: Path, names: tuple[str, ...]) -> Counts:
+    """Read a tally, and keep the groups that are wanted."""
+    found = read_tally(path)
+    if not names:
+        return found
+    if isinstance(found, Tally):
         raise InvalidValueError(f"--group-by: {path} is a tally without groups")
-    return found
-
-
-def _merged(parts: Sequence[tuple[str, Counts]]) -> Counts:
-    first, result = parts[0]
-    for name, part in parts[1:]:
-        check_plans(first, result.plan, name, part.plan)
-        if type(result) is not type(part):
-            raise InvalidValueError(f"{first} and {name}: one has groups and the other has none")
-        result = result.merge(part)  # type: ignore[arg-type]
-    return result
+    return found if names == found.names else found.over(*names)
 
 
 def describe_participation(plan: Plan) -> str:

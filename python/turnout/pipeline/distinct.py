@@ -67,8 +67,8 @@ def distinct_answers(answers: Answers) -> tuple[list[Any], bool]:
     if gaps and answers.missing is None:
         where = f" ({rows_text(np.array(rows))})" if rows else ""
         raise InvalidValueError(
-            f"{answers.name}: {gaps:,} answers are missing{where}; missing (--missing) says what they are: a "
-            "label, or 'drop'"
+            f"{answers.name}: {gaps:,} answers are missing{where}; missing (--missing) says what "
+            "they are: a label, or 'drop'"
         )
     return different, gaps > 0
 

@@ -104,7 +104,8 @@ def codes_of(
         found = np.flatnonzero(missing)
         raise InvalidValueError(
             f"{labels.name}: {found.size:,} of {missing.size:,} answers are missing "
-            f"({rows_text(place(found))}); missing (--missing) says what they are: a label, or 'drop'"
+            f"({rows_text(place(found))}); missing (--missing) says what they are: a "
+            "label, or 'drop'"
         )
     if labels.missing_code == MISSING:
         return codes, missing

@@ -262,7 +262,11 @@ def _parsed(folder: Path, described: Any) -> Job:
             "parts": int() | None as parts,
             "totals": dict() | None as totals,
             **rest,
-        } if not rest and (noise is None) == (parts is not None) == (totals is not None):
+        } if (
+            not rest
+            and (noise is None) == (parts is not None) == (totals is not None)
+            and (parts is None or (type(parts) is int and parts >= 0))
+        ):
             return Job(
                 folder,
                 name,

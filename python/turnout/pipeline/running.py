@@ -118,12 +118,12 @@ def randomize(
     ...     reports.tally().nodes
     1000
     """
+    number_of_workers = checked_workers(workers)
     job, task, answers = open_job(
         answers, oracle, output, participation=participation, seed=seed, resume=resume
     )
     if task is None:
         return open_reports(job.folder)
-    number_of_workers = checked_workers(workers)
     _LOGGER.info("job %s: randomizing %s into %s", job.name, answers.name, job.folder)
     headers = list(_parts(answers, task, number_of_workers, progress))
     job.finished(len(headers), totals_of(headers))

@@ -240,7 +240,7 @@ def _parts(
     def work() -> Iterator[tuple[int, list[Block]]]:
         for number in sorted({block // PART_BLOCKS for block in there}):
             yield number, []
-        for number, blocks in in_parts(answers.blocks(task.plan.domain, skip=there)):
+        for number, blocks in in_parts(answers.blocks(task.plan.domain, skip=there), PART_BLOCKS):
             yield number, list(blocks)
 
     with contextlib.closing(results(ray, lambda item: tasks.write(*item), work(), flight)) as each:

@@ -188,7 +188,7 @@ def _left_out(reports: ReportSet, repeats: Repeats) -> Iterator[Any]:
 
 def _refuse_plans(first: Any, second: Any) -> None:
     with ReportFile(first) as one, ReportFile(second) as other:
-        report_set._refuse_plans(first, one.header.plan, second, other.header.plan)
+        report_set.check_plans(first, one.header.plan, second, other.header.plan)
     raise InvalidValueError(f"{first} and {second} have different plans")
 
 
