@@ -295,10 +295,9 @@ def _noise(described: Any) -> JobNoise | None:
 
 
 def _totals(described: dict[Any, Any]) -> Totals:
-    try:
-        totals = Totals(**described)
-    except TypeError as error:
-        raise CorruptDataError(f"not the totals of a job: {error}") from error
-    if all(type(value) is int and value >= 0 for value in vars(totals).values()):
-        return totals
+    names = vars(Totals())
+    if described.keys() == names.keys():
+        counts = [described[name] for name in names]
+        if all(type(count) is int and count >= 0 for count in counts):
+            return Totals(*counts)
     raise CorruptDataError(f"not the totals of a job: {_arguments.shown(described)}")
