@@ -217,11 +217,13 @@ def open_job(
     plan, folder = plan_of(answers, oracle, participation), _folder(output)
     answers = answers.in_context(plan.fingerprint)
     checked = _arguments.seed(seed)
+    # A part is a fixed stretch of rows: another release may cut them otherwise.
+    described = {**answers.describe(), "part_blocks": PART_BLOCKS}
     job = Job.read(folder)
     if job is None:
         noise = JobNoise.made(checked)
         content = content_of(answers, plan, noise)
-        job = Job.begin(folder, plan, answers.describe(), noise, content)
+        job = Job.begin(folder, plan, described, noise, content)
     elif not resume:
         state = "is complete" if job.complete else "is unfinished: resume goes on with it"
         raise InvalidValueError(
@@ -230,7 +232,7 @@ def open_job(
             "are deleted before anybody saw them; other answers go to another folder"
         )
     else:
-        job.check_same(plan, answers.describe())
+        job.check_same(plan, described)
         if not job.complete:
             _check_content(job, answers)
     if job.noise is None:
