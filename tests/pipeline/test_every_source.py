@@ -14,9 +14,10 @@ import pyarrow.dataset
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
-import turnout as tn
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+import turnout as tn
 from turnout.pipeline import Answers, open_source, scan
 
 Maker = Callable[[pa.Table, Path, int], Any]
@@ -170,6 +171,7 @@ def read(answers: Answers, domain: tn.Domain) -> tuple[list[int], int, int]:
 def test_texts(
     make: Maker,
     kind: str,
+    *,
     values: list[str | None],
     piece: int,
     block_rows: int,
@@ -211,6 +213,7 @@ def test_texts(
 def test_integers(
     make: Maker,
     kind: pa.DataType,
+    *,
     values: list[int | None],
     piece: int,
     block_rows: int,
@@ -239,6 +242,7 @@ def test_integers(
 )
 def test_csv(
     ending: str,
+    *,
     values: list[str | None],
     block_rows: int,
     alone: bool,

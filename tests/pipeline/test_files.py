@@ -15,8 +15,14 @@ import pyarrow.dataset
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
+
 import turnout as tn
-from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
+from turnout.errors import (
+    CorruptDataError,
+    InvalidTypeError,
+    InvalidValueError,
+    UnknownLabelError,
+)
 from turnout.pipeline import Source, open_source, scan
 from turnout.pipeline.sources.columnar import FileBlock
 from turnout.pipeline.sources.files import find_files
@@ -335,9 +341,8 @@ def test_names_for_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     write(tmp_path / "a.parquet", ["a", "x"])
     source = open_source("a.parquet")
     assert repr(source) == "<ColumnarSource: a.parquet, 2 rows>"
-    with pytest.raises(
-        tn.errors.UnknownLabelError, match=r"^a\.parquet: column 'answer': 1 .*row 2"
-    ):
-        answers = scan(source, "answer")
-        [answers.encoded(block, tn.Domain(["a", "b"])) for block in answers.blocks()]
+    answers = scan(source, "answer")
+    [block] = answers.blocks()
+    with pytest.raises(UnknownLabelError, match=r"^a\.parquet: column 'answer': 1 .*row 2"):
+        answers.encoded(block, tn.Domain(["a", "b"]))
     assert [file.shown for file in find_files("*.parquet")[1]] == ["a.parquet"]

@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset
 import pytest
+
 import turnout as tn
-from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.pipeline import open_source, scan
 
 
@@ -167,3 +168,31 @@ def test_a_query_of_duckdb_with_odd_names() -> None:
         'c"d': ["x4"],
         "a b": [4],
     }
+
+
+def test_text_that_is_not_utf8_is_refused_and_not_quoted() -> None:
+    values = pa.Array.from_buffers(
+        pa.string(), 1, [None, pa.py_buffer(np.array([0, 4], np.int32)), pa.py_buffer(b"ann\xff")]
+    )
+    answers = scan(pa.table({"a": values}), "a")
+    [block] = answers.blocks()
+    with pytest.raises(CorruptDataError, match="'a' holds text that is not UTF-8") as caught:
+        answers.encoded(block, tn.Domain(["ann", "bert"]))
+    assert "ann" not in str(caught.value)
+
+
+def test_a_stream_that_breaks_off() -> None:
+    def broken() -> Iterator[pa.RecordBatch]:
+        yield from batches(1, 1)
+        raise pa.ArrowInvalid("the connection is gone")
+
+    with pytest.raises(CorruptDataError, match=r"record batches: cannot be read: the connection"):
+        list(open_source(broken()).blocks(["a"]))
+
+
+def test_a_column_that_holds_no_categories() -> None:
+    table = pa.table({"a": pa.array([b"\xff"])})
+    answers = scan(table, "a")
+    [block] = answers.blocks()
+    with pytest.raises(InvalidTypeError, match="'a' has type binary, which is not one"):
+        answers.encoded(block, tn.Domain(["a", "b"]))

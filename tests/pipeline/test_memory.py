@@ -89,6 +89,5 @@ def test_peak(
 ) -> None:
     _, base = peak(folder / "short.parquet", {})
     found, size = peak(folder / name, options)
-    print(f"{name} {sorted(options)}: {(size - base) / 1e6:.0f} MB")
     assert found == rows
     assert size - base < megabytes * 1e6

@@ -12,9 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import turnout as tn
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+import turnout as tn
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.pipeline import Answers, identity, open_source, repeats, scan
 from turnout.pipeline.sources.streams import QuerySource
@@ -230,7 +231,7 @@ def test_temporary_files_are_gone_after_an_error(
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     monkeypatch.setattr(identity, "RepeatFinder", lambda: repeats.RepeatFinder(100))
-    table = pa.table({"row": range(50), "id": list(range(49)) + [None]})
+    table = pa.table({"row": range(50), "id": [*range(49), None]})
     answers = scan(open_source(table, block_rows=10), "row", id_column="id", duplicates="first")
     with pytest.raises(InvalidValueError, match="no identifier"):
         list(answers.blocks())

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-import turnout as tn
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+import turnout as tn
 from turnout.errors import (
     CorruptDataError,
     InvalidTypeError,

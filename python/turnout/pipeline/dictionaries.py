@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout._extras import require
-from turnout.errors import InvalidTypeError
+from turnout.errors import CorruptDataError, InvalidTypeError
 
-__all__ = ["encoded", "factors", "plain", "rows_text"]
+__all__ = ["encoded", "factors", "listed", "plain", "rows_text"]
 
 Array = npt.NDArray[Any]
 
@@ -30,7 +30,7 @@ def rows_text(rows: Array) -> str:
     return f"row{'s' if len(rows) > 1 else ''} {shown}{', ...' if len(rows) > _SHOWN else ''}"
 
 
-def factors(column: Any) -> Iterator[tuple[list[Any], Array]]:
+def factors(column: Any, name: str) -> Iterator[tuple[list[Any], Array]]:
     """Reduce an Arrow column, chunk by chunk, to distinct values and the position of each row's.
 
     The last of the distinct values is None; nulls point at it. Some may be there twice, or not
@@ -40,13 +40,13 @@ def factors(column: Any) -> Iterator[tuple[list[Any], Array]]:
     pa = require("pyarrow", "cli")
     dictionary, values = None, [None]
     for chunk in column.chunks:
-        array = encoded(pa, chunk)
+        array = encoded(pa, chunk, name)
         if array is None:
             yield [None], np.zeros(len(chunk), np.int32)
             continue
         if dictionary is None or not dictionary.equals(array.dictionary):
             dictionary = array.dictionary
-            values = [*plain(pa, dictionary).to_pylist(), None]
+            values = [*listed(plain(pa, dictionary, name), name), None]
         indices = array.indices
         narrow = indices.type.bit_width < 32 or indices.type == pa.int32()
         if indices.null_count:
@@ -54,7 +54,7 @@ def factors(column: Any) -> Iterator[tuple[list[Any], Array]]:
         yield values, indices.to_numpy(zero_copy_only=False)
 
 
-def encoded(pa: Any, chunk: Any) -> Any:
+def encoded(pa: Any, chunk: Any, name: str) -> Any:
     """Make a dictionary array, or None of an array of nulls."""
     kind = chunk.type
     if isinstance(kind, pa.BaseExtensionType):
@@ -67,7 +67,16 @@ def encoded(pa: Any, chunk: Any) -> Any:
     try:
         return chunk.dictionary_encode()
     except pa.ArrowException:
-        return plain(pa, chunk).dictionary_encode()
+        return plain(pa, chunk, name).dictionary_encode()
+
+
+def listed(values: Any, name: str) -> list[Any]:
+    """List Python values."""
+    try:
+        return values.to_pylist()  # type: ignore[no-any-return]
+    except UnicodeDecodeError as error:
+        # Not the text of the error, which quotes what people answered.
+        raise CorruptDataError(f"{name} holds text that is not UTF-8") from error
 
 
 def _is_plain(types: Any, kind: Any) -> bool:
@@ -81,7 +90,7 @@ def _is_plain(types: Any, kind: Any) -> bool:
     )
 
 
-def plain(pa: Any, values: Any) -> Any:
+def plain(pa: Any, values: Any, name: str) -> Any:
     """Text of values that are not text, numbers or booleans."""
     if _is_plain(pa.types, values.type):
         return values
@@ -89,5 +98,5 @@ def plain(pa: Any, values: Any) -> Any:
         return values.cast(pa.string())
     except pa.ArrowException as error:
         raise InvalidTypeError(
-            f"a column of type {values.type} is not one of categories"
+            f"{name} has type {values.type}, which is not one of categories"
         ) from error

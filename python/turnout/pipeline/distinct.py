@@ -39,7 +39,7 @@ def distinct_answers(answers: Answers) -> tuple[list[Any], bool]:
     gaps, total = 0, 0
     rows: list[int] = []
     for block in answers.source.blocks([column], categories=frozenset([column])):
-        for values, index in factors(block.read().column(column)):
+        for values, index in factors(block.read().column(column), answers.name):
             first = np.full(len(values), len(index))
             first[index[::-1]] = np.arange(len(index) - 1, -1, -1)
             used = first < len(index)

@@ -162,7 +162,7 @@ def _through_dictionaries(
     previous: list[Any] = []
     table = np.empty(0, np.int64)
     dtype = np.dtype(np.int64) if labels.domain._integers else labels.domain.code_dtype
-    for distinct, index in factors(column):
+    for distinct, index in factors(column, labels.name):
         if distinct is not previous:
             table = np.fromiter(map(labels.code, distinct), np.int64, len(distinct))
             previous = distinct

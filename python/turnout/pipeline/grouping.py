@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from turnout._extras import require
 from turnout.errors import InvalidValueError
-from turnout.pipeline.dictionaries import encoded, plain
+from turnout.pipeline.dictionaries import encoded, listed, plain
 
 __all__ = ["GroupIndex", "groups_of"]
 
@@ -59,7 +59,7 @@ def groups_of(table: Any, columns: Sequence[str], max_groups: int, name: str) ->
     code = np.zeros(table.num_rows, np.int64)
     keys: list[tuple[Any, ...]] = [()] if table.num_rows else []
     for column in columns:
-        values, index = _values(table.column(column))
+        values, index = _values(table.column(column), f"{name}: column {column!r}")
         code = code * len(values) + index
         code, present = _compact(code, len(keys) * len(values))
         if present.size > max_groups:
@@ -74,7 +74,7 @@ def groups_of(table: Any, columns: Sequence[str], max_groups: int, name: str) ->
     return GroupIndex(keys, code.astype(np.int32))
 
 
-def _values(column: Any) -> tuple[list[Any], Array]:
+def _values(column: Any, name: str) -> tuple[list[Any], Array]:
     """List the values that occur in a column, in order of first appearance, and each row's."""
     pa = require("pyarrow", "cli")
     kind = column.type
@@ -83,11 +83,11 @@ def _values(column: Any) -> tuple[list[Any], Array]:
     position: dict[Any, int] = {}
     parts = []
     for chunk in column.chunks:
-        array = encoded(pa, chunk)
+        array = encoded(pa, chunk, name)
         if array is None:
             values, index = [None], np.zeros(len(chunk), np.int64)
         else:
-            values = [*_group_values(pa, array.dictionary), None]
+            values = [*_group_values(pa, array.dictionary, name), None]
             indices = array.indices.cast(pa.int64())
             index = indices.fill_null(len(values) - 1).to_numpy(zero_copy_only=False)
         index, present = _compact(index, len(values))
@@ -107,10 +107,10 @@ def _group_key(value: Any) -> tuple[type, Any]:
     return type(value), value
 
 
-def _group_values(pa: Any, dictionary: Any) -> list[Any]:
+def _group_values(pa: Any, dictionary: Any, name: str) -> list[Any]:
     kept = pa.types.is_date(dictionary.type) or pa.types.is_timestamp(dictionary.type)
-    values = dictionary if kept else plain(pa, dictionary)
-    return values.to_pylist()  # type: ignore[no-any-return]
+    values = dictionary if kept else plain(pa, dictionary, name)
+    return listed(values, name)
 
 
 def _compact(code: Array, size: int) -> tuple[Array, Array]:

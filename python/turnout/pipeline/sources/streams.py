@@ -8,7 +8,7 @@ from typing import Any
 
 from turnout import _arguments
 from turnout._extras import require
-from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.pipeline.sources.base import BLOCK, Block, Source, blocks_of_stream, read_once
 from turnout.pipeline.sources.schemas import conform, wanted_schema
 
@@ -115,7 +115,7 @@ class QuerySource(Source):
 def _selected(batches: Iterable[Any], schema: Any, name: str) -> Iterator[Any]:
     """Take the wanted columns of each batch, in the types of the first."""
     pa = require("pyarrow", "cli")
-    for number, batch in enumerate(batches):
+    for number, batch in enumerate(_named(pa, batches, name)):
         if isinstance(batch, pa.RecordBatch):
             table = pa.Table.from_batches([batch])
         elif isinstance(batch, pa.Table):
@@ -127,6 +127,19 @@ def _selected(batches: Iterable[Any], schema: Any, name: str) -> Iterator[Any]:
             )
         wanted_schema(table.schema, schema.names, f"{name}, batch {number}")
         yield conform(table.select(schema.names), schema, f"{name}, batch {number}")
+
+
+def _named(pa: Any, batches: Iterable[Any], name: str) -> Iterator[Any]:
+    """Name the stream in what Arrow has to say about it."""
+    iterator = iter(batches)
+    while True:
+        try:
+            batch = next(iterator, None)
+        except pa.ArrowException as error:
+            raise CorruptDataError(f"{name}: cannot be read: {error}") from error
+        if batch is None:
+            return
+        yield batch
 
 
 def from_iterator(data: Iterable[Any], block_rows: int = BLOCK) -> Source:
