@@ -346,3 +346,9 @@ def test_names_for_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(UnknownLabelError, match=r"^a\.parquet: column 'answer': 1 .*row 2"):
         answers.encoded(block, tn.Domain(["a", "b"]))
     assert [file.shown for file in find_files("*.parquet")[1]] == ["a.parquet"]
+
+
+def test_compressed_files_of_several_members(tmp_path: Path) -> None:
+    content = gzip.compress(b"answer,b\nx,1\n") + gzip.compress(b"y,2\n")
+    (tmp_path / "a.csv.gz").write_bytes(content)
+    assert column(open_source(tmp_path)) == ["x", "y"]
