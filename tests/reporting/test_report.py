@@ -19,6 +19,8 @@ from turnout.reporting.words import guarantee, rounded_up
 pytest.importorskip("matplotlib")
 
 HALF = tn.Bernoulli(0.5)
+COUNTRY = 'country"><script> $x{$'
+DAY = "the <day> $\\frac$"
 VOID = {"meta", "img"}
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -79,7 +81,7 @@ def grouped(labels: Any = ("no", "yes", "maybe")) -> tn.GroupedTally:
                 [100 * (day + 1)] * size, participation=HALF, seed=day
             )
     tallies["NL", datetime.date(2026, 3, 2)] = made.simulate([0] * size, participation=HALF)
-    return tn.GroupedTally(["country", "the <day>"], tallies)
+    return tn.GroupedTally([COUNTRY, DAY], tallies)
 
 
 @pytest.fixture
@@ -130,7 +132,10 @@ def test_values_are_escaped(made: Callable[..., Page]) -> None:
     assert "line\nbreak␀\ufffd" in cells
     assert "é 日 \ufffd" in cells
     assert "<b>FR" in cells
-    assert "the <day>" in cells
+    assert DAY in cells
+    assert COUNTRY in cells
+    assert f"By {COUNTRY}" in page.words
+    assert all("<" in str(image["alt"]) for image in page.named("img")[1:])
     assert "<script>title</script>" in page.words
 
 
@@ -166,7 +171,7 @@ def test_groups_stand_in_their_tables(made: Callable[..., Page]) -> None:
     assert "the group has no nodes" in text
     assert "groups without a report" in text
     cells = [content for _, content in page.cells]
-    by_country = tallies.over("country").estimate()
+    by_country = tallies.over(COUNTRY).estimate()
     record = by_country.to_records(simultaneous="sidak", over="groups")[0]
     place = cells.index("<b>FR")
     assert cells[place + 1] == f"{by_country.tally['<b>FR'].received:,}"
@@ -244,7 +249,7 @@ def test_the_same_arguments_give_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_the_set_of_pictures(tmp_path: Path) -> None:
-    written = save_pictures(grouped(HOSTILE), tmp_path / "set", time="the <day>")
+    written = save_pictures(grouped(HOSTILE), tmp_path / "set", time=DAY)
     names = ["estimate", "groups", "series", "series_by_group"]
     assert [path.name for path in written] == [
         f"{name}.{kind}" for name in names for kind in ("pdf", "svg", "png")

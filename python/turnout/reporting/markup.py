@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Sequence
 
-__all__ = ["Markup", "definitions", "join", "paragraph", "section", "table", "tag", "text"]
+__all__ = ["Markup", "definitions", "join", "paragraph", "section", "table", "tag", "text", "void"]
 
 
 class Markup(str):
@@ -48,12 +48,23 @@ def tag(name: str, *content: object, **attributes: object) -> Markup:
     >>> tag("td", "a < b", class_="number", data_row=None)
     '<td class="number">a &lt; b</td>'
     """
+    return Markup(f"{void(name, **attributes)}{join(content)}</{name}>")
+
+
+def void(name: str, **attributes: object) -> Markup:
+    """Make an element without content: its only tag.
+
+    Examples
+    --------
+    >>> void("img", alt='"quoted"')
+    '<img alt="&quot;quoted&quot;">'
+    """
     written = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{text(value)}"'
         for key, value in attributes.items()
         if value is not None
     )
-    return Markup(f"<{name}{written}>{join(content)}</{name}>")
+    return Markup(f"<{name}{written}>")
 
 
 def join(pieces: Iterable[object], between: str = "") -> Markup:

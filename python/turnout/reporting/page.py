@@ -16,7 +16,7 @@ from turnout.reporting import sections
 from turnout.reporting.contents import Contents
 from turnout.reporting.facts import CollectionFacts
 from turnout.reporting.figures import pictures
-from turnout.reporting.markup import Markup, join, tag
+from turnout.reporting.markup import Markup, join, tag, void
 from turnout.reporting.style import STYLE
 
 __all__ = ["page", "report"]
@@ -104,9 +104,9 @@ def page(contents: Contents, title: str, facts: CollectionFacts | None) -> str:
     policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
     head = join(
         [
-            Markup('<meta charset="utf-8">'),
-            Markup('<meta name="viewport" content="width=device-width, initial-scale=1">'),
-            Markup(f'<meta http-equiv="Content-Security-Policy" content="{policy}">'),
+            void("meta", charset="utf-8"),
+            void("meta", name_="viewport", content="width=device-width, initial-scale=1"),
+            void("meta", http_equiv="Content-Security-Policy", content=policy),
             tag("title", title),
             tag("style", Markup(STYLE)),
         ],

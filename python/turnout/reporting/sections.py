@@ -22,6 +22,7 @@ from turnout.reporting.markup import (
     section,
     table,
     tag,
+    void,
 )
 from turnout.reporting.words import METHODS, guarantee, number, participation, percent, size
 
@@ -65,7 +66,7 @@ def header(contents: Contents, title: str) -> Markup:
 def figures(pictures: Sequence[Picture], name: str) -> Markup:
     """Put the picture of a name into the page."""
     return join(
-        tag("figure", Markup(f'<img src="{picture.data_uri()}" alt="{picture.words}">'))
+        tag("figure", void("img", src=picture.data_uri(), alt=picture.words))
         for picture in pictures
         if picture.name == name
     )

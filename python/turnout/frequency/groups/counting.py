@@ -136,7 +136,8 @@ def _counted(
     if isinstance(oracle, DirectEncoding) and probabilities is None and few:
         joint = np.bincount(groups * size + reports.codes, minlength=cells).astype(np.uint64)
         return [(row, None) for row in joint.reshape(number, size)]
-    order = np.argsort(groups, kind="stable")
+    # Integers of 16 bits are sorted in linear time.
+    order = np.argsort(groups.astype(np.min_scalar_type(number)), kind="stable")
     codes = reports.codes[order]
     ends = np.cumsum(received).tolist()
     starts = [0, *ends[:-1]]

@@ -127,7 +127,7 @@ def plot_groups(
     grid[0, 0].set_yticks(range(groups), names)
     grid[0, 0].set_ylim(groups - 0.4, -0.6)
     figure.supxlabel("share of the nodes of the group", fontsize=9)
-    figure.supylabel(f"{', '.join(estimate.names)} (reports)", fontsize=9)
+    figure.supylabel(f"{', '.join(map(short, estimate.names))} (reports)", fontsize=9)
     note = f"{words}; line: all groups together"
     figure.suptitle(f"{heading(estimate, codes, some)}\n{note}", fontsize=10, x=0.01, ha="left")
     result: Figure = figure

@@ -72,7 +72,7 @@ def plot_series(
     _keep_in_view(shared, estimate.frequencies[:, codes])
     for bottom in bottoms:
         _time_axis(bottom, series, positions)
-        bottom.set_xlabel(series.time, fontsize=9)
+        bottom.set_xlabel(short(series.time), fontsize=9)
     # One legend for all panels, below them.
     handles, names = shared.get_legend_handles_labels()
     figure.legend(
@@ -90,7 +90,7 @@ def plot_series(
         words = f"{estimate.method!r} is biased: no intervals"
     several = len(series.panels)
     some = f", {len(panels)} largest of {several} series" if several > len(panels) else ""
-    title = heading(estimate, codes, f"By {series.time}{some}")
+    title = heading(estimate, codes, f"By {short(series.time)}{some}")
     figure.suptitle(f"{title}\nbands: {words}", fontsize=10, x=0.01, ha="left")
     result: Figure = figure
     return result
