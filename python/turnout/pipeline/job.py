@@ -197,7 +197,10 @@ class Job:
                 )
 
     def finished(self, parts: int, totals: Totals) -> Job:
-        """Write that all parts are there, and erase the secret."""
+        """Write that all parts are there, erase the secret, and tidy up."""
+        # Left behind by whoever was killed while it wrote a part.
+        for path in self.folder.glob(".part-*.tmp"):
+            path.unlink(missing_ok=True)
         done = replace(self, noise=None, content=None, parts=parts, totals=totals)
         done._write()
         return done
