@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -49,3 +51,20 @@ def ray() -> Iterator[Any]:
 def _warnings_of_ray() -> None:
     """Let Ray call what it gives up itself; undone after each test."""
     warnings.filterwarnings("ignore", category=DeprecationWarning, module=r"ray\.")
+
+
+@pytest.fixture(scope="session")
+def load() -> Callable[[str], ModuleType]:
+    """Load a module beside this one."""
+
+    def loaded(name: str) -> ModuleType:
+        place = Path(__file__).with_name(f"{name}.py")
+        spec = importlib.util.spec_from_file_location(f"ray_tests_{name}", place)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = module
+        spec.loader.exec_module(module)
+        return module
+
+    return loaded

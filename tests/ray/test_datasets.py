@@ -118,10 +118,16 @@ def test_rows_that_changed_are_refused(ray: Any) -> None:
 
 COLUMNS: dict[str, Any] = {
     "integers": pa.array([1, None, 3, 4, 5, 6, 7, 8, 9, 10, 11]),
-    "texts": pa.array([*list("abcdefghij"), None]),
+    "bytes": pa.array(np.arange(11, dtype=np.uint8)),
+    "texts": pa.array([*"abc", "", "dd", None, *"efghi"]),
+    "views": pa.array([*"abc", "", "d" * 20, None, *"efghi"], pa.string_view()),
+    "binary": pa.array([letter.encode() for letter in "abcdefghijk"]),
+    "fixed": pa.array([letter.encode() for letter in "abcdefghijk"], pa.binary(1)),
     "truth": pa.array([True, False, None, True] * 2 + [True] * 3),
     "dictionary": pa.array(list("abcabcabcab")).dictionary_encode(),
     "floats": pa.array(np.linspace(0, 1, 11)),
+    "days": pa.array(np.arange(11), pa.timestamp("s")),
+    "nothing": pa.nulls(11),
 }
 
 
@@ -129,14 +135,23 @@ COLUMNS: dict[str, Any] = {
 def test_digest_is_of_the_rows_and_not_of_their_chunks(kind: str) -> None:
     column = COLUMNS[kind]
     whole = digested(pa.table({"c": column}))
+    longer = pa.chunked_array([column, column, column]).combine_chunks()
+    longer = longer if isinstance(longer, pa.Array) else longer.chunk(0)
     for cut in range(12):
         pieces = pa.chunked_array([column[:cut], column[cut:]], column.type)
         assert digested(pa.table({"c": pieces})) == whole
         # As a slice of something longer, whose other rows do not count.
-        longer = pa.chunked_array([column, column, column]).combine_chunks()
         assert digested(pa.table({"c": longer.slice(11, 11)})) == whole
+        assert digested(pa.table({"c": longer[:cut]})) == digested(pa.table({"c": column[:cut]}))
         if cut < 10:
-            swapped = column.take(pa.array([*range(cut), cut + 1, cut, *range(cut + 2, 11)]))
+            swapped = pa.concat_arrays(
+                [column[:cut], column[cut + 1 : cut + 2], column[cut : cut + 1], column[cut + 2 :]]
+            )
             same = swapped.to_pylist() == column.to_pylist()
             assert (digested(pa.table({"c": swapped})) == whole) is same
     assert digested(pa.table({"c": column[:10]})) != whole
+
+
+def test_digest_knows_where_a_text_ends() -> None:
+    assert digested(pa.table({"c": ["ab", "c"]})) != digested(pa.table({"c": ["a", "bc"]}))
+    assert digested(pa.table({"c": ["1"]})) != digested(pa.table({"c": [1]}))

@@ -155,21 +155,22 @@ def test_steps_before_and_uneven_blocks(ray: Any, files: Path) -> None:
 
     made = (
         ray.data.read_parquet(str(files))
-        .map_batches(lambda batch: {**batch, "answer": batch["answer"][::-1]}, batch_size=37)
+        .map_batches(lambda batch: {**batch, "answer": batch["answer"][::-1]}, batch_size=None)
         .filter(expr=col("country") != "FR")
     )
-    rows = table()
-    reversed_answers = np.concatenate(
-        [part["answer"].to_numpy() for part in ray.get(made.to_arrow_refs())]
-    )
-    kept = rows.filter(pa.compute.not_equal(rows["country"], "FR"))
-    assert len(reversed_answers) == kept.num_rows
+    found = on_ray(tn.ray.collect, made, seed=3)
+    # The same steps, block after block in the order in which Ray reads them.
+    made.context.execution_options.preserve_order = True
+    tables = [part for part in ray.get(made.materialize().to_arrow_refs()) if part.num_rows]
+    assert len({len(part) for part in tables}) > 2
     expected = tn.pipeline.collect(
-        scan(open_source(made, block_rows=BLOCK_ROWS), "answer"), ORACLE, seed=3
+        scan(open_source(pa.concat_tables(tables), block_rows=BLOCK_ROWS), "answer"),
+        ORACLE,
+        participation=HALF,
+        seed=3,
     )
-    found = on_ray(tn.ray.collect, made, None, seed=3)
-    assert (found.nodes, found.received) == (kept.num_rows, kept.num_rows)
-    assert np.array_equal(found.support, expected.support) or found.plan == expected.plan
+    assert 3000 < found.nodes < 3700
+    assert found == expected
 
 
 def test_nobody(ray: Any, tmp_path: Path) -> None:
