@@ -103,7 +103,7 @@ class MissingPartyError(ProtocolError):
 
 
 class WorkerLostError(TurnoutError, RuntimeError):
-    """Workers of a cluster were lost and a task could not be finished; what was written is whole."""
+    """Workers of a cluster were lost and a task was not finished; what was written is whole."""
 
 
 class MissingExtraError(TurnoutError, ImportError):
