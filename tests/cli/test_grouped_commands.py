@@ -127,6 +127,27 @@ def test_a_report_of_several_files(
     assert len(list(folder.iterdir())) == 12
 
 
+def test_facts_of_a_folder_of_reports(
+    people: Path, turnout: Run, tmp_path: Path, tally_file: Path
+) -> None:
+    page, reports = tmp_path / "page.html", tmp_path / "job"
+    people.write_text(people.read_text() + "600,\n601,\n")
+    made = turnout(
+        "randomize", people, "-c", "answer", "-e", 2, "--labels", "never,once,often",
+        "--missing", "drop", "-o", f"{reports}/",
+    )  # fmt: skip
+    assert made.exit_code == 0, made.stderr
+    result = turnout("report", tally_file, "-o", page, "--facts", reports)
+    assert result.exit_code == 0, result.stderr
+    text = page.read_text(encoding="utf-8")
+    assert "<dt>rows read</dt><dd>602</dd>" in text
+    assert "<dt>without an answer, left out</dt><dd>2</dd>" in text
+    (reports / "_turnout" / "job.json").write_text('{"totals": null}')
+    result = turnout("report", tally_file, "-o", page, "--facts", reports)
+    assert result.exit_code == 1
+    assert "job that is complete" in result.stderr
+
+
 def test_reports_that_are_refused(
     grouped: tn.GroupedTally, grouped_file: Path, tally_file: Path, turnout: Run, tmp_path: Path
 ) -> None:

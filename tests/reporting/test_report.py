@@ -1,6 +1,7 @@
 """The page of a collection: well made, self-contained, escaped, and with the right numbers."""
 
 import datetime
+import json
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -201,11 +202,21 @@ def test_who_was_left_out(made: Callable[..., Page]) -> None:
 @pytest.mark.parametrize(
     "description",
     [None, [], {}, {"dropped": 1}, {"rows": -1}, {"rows": 1.5}, {"rows": 3, "dropped": 4},
-     {"rows": True}, {"rows": "3"}],
+     {"rows": True}, {"rows": "3"}, {"totals": None}, {"totals": {}}, {"totals": [1]}],
 )  # fmt: skip
 def test_facts_that_cannot_be_are_refused(description: Any) -> None:
     with pytest.raises((InvalidTypeError, InvalidValueError)):
         CollectionFacts.from_dict(description)
+
+
+def test_facts_of_a_job(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    made = oracle()
+    table = pyarrow.table({"who": [1, 2, 3, 3, 4], "what": ["no", "yes", "no", "no", None]})
+    answers = tn.pipeline.scan(table, "what", missing="drop", id_column="who", duplicates="first")
+    tn.pipeline.randomize(answers, made, tmp_path / "reports", seed=1)
+    state = json.loads((tmp_path / "reports" / "_turnout" / "job.json").read_bytes())
+    assert CollectionFacts.from_dict(state) == CollectionFacts(5, dropped=1, duplicates=1)
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 3.0, 20.0])

@@ -13,6 +13,7 @@ from turnout.cli.running import check_level, output, refuse_overwriting_inputs, 
 from turnout.cli.tables import file_size, properties
 from turnout.cli.tallies import merged_tallies
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
+from turnout.pipeline.job import STATE_FOLDER
 from turnout.reporting import CollectionFacts, save_pictures
 from turnout.reporting import report as write_report
 
@@ -57,8 +58,8 @@ def report(
         Path | None,
         typer.Option(
             "--facts",
-            metavar="JSON",
-            help="The summary of the job: rows read, dropped, duplicates, refused.",
+            metavar="JOB",
+            help="The folder of the job's reports, or a JSON file: rows, dropped, duplicates.",
         ),
     ] = None,
 ) -> None:
@@ -76,6 +77,8 @@ def report(
         raise typer.BadParameter("say where to write: --output, --pictures or both")
     if target is not None and target.suffix.lower() not in (".html", ".htm"):
         raise typer.BadParameter(f"{target} does not end in .html", param_hint="--output")
+    if facts is not None and facts.is_dir():
+        facts = facts / STATE_FOLDER / "job.json"
     inputs = [*sources, *([] if facts is None else [facts])]
     if target is not None:
         refuse_overwriting_inputs(target, inputs)

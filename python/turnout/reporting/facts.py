@@ -62,13 +62,14 @@ class CollectionFacts:
 
     @classmethod
     def from_dict(cls, description: Any) -> CollectionFacts:
-        """Take the numbers from the summary of a job.
+        """Take the numbers from the state of a complete job, or from a mapping of them.
 
         Parameters
         ----------
         description
-            A mapping with ``rows`` and perhaps ``dropped``, ``duplicates`` and ``refused``; its
-            other entries are left alone.
+            What stands in ``_turnout/job.json`` of a folder of reports, whose ``totals`` are taken;
+            or a mapping with ``rows`` and perhaps ``dropped``, ``duplicates`` (also called
+            ``repeated``) and ``refused``. Other entries are left alone.
 
         Returns
         -------
@@ -78,17 +79,26 @@ class CollectionFacts:
         Raises
         ------
         InvalidTypeError, InvalidValueError
-            If it is no mapping with ``rows``, or a number is none.
+            If it is no mapping with ``rows``, a number is none, or the job is not complete.
 
         Examples
         --------
         >>> CollectionFacts.from_dict({"rows": 10, "dropped": 1, "state": "complete"}).counted
         9
+        >>> CollectionFacts.from_dict({"totals": {"rows": 10, "repeated": 2}})
+        CollectionFacts(rows=10, dropped=0, duplicates=2, refused=0)
         """
+        if isinstance(description, Mapping) and "totals" in description:
+            description = description["totals"]
+            if description is None:
+                raise InvalidValueError(
+                    "facts must be of a job that is complete: this one has no totals yet"
+                )
         if not isinstance(description, Mapping) or "rows" not in description:
             raise InvalidTypeError(
                 "facts must be a mapping with the number of rows, got "
                 f"{_arguments.shown(description)}"
             )
-        names = [field.name for field in dataclasses.fields(cls)]
-        return cls(**{name: description[name] for name in names if name in description})
+        names = {field.name: field.name for field in dataclasses.fields(cls)}
+        names |= {"repeated": "duplicates"}
+        return cls(**{names[name]: description[name] for name in description if name in names})
