@@ -46,6 +46,7 @@ from turnout.pipeline.running import randomize as run_job
 from turnout.pipeline.running import randomize_to_file
 from turnout.planning import choose_oracle
 from turnout.report_files import file_format
+from turnout.reporting.words import rounded_up
 
 __all__ = ["randomize"]
 
@@ -302,7 +303,7 @@ def _warn_of_size(plan: Plan, answers: Answers) -> None:
 
 def _summary(plan: Plan, totals: Totals, size: int) -> list[tuple[str, str]]:
     oracle = plan.oracle
-    ratio = np.exp(oracle.realized_epsilon)
+    ratio = rounded_up(oracle.realized_ratio, 4)
     rows = [("nodes", f"{totals.nodes:,}")]
     if totals.dropped:
         rows.append(("dropped", f"{totals.dropped:,} without an answer"))
@@ -318,7 +319,7 @@ def _summary(plan: Plan, totals: Totals, size: int) -> list[tuple[str, str]]:
         ("file", f"{file_size(size)}, {oracle.report_bits:g} bits a report"),
         (
             "guarantee",
-            f"Whatever a person answered, no report is more than {ratio:.4g} times as likely as "
+            f"Whatever a person answered, no report is more than {ratio} times as likely as "
             "under another answer. Who sees which people report learns that they took part; "
             "the participation rate adds no protection beyond epsilon.",
         ),
