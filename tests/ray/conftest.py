@@ -29,9 +29,8 @@ def ray() -> Iterator[Any]:
         with warnings.catch_warnings():
             # Ray leaves open what it gives to the processes that it starts.
             warnings.simplefilter("ignore")
-            import ray.data
-
             import ray
+            import ray.data
 
             ray.init(
                 address="local",
