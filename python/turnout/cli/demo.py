@@ -121,7 +121,7 @@ def _introduction(question: _Question) -> Text:
     text = Text("\nTwo private questions, ", style="bold")
     text.append(f"{len(question.answers):,} real people\n")
     text.append(
-        "Each randomises her own answer; the collector sees only noise from each of them.\n"
+        "Each randomizes her own answer; the collector sees only noise from each of them.\n"
         f"Below: the truth, and what the collector finds, with {percent(_LEVEL)} intervals. "
         "All in %.\n",
         style="not bold",
@@ -206,7 +206,7 @@ def _save_picture(
         grid[row][0].set_ylabel("share of the people (%)")
         grid[row][1].set_xlabel(question.text, fontsize=11, fontweight="bold", labelpad=8)
     figure.suptitle(
-        f"{len(questions[0].answers):,} real answers, each randomised by its owner: "
+        f"{len(questions[0].answers):,} real answers, each randomized by its owner: "
         f"estimates with {percent(_LEVEL)} intervals beside the truth",
         fontsize=13,
     )

@@ -118,7 +118,7 @@ def randomize(
             "--oracle",
             metavar="NAME",
             help=(
-                "How answers are randomised; auto takes the one of smallest error. "
+                "How answers are randomized; auto takes the one of smallest error. "
                 "Default: direct-encoding."
             ),
         ),
@@ -158,7 +158,7 @@ def randomize(
 ) -> None:
     """Turn answers into reports that are safe to hand over.
 
-    Each person reports with the probability given, and a report is randomised so that no answer
+    Each person reports with the probability given, and a report is randomized so that no answer
     makes it more than e^epsilon times as likely as another. A report file carries the plan
     (epsilon, labels, participation) and a checksum over every byte. Input of any size is read block
     by block.
@@ -171,7 +171,7 @@ def randomize(
     good for few answers and for a large epsilon; auto compares all of them.
 
     If OUT is a folder, the reports are written in parts, each of which appears whole or not at all.
-    A run that was killed is taken up by the same command with --resume: nobody is randomised twice.
+    A run that was killed is taken up by the same command with --resume: nobody is randomized twice.
     Until the job is complete its folder holds the secret of its noise: keep it as safe as the
     answers.
 
@@ -216,7 +216,7 @@ def randomize(
     else:
         there = Job.read(target)
         if resume and there is not None and there.complete:
-            note(f"the job in {target} is complete already; nothing was randomised")
+            note(f"the job in {target} is complete already; nothing was randomized")
         reports = run_job(
             answers, plan.oracle, target,
             participation=who, seed=seed, resume=resume, workers=workers, progress=True,

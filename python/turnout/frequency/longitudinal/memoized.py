@@ -1,4 +1,4 @@
-"""An oracle behind which every answer has a permanent randomised one."""
+"""An oracle behind which every answer has a permanent randomized one."""
 
 from __future__ import annotations
 
