@@ -15,6 +15,7 @@ good enough; :mod:`turnout.accounting` what participation and shuffling protect.
 """
 
 import importlib
+import logging
 from importlib.metadata import version as _version
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +72,9 @@ if TYPE_CHECKING:
     from turnout.planning import choose_oracle, estimate_mixed, optimal_participation, plan
 
 __version__ = _version("turnout")
+
+# Whoever runs the program says what is shown of the log; without that nothing is.
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 __all__ = [
     "Bernoulli",
