@@ -258,7 +258,8 @@ class FrequencyOracle(ABC):
         Parameters
         ----------
         values, participation, seed
-            As for :meth:`randomize`.
+            As for :meth:`randomize`. Groups of a scan are added up;
+            :func:`turnout.pipeline.collect` keeps them apart.
 
         Returns
         -------
