@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Container, Hashable, Iterator, Sequence
+from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -15,6 +15,7 @@ from turnout.domain import Domain
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.participation import Personalized
 from turnout.pipeline.dictionaries import rows_text
+from turnout.pipeline.digests import digested
 from turnout.pipeline.distinct import distinct_answers
 from turnout.pipeline.encoding import EncodedBlock, codes_of
 from turnout.pipeline.grouping import groups_of
@@ -89,6 +90,7 @@ class Answers:
     max_groups: int = 100_000
     _name: str = field(default="", repr=False)
     _texts: bool = field(default=False, repr=False)
+    _digests: Mapping[int, bytes] | None = field(default=None, repr=False)
     _found: _Found = field(default_factory=_Found, init=False, repr=False)
 
     @property
@@ -127,9 +129,29 @@ class Answers:
         """
         if self.pseudonym_key is None or self.pseudonym_context is not None:
             return self
-        named = replace(self, pseudonym_context=context)
-        named._found.persons = self._found.persons
-        return named
+        return self._changed(pseudonym_context=context)
+
+    def with_digests(self, digests: Mapping[int, bytes]) -> Answers:
+        """Hold on to what the rows are: a block that is read again and differs is refused.
+
+        Parameters
+        ----------
+        digests
+            For each block what :meth:`digests` gave.
+        """
+        return self._changed(_digests=digests)
+
+    def digests(self) -> dict[int, bytes]:
+        """Read the rows once and digest those of each block."""
+        return {
+            block.index: digested(block.read().select(self.columns))
+            for block in self.source.blocks(self.columns, categories=self._categories)
+        }
+
+    def _changed(self, **changes: Any) -> Answers:
+        changed = replace(self, **changes)
+        changed._found.persons = self._found.persons
+        return changed
 
     def describe(self) -> dict[str, Any]:
         """Describe what is read in terms of JSON: names and choices, no data and no secret."""
@@ -158,7 +180,7 @@ class Answers:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the source and what was found in it."""
-        return {**self.__dict__, "source": _Elsewhere(self.source)}
+        return {**self.__dict__, "source": _Elsewhere(self.source), "_digests": None}
 
     # Persons ----------------------------------------------------------------------------------
 
@@ -211,10 +233,36 @@ class Answers:
         InvalidValueError
             If a person has several rows and they are refused. A stream that can be read only once
             is refused when the second row arrives.
+        CorruptDataError
+            If the rows are not what they were when they were read before.
         """
-        persons = self.persons()
-        categories = frozenset((self.column, *self.group_by)) - {self.id_column}
-        categories -= {self.probability_column}
+        if self._digests is None:
+            yield from self._blocks(skip)
+            return
+        expected = {index for index in self._digests if index not in skip}
+        for block in self._blocks(skip):
+            found = digested(block.read().select(self.columns))
+            if found != self._digests.get(block.index):
+                raise self._other_rows()
+            expected.discard(block.index)
+            yield block
+        if expected:
+            raise self._other_rows()
+
+    def _other_rows(self) -> CorruptDataError:
+        return CorruptDataError(
+            f"{self._name} gave other rows, or another order of rows, when it was read again: give "
+            "it an order, or store its result in a file first"
+        )
+
+    @property
+    def _categories(self) -> frozenset[str]:
+        """The columns in which few different values are expected."""
+        others = {self.id_column, self.probability_column}
+        return frozenset((self.column, *self.group_by)) - others
+
+    def _blocks(self, skip: Container[int]) -> Iterator[Block]:
+        persons, categories = self.persons(), self._categories
         if self.id_column is None or self.duplicates is None:
             yield from self.source.blocks(self.columns, skip=skip, categories=categories)
             return
@@ -231,10 +279,7 @@ class Answers:
                     block.read().column(self.id_column), persons.key or b"", name=self._id_name
                 )
                 if check_of(found) != persons.checks.get(block.index):
-                    raise CorruptDataError(
-                        f"{self._name} gave other rows, or another order of rows, when it was read "
-                        "again: give it an order, or store its result in a file first"
-                    )
+                    raise self._other_rows()
             yield replace(block, left_out=persons.in_block(block.start, block.rows))
 
     def encoded(self, block: Block, domain: Domain) -> EncodedBlock:

@@ -149,7 +149,7 @@ class Persons:
         temporary file if they are many.
     checks
         For each block a digest of the digests of its identifiers, by which a block that is read
-        again is known to have the same persons in the same order; only of queries.
+        again is known to have the same persons in the same order; only where they could change.
     key
         The key of these digests.
     """

@@ -4,7 +4,7 @@ A job that randomizes answers to a folder keeps ``_turnout/job.json`` there: the
 of the source, and, until the job is complete, the secret that its noise comes from. With it a job
 that was killed goes on: parts that are there stay, and those that are not are drawn from the same
 secret, so that nobody is ever randomized a second time independently. When all parts are there
-the secret is erased.
+the secret is erased, and with it every digest of what is in the source.
 
 While a job is unfinished its state undoes its noise: the file can be read by its owner only, and
 the folder must be as safe as the answers themselves until the job is complete.
@@ -38,6 +38,9 @@ STATE_FOLDER: Final = "_turnout"
 _STATE: Final = "job.json"
 _FORMAT: Final = "turnout-job"
 _VERSION: Final = 1
+
+#: Digits of a source's fingerprint that say nothing of what is in it.
+_PLACES: Final = 32
 
 
 @dataclass(frozen=True)
@@ -188,6 +191,8 @@ class Job:
                 f"{plan.oracle!r} and {plan.participation!r}: a job goes on as it began"
             )
         known, given = json.loads(json.dumps([dict(self.answers), dict(answers)]))
+        if self.complete:
+            given = _without_data(given)
         # With a fingerprint the path may be written in another way.
         moved = given.get("fingerprint") is not None
         for name in {**known, **given}:
@@ -201,11 +206,12 @@ class Job:
                 )
 
     def finished(self, parts: int, totals: Totals) -> Job:
-        """Write that all parts are there, erase the secret, and tidy up."""
+        """Write that all parts are there, erase the secret and digests of data, and tidy up."""
         # Left behind by whoever was killed while it wrote a part.
         for path in self.folder.glob(".part-*.tmp"):
             path.unlink(missing_ok=True)
-        done = replace(self, noise=None, content=None, parts=parts, totals=totals)
+        answers = _without_data(self.answers)
+        done = replace(self, answers=answers, noise=None, content=None, parts=parts, totals=totals)
         done._write()
         return done
 
@@ -229,6 +235,12 @@ class Job:
             if self.noise is not None:
                 temporary.chmod(0o600)
             temporary.write_bytes(text)
+
+
+def _without_data(answers: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out what depends on the data: whoever knew all answers but one could try for it."""
+    mark = answers.get("fingerprint")
+    return {**answers, "fingerprint": mark[:_PLACES] if isinstance(mark, str) else None}
 
 
 def _described(noise: JobNoise) -> dict[str, Any]:

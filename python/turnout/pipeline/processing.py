@@ -136,7 +136,7 @@ def randomize_block(plan: Plan, block: EncodedBlock, noise: JobNoise) -> BlockRe
     CodeOutsideDomainError, InvalidValueError
         As :meth:`turnout.FrequencyOracle.randomize`.
     """
-    participation, streams = _participation(plan, block), noise.block(block.index)
+    participation, streams = _participation(plan, block), _streams(noise, block)
     reports = randomized(plan.oracle, block.codes, participation, streams)
     if block.groups is None and block.pseudonyms is None:
         return BlockReports(reports)
@@ -163,7 +163,7 @@ def collect_block(plan: Plan, block: EncodedBlock, noise: JobNoise) -> Tally:
         As :meth:`turnout.FrequencyOracle.collect`.
     """
     participation = _participation(plan, block)
-    return collected(plan.oracle, block.codes, participation, noise.block(block.index))
+    return collected(plan.oracle, block.codes, participation, _streams(noise, block))
 
 
 def collect_groups(
@@ -194,6 +194,16 @@ def _participation(plan: Plan, block: EncodedBlock) -> Participation:
     if block.probabilities is None:
         return plan.participation
     return Personalized(block.probabilities)
+
+
+def _streams(noise: JobNoise, block: EncodedBlock) -> _core.NoiseStreams:
+    """Give the streams of a block, whose rows must not reach into those of the next one."""
+    if len(block.codes) > BLOCK:
+        raise InvalidValueError(
+            f"a block must have at most {BLOCK:,} rows, got {len(block.codes):,}: it would share "
+            "its noise with the next one"
+        )
+    return noise.block(block.index)
 
 
 def _positions(participation: Participation, nodes: int, noise: Noise) -> npt.NDArray[np.int64]:

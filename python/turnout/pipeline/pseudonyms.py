@@ -31,7 +31,9 @@ class PseudonymKey:
 
     A pseudonym is a keyed digest of 128 bits of an identifier, in the context of one collection.
     Whoever has the reports of a collection can see which are of one person and not who that is;
-    reports of two collections cannot be linked by it.
+    reports of two collections cannot be linked by it if they have different contexts
+    (``pseudonym_context`` of :func:`turnout.pipeline.scan`). Identifiers are compared byte by byte:
+    a person who is written in two ways has two pseudonyms.
 
     **What it does not protect.** Whoever has the key and a list of identifiers knows whose each
     report is. That two reports are of one person is told to everybody who has them: the epsilons

@@ -164,7 +164,7 @@ def randomize_to_file(
     """
     _arguments.instance("answers", answers, Answers, "what turnout.pipeline.scan made")
     plan = plan_of(answers, oracle, participation)
-    answers = answers.in_context(plan.fingerprint)
+    answers = _named(answers, plan)
     noise = JobNoise.made(_arguments.seed(seed))
     counted = _Counted(_encoded(answers, plan, answers.blocks(plan.domain)))
     if file_format(path) == "arrow":
@@ -215,14 +215,14 @@ def open_job(
     """
     _arguments.instance("answers", answers, Answers, "what turnout.pipeline.scan made")
     plan, folder = plan_of(answers, oracle, participation), _folder(output)
-    answers = answers.in_context(plan.fingerprint)
+    answers = _named(answers, plan)
     checked = _arguments.seed(seed)
     # A part is a fixed stretch of rows: another release may cut them otherwise.
     described = {**answers.describe(), "part_blocks": PART_BLOCKS}
     job = Job.read(folder)
     if job is None:
         noise = JobNoise.made(checked)
-        content = content_of(answers, plan, noise)
+        content, answers = content_of(answers, noise)
         job = Job.begin(folder, plan, described, noise, content)
     elif not resume:
         state = "is complete" if job.complete else "is unfinished: resume goes on with it"
@@ -234,10 +234,15 @@ def open_job(
     else:
         job.check_same(plan, described)
         if not job.complete:
-            _check_content(job, answers)
+            answers = _check_content(job, answers)
     if job.noise is None:
         return job, None, answers
     return job, _task(answers, plan, job.noise, folder, job.name), answers
+
+
+def _named(answers: Answers, plan: Plan) -> Answers:
+    """Name the collection for pseudonyms: two questions may have one plan."""
+    return answers.in_context(f"{plan.fingerprint}/{answers.column}")
 
 
 def _task(answers: Answers, plan: Plan, noise: JobNoise, folder: Path, name: str) -> PartTask:
@@ -245,10 +250,10 @@ def _task(answers: Answers, plan: Plan, noise: JobNoise, folder: Path, name: str
     return PartTask(folder, name, plan, noise, answers.group_by, group_kinds(answers), pseudonyms)
 
 
-def _check_content(job: Job, answers: Answers) -> None:
+def _check_content(job: Job, answers: Answers) -> Answers:
     """Refuse to go on with answers of which nobody can tell whether they are the same."""
     assert job.noise is not None
-    content = content_of(answers, job.plan, job.noise)
+    content, answers = content_of(answers, job.noise)
     if content is None and answers.fingerprint is None:
         raise InvalidValueError(
             f"the job in {str(job.folder)!r} cannot go on: {answers.name} can be read only once, "
@@ -259,27 +264,25 @@ def _check_content(job: Job, answers: Answers) -> None:
             f"the job in {str(job.folder)!r} cannot go on: {answers.name} does not hold what it "
             "held when the job began"
         )
+    return answers
 
 
-def content_of(answers: Answers, plan: Plan, noise: JobNoise) -> str | None:
-    """Digest answers that have no fingerprint and can be read again, under the job's secret."""
+def content_of(answers: Answers, noise: JobNoise) -> tuple[str | None, Answers]:
+    """Digest answers that have no fingerprint and can be read again, under the job's secret.
+
+    Gives with it answers whose blocks are held to what was digested.
+    """
     if answers.fingerprint is not None or not answers.source.repeatable:
-        return None
+        return None, answers
     secret = noise.key if noise.key is not None else str(noise.seed).encode()
     digest = hmac.new(secret, b"turnout: the content of a job", hashlib.sha256)
     if answers.source.content is not None:
         digest.update(answers.source.content)
-        return digest.hexdigest()
-    for block in answers.blocks():
-        encoded = answers.encoded(block, plan.domain)
-        digest.update(f"{encoded.index} {encoded.rows} {encoded.codes.dtype} ".encode())
-        digest.update(encoded.codes.tobytes())
-        if encoded.groups is not None:
-            digest.update(repr(encoded.groups.keys).encode())
-            digest.update(encoded.groups.index.tobytes())
-        if encoded.probabilities is not None:
-            digest.update(encoded.probabilities.tobytes())
-    return digest.hexdigest()
+        return digest.hexdigest(), answers
+    found = answers.digests()
+    for index, rows in found.items():
+        digest.update(index.to_bytes(8, "little") + rows)
+    return digest.hexdigest(), answers.with_digests(found)
 
 
 def totals_of(headers: Iterable[Header]) -> Totals:

@@ -57,7 +57,9 @@ def scan(
         not whose they are. See :class:`turnout.pipeline.PseudonymKey` for what that does not
         protect.
     pseudonym_context
-        The collection that pseudonyms are for; the fingerprint of the plan by default.
+        The collection that pseudonyms are for; by default the fingerprint of the plan and the name
+        of the column. Name each round of a survey that is repeated: under one name the reports of a
+        person can be linked.
     max_groups
         The largest number of groups in a block.
 

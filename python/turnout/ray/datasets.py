@@ -8,10 +8,9 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-import numpy as np
-
 from turnout._extras import require
 from turnout.errors import CorruptDataError, InvalidValueError
+from turnout.pipeline.digests import digested
 from turnout.pipeline.sources.base import BLOCK, Block, Source, TableBlock
 
 __all__ = ["DatasetSource", "ReferencedBlock", "digested", "in_order"]
@@ -203,58 +202,6 @@ class DatasetSource(Source):
                     first_row=first,
                 )
             first += rows
-
-
-def digested(table: Any) -> bytes:
-    """Compute a digest of the rows of a table, however they are chunked."""
-    state = hashlib.sha256()
-    for column in table.columns:
-        state.update(f"{column.type} {len(column)} {column.null_count}".encode())
-        chunks = [_plain(chunk) for chunk in column.chunks]
-        if column.null_count:
-            _update(state, [_plain(chunk.is_null()) for chunk in chunks])
-            # What lies under nulls is not defined.
-            chunks = [chunk.drop_null() for chunk in chunks]
-        _update(state, chunks)
-    return state.digest()
-
-
-def _update(state: Any, arrays: Sequence[Any]) -> None:
-    """Add arrays without nulls: the lengths of their values, if they have any, and their bytes."""
-    lengths, data = hashlib.sha256(), hashlib.sha256()
-    for array in arrays:
-        width = _width(array.type)
-        buffers, first, end = array.buffers(), array.offset, array.offset + len(array)
-        if width is not None:
-            data.update(memoryview(buffers[1])[first * width : end * width])
-        elif len(array):
-            offsets = np.frombuffer(buffers[1], np.int64)[first : end + 1]
-            lengths.update(np.diff(offsets).data)
-            if buffers[2] is not None:
-                data.update(memoryview(buffers[2])[offsets[0] : offsets[-1]])
-    state.update(lengths.digest() + data.digest())
-
-
-def _plain(array: Any) -> Any:
-    """Make an array of values of a fixed number of bytes, or of texts or bytes with offsets."""
-    pa = require("pyarrow", "ray")
-    if isinstance(array.type, pa.BaseExtensionType):
-        array = array.storage
-    if pa.types.is_dictionary(array.type):
-        array = array.cast(array.type.value_type)
-    if pa.types.is_boolean(array.type) or pa.types.is_null(array.type):
-        return array.cast(pa.uint8())
-    if _width(array.type) is not None:
-        return array
-    binary = pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type)
-    return array.cast(pa.large_binary() if binary else pa.large_string())
-
-
-def _width(kind: Any) -> int | None:
-    try:
-        return int(kind.bit_width) // 8
-    except ValueError:
-        return None
 
 
 def _cut(tables: Sequence[tuple[Any, int, int]], size: int) -> Iterator[list[Piece]]:

@@ -67,7 +67,8 @@ def open_source(data: Any, *, block_rows: int = BLOCK) -> Source:
     [['yes', 'no'], ['yes']]
     """
     pa = require("pyarrow", "cli")
-    block_rows = _arguments.integer("block_rows", block_rows, least=1)
+    # The streams of noise of a block are those of BLOCK rows.
+    block_rows = _arguments.integer("block_rows", block_rows, least=1, most=BLOCK)
     if isinstance(data, Source):
         return data
     if isinstance(data, (str, os.PathLike)):

@@ -97,9 +97,11 @@ class Source(ABC):
     repeatable
         Whether the rows can be read more than once.
     computed
-        Whether each reading computes the rows anew, so that their order could change.
+        Whether another reading could give other rows or another order of them: a query that is
+        computed anew, a frame that can be edited in place.
     fingerprint
-        A hexadecimal digest that changes when the data may have changed; None if there is none.
+        A hexadecimal digest that changes when the data may have changed; None if there is none. Its
+        first 32 digits depend on nothing that is in the data: they stay in the state of a job.
     texts
         Whether every column is text because the format knows nothing else (CSV).
     block_rows

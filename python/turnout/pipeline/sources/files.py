@@ -282,12 +282,18 @@ def _are_small_integers(values: set[Any]) -> bool:
 
 
 def fingerprint(files: Iterable[DataFile], block_rows: int) -> str:
-    """Digest of paths, sizes, times of last change and ends of files, and of the rows a block."""
-    digest = hashlib.sha256(f"turnout-files/{block_rows}".encode())
+    """Digest of paths, times of last change, sizes and ends of files, and of the rows a block.
+
+    The first 32 digits are of the paths, the times and the rows a block, and so say nothing of
+    what is in the files; the other 64 are of everything.
+    """
+    begin = f"turnout-files/{block_rows}".encode()
+    places, whole = hashlib.sha256(begin), hashlib.sha256(begin)
     for file in files:
-        head = f"/{len(file.path)}/{file.path}/{file.size}/{file.modified}/"
-        digest.update(head.encode("utf-8", "surrogateescape"))
+        head = f"/{len(file.path)}/{file.path}/{file.modified}/"
+        places.update(head.encode("utf-8", "surrogateescape"))
+        whole.update(f"{head}{file.size}/".encode("utf-8", "surrogateescape"))
         with Path(file.path).open("rb") as stream:
             stream.seek(max(file.size - _TAIL, 0))
-            digest.update(hashlib.sha256(stream.read(_TAIL)).digest())
-    return digest.hexdigest()
+            whole.update(hashlib.sha256(stream.read(_TAIL)).digest())
+    return places.hexdigest()[:32] + whole.hexdigest()

@@ -33,6 +33,8 @@ class TableSource(Source):
         Makes an Arrow table of some columns, without a copy where Arrow allows.
     block_rows
         Rows of a block.
+    fixed
+        Whether nobody can change the table in place.
     """
 
     def __init__(
@@ -43,8 +45,10 @@ class TableSource(Source):
         convert: Callable[[list[str]], Any],
         *,
         block_rows: int = BLOCK,
+        fixed: bool = False,
     ) -> None:
         self.name = name
+        self.computed = not fixed
         self.rows = rows
         self.block_rows = block_rows
         self._names = list(names)
@@ -108,7 +112,12 @@ def _from_arrow(data: Any, block_rows: int) -> Source:
     pa = require("pyarrow", "cli")
     table = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
     return TableSource(
-        "the table", table.column_names, table.num_rows, table.select, block_rows=block_rows
+        "the table",
+        table.column_names,
+        table.num_rows,
+        table.select,
+        block_rows=block_rows,
+        fixed=True,
     )
 
 
