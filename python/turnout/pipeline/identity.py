@@ -79,10 +79,12 @@ def digests(
     """
     if column.null_count or _dictionary_nulls(column):
         missing = np.flatnonzero(column.is_null().to_numpy())
-        places = (missing if rows is None else rows[missing]) + first_row
-        raise InvalidValueError(
-            f"{name}: {missing.size:,} rows have no identifier ({rows_text(places)})"
-        )
+        # A null of a dictionary may be that of no row.
+        if missing.size:
+            places = (missing if rows is None else rows[missing]) + first_row
+            raise InvalidValueError(
+                f"{name}: {missing.size:,} rows have no identifier ({rows_text(places)})"
+            )
     parts = [_digests(chunk, key, context, name) for chunk in column.chunks]
     return np.concatenate([np.empty((0, 16), np.uint8), *parts])
 
