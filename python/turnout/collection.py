@@ -306,6 +306,9 @@ class Plan:
     ) -> Reports | Gathered:
         """Put the messages of many people together.
 
+        A message does not say who sent it: one that is sent twice counts twice, unless the
+        transport sees to it.
+
         Parameters
         ----------
         messages
@@ -316,7 +319,8 @@ class Plan:
             out, and otherwise equals the number of messages.
         on_bad
             What happens if a message is not one of this plan: ``"refuse"`` refuses all, ``"count"``
-            leaves it out and counts it.
+            leaves it out and counts it. What is left out counts like somebody who said nothing: if
+            that depends on the answers, the estimates are biased.
 
         Returns
         -------

@@ -53,7 +53,8 @@ class _Found:
 class Answers:
     """The answers of people in a source; :func:`scan` makes them.
 
-    They can be pickled: the copy encodes blocks and cannot list them, because it has no source.
+    They can be pickled, with the secret of the pseudonym key: the copy encodes blocks and cannot
+    list them, because it has no source.
 
     Attributes
     ----------

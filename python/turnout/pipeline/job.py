@@ -7,7 +7,8 @@ secret, so that nobody is ever randomized a second time independently. When all 
 the secret is erased, and with it every digest of what is in the source.
 
 While a job is unfinished its state undoes its noise: the file can be read by its owner only, and
-the folder must be as safe as the answers themselves until the job is complete.
+the folder must be as safe as the answers themselves until the job is complete. So must every copy
+that was made of it until then: a backup of the folder, a snapshot of the disk.
 """
 
 from __future__ import annotations

@@ -142,7 +142,10 @@ def randomize_to_file(
 ) -> Totals:
     """Randomize answers into one report file, which appears whole or not at all.
 
-    A run that was killed leaves nothing behind, so that it can be done again.
+    Nothing is kept by which it could go on: each call draws new noise, and costs the persons their
+    epsilon again if reports of an earlier one were seen, be it in the hidden temporary file
+    ``.<name>.<random>.tmp`` that a killed run leaves in the folder. :func:`randomize` is for
+    what must be done once.
 
     Parameters
     ----------
@@ -383,6 +386,9 @@ def collect(
     progress: bool = False,
 ) -> Tally | GroupedTally:
     """Randomize and tally answers block by block, with no reports on disk or in memory.
+
+    Each call draws new noise: a second one of the same persons, or one after :func:`randomize`,
+    costs each of them epsilon again.
 
     Parameters
     ----------

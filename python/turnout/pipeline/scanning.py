@@ -39,11 +39,13 @@ def scan(
         The column of answers, one row a person.
     missing
         What a missing answer (a null, an empty field of a CSV file, NaN) is: None refuses it,
-        ``"drop"`` leaves the person out, anything else is the label that is reported.
+        ``"drop"`` leaves the person out, anything else is the label that is reported. Who is left
+        out is not protected: how many they are, in each file and group, is written and shown. Where
+        not to have answered is private, give a label.
     missing_values
         Further texts that stand for a missing answer, such as ``"?"`` or ``"-9"``.
     id_column
-        A column that says which person a row is of: text, integers or bytes.
+        A column that says which person a row is of: text, integers or bytes, compared byte by byte.
     duplicates
         What happens when a person has several rows: ``"refuse"``, or ``"first"``: the first row
         counts and the others do not, even if the answer in it is missing. None looks for none, for
