@@ -434,3 +434,40 @@ def test_intervals_of_groups_of_all_sizes_hold_together(correction: str) -> None
         held += bool(((interval.low <= truth) & (truth <= interval.high)).all())
     # At ALPHA no sign that the level is missed.
     assert stats.binom.cdf(held, repeats, level) > ALPHA
+
+
+# Files that change -------------------------------------------------------------------------------
+
+
+def test_rows_that_are_appended_while_a_file_is_read_are_refused(tmp_path: Path) -> None:
+    """Nobody has looked whether their persons had a row before."""
+    path = tmp_path / "answers.csv"
+    line = "{:06},1\n"
+    path.write_text("id,a\n" + "".join(map(line.format, range(2**20))))
+    source = sources.open_source(path, block_rows=SMALL)
+    answers = scan(source, "a", id_column="id", duplicates="first")
+    blocks = answers.blocks()
+    next(blocks)
+    with path.open("a") as file:
+        file.write("".join(map(line.format, range(1000))))
+    with pytest.raises(errors.CorruptDataError, match="was changed while it was being read"):
+        list(blocks)
+
+
+def test_a_file_that_takes_the_place_of_another_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, other = tmp_path / "answers.parquet", tmp_path / "other"
+    pq.write_table(pa.table({"a": [0, 1, 1]}), path)
+    pq.write_table(pa.table({"a": [1, 1, 0]}), other)
+    [block] = scan(path, "a").blocks()
+    opened = pq.ParquetFile
+
+    def replaced(*args: Any, **options: Any) -> Any:
+        if other.exists():
+            other.replace(path)
+        return opened(*args, **options)
+
+    monkeypatch.setattr(pq, "ParquetFile", replaced)
+    with pytest.raises(errors.CorruptDataError, match="was changed while it was being read"):
+        block.read()

@@ -278,6 +278,8 @@ def _read(piece: Piece, schema: Any) -> Any:
                 table = file.read_row_group(piece.group, columns=names, use_threads=False)
         else:
             table = _between(_batches(piece, schema), piece.offset, piece.length)
+    # Another file may have taken its place before it was opened.
+    piece.file.check_unchanged()
     return _with_partitions(table, piece, schema)
 
 
@@ -348,4 +350,5 @@ class _Cursor:
                 left = table.slice(skipped + part.num_rows)
                 self._rest = left if left.num_rows else None
                 parts.append(part)
+        piece.file.check_unchanged()
         return _with_partitions(pa.concat_tables(parts), piece, self._schema)

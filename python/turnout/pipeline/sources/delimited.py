@@ -77,6 +77,8 @@ class _SequentialFiles(Source):
             with reading(file):
                 names = [name for name in schema.names if name not in values]
                 for table in self._stream(file, schema, names):
+                    # Rows that were written meanwhile: nobody looked whose they are.
+                    file.check_unchanged()
                     columns = []
                     for item in schema:
                         if item.name not in values:
