@@ -54,6 +54,8 @@ def groups_table(names: Sequence[str], records: Sequence[dict[str, Any]], level:
     )
     digits = digits_for(errors[len(errors) // 2]) if errors else 2
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", padding=(0, 1), show_edge=False)
+    # Many columns: what can be spared between them goes to the labels.
+    table.collapse_padding, table.pad_edge = True, False
     for name in names:
         table.add_column(_printable(name), overflow="fold", style="cyan")
     table.add_column("reports", justify="right", no_wrap=True)

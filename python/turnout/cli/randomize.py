@@ -19,7 +19,6 @@ from turnout.cli.answers import (
     check_labels,
 )
 from turnout.cli.running import (
-    messages,
     note,
     output,
     refuse_overwriting_inputs,
@@ -156,7 +155,7 @@ def randomize(
         ),
     ] = None,
 ) -> None:
-    """Turn answers into reports that are safe to hand over.
+    r"""Turn answers into reports that are safe to hand over.
 
     Each person reports with the probability given, and a report is randomized so that no answer
     makes it more than e^epsilon times as likely as another. A report file carries the plan
@@ -181,10 +180,10 @@ def randomize(
 
     [bold]Examples:[/]
 
-        turnout randomize adult.csv --column occupation --epsilon 1 --participation 0.3
-            --missing-value "?" --missing drop -o reports.parquet
+        turnout randomize adult.csv --column occupation --epsilon 1 \
+            --participation 0.3 --missing-value "?" --missing drop -o reports.parquet
 
-        turnout randomize answers/ --column answer --plan plan.json --id-column user
+        turnout randomize answers/ --column answer --plan plan.json --id-column user \
             --group-by country -o reports/ --resume
     """
     wish = _Wish(epsilon, participation, oracle_name, labels, labels_file, plan_file, public_key)
@@ -210,8 +209,9 @@ def randomize(
     _warn_of_size(plan, answers)
     who = None if probability_column is not None else plan.participation
     if single:
-        with messages().status("randomizing"):
-            totals = randomize_to_file(answers, plan.oracle, target, participation=who, seed=seed)
+        totals = randomize_to_file(
+            answers, plan.oracle, target, participation=who, seed=seed, progress=True
+        )
         size = target.stat().st_size
     else:
         there = Job.read(target)
@@ -225,7 +225,7 @@ def randomize(
         size = sum(path.stat().st_size for path in reports.paths)
     if seed is not None:
         note("made with --seed: fit for tests only, the noise can be computed again")
-    output().print(properties(f"Reports in {target}", _summary(plan, totals, size)))
+    output().print(properties(f"Reports in {target}", _summary(plan, totals, size, answers)))
 
 
 def _is_file(target: Path) -> bool:
@@ -301,11 +301,11 @@ def _warn_of_size(plan: Plan, answers: Answers) -> None:
         )
 
 
-def _summary(plan: Plan, totals: Totals, size: int) -> list[tuple[str, str]]:
+def _summary(plan: Plan, totals: Totals, size: int, answers: Answers) -> list[tuple[str, str]]:
     oracle = plan.oracle
     ratio = rounded_up(oracle.realized_ratio, 4)
     rows = [("nodes", f"{totals.nodes:,}")]
-    if totals.dropped:
+    if totals.dropped or answers.missing == "drop":
         rows.append(("dropped", f"{totals.dropped:,} without an answer"))
     if totals.repeated:
         rows.append(("repeated", f"{totals.repeated:,} further rows of a person, left out"))
@@ -314,7 +314,7 @@ def _summary(plan: Plan, totals: Totals, size: int) -> list[tuple[str, str]]:
         ("reports", f"{totals.reports:,}"),
         ("participation", describe_participation(plan)),
         ("oracle", oracle.name.replace("_", " ")),
-        ("domain", f"{oracle.domain.size} labels"),
+        ("domain", f"{oracle.domain.size:,} labels"),
         ("epsilon", f"{number(oracle.epsilon)} asked, {number(oracle.realized_epsilon)} realised"),
         ("file", f"{file_size(size)}, {oracle.report_bits:g} bits a report"),
         (

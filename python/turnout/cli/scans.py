@@ -13,7 +13,8 @@ from turnout import Domain
 from turnout._extras import require
 from turnout._label_texts import Kind, label_text, parse_label
 from turnout.cli.answers import read_labels
-from turnout.cli.running import messages, note
+from turnout.cli.running import note
+from turnout.errors import InvalidValueError
 from turnout.pipeline import Answers, PseudonymKey, scan
 from turnout.pipeline.distinct import distinct_answers
 
@@ -153,8 +154,7 @@ def in_domain(answers: Answers, domain: Domain, missing: str | None) -> Answers:
 
 def _from_data(answers: Answers, wanted: str | None) -> tuple[Answers, Domain]:
     answers = answers if wanted is None else replace(answers, missing=wanted)
-    with messages().status(f"reading {answers.source.name}"):
-        values, gaps = distinct_answers(answers)
+    values, gaps = distinct_answers(answers, progress=True)
     values = sorted(values)
     if wanted is not None:
         kind = _kind_of(values)
@@ -168,12 +168,30 @@ def _from_data(answers: Answers, wanted: str | None) -> tuple[Answers, Domain]:
             values += [label] if label not in values else []
         else:
             answers = replace(answers, missing=None)
+    if len(values) < 2:
+        # A column with one answer says nothing; a wrong separator or column is more likely.
+        found = f"the one answer {values[0]!r}" if values else "no answer"
+        raise InvalidValueError(
+            f"{answers.name} holds {found}, and labels are at least 2: state them with --labels "
+            "or --labels-file"
+        )
     domain = Domain(values)
+    _warn_of_spaces(answers, domain)
     note(
-        f"the {domain.size} labels of the domain are taken from the data and treated as public; "
+        f"the {domain.size:,} labels of the domain are taken from the data and treated as public; "
         "state them with --labels or --labels-file"
     )
     return answers, domain
+
+
+def _warn_of_spaces(answers: Answers, domain: Domain) -> None:
+    """Say where a text that means missing is there, but with spaces around it."""
+    for label in domain.labels:
+        if isinstance(label, str) and label.strip() in answers.missing_values:
+            note(
+                f"{label!r} is counted as a label: with spaces it is not the --missing-value "
+                f"{label.strip()!r}"
+            )
 
 
 def _kind(answers: Answers, texts: Sequence[str]) -> Kind:

@@ -152,7 +152,7 @@ def _summary(result: Counts, target: Path, files: int) -> list[tuple[str, str]]:
         ("reports", f"{total.received:,}"),
         ("participation", describe_participation(result.plan)),
         ("oracle", oracle.name.replace("_", " ")),
-        ("domain", f"{oracle.domain.size} labels"),
+        ("domain", f"{oracle.domain.size:,} labels"),
         ("epsilon", number(oracle.epsilon)),
         ("file", file_size(target.stat().st_size)),
     ]

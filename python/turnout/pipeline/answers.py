@@ -185,8 +185,13 @@ class Answers:
 
     # Persons ----------------------------------------------------------------------------------
 
-    def persons(self) -> Persons | None:
+    def persons(self, *, progress: bool = False) -> Persons | None:
         """Read the identifiers, once, and find which rows do not count.
+
+        Parameters
+        ----------
+        progress
+            Whether a pass of more than two seconds shows a bar on standard error.
 
         Returns
         -------
@@ -204,7 +209,10 @@ class Answers:
         with self._found.lock:
             if self._found.persons is None:
                 self._found.persons = find_persons(
-                    self.source, self.id_column, refuse=self.duplicates == "refuse"
+                    self.source,
+                    self.id_column,
+                    refuse=self.duplicates == "refuse",
+                    progress=progress,
                 )
             return self._found.persons
 

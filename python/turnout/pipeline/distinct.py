@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from turnout._label_texts import parse_label
+from turnout._progress import track
 from turnout.errors import InvalidValueError
 from turnout.pipeline.dictionaries import factors, rows_text
+from turnout.pipeline.flight import sized
 from turnout.pipeline.labels import is_missing
 
 if TYPE_CHECKING:
@@ -20,8 +22,15 @@ _MOST: Final = 2**20
 _SHOWN: Final = 5
 
 
-def distinct_answers(answers: Answers) -> tuple[list[Any], bool]:
+def distinct_answers(answers: Answers, *, progress: bool = False) -> tuple[list[Any], bool]:
     """List the different answers, and say whether some are missing.
+
+    Parameters
+    ----------
+    answers
+        The answers, which can be read again.
+    progress
+        Whether a pass of more than two seconds shows a bar on standard error.
 
     Raises
     ------
@@ -38,7 +47,9 @@ def distinct_answers(answers: Answers) -> tuple[list[Any], bool]:
     seen: dict[tuple[bool, Any], Any] = {}
     gaps, total = 0, 0
     rows: list[int] = []
-    for block in answers.source.blocks([column], categories=frozenset([column])):
+    number = None if answers.rows is None else -(-answers.rows // answers.block_rows)
+    blocks = sized(answers.source.blocks([column], categories=frozenset([column])), number)
+    for block in track(blocks, "looking for labels", progress):
         for values, index in factors(block.read().column(column), answers.name):
             first = np.full(len(values), len(index))
             first[index[::-1]] = np.arange(len(index) - 1, -1, -1)

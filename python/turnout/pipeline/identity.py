@@ -19,8 +19,10 @@ import numpy.typing as npt
 
 from turnout import _core
 from turnout._extras import require
+from turnout._progress import track
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.pipeline.dictionaries import rows_text
+from turnout.pipeline.flight import sized
 from turnout.pipeline.repeats import Digests, Folder, RepeatFinder, StreamPersons
 from turnout.pipeline.sources import Block, Source
 
@@ -173,7 +175,7 @@ class Persons:
         return np.asarray(self.left_out[low:high]) - start
 
 
-def find_persons(source: Source, column: str, *, refuse: bool) -> Persons:
+def find_persons(source: Source, column: str, *, refuse: bool, progress: bool = False) -> Persons:
     """Read a column of identifiers and find which rows do not count.
 
     Parameters
@@ -182,6 +184,8 @@ def find_persons(source: Source, column: str, *, refuse: bool) -> Persons:
         The rows, which can be read again, and the column.
     refuse
         Whether persons with several rows are refused.
+    progress
+        Whether a pass of more than two seconds shows a bar on standard error.
 
     Raises
     ------
@@ -191,7 +195,8 @@ def find_persons(source: Source, column: str, *, refuse: bool) -> Persons:
     key, name = secrets.token_bytes(32), f"{source.name}: column {column!r}"
     finder = RepeatFinder()
     checks = {}
-    for block in source.blocks([column]):
+    number = None if source.rows is None else -(-source.rows // source.block_rows)
+    for block in track(sized(source.blocks([column]), number), "looking for persons", progress):
         found = digests(block.read().column(column), key, name=name, first_row=block.start)
         finder.add(as_words(found), block.start)
         if source.computed:

@@ -216,6 +216,15 @@ class Job:
         done._write()
         return done
 
+    def withdraw(self) -> None:
+        """Undo :meth:`begin` of a job of which no part was ever written, and erase the secret."""
+        for path in self.folder.glob(".part-*.tmp"):
+            path.unlink(missing_ok=True)
+        path = self.folder / STATE_FOLDER / _STATE
+        _overwrite(path)
+        path.unlink()
+        path.parent.rmdir()
+
     def _write(self) -> None:
         path = self.folder / STATE_FOLDER / _STATE
         described = {

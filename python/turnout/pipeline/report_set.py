@@ -404,7 +404,8 @@ def open_reports(
     """
     files: list[_File] = []
     jobs: list[Job] = []
-    given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    one = isinstance(paths, (str, os.PathLike))
+    given = [paths] if one else list(_arguments.items("paths", paths, "a path or paths"))
     if not given:
         raise InvalidValueError("paths must name at least one file of reports, got none")
     for each in given:
@@ -477,7 +478,12 @@ def _check_job(job: Job, names: Sequence[str], partial: bool) -> None:
     wanted = {f"part-{number:05d}.parquet" for number in range(job.parts or 0)}
     if there != wanted and not partial:
         missing, more = sorted(wanted - there), sorted(there - wanted)
-        problem = f"lacks {missing[0]}" if missing else f"has {more[0]}, which is not of its job"
+        problem = f"has {(more or missing)[0]}, which is not of its job"
+        if missing:
+            problem = (
+                f"lacks {missing[0]}, which its job wrote: bring it back, it cannot be made again "
+                "(partial=True takes the parts that are there)"
+            )
         raise InvalidValueError(f"paths: {str(job.folder)!r} {problem}")
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from turnout import _arguments
 from turnout._progress import track
 from turnout.collection import Plan
-from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.errors import InvalidTypeError, InvalidValueError, TurnoutError
 from turnout.frequency.groups import GroupedTally
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.reports import Reports
@@ -66,7 +66,8 @@ def randomize(
     appears whole or not at all. A job that was killed goes on with ``resume=True``: parts that are
     there are kept, and the others are drawn from the secret that the job began with, so that
     nobody is ever randomized twice. The secret stands in the folder, for its owner only, until the
-    job is complete; until then keep the folder as safe as the answers.
+    job is complete; until then keep the folder as safe as the answers. A job whose answers are
+    refused before its first part is written leaves the folder free for another try.
 
     Parameters
     ----------
@@ -119,13 +120,23 @@ def randomize(
     1000
     """
     number_of_workers = checked_workers(workers)
+    new = not resume or Job.read(_folder(output)) is None
     job, task, answers = open_job(
         answers, oracle, output, participation=participation, seed=seed, resume=resume
     )
     if task is None:
         return open_reports(job.folder)
     _LOGGER.info("job %s: randomizing %s into %s", job.name, answers.name, job.folder)
-    headers = list(_parts(answers, task, number_of_workers, progress))
+    begun: list[int] = []
+    try:
+        answers.persons(progress=progress)
+        headers = list(_parts(answers, task, number_of_workers, progress, begun=begun))
+    except TurnoutError:
+        # Nobody was randomized: once the answers or options are right the same folder will do.
+        if new and not begun:
+            job.withdraw()
+            _LOGGER.info("job %s: refused before its first part, and withdrawn", job.name)
+        raise
     job.finished(len(headers), totals_of(headers))
     _LOGGER.info("job %s: complete, %d parts", job.name, len(headers))
     return open_reports(job.folder)
@@ -169,6 +180,7 @@ def randomize_to_file(
     plan = plan_of(answers, oracle, participation)
     answers = _named(answers, plan)
     noise = JobNoise.made(_arguments.seed(seed))
+    answers.persons(progress=progress)
     counted = _Counted(_encoded(answers, plan, answers.blocks(plan.domain)))
     if file_format(path) == "arrow":
         if answers.group_by or answers.pseudonym_key is not None:
@@ -229,10 +241,12 @@ def open_job(
         job = Job.begin(folder, plan, described, noise, content)
     elif not resume:
         state = "is complete" if job.complete else "is unfinished: resume goes on with it"
+        empty = not job.complete and not any(folder.glob("part-*"))
         raise InvalidValueError(
             f"output: {str(folder)!r} holds a job, which {state}. To randomize the same persons "
             "again would cost each of them epsilon once more, unless all files of the first time "
-            "are deleted before anybody saw them; other answers go to another folder"
+            f"are deleted before anybody saw them{' (it has no reports yet)' if empty else ''}; "
+            "other answers go to another folder"
         )
     else:
         job.check_same(plan, described)
@@ -298,14 +312,23 @@ def totals_of(headers: Iterable[Header]) -> Totals:
     return total
 
 
-def _parts(answers: Answers, task: PartTask, workers: int, progress: bool) -> Iterator[Header]:
-    """Make the parts of a job, several at once where blocks can be read by anybody."""
+def _parts(
+    answers: Answers, task: PartTask, workers: int, progress: bool, *, begun: list[int]
+) -> Iterator[Header]:
+    """Make the parts of a job, several at once where blocks can be read by anybody.
+
+    ``begun`` gets the number of each part whose answers were all taken, and which may be there.
+    """
     rows = answers.rows
     part_rows = answers.block_rows * PART_BLOCKS
     number = None if rows is None else -(-rows // part_rows)
 
     def write(number: int, blocks: Iterable[Block]) -> Header:
-        header = task.write(number, _encoded(answers, task.plan, blocks))
+        def encoded() -> Iterator[EncodedBlock]:
+            yield from _encoded(answers, task.plan, blocks)
+            begun.append(number)
+
+        header = task.write(number, encoded())
         part = header.part
         observe("part_written", rows=0 if part is None else part.rows, reports=header.reports)
         _LOGGER.debug("part %d: %d reports", number, header.reports)
@@ -426,6 +449,7 @@ def collect(
         return collect_block(plan, encoded, noise)
 
     number = _number_of_blocks(answers)
+    answers.persons(progress=progress)
     tallies = in_flight(work, answers.blocks(plan.domain), checked_workers(workers))
     total: Tally | GroupedTally = _nothing(plan, names)
     for tally in track(sized(tallies, number), "collecting", progress):

@@ -88,7 +88,7 @@ def calibrate(
     ] = "add_or_remove",
     as_json: AsJson = False,
 ) -> None:
-    """Find what random participation needs to meet an epsilon and a delta.
+    r"""Find what random participation needs to meet an epsilon and a delta.
 
     The least noise, or the largest rate, local size or number of rounds. Leave out the one that is
     wanted, or name it with --calibrate. The value is rounded to the safe side, and the delta that
@@ -101,10 +101,10 @@ def calibrate(
 
     [bold]Examples:[/]
 
-        turnout account calibrate --client-rate .001 --sample-rate .1
+        turnout account calibrate --client-rate .001 --sample-rate .1 \
             --local-size 30 --epsilon .015 --delta 1e-6
 
-        turnout account calibrate -p .001 -q .1 --local-size 30 --noise 2.5
+        turnout account calibrate -p .001 -q .1 --local-size 30 --noise 2.5 \
             --calibrate rounds --epsilon .5 --delta 1e-5
     """
     given: dict[str, Any] = {

@@ -80,7 +80,7 @@ def participation(
     plot: PictureFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Account for federated learning with random participation.
+    r"""Account for federated learning with random participation.
 
     In each round a client takes part at random, unseen, and samples its elements. The guarantee is
     for one element of one client. Beside it stand weak client sampling (whoever takes part is
@@ -100,7 +100,7 @@ def participation(
 
     [bold]Examples:[/]
 
-        turnout account participation --client-rate .001 --sample-rate .1
+        turnout account participation --client-rate .001 --sample-rate .1 \
             --local-size 30 --noise 2.5 --rounds 1000 --delta 1e-5
 
         turnout account participation -p .1 -q .001 --noise .9 --epsilon .015 --json

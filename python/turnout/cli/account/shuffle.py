@@ -46,7 +46,7 @@ def shuffle(
     epsilon: Epsilon = None,
     as_json: AsJson = False,
 ) -> None:
-    """Account for shuffled reports of direct encoding.
+    r"""Account for shuffled reports of direct encoding.
 
     A shuffler passes the reports on in an order that says nothing of who sent them. Whoever sees
     only its output learns much less of a person than from the report beside its sender: the
@@ -63,7 +63,7 @@ def shuffle(
 
     [bold]Example:[/]
 
-        turnout account shuffle --epsilon-local 1 --domain-size 10 --nodes 100000
+        turnout account shuffle --epsilon-local 1 --domain-size 10 --nodes 100000 \
             --participation .5 --delta 1e-6
     """
     one_of(delta, epsilon)

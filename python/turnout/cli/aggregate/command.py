@@ -265,7 +265,7 @@ def aggregate(
         typer.Option("--seed", min=0, help="For tests only: whoever knows it can undo the noise."),
     ] = None,
 ) -> None:
-    """Count answers under secret sharing, so that no server sees one, and the counts are private.
+    r"""Count answers under secret sharing, so that no server sees one, and the counts are private.
 
     Every person's answer is split into shares among several parties, of which one must be honest;
     only the sum is seen. Hidden coins ([bold]sampling[/], [bold]two-stage[/]) or noise that no
@@ -288,7 +288,7 @@ def aggregate(
 
         turnout aggregate adult.csv -c occupation -m discrete-laplace --epsilon 1
 
-        turnout aggregate adult.csv -c occupation -m sampling --epsilon 1 --delta 1e-5
+        turnout aggregate adult.csv -c occupation -m sampling --epsilon 1 --delta 1e-5 \
             --dummies 100 --plot occupations.png
 
         turnout aggregate adult.csv -c occupation -m recommend --epsilon 1 --delta 1e-5

@@ -174,7 +174,7 @@ def sample(
     as_json: AsJson = False,
     plot: PictureFile = None,
 ) -> None:
-    """Draw one realistic record for each user that is safe to hand over.
+    r"""Draw one realistic record for each user that is safe to hand over.
 
     A user is all rows with the same value of --rows-are. From a user's rows, however many, a
     single record is drawn, from a distribution that is close to theirs and never far from a public
@@ -192,7 +192,7 @@ def sample(
 
     [bold]Example:[/]
 
-        turnout sample visits.csv --columns age,hours --epsilon 1 --rows-are user
+        turnout sample visits.csv --columns age,hours --epsilon 1 --rows-are user \
             --bounds age=17:90,hours=0:99 -o records.csv
     """
     check_target(target)

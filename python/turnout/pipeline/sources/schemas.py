@@ -47,8 +47,11 @@ def wanted_schema(schema: Any, columns: Sequence[str], name: str) -> Any:
         if count > 1:
             raise InvalidValueError(f"{name}: {count} columns are named {column!r}")
         if not count:
+            plain = column.strip().casefold()
+            like = [other for other in schema.names if other.strip().casefold() == plain]
+            hint = f", but one {like[0]!r}" if like else ""
             raise InvalidValueError(
-                f"{name}: no column {column!r}; its columns are {_names(schema.names)}"
+                f"{name}: no column {column!r}{hint}; its columns are {_names(schema.names)}"
             )
         kind = schema.field(column).type
         inner = kind.value_type if pa.types.is_dictionary(kind) else kind

@@ -1,0 +1,131 @@
+"""Jobs whose answers are refused: when the folder is free again, and when it is not."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import turnout as tn
+from turnout import errors
+from turnout.pipeline import Job, parts, running, scanning, sources
+
+DOMAIN = tn.Domain(["no", "yes"])
+ORACLE = tn.DirectEncoding(1.0, DOMAIN)
+
+
+@pytest.fixture
+def small_parts(monkeypatch):
+    """Parts of one block of 2^16 rows."""
+    monkeypatch.setattr(scanning, "open_source", partial(sources.open_source, block_rows=2**16))
+    monkeypatch.setattr(running, "PART_BLOCKS", 1)
+
+
+def with_unknown(row: int, rows: int = 3 * 2**16) -> pa.Table:
+    answers = ["yes"] * rows
+    answers[row] = "perhaps"
+    return pa.table({"id": range(rows), "answer": answers})
+
+
+@pytest.mark.parametrize("kind", ["file", "table", "stream"])
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_refusal_before_the_first_part_leaves_the_folder_free(tmp_path, kind, resume):
+    table, folder = with_unknown(5, 10), tmp_path / "reports"
+    pq.write_table(table, tmp_path / "answers.parquet")
+    made = {
+        "file": lambda: tmp_path / "answers.parquet",
+        "table": lambda: table,
+        "stream": lambda: iter(table.to_batches()),
+    }
+    answers = tn.pipeline.scan(made[kind](), "answer")
+    with pytest.raises(errors.UnknownLabelError, match="perhaps"):
+        tn.pipeline.randomize(answers, ORACLE, folder, resume=resume)
+    assert not folder.exists() or not list(folder.iterdir())
+    right = tn.DirectEncoding(1.0, tn.Domain(["no", "yes", "perhaps"]))
+    reports = tn.pipeline.randomize(tn.pipeline.scan(made[kind](), "answer"), right, folder)
+    assert reports.tally().nodes == 10
+
+
+def test_persons_that_are_refused_can_be_left_out_in_a_second_try(tmp_path):
+    table = pa.table({"id": [1, 2, 1], "answer": ["no", "yes", "yes"]})
+    path, folder = tmp_path / "answers.parquet", tmp_path / "reports"
+    pq.write_table(table, path)
+    with pytest.raises(errors.InvalidValueError, match="1 person"):
+        tn.pipeline.randomize(tn.pipeline.scan(path, "answer", id_column="id"), ORACLE, folder)
+    first = tn.pipeline.scan(path, "answer", id_column="id", duplicates="first")
+    assert tn.pipeline.randomize(first, ORACLE, folder).totals.nodes == 2
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_refusal_after_a_part_keeps_the_job_and_its_secret(tmp_path, workers):
+    pq.write_table(with_unknown(2**17 + 5), tmp_path / "answers.parquet", row_group_size=2**16)
+    answers = tn.pipeline.scan(tmp_path / "answers.parquet", "answer")
+    folder = tmp_path / "reports"
+    with pytest.raises(errors.UnknownLabelError, match="perhaps"):
+        tn.pipeline.randomize(answers, ORACLE, folder, workers=workers)
+    assert (folder / "part-00000.parquet").exists()
+    job = Job.read(folder)
+    assert job is not None
+    assert job.noise is not None
+    with pytest.raises(errors.InvalidValueError, match=r"before anybody saw them; other"):
+        tn.pipeline.randomize(answers, ORACLE, folder)
+
+
+def test_a_part_that_may_have_been_taken_away_keeps_the_job(tmp_path, monkeypatch):
+    """Whoever moves parts on as they appear must not get others of the same people."""
+    table = pa.table({"answer": ["no", "yes"] * 5})
+    folder = tmp_path / "reports"
+    write = parts.PartTask.write
+
+    def written_and_moved(self, number, blocks):
+        write(self, number, blocks)
+        (folder / "part-00000.parquet").rename(tmp_path / "sent.parquet")
+        raise errors.InvalidValueError("late")
+
+    monkeypatch.setattr(parts.PartTask, "write", written_and_moved)
+    with pytest.raises(errors.InvalidValueError, match="late"):
+        tn.pipeline.randomize(tn.pipeline.scan(table, "answer"), ORACLE, folder)
+    assert Job.read(folder) is not None
+
+
+def test_a_job_that_goes_on_is_never_withdrawn(tmp_path, monkeypatch):
+    """Its first run may have written parts that are not there any more."""
+    table = pa.table({"answer": ["no", "yes"] * 5})
+    folder = tmp_path / "reports"
+    answers = tn.pipeline.scan(table, "answer")
+
+    def fail(error, self, number, blocks):
+        raise error
+
+    monkeypatch.setattr(
+        parts.PartTask, "write", lambda *given: fail(OSError(28, "No space left"), *given)
+    )
+    with pytest.raises(OSError, match="No space"):
+        tn.pipeline.randomize(answers, ORACLE, folder)
+    before = Job.read(folder)
+    assert before is not None
+    with pytest.raises(errors.InvalidValueError, match="it has no reports yet"):
+        tn.pipeline.randomize(answers, ORACLE, folder)
+    monkeypatch.setattr(
+        parts.PartTask, "write", lambda *given: fail(errors.InvalidValueError("refused"), *given)
+    )
+    with pytest.raises(errors.InvalidValueError, match="refused"):
+        tn.pipeline.randomize(answers, ORACLE, folder, resume=True)
+    assert Job.read(folder) == before
+
+
+def test_a_part_that_is_gone_for_good_is_said_so(tmp_path):
+    table = pa.table({"answer": ["no", "yes"] * 5})
+    folder = tmp_path / "reports"
+    reports = tn.pipeline.randomize(tn.pipeline.scan(table, "answer"), ORACLE, folder)
+    reports.paths[0].unlink()
+    with pytest.raises(errors.InvalidValueError, match="bring it back, it cannot be made again"):
+        tn.pipeline.tally(folder)
+
+
+def test_paths_that_are_none_are_refused():
+    with pytest.raises(errors.InvalidTypeError, match="paths must be a path or paths, got 5"):
+        tn.pipeline.open_reports(5)
