@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import turnout
-from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.ray.cluster import connected, cpus
+from turnout.errors import InvalidTypeError, InvalidValueError, MissingExtraError
+from turnout.ray.cluster import _check_release, connected, cpus
 
 PACKAGE = str(Path(turnout.__file__).parents[1])
 
@@ -57,6 +57,17 @@ def test_other_address_is_refused(ray: Any) -> None:
     ):
         pass
     assert ray.is_initialized()
+
+
+@pytest.mark.parametrize("version", ["2.40.0", "2.9.3", "1.13.0"])
+def test_old_releases_are_refused(version: str) -> None:
+    with pytest.raises(MissingExtraError, match=rf"2\.55 or newer.*{version}.*pip install"):
+        _check_release(version)
+
+
+@pytest.mark.parametrize("version", ["2.55.0", "2.55.1", "2.100.0rc1", "3.0.0.dev0"])
+def test_new_releases_are_taken(version: str) -> None:
+    _check_release(version)
 
 
 DRIVER = """

@@ -8,15 +8,18 @@ import os
 import warnings
 from collections.abc import Iterator
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 from turnout._arguments import integer, shown
 from turnout._extras import require
-from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.errors import InvalidTypeError, InvalidValueError, MissingExtraError
 
 __all__ = ["connected", "cpus", "flight_of"]
 
 _LOG = logging.getLogger(__name__)
+
+#: Asked to keep the order of rows, Ray Data 2.40 did not always do so.
+_LEAST: Final = (2, 55)
 
 #: What a cluster that is started here does not do: send statistics about its use to Ray's makers,
 #: or warn of a change in how it treats graphics cards, which are not used.
@@ -48,7 +51,7 @@ def connected(address: str | None = None) -> Iterator[ModuleType]:
     InvalidTypeError
         If ``address`` is no text.
     MissingExtraError
-        If Ray is not installed.
+        If Ray is not installed, or is too old.
     ConnectionError
         If there is no cluster at the address.
     """
@@ -57,6 +60,7 @@ def connected(address: str | None = None) -> Iterator[ModuleType]:
             f"address must be the address of a Ray cluster or None, got {shown(address)}"
         )
     ray = require("ray", "ray")
+    _check_release(ray.__version__)
     if ray.is_initialized():
         _check_same(ray, address)
         yield ray
@@ -93,6 +97,17 @@ def flight_of(ray: Any, workers: int | None) -> int:
 def cpus(ray: Any) -> int:
     """Count the CPUs of the cluster as it is now, at least one."""
     return max(1, int(ray.cluster_resources().get("CPU", 1)))
+
+
+def _check_release(version: str) -> None:
+    """Refuse releases of Ray whose data sets do not keep the order of their rows."""
+    numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
+    if numbers < _LEAST:
+        raise MissingExtraError(
+            f"Ray 2.55 or newer is needed for this, and {version} is installed: "
+            "pip install 'turnout[ray]'",
+            name="ray",
+        )
 
 
 def _check_same(ray: Any, address: str | None) -> None:
