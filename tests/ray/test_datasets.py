@@ -86,6 +86,14 @@ def test_data_sets_of_every_kind(ray: Any, folder: Path, kind: str) -> None:
     assert np.array_equal(np.concatenate(found), expected)
 
 
+def test_frames_of_pandas(ray: Any) -> None:
+    pandas = pytest.importorskip("pandas")
+    rows = {"a": np.arange(5), "text": ["x", "y", None, "z", "z"]}
+    source = materialised(ray.data.from_pandas(pandas.DataFrame(rows)), ["a", "text"], block_rows=3)
+    found = [block.read()["text"].to_pylist() for block in source.blocks(["text"])]
+    assert found == [["x", "y", None], ["z", "z"]]
+
+
 def test_column_that_is_not_there(ray: Any) -> None:
     dataset = ray.data.from_arrow(pa.table({"a": [1], "b": [2]}))
     with pytest.raises(InvalidValueError, match=r"the Ray data set.*'c'"):

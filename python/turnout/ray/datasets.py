@@ -126,17 +126,21 @@ class DatasetSource(Source):
     name = ReferencedBlock.name
 
     def __init__(self, dataset: Any, *, block_rows: int = BLOCK) -> None:
-        self._dataset = dataset
         self.block_rows = block_rows
         #: The columns that were kept.
         self.columns: tuple[str, ...] = ()
         self._cut: list[list[Piece]] | None = None
         self._digests: dict[int, bytes] = {}
+        pa = require("pyarrow", "ray")
         with in_order(dataset.context, progress=False):
             schema = dataset.schema()
+            if schema is not None and not isinstance(schema.base_schema, pa.Schema):
+                # Of pandas: Ray knows no Arrow types of texts there.
+                dataset = dataset.map_batches(_same, batch_format="pyarrow", batch_size=None)
+                schema = dataset.schema()
         if schema is None:
             raise InvalidValueError(f"{self.name} is empty and has no schema")
-        self._schema = _arrow_schema(schema)
+        self._dataset, self._schema = dataset, schema.base_schema
 
     @property
     def schema(self) -> Any:
@@ -222,13 +226,8 @@ def _cut(tables: Sequence[tuple[Any, int, int]], size: int) -> Iterator[list[Pie
         yield pieces
 
 
-def _arrow_schema(schema: Any) -> Any:
-    """Give the Arrow schema of a data set; Ray's own class has it inside."""
-    pa = require("pyarrow", "ray")
-    base = getattr(schema, "base_schema", schema)
-    if isinstance(base, pa.Schema):
-        return base
-    return pa.schema(list(zip(schema.names, schema.types, strict=True)))
+def _same(table: Any) -> Any:
+    return table
 
 
 def _arrow(table: Any) -> Any:
