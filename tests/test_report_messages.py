@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import turnout as tn
+from turnout import metrics
 from turnout.errors import (
     CodeOutsideDomainError,
     CorruptDataError,
@@ -252,3 +253,14 @@ def test_the_seed_is_checked() -> None:
     assert HALF.report("once", seed=3) == HALF.report("once", seed=3)
     with pytest.raises(InvalidValueError, match="seed must be an integer"):
         HALF.report("once", seed=-1)
+
+
+def test_refused_messages_are_told_to_the_hooks() -> None:
+    seen: list[tuple[str, dict[str, float]]] = []
+    stop = metrics.subscribe(lambda event, values: seen.append((event, values)))
+    try:
+        ALL.gather([message(ALL), b"x", message(ALL, plan="other")], on_bad="count")
+        ALL.gather([message(ALL)], on_bad="count")
+    finally:
+        stop()
+    assert seen == [("messages_refused", {"messages": 2})]

@@ -40,6 +40,7 @@ from turnout.errors import (
     UnsupportedVersionError,
 )
 from turnout.frequency.reports import Reports
+from turnout.metrics import observe
 
 __all__ = ["Gathered"]
 
@@ -186,6 +187,8 @@ class _Gathering:
         if self._plan.participation.uniform_rate == 1.0 or nodes is None:
             nodes = len(codes)
         reports = Reports(self._plan.oracle, self._plan.participation, codes, nodes)
+        if refused := sum(self._refusals.values()):
+            observe("messages_refused", messages=refused)
         return Gathered(reports, self._refusals) if self._counting else reports
 
     def _refuse(self, refusal: _Refusal, position: int) -> None:

@@ -51,13 +51,15 @@ def _plain(array: Any) -> Any:
     if isinstance(array.type, pa.BaseExtensionType):
         array = array.storage
     if pa.types.is_dictionary(array.type):
-        array = array.cast(array.type.value_type)
+        return _plain(array.dictionary).take(array.indices)
     if pa.types.is_boolean(array.type) or pa.types.is_null(array.type):
         return array.cast(pa.uint8())
     if _width(array.type) is not None:
         return array
-    binary = pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type)
-    return array.cast(pa.large_binary() if binary else pa.large_string())
+    types = pa.types
+    text = types.is_string(array.type) or types.is_large_string(array.type)
+    text = text or types.is_string_view(array.type)
+    return array.cast(pa.large_string() if text else pa.large_binary())
 
 
 def _width(kind: Any) -> int | None:

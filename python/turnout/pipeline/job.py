@@ -38,6 +38,7 @@ __all__ = ["STATE_FOLDER", "Job", "Totals"]
 STATE_FOLDER: Final = "_turnout"
 _STATE: Final = "job.json"
 _FORMAT: Final = "turnout-job"
+#: Another one also where the same key would give other reports: parts are made again from it.
 _VERSION: Final = 1
 
 #: Digits of a source's fingerprint that say nothing of what is in it.
