@@ -404,8 +404,11 @@ def open_reports(
     """
     files: list[_File] = []
     jobs: list[Job] = []
-    one = isinstance(paths, (str, os.PathLike))
-    given = [paths] if one else list(_arguments.items("paths", paths, "a path or paths"))
+    given: list[Any] = (
+        [paths]
+        if isinstance(paths, (str, os.PathLike))
+        else _arguments.items("paths", paths, "a path or paths")
+    )
     if not given:
         raise InvalidValueError("paths must name at least one file of reports, got none")
     for each in given:
