@@ -206,7 +206,7 @@ def collect(
             return ended
 
         work = stretches(answers.blocks(plan.domain))
-        with contextlib.closing(results(ray, submit, work, flight)) as each:
+        with tree, contextlib.closing(results(ray, submit, work, flight)) as each:
             for _ in track(sized(each, _number(answers, STRETCH)), "collecting", progress):
                 pass
         total = tree.result()

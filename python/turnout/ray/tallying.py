@@ -163,7 +163,7 @@ def _of_files(
     seen: dict[tuple[str, int], Any] = {}
     first: tuple[Any, str] | None = None
     work = zip(files, left_out, strict=True)
-    with contextlib.closing(results(ray, submit, work, flight)) as each:
+    with tree, contextlib.closing(results(ray, submit, work, flight)) as each:
         for (file, _), facts in track(sized(each, len(files)), "tallying", progress):
             metrics.observe("file_tallied", reports=facts.reports, seconds=facts.seconds)
             report_set._refuse_twice(seen, file.path, facts)

@@ -170,6 +170,18 @@ class MergeTree(Generic[T]):
             self._levels[level] = []
             reference = self._merge.remote(*gathered)
 
+    def __enter__(self) -> MergeTree[T]:
+        """Begin to add."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """After an error, let go of what was added."""
+        if kind is None:
+            return
+        rest = [reference for level in self._levels for reference in level]
+        self._levels = []
+        _take_errors(self._ray, rest)
+
     def result(self) -> T | None:
         """Wait for the value of all; None if there are none."""
         rest: list[Any] = []
@@ -185,6 +197,13 @@ class MergeTree(Generic[T]):
         return value
 
 
+def _take_errors(ray: Any, references: Iterable[Any]) -> None:
+    """Get what nobody wants: of an error that was not got Ray prints all, answers of people too."""
+    for reference in references:
+        with contextlib.suppress(Exception):
+            ray.get(reference, timeout=0)
+
+
 def _cancel(ray: Any, references: list[Any]) -> None:
     """End tasks that nobody waits for; a part in hand appears whole or not at all."""
     if not references:
@@ -194,3 +213,4 @@ def _cancel(ray: Any, references: list[Any]) -> None:
         with contextlib.suppress(Exception):
             ray.cancel(reference)
     ray.wait(references, num_returns=len(references), timeout=_PATIENCE, fetch_local=False)
+    _take_errors(ray, references)
