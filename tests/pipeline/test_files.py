@@ -94,8 +94,10 @@ def test_partitions_as_pyarrow_reads_them(tmp_path: Path, ending: str, one: str,
     source = open_source(tmp_path, block_rows=3)
     for name in ("key", "day"):
         field = source.schema.field(name)
-        assert field.type == expected.schema.field(name).type
-        wanted = sorted(expected.to_table().column(name).to_pylist(), key=str)
+        values = expected.to_table().column(name)
+        # Dates are text for pyarrow.
+        assert field.type == (pa.date32() if name == "day" else values.type)
+        wanted = sorted(values.cast(field.type).to_pylist(), key=str)
         assert sorted(column(source, name), key=str) == wanted
         assert sorted(column(source, name, categories={name}), key=str) == wanted
     blocks = list(source.blocks(["day", "answer", "key"]))

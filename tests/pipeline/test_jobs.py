@@ -472,3 +472,20 @@ def test_a_part_that_two_make_at_once_is_one_file(tmp_path, answers_file):
     assert header.part.job == job.name
     assert len(list((tmp_path / "reports").glob("part-*"))) == 1
     assert not [path for path in (tmp_path / "reports").iterdir() if path.name.endswith(".tmp")]
+
+
+def test_a_kill_while_the_secret_is_erased_leaves_a_complete_job(
+    tmp_path, answers_file, monkeypatch
+):
+    def kill(_file: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("turnout.pipeline.job._overwrite", kill)
+    with pytest.raises(KeyboardInterrupt):
+        tn.pipeline.randomize(
+            tn.pipeline.scan(answers_file, "answer"), ORACLE, tmp_path / "reports"
+        )
+    monkeypatch.undo()
+    reports = tn.pipeline.open_reports(tmp_path / "reports")
+    assert reports.tally().nodes == reports.totals.nodes == 5 * 2**16 + 1234
+    assert "key" not in (tmp_path / "reports" / "_turnout" / "job.json").read_text()

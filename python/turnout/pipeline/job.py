@@ -20,7 +20,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from turnout import _arguments
 from turnout._atomic import atomic_write
@@ -222,7 +222,8 @@ class Job:
         for path in self.folder.glob(".part-*.tmp"):
             path.unlink(missing_ok=True)
         path = self.folder / STATE_FOLDER / _STATE
-        _overwrite(path)
+        with path.open("r+b") as file:
+            _overwrite(file)
         path.unlink()
         path.parent.rmdir()
 
@@ -240,12 +241,16 @@ class Job:
             "totals": None if self.totals is None else vars(self.totals),
         }
         text = json.dumps(described, indent=1).encode()
-        if self.noise is None:
-            _overwrite(path)
-        with atomic_write(path) as temporary:
-            if self.noise is not None:
-                temporary.chmod(0o600)
-            temporary.write_bytes(text)
+        # The state with a secret is written over when the new one is in its place: whoever is
+        # killed in between leaves a job that is complete, whose secret no file has any more.
+        with contextlib.ExitStack() as stack:
+            if self.noise is None:
+                before = stack.enter_context(path.open("r+b"))
+                stack.callback(_overwrite, before)
+            with atomic_write(path) as temporary:
+                if self.noise is not None:
+                    temporary.chmod(0o600)
+                temporary.write_bytes(text)
 
 
 def _without_data(answers: Mapping[str, Any]) -> dict[str, Any]:
@@ -258,9 +263,9 @@ def _described(noise: JobNoise) -> dict[str, Any]:
     return {"seed": noise.seed} if noise.key is None else {"key": noise.key.hex()}
 
 
-def _overwrite(path: Path) -> None:
-    """Write zeros over a state with a secret, for what that is worth on this disk."""
-    with contextlib.suppress(OSError), path.open("r+b") as file:
+def _overwrite(file: BinaryIO) -> None:
+    """Write zeros over the secret in a state, for what that is worth on this disk."""
+    with contextlib.suppress(OSError):
         text = file.read()
         try:
             described = json.loads(text)

@@ -2,48 +2,37 @@
 
 from __future__ import annotations
 
-import datetime
-import errno
-import glob
 import os
-import re
 import secrets
-import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from turnout import _arguments, metrics
+from turnout import _arguments
 from turnout._progress import track
 from turnout.collection import Plan
 from turnout.errors import InvalidTypeError, InvalidValueError, PlanMismatchError
-from turnout.frequency.groups import GroupedTally, tally_by_group
-from turnout.frequency.groups.keys import Key, Part
-from turnout.frequency.reports import Reports
-from turnout.frequency.sums import DesignSums, WeightedSums
-from turnout.frequency.tally import Tally
+from turnout.frequency.groups import GroupedTally
 from turnout.pipeline.flight import checked_workers, in_flight, sized
-from turnout.pipeline.job import STATE_FOLDER, Job, Totals
+from turnout.pipeline.job import Job, Totals
 from turnout.pipeline.repeats import RepeatFinder
-from turnout.report_files import Groups, Header, ReportBatch, ReportFile
+from turnout.pipeline.report_counting import Counter, LeftOut, empty_tally
+from turnout.pipeline.report_places import PlacedFile, placed_files
+from turnout.report_files import Header, ReportBatch, ReportFile
 
-__all__ = ["ReportSet", "check_plans", "empty_reports", "empty_tally", "open_reports", "tally"]
-
-_SUFFIXES: Final = (".parquet", ".arrow", ".ipc", ".feather")
-_PARTITION: Final = re.compile(r"([^=/]+)=([^/]*)")
-_INTEGER: Final = re.compile(r"0|-?[1-9][0-9]{0,17}")
+__all__ = [
+    "Repeats",
+    "ReportSet",
+    "check_plans",
+    "group_names",
+    "open_reports",
+    "refuse_twice",
+    "tally",
+]
 
 Repeats = Literal["refuse", "first"]
-
-
-@dataclass(frozen=True)
-class _File:
-    path: Path
-    #: Values of the folders ``name=value`` on the way to the file.
-    partitions: tuple[tuple[str, Part], ...]
 
 
 class ReportSet:
@@ -67,8 +56,13 @@ class ReportSet:
     (6, 2)
     """
 
-    def __init__(self, files: Sequence[_File], jobs: Sequence[Job], name: str) -> None:
+    def __init__(self, files: Sequence[PlacedFile], jobs: Sequence[Job], name: str) -> None:
         self._files, self._jobs, self._name = tuple(files), tuple(jobs), name
+
+    @property
+    def files(self) -> tuple[PlacedFile, ...]:
+        """The files with the values of the folders that they are in, in order."""
+        return self._files
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -165,9 +159,9 @@ class ReportSet:
         OSError
             If a file cannot be read.
         """
-        names = _names(group_by)
-        left_out = self._repeats(repeats) if repeats is not None else None
-        counter = _Counter(names, left_out)
+        names = group_names(group_by)
+        left_out = self.repeated_reports(repeats) if repeats is not None else None
+        counter = Counter(names, left_out)
         starts = left_out.starts if left_out is not None else [0] * len(self._files)
         work = list(zip(self._files, starts, strict=True))
         total: Any = None
@@ -176,7 +170,7 @@ class ReportSet:
         for file, (header, tally) in zip(
             self._files, track(sized(counted, len(work)), "tallying", progress), strict=True
         ):
-            _refuse_twice(seen, file.path, header)
+            refuse_twice(seen, file.path, header)
             if total is None:
                 total = tally
                 continue
@@ -186,8 +180,14 @@ class ReportSet:
             return total
         return GroupedTally(names, {}, plan=self.plan) if names else empty_tally(self.plan)
 
-    def _repeats(self, repeats: Repeats) -> _LeftOut:
-        """Find the reports whose pseudonym was there before."""
+    def repeated_reports(self, repeats: Repeats) -> LeftOut:
+        """Find the reports whose pseudonym was there before.
+
+        Raises
+        ------
+        InvalidValueError
+            If a file has no pseudonyms, or if one is there twice and that is refused.
+        """
         _arguments.choice("repeats", repeats, ("refuse", "first"))
         finder, starts, start = RepeatFinder(), [], 0
         key = secrets.token_bytes(16)
@@ -211,159 +211,7 @@ class ReportSet:
                 f"{self._name}: {persons:,} pseudonym(s) have more than one report "
                 f"({rows.size:,} too many); repeats='first' counts the first of each"
             )
-        return _LeftOut(starts, rows, folder)
-
-
-@dataclass
-class _LeftOut:
-    starts: list[int]
-    rows: Any
-    #: Holds the file that the rows are in.
-    folder: Any
-
-
-class _Counter:
-    """Counts one file."""
-
-    def __init__(self, names: tuple[str, ...], left_out: _LeftOut | None) -> None:
-        self._names, self._left_out = names, left_out
-
-    def count(self, file: _File, start: int) -> tuple[Header, Tally | GroupedTally]:
-        began = time.perf_counter()
-        with ReportFile(file.path) as opened:
-            header = opened.header
-            wanted = [name for name in self._names if name not in dict(file.partitions)]
-            known = header.groups.names if header.groups is not None else ()
-            for name in wanted:
-                if name not in known:
-                    raise InvalidValueError(
-                        f"group_by: {file.path} has no group {name!r}, and is in no folder "
-                        f"'{name}=...'; its groups are {list(known)}"
-                    )
-            batches = self._batches(opened, start)
-            tally: Tally | GroupedTally
-            if wanted and header.groups is not None:
-                tally = _grouped(header, header.groups, batches)
-            else:
-                tally = _plain(header, batches)
-        if self._names:
-            tally = _regrouped(tally, self._names, dict(file.partitions))
-        metrics.observe("file_tallied", reports=header.reports, seconds=time.perf_counter() - began)
-        return header, tally
-
-    def _batches(self, opened: ReportFile, start: int) -> Iterator[ReportBatch]:
-        for batch in opened.batches():
-            end = start + len(batch)
-            yield batch if self._left_out is None else _without(batch, self._left_out, start, end)
-            start = end
-
-
-def _without(batch: ReportBatch, left_out: _LeftOut, start: int, end: int) -> ReportBatch:
-    low, high = np.searchsorted(left_out.rows, [start, end])
-    if low == high:
-        return batch
-    keep = np.ones(len(batch), bool)
-    keep[left_out.rows[low:high] - start] = False
-    parts = (batch.reports, batch.probabilities, batch.groups, batch.pseudonyms)
-    return ReportBatch(*(None if part is None else part[keep] for part in parts))  # type: ignore[arg-type]
-
-
-def _plain(header: Header, batches: Iterable[ReportBatch]) -> Tally:
-    """Tally all reports of a file."""
-    plan = header.plan
-    oracle = plan.oracle
-    total = empty_tally(plan)
-    support, received, weights = total.support.copy(), 0, total.weights
-    for batch in batches:
-        received += len(batch)
-        if batch.probabilities is None:
-            support += oracle._kernel.tally(batch.reports)
-            continue
-        counts, *sums = oracle._kernel.tally_personalized(batch.reports, batch.probabilities)
-        support += counts
-        weights = WeightedSums(*sums) + weights if weights is not None else None
-    nodes, design = _nodes(plan, header.nodes, header.reports - received, header.design)
-    return Tally(plan, support, received, nodes, weights=weights, design=design)
-
-
-def _nodes(
-    plan: Plan, nodes: int, left_out: int, design: DesignSums | None
-) -> tuple[int, DesignSums | None]:
-    """Leave out the nodes of repeated reports, where everyone reports."""
-    if not left_out:
-        return nodes, design
-    if plan.participation.uniform_rate == 1.0:
-        return nodes - left_out, design
-    raise InvalidValueError(
-        "repeats='first' needs a collection in which everyone takes part: of a random part of the "
-        "persons nobody can tell how many are there twice; leave out repeated persons before the "
-        "reports are made, with id_column"
-    )
-
-
-def _grouped(header: Header, groups: Groups, batches: Iterable[ReportBatch]) -> GroupedTally:
-    """Tally the reports of each group of a file."""
-    plan = header.plan
-    number = len(groups.keys)
-    total = GroupedTally(groups.names, {}, plan=plan)
-    received = np.zeros(number, np.int64)
-    before = 0
-    for batch in batches:
-        assert batch.groups is not None
-        counts = np.bincount(batch.groups, minlength=number)
-        received += counts
-        before += len(batch)
-        total = total.merge(_of_batch(plan, groups, batch, counts))
-    left_out = header.reports - before
-    _nodes(plan, header.nodes, left_out, header.design)
-    tallies = {}
-    for position, key in enumerate(groups.keys):
-        counted = total[key] if key in total else empty_tally(plan)
-        everyone = plan.participation.uniform_rate == 1.0
-        nodes = counted.received if everyone and left_out else groups.nodes[position]
-        tallies[key] = Tally(
-            plan,
-            counted.support,
-            counted.received,
-            nodes,
-            weights=counted.weights,
-            design=None if groups.designs is None else groups.designs[position],
-        )
-    return GroupedTally(groups.names, tallies, plan=plan)
-
-
-def _of_batch(plan: Plan, groups: Groups, batch: ReportBatch, counts: Any) -> GroupedTally:
-    """Tally a batch as if its nodes had been those that reported."""
-    assert batch.groups is not None
-    design = designs = None
-    if batch.probabilities is not None:
-        order = np.argsort(batch.groups, kind="stable")
-        pieces = np.split(batch.probabilities[order], np.cumsum(counts)[:-1])
-        designs = [DesignSums.of(np.ascontiguousarray(piece)) for piece in pieces]
-        design = DesignSums.of(np.ascontiguousarray(batch.probabilities))
-    reports = Reports._made(
-        plan.oracle, plan.participation, batch.reports, len(batch), batch.probabilities, design
-    )
-    return tally_by_group(
-        reports, batch.groups, counts, names=groups.names, keys=groups.keys, designs=designs
-    )
-
-
-def _regrouped(
-    tally: Tally | GroupedTally, names: tuple[str, ...], partitions: dict[str, Part]
-) -> GroupedTally:
-    """Give a tally of a file the groups that are wanted, in their order."""
-    if isinstance(tally, Tally):
-        parts: list[tuple[dict[str, Part], Tally]] = [({}, tally)]
-    else:
-        kept = [name for name in names if name in tally.names]
-        over = tally.over(*kept) if kept != list(tally.names) else tally
-        parts = [(dict(zip(over.names, key, strict=True)), part) for key, part in over.items()]
-    tallies: dict[Key, Tally] = {}
-    for known, part in parts:
-        key = tuple((partitions | known)[name] for name in names)
-        tallies[key] = tallies[key].merge(part) if key in tallies else part
-    return GroupedTally(names, tallies, plan=tally.plan)
+        return LeftOut(starts, rows, folder)
 
 
 def open_reports(
@@ -402,108 +250,17 @@ def open_reports(
         ...
     turnout.errors.InvalidValueError: paths: no file of reports fits 'nowhere/*.parquet'
     """
-    files: list[_File] = []
-    jobs: list[Job] = []
-    given: list[Any] = (
-        [paths]
-        if isinstance(paths, (str, os.PathLike))
-        else _arguments.items("paths", paths, "a path or paths")
-    )
+    one = isinstance(paths, (str, os.PathLike))
+    given: list[Any] = [paths] if one else list(_arguments.items("paths", paths, "a path or paths"))
     if not given:
         raise InvalidValueError("paths must name at least one file of reports, got none")
     for each in given:
         if not isinstance(each, (str, os.PathLike)):
             raise InvalidTypeError(f"paths must be paths, got {_arguments.shown(each)}")
-        found, of_jobs = _found(os.fspath(each), partial)
-        files += found
-        jobs += of_jobs
-    real: dict[Path, Path] = {}
-    for file in files:
-        same = real.setdefault(file.path.resolve(), file.path)
-        if same is not file.path:
-            raise InvalidValueError(f"{file.path}: given twice; its reports would count twice")
-    names = ", ".join(os.fspath(each) for each in given[:3]) + (", ..." if len(given) > 3 else "")
+    places = [os.fspath(each) for each in given]
+    files, jobs = placed_files(places, partial=partial)
+    names = ", ".join(places[:3]) + (", ..." if len(places) > 3 else "")
     return ReportSet(files, jobs, names)
-
-
-def _found(text: str, partial: bool) -> tuple[list[_File], list[Job]]:
-    path = Path(text)
-    if path.is_dir():
-        return _in_folder(path, partial)
-    if path.exists() or not glob.has_magic(text):
-        if not path.exists():
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), text)
-        return [_File(path, _partitions(path.parts[:-1]))], []
-    # Path.glob takes no absolute pattern.
-    places = sorted(map(Path, glob.glob(text, recursive=True)))  # noqa: PTH207
-    files: list[_File] = []
-    jobs: list[Job] = []
-    for place in places:
-        if place.is_dir():
-            more, of_jobs = _in_folder(place, partial)
-            files += more
-            jobs += of_jobs
-        elif place.suffix.lower() in _SUFFIXES:
-            files.append(_File(place, _partitions(place.parts[:-1])))
-    if not files and not jobs:
-        raise InvalidValueError(f"paths: no file of reports fits {text!r}")
-    return files, jobs
-
-
-def _in_folder(folder: Path, partial: bool) -> tuple[list[_File], list[Job]]:
-    files: list[_File] = []
-    jobs: list[Job] = []
-    for place, folders, names in os.walk(folder):
-        here = Path(place)
-        if STATE_FOLDER in folders:
-            job = Job.read(here)
-            if job is not None:
-                _check_job(job, names, partial)
-                jobs.append(job)
-        folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
-        for name in sorted(names):
-            if Path(name).suffix.lower() in _SUFFIXES and not name.startswith((".", "_")):
-                files.append(_File(here / name, _partitions(here.parts)))
-    if not files and not jobs:
-        raise InvalidValueError(f"paths: {str(folder)!r} holds no file of reports")
-    return files, jobs
-
-
-def _check_job(job: Job, names: Sequence[str], partial: bool) -> None:
-    if not job.complete:
-        if partial:
-            return
-        raise InvalidValueError(
-            f"paths: the job in {str(job.folder)!r} is unfinished: resume goes on with it "
-            "(partial=True takes the parts that are there)"
-        )
-    there = {name for name in names if name.startswith("part-")}
-    wanted = {f"part-{number:05d}.parquet" for number in range(job.parts or 0)}
-    if there != wanted and not partial:
-        missing, more = sorted(wanted - there), sorted(there - wanted)
-        problem = f"has {(more or missing)[0]}, which is not of its job"
-        if missing:
-            problem = (
-                f"lacks {missing[0]}, which its job wrote: bring it back, it cannot be made again "
-                "(partial=True takes the parts that are there)"
-            )
-        raise InvalidValueError(f"paths: {str(job.folder)!r} {problem}")
-
-
-def _partitions(parts: Sequence[str]) -> tuple[tuple[str, Part], ...]:
-    found = (_PARTITION.fullmatch(part) for part in parts)
-    return tuple((match[1], _value(match[2])) for match in found if match is not None)
-
-
-def _value(text: str) -> Part:
-    if text == "__HIVE_DEFAULT_PARTITION__":
-        return None
-    if _INTEGER.fullmatch(text):
-        return int(text)
-    try:
-        return datetime.date.fromisoformat(text) if len(text) == 10 else text
-    except ValueError:
-        return text
 
 
 def tally(
@@ -549,27 +306,8 @@ def tally(
     return reports.tally(group_by=group_by, repeats=repeats, workers=workers, progress=progress)
 
 
-def empty_tally(plan: Plan) -> Tally:
-    """Give the tally of nobody."""
-    size = plan.domain.size
-    support = np.zeros(size, plan.oracle.support_dtype)
-    if plan.participation.uniform_rate is not None:
-        return Tally(plan, support, 0, 0)
-    zeros = np.zeros((size + 1, 2), np.uint64)
-    weights = WeightedSums(zeros, zeros.copy())
-    return Tally(plan, support, 0, 0, weights=weights, design=DesignSums(0, 0))
-
-
-def empty_reports(plan: Plan) -> Reports:
-    """Give the reports of nobody."""
-    oracle = plan.oracle
-    codes = np.empty((0, *oracle.report_shape), oracle.report_dtype)
-    if plan.participation.uniform_rate is not None:
-        return Reports._made(oracle, plan.participation, codes, 0)
-    return Reports._made(oracle, plan.participation, codes, 0, np.empty(0), DesignSums(0, 0))
-
-
-def _names(group_by: Any) -> tuple[str, ...]:
+def group_names(group_by: Any) -> tuple[str, ...]:
+    """Take the names of groups: none, one or several."""
     if group_by is None:
         return ()
     names = (group_by,) if isinstance(group_by, str) else tuple(group_by)
@@ -580,7 +318,7 @@ def _names(group_by: Any) -> tuple[str, ...]:
     return names
 
 
-def _refuse_twice(seen: dict[tuple[str, int], Path], path: Path, header: Header) -> None:
+def refuse_twice(seen: dict[tuple[str, int], Path], path: Path, header: Header) -> None:
     """Refuse two copies of a part: their persons would count twice."""
     if header.part is None:
         return

@@ -33,17 +33,21 @@ from turnout.pipeline.processing import (
     plan_of,
     randomize_block,
 )
-from turnout.pipeline.report_set import ReportSet, empty_reports, empty_tally, open_reports
+from turnout.pipeline.report_counting import empty_reports, empty_tally
+from turnout.pipeline.report_set import ReportSet, open_reports
 from turnout.pipeline.sources import Block, TableBlock
 from turnout.report_files import Header, file_format, write_reports
 
 __all__ = [
+    "blocks_there",
     "collect",
     "collect_all",
+    "content_of",
     "open_job",
     "randomize",
     "randomize_to_file",
     "randomized_in_memory",
+    "totals_of",
 ]
 
 _LOGGER = logging.getLogger(__name__)
@@ -335,7 +339,7 @@ def _parts(
         return header
 
     def work() -> Iterator[Header]:
-        there = _blocks_there(task, rows, answers.block_rows)
+        there = blocks_there(task, rows, answers.block_rows)
         for number in sorted({block // PART_BLOCKS for block in there}):
             header = task.find(number)
             assert header is not None
@@ -354,7 +358,7 @@ def _parts(
     yield from track(sized(work(), number), "randomizing", progress)
 
 
-def _blocks_there(task: PartTask, rows: int | None, block_rows: int) -> frozenset[int]:
+def blocks_there(task: PartTask, rows: int | None, block_rows: int) -> frozenset[int]:
     """List the blocks of the parts that are there."""
     found: list[int] = []
     most = None if rows is None else -(-rows // (block_rows * PART_BLOCKS))

@@ -24,8 +24,9 @@ from turnout.pipeline.flight import sized
 from turnout.pipeline.job import Totals
 from turnout.pipeline.parts import PART_BLOCKS, PartTask, in_parts, part_path
 from turnout.pipeline.processing import JobNoise, plan_of
-from turnout.pipeline.report_set import ReportSet, empty_tally, open_reports
-from turnout.pipeline.running import _blocks_there, open_job
+from turnout.pipeline.report_counting import empty_tally
+from turnout.pipeline.report_set import ReportSet, open_reports
+from turnout.pipeline.running import blocks_there, open_job
 from turnout.pipeline.scanning import scan
 from turnout.pipeline.sources import BLOCK, Block, open_source
 from turnout.ray.cluster import connected, flight_of
@@ -235,7 +236,7 @@ def _parts(
 ) -> Iterator[Totals]:
     """Make the parts of a job, and give what each did."""
     tasks = Tasks(ray, Recipe(answers, task.plan, task), task.noise)
-    there = _blocks_there(task, answers.rows, answers.block_rows)
+    there = blocks_there(task, answers.rows, answers.block_rows)
 
     def work() -> Iterator[tuple[int, list[Block]]]:
         for number in sorted({block // PART_BLOCKS for block in there}):

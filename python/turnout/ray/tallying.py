@@ -22,15 +22,22 @@ from turnout.frequency.kernel import taking_part_in
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.tally import Tally
 from turnout.participation import Participation
-from turnout.pipeline import report_set
 from turnout.pipeline.flight import sized
-from turnout.pipeline.report_set import Repeats, ReportSet, empty_tally, open_reports
+from turnout.pipeline.report_counting import Counter, LeftOut, empty_tally
+from turnout.pipeline.report_set import (
+    Repeats,
+    ReportSet,
+    check_plans,
+    group_names,
+    open_reports,
+    refuse_twice,
+)
 from turnout.ray.cluster import connected, flight_of
 from turnout.ray.datasets import in_order
 from turnout.ray.tasks import RETRIES, MergeTree, prepare_worker, results
 from turnout.ray.work import merged
 from turnout.report_files import PartFacts, ReportFile
-from turnout.report_files.reading import _reported
+from turnout.report_files.reading import reported
 
 __all__ = ["tally"]
 
@@ -144,8 +151,8 @@ def _of_files(
     flight: int,
     progress: bool,
 ) -> Any:
-    names = report_set._names(group_by)
-    files = [replace(file, path=file.path.absolute()) for file in reports._files]
+    names = group_names(group_by)
+    files = [replace(file, path=file.path.absolute()) for file in reports.files]
     if oracle is not None:
         plan = reports.plan
         Plan(oracle, plan.participation).check_same(plan, "reports")
@@ -166,7 +173,7 @@ def _of_files(
     with tree, contextlib.closing(results(ray, submit, work, flight)) as each:
         for (file, _), facts in track(sized(each, len(files)), "tallying", progress):
             metrics.observe("file_tallied", reports=facts.reports, seconds=facts.seconds)
-            report_set._refuse_twice(seen, file.path, facts)
+            refuse_twice(seen, file.path, facts)
             first = first or (file.path, facts.fingerprint)
             if facts.fingerprint != first[1]:
                 _refuse_plans(*sorted([first[0], file.path]))
@@ -178,17 +185,17 @@ def _of_files(
 
 def _left_out(reports: ReportSet, repeats: Repeats) -> Iterator[Any]:
     """Say for each file which of its reports do not count."""
-    found = reports._repeats(repeats)
+    found = reports.repeated_reports(repeats)
     ends = [*found.starts[1:], np.iinfo(np.int64).max]
     for start, end in zip(found.starts, ends, strict=True):
         low, high = np.searchsorted(found.rows, [start, end])
         # Rows lie in a file that only the driver has.
-        yield report_set._LeftOut([start], np.array(found.rows[low:high]), None)
+        yield LeftOut([start], np.array(found.rows[low:high]), None)
 
 
 def _refuse_plans(first: Any, second: Any) -> None:
     with ReportFile(first) as one, ReportFile(second) as other:
-        report_set.check_plans(first, one.header.plan, second, other.header.plan)
+        check_plans(first, one.header.plan, second, other.header.plan)
     raise InvalidValueError(f"{first} and {second} have different plans")
 
 
@@ -198,7 +205,7 @@ def _count(
     prepare_worker(version)
     began = time.perf_counter()
     start = 0 if left_out is None else left_out.starts[0]
-    header, counted = report_set._Counter(names, left_out).count(file, start)
+    header, counted = Counter(names, left_out).count(file, start)
     seconds = time.perf_counter() - began
     return _Facts(header.part, header.plan.fingerprint, header.reports, seconds), counted
 
@@ -240,7 +247,7 @@ def _of_dataset(ray: Any, dataset: Any, plan: Plan, progress: bool) -> Tally:
 def _count_batch(table: Any, *, version: str, plan: Plan) -> Any:
     prepare_worker(version)
     pa = require("pyarrow", "ray")
-    found = _reported(table, plan.oracle)
+    found = reported(table, plan.oracle)
     plan.oracle.check_reports(found)
     counted = Tally(plan, plan.oracle._kernel.tally(found), len(found), len(found))
     return pa.table({"tally": pa.array([counted.to_bytes()], pa.large_binary())})

@@ -25,7 +25,7 @@ from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.reports import Reports
 from turnout.report_files.header import METADATA_KEY, Groups, Header
 
-__all__ = ["ReportBatch", "ReportFile", "read_reports"]
+__all__ = ["ReportBatch", "ReportFile", "read_reports", "reported"]
 
 _PARQUET_MAGIC: Final = b"PAR1"
 _ARROW_MAGIC: Final = b"ARROW1\0\0"
@@ -202,7 +202,7 @@ class ReportFile:
     def _batch(self, table: Any) -> ReportBatch:
         pa = require("pyarrow", "cli")
         header, oracle = self.header, self.header.plan.oracle
-        reports = _reported(table, oracle)
+        reports = reported(table, oracle)
         oracle.check_reports(reports)
         own = header.plan.participation.uniform_rate is None
         probabilities = _values(table, "probability", pa.float64()) if own else None
@@ -314,7 +314,7 @@ def _container(data: Any, buffer: Any) -> tuple[Any, dict[bytes, bytes]]:
     raise CorruptDataError("neither a Parquet nor an Arrow IPC file")
 
 
-def _reported(table: Any, oracle: FrequencyOracle) -> npt.NDArray[Any]:
+def reported(table: Any, oracle: FrequencyOracle) -> npt.NDArray[Any]:
     """Get the reports as an array of the oracle's type and shape."""
     pa = require("pyarrow", "cli")
     dtype, shape = oracle.report_dtype, oracle.report_shape

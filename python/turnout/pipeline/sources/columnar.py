@@ -16,7 +16,13 @@ from typing import Any, Final
 from turnout._extras import require
 from turnout.errors import CorruptDataError
 from turnout.pipeline.sources.base import BLOCK, Block, Source, TableBlock
-from turnout.pipeline.sources.files import DataFile, fingerprint, partition_fields
+from turnout.pipeline.sources.files import (
+    DataFile,
+    field_kind,
+    fingerprint,
+    partition_fields,
+    partition_value,
+)
 from turnout.pipeline.sources.schemas import conform, target_schema, unified, wanted_schema
 
 __all__ = ["ColumnarSource", "FileBlock", "Piece", "reading"]
@@ -312,9 +318,8 @@ def _with_partitions(table: Any, piece: Piece, schema: Any) -> Any:
             texts = pa.array([value] if value is not None else [], item.type.value_type)
             column = pa.DictionaryArray.from_arrays(indices, texts)
         else:
-            whole = pa.types.is_integer(item.type) and value is not None
-            scalar = pa.scalar(int(value) if whole and value is not None else value, item.type)
-            column = pa.repeat(scalar, piece.length)
+            known = partition_value(value, field_kind(item.type))
+            column = pa.repeat(pa.scalar(known, item.type), piece.length)
         columns.append(pa.chunked_array([column]))
     return conform(pa.Table.from_arrays(columns, names=schema.names), schema, piece.file.shown)
 

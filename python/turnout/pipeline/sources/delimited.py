@@ -12,7 +12,13 @@ from turnout._extras import require
 from turnout.errors import CorruptDataError
 from turnout.pipeline.sources.base import BLOCK, Block, Source, blocks_of_stream
 from turnout.pipeline.sources.columnar import reading
-from turnout.pipeline.sources.files import DataFile, fingerprint, partition_fields
+from turnout.pipeline.sources.files import (
+    DataFile,
+    field_kind,
+    fingerprint,
+    partition_fields,
+    partition_value,
+)
 from turnout.pipeline.sources.schemas import conform, target_schema, unified, wanted_schema
 
 __all__ = ["CsvSource", "IpcStreamSource", "is_ipc_stream"]
@@ -84,10 +90,8 @@ class _SequentialFiles(Source):
                         if item.name not in values:
                             columns.append(table.column(item.name))
                             continue
-                        value: Any = values[item.name]
                         kind = self._partitions[item.name]
-                        if value is not None and pa.types.is_integer(kind):
-                            value = int(value)
+                        value = partition_value(values[item.name], field_kind(kind))
                         constant = pa.repeat(pa.scalar(value, kind), table.num_rows)
                         columns.append(pa.chunked_array([constant]))
                     whole = pa.Table.from_arrays(columns, names=schema.names)

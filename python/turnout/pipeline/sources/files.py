@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import errno
 import glob
 import hashlib
@@ -10,14 +11,23 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 from urllib.parse import unquote
 
 from turnout import _arguments
 from turnout._extras import require
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 
-__all__ = ["DataFile", "find_files", "fingerprint", "partition_fields"]
+__all__ = [
+    "DataFile",
+    "field_kind",
+    "find_files",
+    "fingerprint",
+    "partition_fields",
+    "partition_kind",
+    "partition_value",
+    "run_of_partitions",
+]
 
 _FORMATS: Final = {
     ".parquet": "parquet",
@@ -132,10 +142,10 @@ def _expand(entry: Any) -> Iterator[DataFile]:
     path = Path(entry)
     if path.is_dir():
         paths = list(_walk(path))
-        partitions = _run_of_partitions(path.parts)
+        partitions = run_of_partitions(path.parts)
         yield from _described(entry, paths, path, partitions)
     elif path.exists():
-        yield _describe(path, _run_of_partitions(path.parent.parts), explicit=True)
+        yield _describe(path, run_of_partitions(path.parent.parts), explicit=True)
     elif _WILD.search(entry):
         yield from _expand_glob(entry)
     else:
@@ -151,11 +161,11 @@ def _expand_glob(entry: str) -> Iterator[DataFile]:
         if path.is_dir():
             # With ** the files in it are matches of their own.
             if "**" not in entry:
-                partitions = _run_of_partitions(path.parts)
+                partitions = run_of_partitions(path.parts)
                 paths = [file for file in _walk(path) if _format(file)]
                 found += [_describe(file, _below(partitions, path, file)) for file in paths]
         elif (hidden or not path.name.startswith("_")) and _format(path):
-            found.append(_describe(path, _run_of_partitions(path.parent.parts)))
+            found.append(_describe(path, run_of_partitions(path.parent.parts)))
     if not found:
         raise InvalidValueError(
             f"data: {entry!r} matches no file that ends in {', '.join(_FORMATS)}"
@@ -247,7 +257,7 @@ def _partition(part: str) -> tuple[str, str | None] | None:
     return unquote(name), None if value == _NULL else unquote(value)
 
 
-def _run_of_partitions(parts: tuple[str, ...]) -> list[tuple[str, str | None]]:
+def run_of_partitions(parts: tuple[str, ...]) -> list[tuple[str, str | None]]:
     """Partitions at the end of a path, up to the first folder that is none."""
     found: list[tuple[str, str | None]] = []
     for part in reversed(parts):
@@ -261,17 +271,60 @@ def _run_of_partitions(parts: tuple[str, ...]) -> list[tuple[str, str | None]]:
 def partition_fields(files: Iterable[DataFile]) -> dict[str, Any]:
     """Types of the partitions: int32 if every value is such a number, else text.
 
-    The rule of ``pyarrow.dataset``.
+    The rule of ``pyarrow.dataset``; and dates, if every value is one as ISO 8601 writes it.
     """
     pa = require("pyarrow", "cli")
     values: dict[str, set[str | None]] = {}
     for file in files:
         for name, value in file.partitions:
             values.setdefault(name, set()).add(value)
-    return {
-        name: pa.int32() if _are_small_integers(found - {None}) else pa.string()
-        for name, found in values.items()
-    }
+    kinds = {"integer": pa.int32(), "date": pa.date32(), "text": pa.string()}
+    return {name: kinds[partition_kind(found - {None})] for name, found in values.items()}
+
+
+def field_kind(kind: Any) -> Literal["integer", "date", "text"]:
+    """Tell what a partition of an Arrow type holds."""
+    types = require("pyarrow", "cli").types
+    if types.is_integer(kind):
+        return "integer"
+    return "date" if types.is_date(kind) else "text"
+
+
+def partition_kind(values: set[Any]) -> Literal["integer", "date", "text"]:
+    """Tell what the values of a partition are.
+
+    Examples
+    --------
+    >>> partition_kind({"1", "2"}), partition_kind({"2026-11-22"}), partition_kind({"1", "x"})
+    ('integer', 'date', 'text')
+    """
+    if _are_small_integers(values):
+        return "integer"
+    return "date" if values and all(map(_is_date, values)) else "text"
+
+
+def partition_value(text: str | None, kind: str) -> int | str | datetime.date | None:
+    """Give the value that the text of a partition stands for.
+
+    Examples
+    --------
+    >>> partition_value("7", "integer"), partition_value("2026-11-22", "date")
+    (7, datetime.date(2026, 11, 22))
+    """
+    if text is None or kind == "text":
+        return text
+    return int(text) if kind == "integer" else datetime.date.fromisoformat(text)
+
+
+def _is_date(text: str) -> bool:
+    # Python 3.10 reads no other form than this one, later releases do.
+    if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text, re.ASCII) is None:
+        return False
+    try:
+        datetime.date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _are_small_integers(values: set[Any]) -> bool:

@@ -1,0 +1,223 @@
+"""Counting one file of reports, batch by batch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from turnout import metrics
+from turnout.collection import Plan
+from turnout.errors import InvalidValueError
+from turnout.frequency.groups import GroupedTally, tally_by_group
+from turnout.frequency.groups.keys import Key, Part
+from turnout.frequency.reports import Reports
+from turnout.frequency.sums import DesignSums, WeightedSums
+from turnout.frequency.tally import Tally
+from turnout.pipeline.report_places import PlacedFile
+from turnout.report_files import Groups, Header, ReportBatch, ReportFile
+
+__all__ = ["Counter", "LeftOut", "empty_reports", "empty_tally"]
+
+
+@dataclass
+class LeftOut:
+    """Reports that do not count.
+
+    Attributes
+    ----------
+    starts
+        For each file the number of its first report among the reports of all files.
+    rows
+        The numbers of the reports that do not count, in order.
+    folder
+        What holds the file that the rows are in, if they are in one.
+    """
+
+    starts: list[int]
+    rows: Any
+    folder: Any
+
+
+class Counter:
+    """Counts one file after another.
+
+    Parameters
+    ----------
+    names
+        The groups that are wanted; none for one tally.
+    left_out
+        The reports that do not count, or None.
+    """
+
+    def __init__(self, names: tuple[str, ...], left_out: LeftOut | None) -> None:
+        self._names, self._left_out = names, left_out
+
+    def count(self, file: PlacedFile, start: int) -> tuple[Header, Tally | GroupedTally]:
+        """Count the reports of a file, of which ``start`` is the number of the first.
+
+        Raises
+        ------
+        InvalidValueError
+            If the file has no such group.
+        CorruptDataError
+            If the file was altered.
+        """
+        began = time.perf_counter()
+        with ReportFile(file.path) as opened:
+            header = opened.header
+            wanted = [name for name in self._names if name not in dict(file.partitions)]
+            known = header.groups.names if header.groups is not None else ()
+            for name in wanted:
+                if name not in known:
+                    raise InvalidValueError(
+                        f"group_by: {file.path} has no group {name!r}, and is in no folder "
+                        f"'{name}=...'; its groups are {list(known)}"
+                    )
+            batches = self._batches(opened, start)
+            tally: Tally | GroupedTally
+            if wanted and header.groups is not None:
+                tally = _grouped(header, header.groups, batches)
+            else:
+                tally = _plain(header, batches)
+        if self._names:
+            tally = _regrouped(tally, self._names, dict(file.partitions))
+        metrics.observe("file_tallied", reports=header.reports, seconds=time.perf_counter() - began)
+        return header, tally
+
+    def _batches(self, opened: ReportFile, start: int) -> Iterator[ReportBatch]:
+        for batch in opened.batches():
+            end = start + len(batch)
+            yield batch if self._left_out is None else _without(batch, self._left_out, start, end)
+            start = end
+
+
+def _without(batch: ReportBatch, left_out: LeftOut, start: int, end: int) -> ReportBatch:
+    low, high = np.searchsorted(left_out.rows, [start, end])
+    if low == high:
+        return batch
+    keep = np.ones(len(batch), bool)
+    keep[left_out.rows[low:high] - start] = False
+    parts = (batch.reports, batch.probabilities, batch.groups, batch.pseudonyms)
+    return ReportBatch(*(None if part is None else part[keep] for part in parts))  # type: ignore[arg-type]
+
+
+def _plain(header: Header, batches: Iterable[ReportBatch]) -> Tally:
+    """Tally all reports of a file."""
+    plan = header.plan
+    oracle = plan.oracle
+    total = empty_tally(plan)
+    support, received, weights = total.support.copy(), 0, total.weights
+    for batch in batches:
+        received += len(batch)
+        if batch.probabilities is None:
+            support += oracle._kernel.tally(batch.reports)
+            continue
+        counts, *sums = oracle._kernel.tally_personalized(batch.reports, batch.probabilities)
+        support += counts
+        weights = WeightedSums(*sums) + weights if weights is not None else None
+    nodes, design = _nodes(plan, header.nodes, header.reports - received, header.design)
+    return Tally(plan, support, received, nodes, weights=weights, design=design)
+
+
+def _nodes(
+    plan: Plan, nodes: int, left_out: int, design: DesignSums | None
+) -> tuple[int, DesignSums | None]:
+    """Leave out the nodes of repeated reports, where everyone reports."""
+    if not left_out:
+        return nodes, design
+    if plan.participation.uniform_rate == 1.0:
+        return nodes - left_out, design
+    raise InvalidValueError(
+        "repeats='first' needs a collection in which everyone takes part: of a random part of the "
+        "persons nobody can tell how many are there twice; leave out repeated persons before the "
+        "reports are made, with id_column"
+    )
+
+
+def _grouped(header: Header, groups: Groups, batches: Iterable[ReportBatch]) -> GroupedTally:
+    """Tally the reports of each group of a file."""
+    plan = header.plan
+    number = len(groups.keys)
+    total = GroupedTally(groups.names, {}, plan=plan)
+    received = np.zeros(number, np.int64)
+    before = 0
+    for batch in batches:
+        assert batch.groups is not None
+        counts = np.bincount(batch.groups, minlength=number)
+        received += counts
+        before += len(batch)
+        total = total.merge(_of_batch(plan, groups, batch, counts))
+    left_out = header.reports - before
+    _nodes(plan, header.nodes, left_out, header.design)
+    tallies = {}
+    for position, key in enumerate(groups.keys):
+        counted = total[key] if key in total else empty_tally(plan)
+        everyone = plan.participation.uniform_rate == 1.0
+        nodes = counted.received if everyone and left_out else groups.nodes[position]
+        tallies[key] = Tally(
+            plan,
+            counted.support,
+            counted.received,
+            nodes,
+            weights=counted.weights,
+            design=None if groups.designs is None else groups.designs[position],
+        )
+    return GroupedTally(groups.names, tallies, plan=plan)
+
+
+def _of_batch(plan: Plan, groups: Groups, batch: ReportBatch, counts: Any) -> GroupedTally:
+    """Tally a batch as if its nodes had been those that reported."""
+    assert batch.groups is not None
+    design = designs = None
+    if batch.probabilities is not None:
+        order = np.argsort(batch.groups, kind="stable")
+        pieces = np.split(batch.probabilities[order], np.cumsum(counts)[:-1])
+        designs = [DesignSums.of(np.ascontiguousarray(piece)) for piece in pieces]
+        design = DesignSums.of(np.ascontiguousarray(batch.probabilities))
+    reports = Reports._made(
+        plan.oracle, plan.participation, batch.reports, len(batch), batch.probabilities, design
+    )
+    return tally_by_group(
+        reports, batch.groups, counts, names=groups.names, keys=groups.keys, designs=designs
+    )
+
+
+def _regrouped(
+    tally: Tally | GroupedTally, names: tuple[str, ...], partitions: dict[str, Part]
+) -> GroupedTally:
+    """Give a tally of a file the groups that are wanted, in their order."""
+    if isinstance(tally, Tally):
+        parts: list[tuple[dict[str, Part], Tally]] = [({}, tally)]
+    else:
+        kept = [name for name in names if name in tally.names]
+        over = tally.over(*kept) if kept != list(tally.names) else tally
+        parts = [(dict(zip(over.names, key, strict=True)), part) for key, part in over.items()]
+    tallies: dict[Key, Tally] = {}
+    for known, part in parts:
+        key = tuple((partitions | known)[name] for name in names)
+        tallies[key] = tallies[key].merge(part) if key in tallies else part
+    return GroupedTally(names, tallies, plan=tally.plan)
+
+
+def empty_tally(plan: Plan) -> Tally:
+    """Give the tally of nobody."""
+    size = plan.domain.size
+    support = np.zeros(size, plan.oracle.support_dtype)
+    if plan.participation.uniform_rate is not None:
+        return Tally(plan, support, 0, 0)
+    zeros = np.zeros((size + 1, 2), np.uint64)
+    weights = WeightedSums(zeros, zeros.copy())
+    return Tally(plan, support, 0, 0, weights=weights, design=DesignSums(0, 0))
+
+
+def empty_reports(plan: Plan) -> Reports:
+    """Give the reports of nobody."""
+    oracle = plan.oracle
+    codes = np.empty((0, *oracle.report_shape), oracle.report_dtype)
+    if plan.participation.uniform_rate is not None:
+        return Reports._made(oracle, plan.participation, codes, 0)
+    return Reports._made(oracle, plan.participation, codes, 0, np.empty(0), DesignSums(0, 0))
