@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import turnout as tn
-from turnout import errors, metrics
+from turnout import _atomic, errors, metrics
 from turnout.pipeline import Job, parts, running, scanning, sources
 from turnout.pipeline.processing import JobNoise
 from turnout.report_files import ReportFile, read_reports
@@ -488,4 +488,29 @@ def test_a_kill_while_the_secret_is_erased_leaves_a_complete_job(
     monkeypatch.undo()
     reports = tn.pipeline.open_reports(tmp_path / "reports")
     assert reports.tally().nodes == reports.totals.nodes == 5 * 2**16 + 1234
-    assert "key" not in (tmp_path / "reports" / "_turnout" / "job.json").read_text()
+    state = json.loads((tmp_path / "reports" / "_turnout" / "job.json").read_text())
+    assert state["noise"] is None
+
+
+def test_a_job_whose_end_cannot_be_written_keeps_its_secret(tmp_path, answers_file, monkeypatch):
+    answers = tn.pipeline.scan(answers_file, "answer")
+    monkeypatch.setattr("turnout._atomic._synchronise_file", _failing_after(2))
+    with pytest.raises(OSError, match="No space left"):
+        tn.pipeline.randomize(answers, ORACLE, tmp_path / "reports")
+    monkeypatch.undo()
+    reports = tn.pipeline.randomize(answers, ORACLE, tmp_path / "reports", resume=True)
+    assert reports.tally().nodes == reports.totals.nodes
+
+
+def _failing_after(times):
+    """Let files be written so many times, and then find the disk full."""
+    works = _atomic._synchronise_file
+    calls = []
+
+    def synchronise(path):
+        calls.append(path)
+        if len(calls) > times:
+            raise OSError(28, "No space left on device")
+        works(path)
+
+    return synchronise

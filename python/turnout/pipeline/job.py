@@ -244,13 +244,13 @@ class Job:
         # The state with a secret is written over when the new one is in its place: whoever is
         # killed in between leaves a job that is complete, whose secret no file has any more.
         with contextlib.ExitStack() as stack:
-            if self.noise is None:
-                before = stack.enter_context(path.open("r+b"))
-                stack.callback(_overwrite, before)
+            before = stack.enter_context(path.open("r+b")) if self.noise is None else None
             with atomic_write(path) as temporary:
                 if self.noise is not None:
                     temporary.chmod(0o600)
                 temporary.write_bytes(text)
+            if before is not None:
+                _overwrite(before)
 
 
 def _without_data(answers: Mapping[str, Any]) -> dict[str, Any]:
