@@ -99,3 +99,16 @@ def test_long_names_fit(tmp_path: Path) -> None:
     with atomic_write(target) as temporary:
         temporary.write_text("new")
     assert target.read_text() == "new"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such permissions")
+def test_a_private_file_is_its_owners_from_its_first_moment_on(tmp_path: Path) -> None:
+    target = tmp_path / "file"
+    before = os.umask(0)
+    try:
+        with atomic_write(target, private=True) as temporary:
+            assert stat.S_IMODE(temporary.stat().st_mode) == 0o600
+            temporary.write_text("secret")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600

@@ -14,7 +14,9 @@ __all__ = ["atomic_write"]
 
 
 @contextlib.contextmanager
-def atomic_write(path: str | os.PathLike[str], *, replace: bool = True) -> Iterator[Path]:
+def atomic_write(
+    path: str | os.PathLike[str], *, replace: bool = True, private: bool = False
+) -> Iterator[Path]:
     """Write a file beside its final place and move it there once it is complete.
 
     The block gets the path of an empty temporary file in the folder of ``path``. When the block
@@ -31,6 +33,8 @@ def atomic_write(path: str | os.PathLike[str], *, replace: bool = True) -> Itera
     replace
         Whether a file that stands at ``path`` when the block ends is replaced. Otherwise it stays,
         and the new file is thrown away: of several writers the first one's file is kept.
+    private
+        Whether a new file can be read by its owner only, from its first moment on.
 
     Yields
     ------
@@ -58,7 +62,9 @@ def atomic_write(path: str | os.PathLike[str], *, replace: bool = True) -> Itera
     mode = _mode_of_existing(target, path)
     temporary = target.with_name(f".{target.name[:200]}.{secrets.token_hex(8)}.tmp")
     try:
-        descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+        descriptor = os.open(
+            temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600 if private else 0o666
+        )
     except OSError as error:
         raise OSError(error.errno, error.strerror, os.fspath(path)) from error
     os.close(descriptor)

@@ -511,3 +511,11 @@ def test_a_job_of_a_frame_with_categories(tmp_path: Path) -> None:
     for name, data in (("frame", frame), ("query", frame.lazy())):
         answers = scan(data, "a", group_by="g")
         assert tn.pipeline.randomize(answers, ORACLE, tmp_path / name).tally().nodes == 1000
+
+
+def test_a_file_by_two_names_is_refused(tmp_path: Path) -> None:
+    first, second = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    pq.write_table(pa.table({"a": [0, 1]}), first)
+    second.hardlink_to(first)
+    with pytest.raises(errors.InvalidValueError, match="names a file twice"):
+        scan(tmp_path, "a")

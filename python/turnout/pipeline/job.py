@@ -245,9 +245,7 @@ class Job:
         # killed in between leaves a job that is complete, whose secret no file has any more.
         with contextlib.ExitStack() as stack:
             before = stack.enter_context(path.open("r+b")) if self.noise is None else None
-            with atomic_write(path) as temporary:
-                if self.noise is not None:
-                    temporary.chmod(0o600)
+            with atomic_write(path, private=True) as temporary:
                 temporary.write_bytes(text)
             if before is not None:
                 _overwrite(before)

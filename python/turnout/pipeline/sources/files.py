@@ -112,15 +112,19 @@ def find_files(data: Any) -> tuple[str, list[DataFile]]:
     files = [file for entry in entries for file in _expand(entry)]
     # The order is that of the paths, not of a list: a glob of a shell has another in each place.
     files.sort(key=lambda file: _natural(file.path))
-    seen: dict[str, str] = {}
+    seen: dict[object, str] = {}
     for file in files:
-        place = os.path.realpath(file.path)
-        if place in seen:
-            raise InvalidValueError(
-                f"data names a file twice, as {seen[place]} and as {file.shown}: its people would "
-                "report twice"
-            )
-        seen[place] = file.shown
+        status = Path(file.path).stat()
+        places: list[object] = [os.path.realpath(file.path)]
+        if status.st_nlink > 1:
+            places.append((status.st_dev, status.st_ino))
+        for place in places:
+            if place in seen:
+                raise InvalidValueError(
+                    f"data names a file twice, as {seen[place]} and as {file.shown}: its people "
+                    "would report twice"
+                )
+            seen[place] = file.shown
     formats = {file.format: file.shown for file in reversed(files)}
     if len(formats) > 1:
         raise InvalidValueError(
