@@ -519,3 +519,13 @@ def test_a_file_by_two_names_is_refused(tmp_path: Path) -> None:
     second.hardlink_to(first)
     with pytest.raises(errors.InvalidValueError, match="names a file twice"):
         scan(tmp_path, "a")
+
+
+def test_a_job_that_somebody_else_went_on_with_is_not_withdrawn(tmp_path: Path) -> None:
+    answers = scan(pa.table({"a": ["no"] * 10}), "a")
+    job, task, answers = running.open_job(answers, ORACLE, tmp_path / "reports")
+    assert task is not None
+    task.write(0, [answers.encoded(block, DOMAIN) for block in answers.blocks()])
+    job.withdraw()
+    made = tn.pipeline.randomize(answers, ORACLE, tmp_path / "reports", resume=True)
+    assert made.tally().nodes == 10

@@ -218,7 +218,12 @@ class Job:
         return done
 
     def withdraw(self) -> None:
-        """Undo :meth:`begin` of a job of which no part was ever written, and erase the secret."""
+        """Undo :meth:`begin` of a job of which no part was ever written, and erase the secret.
+
+        A job that has a part after all, because somebody else went on with it, stays.
+        """
+        if any(self.folder.glob("part-*")):
+            return
         for path in self.folder.glob(".part-*.tmp"):
             path.unlink(missing_ok=True)
         path = self.folder / STATE_FOLDER / _STATE
