@@ -44,13 +44,16 @@ from turnout.pipeline.processing import plan_of
 from turnout.pipeline.running import randomize as run_job
 from turnout.pipeline.running import randomize_to_file
 from turnout.planning import choose_oracle
-from turnout.report_files import file_format
+from turnout.report_files import ReportFile, file_format
 from turnout.reporting.words import rounded_up
 
 __all__ = ["randomize"]
 
 #: From so many bytes of reports on a note says which oracles have smaller ones.
 _LARGE = 2**30
+
+#: From so many groups on a note says when there are hardly more people than groups.
+_MANY_GROUPS = 100
 
 
 @dataclass(frozen=True)
@@ -213,6 +216,7 @@ def randomize(
             answers, plan.oracle, target, participation=who, seed=seed, progress=True
         )
         size = target.stat().st_size
+        written = [target]
     else:
         there = Job.read(target)
         if resume and there is not None and there.complete:
@@ -223,6 +227,9 @@ def randomize(
         )  # fmt: skip
         totals = reports.totals or Totals()
         size = sum(path.stat().st_size for path in reports.paths)
+        written = list(reports.paths)
+    if answers.group_by:
+        _warn_of_groups(written)
     if seed is not None:
         note("made with --seed: fit for tests only, the noise can be computed again")
     output().print(properties(f"Reports in {target}", _summary(plan, totals, size, answers)))
@@ -299,6 +306,20 @@ def _warn_of_size(plan: Plan, answers: Answers) -> None:
             "optimized-local-hashing and hadamard-count-mean-sketch are small for any number of "
             "answers"
         )
+
+
+def _warn_of_groups(written: list[Path]) -> None:
+    """Say so if the columns of the groups look like identifiers: they are not protected."""
+    for path in written[:1]:
+        with ReportFile(path) as file:
+            header = file.header
+        groups = 0 if header.groups is None else len(header.groups.keys)
+        if groups >= _MANY_GROUPS and 2 * groups > header.nodes:
+            note(
+                f"--group-by makes {groups:,} groups of {header.nodes:,} people in {path}, and "
+                "writes them as they are: is one of the columns an identifier? Then hand over "
+                "nothing of it"
+            )
 
 
 def _summary(plan: Plan, totals: Totals, size: int, answers: Answers) -> list[tuple[str, str]]:

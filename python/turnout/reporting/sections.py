@@ -311,7 +311,7 @@ def making(contents: Contents) -> Markup:
         ("report supports own, other answer", f"{p:.6g}, {q:.6g} (probabilities)"),
         ("estimator", contents.method.replace("_", " ")),
         ("plan (SHA-256)", tag("code", _fingerprint(contents))),
-        ("answers (SHA-256)", tag("code", plan.domain.fingerprint)),
+        ("possible answers (SHA-256)", tag("code", plan.domain.fingerprint)),
         (
             "versions",
             f"turnout {__version__}, Python {platform.python_version()}, NumPy {np.__version__}",

@@ -1,4 +1,4 @@
-"""``turnout randomize`` on files with spaces after commas, and on columns without two answers."""
+"""``turnout randomize``: notes and refusals about columns that are not what they seem."""
 
 from __future__ import annotations
 
@@ -46,3 +46,16 @@ def test_a_column_without_two_answers_gives_no_labels(
     result = turnout("randomize", source, "-c", "answer", "-e", 1, "-o", tmp_path / "out.parquet")
     assert result.exit_code == 1
     assert f"column 'answer' holds {found}, and labels are at least 2" in result.stderr
+
+
+@pytest.mark.parametrize("output", ["out.parquet", "out"])
+def test_groups_of_one_person_each_are_noted(tmp_path: Path, turnout: Run, output: str) -> None:
+    lines = [f"{number},{number % 5},{'yes' if number % 3 else 'no'}" for number in range(200)]
+    source = write(tmp_path, "id,region,answer", *lines)
+    options = ("-c", "answer", "-e", 1, "-o", tmp_path / output)
+    result = turnout("randomize", source, *options, "--group-by", "id")
+    assert result.exit_code == 0
+    assert "--group-by makes 200 groups of 200 people in" in result.stderr
+    options = ("-c", "answer", "-e", 1, "-o", tmp_path / f"second-{output}")
+    result = turnout("randomize", source, *options, "--group-by", "region")
+    assert "--group-by makes" not in result.stderr
