@@ -130,7 +130,7 @@ def _check_job(job: Job, names: Sequence[str], partial: bool) -> None:
             return
         raise InvalidValueError(
             f"paths: the job in {str(job.folder)!r} is unfinished: resume goes on with it "
-            "(partial=True takes the parts that are there)"
+            "(partial takes the parts that are there)"
         )
     there = {name for name in names if name.startswith("part-")}
     wanted = {f"part-{number:05d}.parquet" for number in range(job.parts or 0)}
@@ -140,6 +140,6 @@ def _check_job(job: Job, names: Sequence[str], partial: bool) -> None:
         if missing:
             problem = (
                 f"lacks {missing[0]}, which its job wrote: bring it back, it cannot be made again "
-                "(partial=True takes the parts that are there)"
+                "(partial takes those that are there)"
             )
         raise InvalidValueError(f"paths: {str(job.folder)!r} {problem}")

@@ -206,6 +206,7 @@ def collect(
             tree.add(tally)
             return ended
 
+        answers.persons(progress=progress)
         work = stretches(answers.blocks(plan.domain))
         with tree, contextlib.closing(results(ray, submit, work, flight)) as each:
             for _ in track(sized(each, _number(answers, STRETCH)), "collecting", progress):
@@ -237,6 +238,7 @@ def _parts(
     """Make the parts of a job, and give what each did."""
     tasks = Tasks(ray, Recipe(answers, task.plan, task), task.noise)
     there = blocks_there(task, answers.rows, answers.block_rows)
+    answers.persons(progress=progress)
 
     def work() -> Iterator[tuple[int, list[Block]]]:
         for number in sorted({block // PART_BLOCKS for block in there}):
