@@ -93,6 +93,9 @@ def test_missing_values_are_refused_with_count_and_rows(tmp_path: Path, turnout:
         "randomize", source, "-c", "answer", "-e", 1, "-o", target, "--missing-value", "?"
     )
     assert "3 answers are missing (rows 2, 4, 5)" in result.stderr
+    source = write(tmp_path, "yes", *[""] * 6, "no")
+    result = turnout("randomize", source, "-c", "answer", "-e", 1, "-o", target)
+    assert "6 answers are missing (rows 2, 3, 4, 5, 6, ...)" in result.stderr
 
 
 def test_missing_values_can_be_dropped(tmp_path: Path, turnout: Run) -> None:

@@ -62,7 +62,7 @@ def distinct_answers(answers: Answers, *, progress: bool = False) -> tuple[list[
             if (used & absent).any():
                 found = np.flatnonzero(absent[index])
                 gaps += found.size
-                rows += (found[:_SHOWN] + total).tolist() if len(rows) <= _SHOWN else []
+                rows += (found[: _SHOWN + 1] + total).tolist() if len(rows) <= _SHOWN else []
             total += len(index)
             if len(seen) > _MOST:
                 raise InvalidValueError(

@@ -84,7 +84,7 @@ def results(contents: Contents, pictures: Sequence[Picture]) -> Markup:
     rows = [
         (
             record["label"],
-            f"{round(record['count']):,}",
+            f"{round(record['count']):,}".replace("-", "−"),
             percent(record["frequency"], digits),
             percent(record["standard_error"], digits),
             _limits(record["low"], record["high"], digits),
