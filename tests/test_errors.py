@@ -23,6 +23,7 @@ HIERARCHY: dict[str, tuple[type[BaseException], ...]] = {
     "ProtocolError": (errors.TurnoutError, RuntimeError),
     "MalformedMessageError": (errors.ProtocolError, errors.CorruptDataError),
     "MissingPartyError": (errors.ProtocolError, RuntimeError),
+    "WorkerLostError": (RuntimeError,),
     "BudgetExceededError": (errors.TurnoutError, RuntimeError),
     "EstimatorError": (errors.InvalidValueError, ValueError),
     "NotFittedError": (errors.TurnoutError, ValueError, AttributeError),

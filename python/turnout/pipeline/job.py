@@ -17,6 +17,7 @@ import contextlib
 import json
 import os
 import secrets
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -215,6 +216,10 @@ class Job:
         answers = _without_data(self.answers)
         done = replace(self, answers=answers, noise=None, content=None, parts=parts, totals=totals)
         done._write()
+        # Nothing in the state is secret any more: whoever may read the parts may read it.
+        for part in sorted(self.folder.glob("part-*.parquet"))[:1]:
+            path = self.folder / STATE_FOLDER / _STATE
+            path.chmod(stat.S_IMODE(part.stat().st_mode))
         return done
 
     def withdraw(self) -> None:
@@ -228,8 +233,8 @@ class Job:
             path.unlink(missing_ok=True)
         path = self.folder / STATE_FOLDER / _STATE
         with path.open("r+b") as file:
+            path.unlink()
             _overwrite(file)
-        path.unlink()
         path.parent.rmdir()
 
     def _write(self) -> None:
