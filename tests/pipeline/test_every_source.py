@@ -148,10 +148,10 @@ def read(answers: Answers, domain: tn.Domain) -> tuple[list[int], int, int]:
     for number, block in enumerate(answers.blocks(domain)):
         encoded = answers.encoded(block, domain)
         assert (encoded.index, encoded.rows) == (number, block.rows)
-        assert encoded.rows == encoded.codes.size + encoded.dropped + encoded.refused
+        assert encoded.rows == encoded.codes.size + encoded.dropped + encoded.duplicates
         codes += encoded.codes.tolist()
         dropped += encoded.dropped
-        refused += encoded.refused
+        refused += encoded.duplicates
     return codes, dropped, refused
 
 

@@ -355,23 +355,23 @@ def test_repeated_pseudonyms(tmp_path):
         return tn.pipeline.randomize(answers, ORACLE, tmp_path / name, participation=who, seed=1)
 
     once = reports(frame, "once")
-    assert once.tally(repeats="refuse").nodes == 1000
+    assert once.tally(duplicates="refuse").nodes == 1000
     text = once.paths[0].read_bytes()
     assert "pseudonym" in pq.read_schema(once.paths[0]).names
     assert "id" not in pq.read_schema(once.paths[0]).names
     assert text
     both = reports(twice, "twice")
     with pytest.raises(errors.InvalidValueError, match=r"30 pseudonym\(s\) have more than one"):
-        both.tally(repeats="refuse")
+        both.tally(duplicates="refuse")
     assert both.tally().nodes == 1030
-    assert both.tally(repeats="first") == once.tally()
-    assert both.tally(repeats="first", group_by="country") == once.tally(group_by="country")
+    assert both.tally(duplicates="first") == once.tally()
+    assert both.tally(duplicates="first", group_by="country") == once.tally(group_by="country")
     some = reports(twice, "some", tn.Bernoulli(0.9))
     with pytest.raises(errors.InvalidValueError, match="everyone takes part"):
-        some.tally(repeats="first")
+        some.tally(duplicates="first")
     plain = tn.pipeline.randomize(tn.pipeline.scan(frame, "answer"), ORACLE, tmp_path / "plain")
     with pytest.raises(errors.InvalidValueError, match="has no pseudonyms"):
-        plain.tally(repeats="refuse")
+        plain.tally(duplicates="refuse")
 
 
 def test_folders_of_partitions_are_groups(tmp_path):

@@ -114,7 +114,7 @@ def test_pseudonyms(ray: Any, files: Path, tmp_path: Path) -> None:
     on_ray(tn.ray.randomize, str(files), None, output=tmp_path / "ray", seed=3, **options)
     assert rows_of(tmp_path / "plain") == rows_of(tmp_path / "ray")
     assert rows_of(tmp_path / "ray")[0].column_names == ["report", "pseudonym"]
-    counted = tn.ray.tally(tmp_path / "ray", repeats="refuse")
+    counted = tn.ray.tally(tmp_path / "ray", duplicates="refuse")
     assert counted.received == ROWS
 
 
@@ -124,9 +124,9 @@ def test_repeated_pseudonyms(ray: Any, files: Path, tmp_path: Path) -> None:
     for day in ("monday", "tuesday"):
         on_ray(tn.ray.randomize, str(files), None, output=tmp_path / day, **options)
     with pytest.raises(InvalidValueError, match="5,003 pseudonym"):
-        tn.ray.tally(tmp_path, repeats="refuse")
-    first = tn.ray.tally(tmp_path, repeats="first")
-    assert first == tn.pipeline.tally(tmp_path, repeats="first")
+        tn.ray.tally(tmp_path, duplicates="refuse")
+    first = tn.ray.tally(tmp_path, duplicates="first")
+    assert first == tn.pipeline.tally(tmp_path, duplicates="first")
     assert first == tn.pipeline.tally(tmp_path / "monday")
 
 
@@ -147,7 +147,7 @@ def test_persons_with_several_rows(ray: Any, tmp_path: Path) -> None:
     assert on_ray(tn.ray.collect, data, seed=3, **options) == expected
     reports = on_ray(tn.ray.randomize, data, seed=3, output=tmp_path / "reports", **options)
     assert reports.tally() == expected
-    assert reports.totals.repeated == 700
+    assert reports.totals.duplicates == 700
 
 
 def test_steps_before_and_uneven_blocks(ray: Any, files: Path) -> None:

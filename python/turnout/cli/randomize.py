@@ -328,8 +328,8 @@ def _summary(plan: Plan, totals: Totals, size: int, answers: Answers) -> list[tu
     rows = [("nodes", f"{totals.nodes:,}")]
     if totals.dropped or answers.missing == "drop":
         rows.append(("dropped", f"{totals.dropped:,} without an answer"))
-    if totals.repeated:
-        rows.append(("repeated", f"{totals.repeated:,} further rows of a person, left out"))
+    if totals.duplicates:
+        rows.append(("duplicates", f"{totals.duplicates:,} further rows of a person, left out"))
     return [
         *rows,
         ("reports", f"{totals.reports:,}"),

@@ -46,10 +46,10 @@ def tally(
             help="Keep a tally for each group: a column of the reports or a folder NAME=VALUE.",
         ),
     ] = None,
-    repeats: Annotated[
+    duplicates: Annotated[
         str | None,
         typer.Option(
-            "--repeats",
+            "--duplicates",
             metavar="refuse|first",
             help="Look for second reports with one pseudonym, and refuse them or leave them out.",
         ),
@@ -77,20 +77,22 @@ def tally(
 
         turnout tally reports/ --group-by country --group-by day -o countries.tally
     """
-    if repeats not in (None, "refuse", "first"):
-        raise typer.BadParameter(f"{repeats!r} is none of refuse, first", param_hint="--repeats")
+    if duplicates not in (None, "refuse", "first"):
+        raise typer.BadParameter(
+            f"{duplicates!r} is none of refuse, first", param_hint="--duplicates"
+        )
     made, reports = _sorted_out(sources, partial)
     refuse_overwriting_inputs(target, [*made, *(reports.paths if reports is not None else ())])
-    if repeats is not None and made:
+    if duplicates is not None and made:
         raise InvalidValueError(
-            f"--repeats: {next(iter(made))} is a tally, in which no pseudonyms are left"
+            f"--duplicates: {next(iter(made))} is a tally, in which no pseudonyms are left"
         )
     names = tuple(group_by or ())
     parts = [(str(path), _regrouped(path, names)) for path in made]
     if reports is not None:
         counted = reports.tally(
             group_by=names or None,
-            repeats=repeats,  # type: ignore[arg-type]
+            duplicates=duplicates,  # type: ignore[arg-type]
             workers=workers,
             progress=True,
         )

@@ -323,8 +323,8 @@ class Answers:
             raise InvalidValueError(
                 "block must be one of Answers.blocks, which knows the rows of each person"
             )
-        refused = 0 if block.left_out is None else int(block.left_out.size)
-        if block.left_out is not None and refused:
+        duplicates = 0 if block.left_out is None else int(block.left_out.size)
+        if block.left_out is not None and duplicates:
             keep = np.ones(block.rows, bool)
             keep[block.left_out] = False
             rows, table = np.flatnonzero(keep), _kept(table, keep)
@@ -349,7 +349,7 @@ class Answers:
             pseudonyms,
             rows=block.rows,
             dropped=dropped,
-            refused=refused,
+            duplicates=duplicates,
         )
 
     def _labels(self, domain: Domain) -> Labels:

@@ -44,7 +44,7 @@ class EncodedBlock:
         How many rows the block has.
     dropped
         How many were left out because their answer is missing.
-    refused
+    duplicates
         How many were left out because another row of the same person counts.
     """
 
@@ -55,7 +55,7 @@ class EncodedBlock:
     pseudonyms: npt.NDArray[np.uint8] | None = field(repr=False)
     rows: int
     dropped: int
-    refused: int
+    duplicates: int
 
 
 def codes_of(

@@ -60,7 +60,7 @@ class Totals:
         Reports that were written.
     dropped
         Rows without an answer that were left out.
-    repeated
+    duplicates
         Rows that were left out because the person has another one.
     """
 
@@ -68,7 +68,7 @@ class Totals:
     nodes: int = 0
     reports: int = 0
     dropped: int = 0
-    repeated: int = 0
+    duplicates: int = 0
 
     def __add__(self, other: Totals) -> Totals:
         """Add what another part did."""
@@ -77,7 +77,7 @@ class Totals:
             self.nodes + other.nodes,
             self.reports + other.reports,
             self.dropped + other.dropped,
-            self.repeated + other.repeated,
+            self.duplicates + other.duplicates,
         )
 
 

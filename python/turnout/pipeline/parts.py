@@ -171,7 +171,7 @@ class _Sums:
     """What a part's header says, added up block by block."""
 
     def __init__(self, personal: bool) -> None:
-        self.rows = self.nodes = self.dropped = self.repeated = 0
+        self.rows = self.nodes = self.dropped = self.duplicates = 0
         self.design = DesignSums(0, 0) if personal else None
         self._nodes: dict[Key, int] = {}
         self._designs: dict[Key, DesignSums] = {}
@@ -179,7 +179,7 @@ class _Sums:
     def add(self, block: EncodedBlock, made: BlockReports) -> None:
         self.rows += block.rows
         self.dropped += block.dropped
-        self.repeated += block.refused
+        self.duplicates += block.duplicates
         self.nodes += made.reports.nodes
         if self.design is not None and made.reports.design is not None:
             self.design += made.reports.design
@@ -193,7 +193,7 @@ class _Sums:
                 self._designs[key] = before + made.group_designs[position]
 
     def part(self, job: str, number: int) -> PartFacts:
-        return PartFacts(job, number, self.rows, self.dropped, self.repeated)
+        return PartFacts(job, number, self.rows, self.dropped, self.duplicates)
 
     def groups(self, names: tuple[str, ...]) -> Groups:
         designs = None if self.design is None else tuple(self._designs.values())

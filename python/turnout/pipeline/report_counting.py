@@ -132,9 +132,9 @@ def _nodes(
     if plan.participation.uniform_rate == 1.0:
         return nodes - left_out, design
     raise InvalidValueError(
-        "repeats='first' needs a collection in which everyone takes part: of a random part of the "
-        "persons nobody can tell how many are there twice; leave out repeated persons before the "
-        "reports are made, with id_column"
+        "duplicates='first' needs a collection in which everyone takes part: of a random part of "
+        "the persons nobody can tell how many are there twice; leave out further rows of a person "
+        "before the reports are made, with id_column"
     )
 
 

@@ -23,7 +23,7 @@ from turnout.pipeline.report_places import PlacedFile, placed_files
 from turnout.report_files import Header, ReportBatch, ReportFile
 
 __all__ = [
-    "Repeats",
+    "Duplicates",
     "ReportSet",
     "check_plans",
     "group_names",
@@ -32,7 +32,7 @@ __all__ = [
     "tally",
 ]
 
-Repeats = Literal["refuse", "first"]
+Duplicates = Literal["refuse", "first"]
 
 
 class ReportSet:
@@ -124,7 +124,7 @@ class ReportSet:
         self,
         *,
         group_by: str | Sequence[str] | None = None,
-        repeats: Repeats | None = None,
+        duplicates: Duplicates | None = None,
         workers: int | None = None,
         progress: bool = False,
     ) -> Any:
@@ -134,7 +134,7 @@ class ReportSet:
         ----------
         group_by
             Columns of groups in the files, or names of folders ``name=value`` that they are in.
-        repeats
+        duplicates
             What happens to a second report with the same pseudonym: ``"refuse"`` or ``"first"``
             (the first in the order of the files counts). By default nobody looks.
         workers
@@ -160,7 +160,7 @@ class ReportSet:
             If a file cannot be read.
         """
         names = group_names(group_by)
-        left_out = self.repeated_reports(repeats) if repeats is not None else None
+        left_out = self.duplicate_reports(duplicates) if duplicates is not None else None
         counter = Counter(names, left_out)
         starts = left_out.starts if left_out is not None else [0] * len(self._files)
         work = list(zip(self._files, starts, strict=True))
@@ -180,7 +180,7 @@ class ReportSet:
             return total
         return GroupedTally(names, {}, plan=self.plan) if names else empty_tally(self.plan)
 
-    def repeated_reports(self, repeats: Repeats) -> LeftOut:
+    def duplicate_reports(self, duplicates: Duplicates) -> LeftOut:
         """Find the reports whose pseudonym was there before.
 
         Raises
@@ -188,7 +188,7 @@ class ReportSet:
         InvalidValueError
             If a file has no pseudonyms, or if one is there twice and that is refused.
         """
-        _arguments.choice("repeats", repeats, ("refuse", "first"))
+        _arguments.choice("duplicates", duplicates, ("refuse", "first"))
         finder, starts, start = RepeatFinder(), [], 0
         key = secrets.token_bytes(16)
         words = np.frombuffer(key, np.uint64)
@@ -197,8 +197,8 @@ class ReportSet:
             with ReportFile(file.path) as opened:
                 if not opened.header.pseudonyms:
                     raise InvalidValueError(
-                        f"repeats: {file.path} has no pseudonyms, so that nobody can tell whether "
-                        "a person reported twice"
+                        f"duplicates: {file.path} has no pseudonyms, so that nobody can tell "
+                        "whether a person reported twice"
                     )
                 for batch in opened.batches():
                     assert batch.pseudonyms is not None
@@ -206,10 +206,10 @@ class ReportSet:
                     finder.add(digests ^ words, start)
                     start += len(batch)
         persons, rows, folder = finder.finish()
-        if repeats == "refuse" and persons:
+        if duplicates == "refuse" and persons:
             raise InvalidValueError(
                 f"{self._name}: {persons:,} pseudonym(s) have more than one report "
-                f"({rows.size:,} too many); repeats='first' counts the first of each"
+                f"({rows.size:,} too many); duplicates='first' counts the first of each"
             )
         return LeftOut(starts, rows, folder)
 
@@ -267,7 +267,7 @@ def tally(
     paths: Any,
     *,
     group_by: str | Sequence[str] | None = None,
-    repeats: Repeats | None = None,
+    duplicates: Duplicates | None = None,
     workers: int | None = None,
     progress: bool = False,
     partial: bool = False,
@@ -278,7 +278,7 @@ def tally(
     ----------
     paths, partial
         As for :func:`open_reports`; also a :class:`ReportSet`.
-    group_by, repeats, workers, progress
+    group_by, duplicates, workers, progress
         As for :meth:`ReportSet.tally`.
 
     Returns
@@ -303,7 +303,9 @@ def tally(
     3
     """
     reports = paths if isinstance(paths, ReportSet) else open_reports(paths, partial=partial)
-    return reports.tally(group_by=group_by, repeats=repeats, workers=workers, progress=progress)
+    return reports.tally(
+        group_by=group_by, duplicates=duplicates, workers=workers, progress=progress
+    )
 
 
 def group_names(group_by: Any) -> tuple[str, ...]:

@@ -312,7 +312,7 @@ def totals_of(headers: Iterable[Header]) -> Totals:
     for header in headers:
         part = header.part
         assert part is not None
-        total += Totals(part.rows, header.nodes, header.reports, part.dropped, part.repeated)
+        total += Totals(part.rows, header.nodes, header.reports, part.dropped, part.duplicates)
     return total
 
 
@@ -378,18 +378,18 @@ class _Counted:
 
     def __init__(self, blocks: Iterable[EncodedBlock]) -> None:
         self._blocks = blocks
-        self._rows = self._dropped = self._repeated = 0
+        self._rows = self._dropped = self._duplicates = 0
 
     def __iter__(self) -> Iterator[EncodedBlock]:
         for block in self._blocks:
             self._rows += block.rows
             self._dropped += block.dropped
-            self._repeated += block.refused
+            self._duplicates += block.duplicates
             yield block
 
     def totals(self, nodes: int, reports: int) -> Totals:
         """Say what was done."""
-        return Totals(self._rows, nodes, reports, self._dropped, self._repeated)
+        return Totals(self._rows, nodes, reports, self._dropped, self._duplicates)
 
 
 def _number_of_blocks(answers: Answers) -> int | None:
@@ -399,7 +399,9 @@ def _number_of_blocks(answers: Answers) -> int | None:
 def _encoded(answers: Answers, plan: Plan, blocks: Iterable[Block]) -> Iterator[EncodedBlock]:
     for block in blocks:
         encoded = answers.encoded(block, plan.domain)
-        observe("rows_read", rows=encoded.rows, dropped=encoded.dropped, repeated=encoded.refused)
+        observe(
+            "rows_read", rows=encoded.rows, dropped=encoded.dropped, duplicates=encoded.duplicates
+        )
         yield encoded
 
 

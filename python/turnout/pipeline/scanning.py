@@ -85,7 +85,7 @@ def scan(
     >>> answers = scan(table, "answer", missing="drop", id_column="who", duplicates="first")
     >>> [block] = answers.blocks()
     >>> answers.encoded(block, tn.Domain(["no", "yes"]))
-    EncodedBlock(index=0, rows=3, dropped=1, refused=1)
+    EncodedBlock(index=0, rows=3, dropped=1, duplicates=1)
     """
     names: tuple[str, ...] = ()
     if group_by is not None:

@@ -252,7 +252,10 @@ def _parts(
             _check_shared(part_path(task.folder, number))
             if blocks:
                 metrics.observe(
-                    "rows_read", rows=totals.rows, dropped=totals.dropped, repeated=totals.repeated
+                    "rows_read",
+                    rows=totals.rows,
+                    dropped=totals.dropped,
+                    duplicates=totals.duplicates,
                 )
             metrics.observe("part_written", rows=totals.rows, reports=totals.reports)
             _LOGGER.debug("part %d: %d reports", number, totals.reports)

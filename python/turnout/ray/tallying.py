@@ -25,7 +25,7 @@ from turnout.participation import Participation
 from turnout.pipeline.flight import sized
 from turnout.pipeline.report_counting import Counter, LeftOut, empty_tally
 from turnout.pipeline.report_set import (
-    Repeats,
+    Duplicates,
     ReportSet,
     check_plans,
     group_names,
@@ -49,7 +49,7 @@ def tally(
     *,
     nodes: int | None = None,
     group_by: str | Sequence[str] | None = None,
-    repeats: Repeats | None = None,
+    duplicates: Duplicates | None = None,
     partial: bool = False,
     address: str | None = None,
     workers: int | None = None,
@@ -75,7 +75,7 @@ def tally(
         How many persons could have taken part in what a data set holds; needed unless everyone did.
     group_by
         Columns of groups in the files, or names of folders ``name=value`` that they are in.
-    repeats
+    duplicates
         What happens to a second report with the same pseudonym: ``"refuse"`` or ``"first"``. The
         driver looks for them.
     partial
@@ -116,10 +116,10 @@ def tally(
     with connected(address) as ray:
         flight = flight_of(ray, workers)
         if isinstance(reports, require("ray.data", "ray").Dataset):
-            if group_by is not None or repeats is not None or partial:
+            if group_by is not None or duplicates is not None or partial:
                 raise InvalidValueError(
-                    "group_by, repeats and partial are for files of reports; a data set does not "
-                    "say how many persons each group has"
+                    "group_by, duplicates and partial are for files of reports; a data set does "
+                    "not say how many persons each group has"
                 )
             plan = _plan_of(oracle, participation)
             return _with_nodes(_of_dataset(ray, reports, plan, progress), nodes)
@@ -128,7 +128,7 @@ def tally(
         found = (
             reports if isinstance(reports, ReportSet) else open_reports(reports, partial=partial)
         )
-        return _of_files(ray, found, oracle, group_by, repeats, flight=flight, progress=progress)
+        return _of_files(ray, found, oracle, group_by, duplicates, flight=flight, progress=progress)
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def _of_files(
     reports: ReportSet,
     oracle: FrequencyOracle | None,
     group_by: Any,
-    repeats: Repeats | None,
+    duplicates: Duplicates | None,
     *,
     flight: int,
     progress: bool,
@@ -156,7 +156,7 @@ def _of_files(
     if oracle is not None:
         plan = reports.plan
         Plan(oracle, plan.participation).check_same(plan, "reports")
-    left_out = [None] * len(files) if repeats is None else _left_out(reports, repeats)
+    left_out = [None] * len(files) if duplicates is None else _left_out(reports, duplicates)
     count = ray.remote(num_cpus=1, max_retries=RETRIES, num_returns=2)(_count)
     tree: MergeTree[Tally | GroupedTally] = MergeTree(
         ray, ray.remote(num_cpus=1, max_retries=RETRIES)(merged)
@@ -183,9 +183,9 @@ def _of_files(
     return GroupedTally(names, {}, plan=reports.plan) if names else empty_tally(reports.plan)
 
 
-def _left_out(reports: ReportSet, repeats: Repeats) -> Iterator[Any]:
+def _left_out(reports: ReportSet, duplicates: Duplicates) -> Iterator[Any]:
     """Say for each file which of its reports do not count."""
-    found = reports.repeated_reports(repeats)
+    found = reports.duplicate_reports(duplicates)
     ends = [*found.starts[1:], np.iinfo(np.int64).max]
     for start, end in zip(found.starts, ends, strict=True):
         low, high = np.searchsorted(found.rows, [start, end])

@@ -32,7 +32,7 @@ Schema metadata
                  "names": ["country"], "keys": [["DE"], ["FR"]],
                  "nodes": [600, 400], "designs": [{...}, {...}]},
              "part": {             only in a file that is part of a job
-                 "job": "6f...", "number": 7, "rows": 1010, "dropped": 6, "repeated": 4}}
+                 "job": "6f...", "number": 7, "rows": 1010, "dropped": 6, "duplicates": 4}}
 
         Values of keys are null, booleans, numbers, texts, or ``{"date": "2026-01-31"}`` and the
         like. ``designs`` are there with personalised participation only.

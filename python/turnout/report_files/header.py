@@ -98,7 +98,7 @@ class PartFacts:
         How many rows were read for it.
     dropped
         How many of them had no answer and were left out.
-    repeated
+    duplicates
         How many of them were left out because the person has another row.
     """
 
@@ -106,7 +106,7 @@ class PartFacts:
     number: int
     rows: int
     dropped: int = 0
-    repeated: int = 0
+    duplicates: int = 0
 
     @classmethod
     def from_dict(cls, described: Any) -> PartFacts:
@@ -123,10 +123,10 @@ class PartFacts:
                 "number": number,
                 "rows": rows,
                 "dropped": dropped,
-                "repeated": repeated,
+                "duplicates": duplicates,
                 **rest,
             } if not rest:
-                return cls(job, *map(_count, (number, rows, dropped, repeated)))
+                return cls(job, *map(_count, (number, rows, dropped, duplicates)))
         raise CorruptDataError(f"not the facts of a part: {_arguments.shown(described)}")
 
 

@@ -68,8 +68,8 @@ class CollectionFacts:
         ----------
         description
             What stands in ``_turnout/job.json`` of a folder of reports, whose ``totals`` are taken;
-            or a mapping with ``rows`` and perhaps ``dropped``, ``duplicates`` (also called
-            ``repeated``) and ``refused``. Other entries are left alone.
+            or a mapping with ``rows`` and perhaps ``dropped``, ``duplicates`` and ``refused``.
+            Other entries are left alone.
 
         Returns
         -------
@@ -85,7 +85,7 @@ class CollectionFacts:
         --------
         >>> CollectionFacts.from_dict({"rows": 10, "dropped": 1, "state": "complete"}).counted
         9
-        >>> CollectionFacts.from_dict({"totals": {"rows": 10, "repeated": 2}})
+        >>> CollectionFacts.from_dict({"totals": {"rows": 10, "duplicates": 2}})
         CollectionFacts(rows=10, dropped=0, duplicates=2, refused=0)
         """
         if isinstance(description, Mapping) and "totals" in description:
@@ -99,6 +99,5 @@ class CollectionFacts:
                 "facts must be a mapping with the number of rows, got "
                 f"{_arguments.shown(description)}"
             )
-        names = {field.name: field.name for field in dataclasses.fields(cls)}
-        names |= {"repeated": "duplicates"}
-        return cls(**{names[name]: description[name] for name in description if name in names})
+        names = [field.name for field in dataclasses.fields(cls) if field.name in description]
+        return cls(**{name: description[name] for name in names})
