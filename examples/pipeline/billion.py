@@ -157,8 +157,8 @@ def randomize_answers(folder: Path, rows: int, table: Table) -> None:
                 writer.write_batch(batch)
         write += (time.perf_counter() - start) * count / (2**20 * -(-count // 2**20))
     for name, alone in (
-        ("Parquet alone: read the rows", read),
-        ("Parquet alone: write codes", write),
+        ("Parquet alone: read rows", read),
+        ("Parquet alone: write", write),
     ):
         table.add_row(name, f"{alone:.2f} s", f"{rows / alone / 1e6:,.0f} M/s", "", "")
 
