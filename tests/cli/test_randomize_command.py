@@ -242,6 +242,20 @@ def test_the_input_is_not_overwritten(tmp_path: Path, turnout: Run) -> None:
     assert source.read_bytes() == before
 
 
+@pytest.mark.parametrize("source", ["", "*.parquet"])
+def test_a_file_of_a_folder_or_pattern_is_not_overwritten(
+    tmp_path: Path, turnout: Run, source: str
+) -> None:
+    for name in ("a", "b"):
+        pq.write_table(pa.table({"answer": ["a", "b"]}), tmp_path / f"{name}.parquet")
+    before = (tmp_path / "b.parquet").read_bytes()
+    options = ["-c", "answer", "-e", 1, "--labels", "a,b", "-o", tmp_path / "b.parquet"]
+    result = turnout("randomize", tmp_path / source, *options)
+    assert result.exit_code == 1
+    assert "b.parquet: is an input" in only_line(result.stderr)
+    assert (tmp_path / "b.parquet").read_bytes() == before
+
+
 def test_a_missing_folder_is_named_and_nothing_is_left(
     people: Path, tmp_path: Path, turnout: Run
 ) -> None:

@@ -31,6 +31,7 @@ from turnout.cli.scans import (
     ProbabilityColumn,
     PseudonymKeyFile,
     Sources,
+    files_of,
     in_domain,
     scanned,
     settled,
@@ -196,7 +197,8 @@ def randomize(
     single = _is_file(target)
     if single and resume:
         raise typer.BadParameter("needs a folder as --output", param_hint="--resume")
-    refuse_overwriting_inputs(target, [Path(source) for source in sources])
+    # A folder or a pattern stands for its files: none of them may be lost to the output.
+    refuse_overwriting_inputs(target, [*map(Path, sources), *files_of(sources)])
     answers = scanned(
         sources,
         column,

@@ -17,6 +17,7 @@ from turnout.cli.running import note
 from turnout.errors import InvalidValueError
 from turnout.pipeline import Answers, PseudonymKey, scan
 from turnout.pipeline.distinct import distinct_answers
+from turnout.pipeline.sources.files import find_files
 
 __all__ = [
     "Duplicates",
@@ -25,6 +26,7 @@ __all__ = [
     "ProbabilityColumn",
     "PseudonymKeyFile",
     "Sources",
+    "files_of",
     "in_domain",
     "scanned",
     "settled",
@@ -72,6 +74,19 @@ ProbabilityColumn = Annotated[
         "--probability-column", help="Each person's own probability of reporting; public."
     ),
 ]
+
+
+def files_of(sources: Sequence[str]) -> list[Path]:
+    """List the files that the sources of a command stand for.
+
+    Raises
+    ------
+    InvalidValueError
+        If a source stands for no file of a known format.
+    OSError
+        If a source does not exist.
+    """
+    return [Path(file.path) for file in find_files(list(sources))[1]]
 
 
 def scanned(
