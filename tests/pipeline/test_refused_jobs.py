@@ -129,3 +129,11 @@ def test_a_part_that_is_gone_for_good_is_said_so(tmp_path):
 def test_paths_that_are_none_are_refused():
     with pytest.raises(errors.InvalidTypeError, match="paths must be a path or paths, got 5"):
         tn.pipeline.open_reports(5)
+
+
+def test_another_plan_is_refused_before_the_reports_are_read(tmp_path, monkeypatch):
+    answers = tn.pipeline.scan(pa.table({"answer": ["no", "yes"]}), "answer")
+    reports = tn.pipeline.randomize(answers, ORACLE, tmp_path / "reports")
+    monkeypatch.setattr(tn.pipeline.ReportSet, "tally", lambda _: pytest.fail("was read"))
+    with pytest.raises(errors.PlanMismatchError, match=r"epsilon 1\.0 instead of 2\.0"):
+        tn.DirectEncoding(2.0, DOMAIN).tally(reports)

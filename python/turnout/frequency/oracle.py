@@ -232,8 +232,10 @@ class FrequencyOracle(ABC):
         from turnout.frequency.tally import Tally  # noqa: PLC0415
 
         if is_report_set(reports):
+            # Before the files are read, which may take long.
+            given = reports.plan
+            Plan(self, given.participation).check_same(given, "reports")
             tally: Tally = reports.tally()
-            Plan(self, tally.participation).check_same(tally.plan, "reports")
             return tally
         _arguments.instance("reports", reports, Reports, "a Reports object")
         plan = Plan(self, reports.participation)
