@@ -142,6 +142,12 @@ def test_other_arguments_are_refused() -> None:
     public_key = SigningKey.generate().public_key
     with pytest.raises(InvalidTypeError, match="public_key must be a public key of 64"):
         verify(bytes(32), b"", bytes(64))  # type: ignore[arg-type]
+    for use in (
+        SigningKey.generate().sign,
+        lambda message: verify(public_key, message, bytes(64)),
+    ):
+        with pytest.raises(InvalidTypeError, match="message must be bytes, got a str"):
+            use("text")  # type: ignore[arg-type]
     with pytest.raises(InvalidTypeError, match="signature must be 64 bytes"):
         verify(public_key, b"", "00" * 64)  # type: ignore[arg-type]
     with pytest.raises(InvalidValueError, match="signature must have 64 bytes, got 63"):

@@ -92,12 +92,17 @@ class SigningKey:
         bytes
             The signature, 64 bytes; the same for the same message.
 
+        Raises
+        ------
+        InvalidTypeError
+            If the message is not bytes.
+
         Examples
         --------
         >>> len(SigningKey.generate().sign(b""))
         64
         """
-        return _core.ed25519_sign(self._secret, message)
+        return _core.ed25519_sign(self._secret, _message_bytes(message))
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the key to a new file that only its owner can read (mode 0600).
@@ -227,7 +232,7 @@ def verify(public_key: str, message: bytes, signature: bytes) -> bool:
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        If the key or the signature has another length or type.
+        If the key, the message or the signature has another length or type.
 
     Examples
     --------
@@ -237,4 +242,10 @@ def verify(public_key: str, message: bytes, signature: bytes) -> bool:
     key = public_key_bytes("public_key", public_key)
     if not isinstance(signature, bytes):
         raise InvalidTypeError(f"signature must be 64 bytes, got {_arguments.shown(signature)}")
-    return _core.ed25519_verify(key, message, signature)
+    return _core.ed25519_verify(key, _message_bytes(message), signature)
+
+
+def _message_bytes(message: object) -> bytes:
+    if not isinstance(message, bytes):
+        raise InvalidTypeError(f"message must be bytes, got a {type(message).__name__}")
+    return message
