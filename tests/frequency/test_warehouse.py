@@ -149,6 +149,9 @@ def test_counts_in_every_form() -> None:
         pandas.DataFrame({"code": codes, "n": counts}),
         polars.DataFrame({"code": codes, "n": counts}),
         column,
+        # The key of a group-by is the index; an index without a name says nothing.
+        pandas.DataFrame({"n": counts}, index=pandas.Index(codes, name="code")),
+        pandas.DataFrame({"code": codes, "n": counts}).sort_values("n"),
     ):
         assert oracle.tally_from_counts(given, nodes=10) == expected
     by_label = {"label": labels, "n": counts}

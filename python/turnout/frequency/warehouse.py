@@ -138,6 +138,9 @@ def _pairs(counts: Any, size: int) -> tuple[list[tuple[Any, Any]], Any]:
 def _from_table(table: Any) -> tuple[list[tuple[Any, Any]], Any]:
     pa = require("pyarrow", "cli")
     try:
+        if hasattr(table, "reset_index"):
+            # A table of pandas: the key of a group-by is its index, which Arrow puts last.
+            table = table.reset_index(drop=list(table.index.names) == [None])
         held = table if isinstance(table, pa.Table) else pa.table(table)
     except Exception as error:
         # Anything can go wrong while a foreign table is read.
