@@ -372,7 +372,8 @@ class GroupedEstimate:
         pyarrow.Table
             The columns of the groups, then those of :meth:`to_records`, with null where a number is
             not known. A column of the groups that has the name of one of these is called
-            ``group.name``. Labels of several types are written as text.
+            ``group.name``. Labels of several types are written as text, and so are values that
+            Arrow has no type for: tuples, or integers of more than 64 bits.
 
         Raises
         ------
@@ -386,13 +387,13 @@ class GroupedEstimate:
         columns: dict[str, Any] = {}
         for name in self.names:
             shown = f"group.{name}" if name in (*_COLUMNS, "reason") else name
-            columns[shown] = pa.array([record["group"][name] for record in records])
+            columns[shown] = _arrow(pa, [record["group"][name] for record in records])
         for name in _COLUMNS:
             values = [record[name] for record in records]
             if name == "label":
                 if len({type(value) for value in values}) > 1:
                     values = [str(value) for value in values]
-                columns[name] = pa.array(values)
+                columns[name] = _arrow(pa, values)
             elif name in ("nodes", "received"):
                 columns[name] = pa.array(values, pa.uint64())
             else:
@@ -503,6 +504,14 @@ class GroupedEstimate:
         from turnout.frequency.groups.pictures import plot_groups  # noqa: PLC0415
 
         return plot_groups(self, labels, level, simultaneous, over)
+
+
+def _arrow(pa: Any, values: list[Any]) -> Any:
+    """Make an Arrow array, of text where Arrow has no type for the values."""
+    try:
+        return pa.array(values)
+    except (pa.ArrowException, OverflowError):
+        return pa.array([None if value is None else str(value) for value in values])
 
 
 def _unknown(label: Any) -> dict[str, Any]:
