@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +14,7 @@ from turnout import GroupedTally
 from turnout.cli.tables import _printable, digits_for, percent
 from turnout.errors import EstimatorError
 from turnout.frequency.groups import GroupedEstimate
-from turnout.frequency.groups.keys import shown_part, to_json
+from turnout.frequency.groups.keys import shown_part, time_column, to_json
 
 __all__ = ["chosen_groups", "draw_groups", "groups_table", "interval_of", "json_records"]
 
@@ -89,21 +88,11 @@ def groups_table(names: Sequence[str], records: Sequence[dict[str, Any]], level:
     return table
 
 
-def _time(estimate: GroupedEstimate) -> str | None:
-    """Find the only column with dates or moments, if there is one."""
-    dated = [
-        name
-        for place, name in enumerate(estimate.names)
-        if any(isinstance(key[place], datetime.date) for key in estimate)
-    ]
-    return dated[0] if len(dated) == 1 else None
-
-
 def draw_groups(
     estimate: GroupedEstimate, level: float, simultaneous: str | None, over: str
 ) -> Any:
     """Draw a series if a column is the time, else groups below each other."""
-    time = _time(estimate)
+    time = time_column(estimate.names, estimate)
     drawn: Any = estimate if time is None else estimate.series(time)
     return drawn.plot(level=level, simultaneous=simultaneous, over=over)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from dataclasses import dataclass
 
 from turnout import _arguments
@@ -11,6 +10,7 @@ from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.groups import GroupedEstimate, GroupedTally, Series
 from turnout.frequency.groups.interval import OVER
+from turnout.frequency.groups.keys import time_column
 from turnout.frequency.tally import Tally
 
 __all__ = ["Contents"]
@@ -129,9 +129,4 @@ def _time_column(grouped: GroupedTally, time: str | None) -> str | None:
                 f"{_arguments.shown(time)}"
             )
         return time
-    dated = [
-        name
-        for place, name in enumerate(grouped.names)
-        if any(isinstance(key[place], datetime.date) for key in grouped)
-    ]
-    return dated[0] if len(dated) == 1 else None
+    return time_column(grouped.names, grouped)

@@ -147,6 +147,13 @@ def test_values_of_other_libraries_become_plain() -> None:
     assert GroupedTally.from_bytes(grouped.to_bytes()) == grouped
 
 
+@pytest.mark.parametrize("unit", ["ns", "us", "ms", "s", "m", "h"])
+def test_moments_of_numpy_are_moments_in_every_unit(unit: str) -> None:
+    key = np.datetime64("2026-01-31T12", unit)
+    (found,) = GroupedTally(["when"], {key: collected([1, 2, 3])})
+    assert found == (datetime.datetime(2026, 1, 31, 12),)
+
+
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
@@ -162,6 +169,13 @@ def test_values_of_other_libraries_become_plain() -> None:
             "one type",
         ),
         ([b"x"], "None, text"),
+        ([np.timedelta64(3, "ns")], "None, text"),
+        ([np.datetime64("NaT")], "no moment in time"),
+        ([np.datetime64("12026-01-01T00", "us")], "years 1 to 9999"),
+        (
+            [datetime.datetime(1, 1, 1, tzinfo=datetime.timezone(datetime.timedelta(hours=5)))],
+            "years 1 to 9999 in UTC",
+        ),
         ([float("nan")], "finite"),
         ([("a", "b")], "one value for each of the 1 columns"),
         (["a", ("a",)], "twice"),

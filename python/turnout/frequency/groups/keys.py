@@ -23,6 +23,7 @@ __all__ = [
     "plain_part",
     "shown_key",
     "shown_part",
+    "time_column",
     "to_json",
 ]
 
@@ -63,7 +64,9 @@ def plain_part(argument: str, value: Any) -> Part:
     NumPy scalars become Python's; dates and times of other libraries those of :mod:`datetime`;
     instants with a time zone are given in UTC, so that equal ones look alike.
     """
-    if isinstance(value, np.generic):
+    if isinstance(value, np.datetime64):
+        value = _plain_moment(argument, value)
+    elif isinstance(value, np.generic) and not isinstance(value, np.timedelta64):
         value = value.item()
     if value is None or isinstance(value, bool):
         return value
@@ -86,6 +89,17 @@ def plain_part(argument: str, value: Any) -> Part:
     return made
 
 
+def _plain_moment(argument: str, value: np.datetime64) -> Any:
+    """Take NumPy's date or moment; of nanoseconds, NumPy itself would make a plain integer."""
+    if np.isnat(value):
+        raise InvalidValueError(f"{argument} is no moment in time; use None for missing ones")
+    days = np.datetime_data(value.dtype)[0] in ("Y", "M", "W", "D")
+    made = value.astype("datetime64[D]" if days else "datetime64[us]").item()
+    if not isinstance(made, datetime.date):
+        raise InvalidValueError(f"{argument} must be of the years 1 to 9999, got {value}")
+    return made
+
+
 def _plain_time(
     argument: str, value: Any
 ) -> datetime.date | datetime.time | datetime.datetime | None:
@@ -93,7 +107,12 @@ def _plain_time(
         if value != value:  # noqa: PLR0124, a moment that is none equals nothing
             raise InvalidValueError(f"{argument} is no moment in time; use None for missing ones")
         if value.tzinfo is not None:
-            value = value.astimezone(datetime.timezone.utc)
+            try:
+                value = value.astimezone(datetime.timezone.utc)
+            except OverflowError as error:
+                raise InvalidValueError(
+                    f"{argument} must be of the years 1 to 9999 in UTC, got {value}"
+                ) from error
         fields = (value.year, value.month, value.day, value.hour, value.minute, value.second)
         return datetime.datetime(*fields, value.microsecond, value.tzinfo)
     if isinstance(value, datetime.date):
@@ -147,6 +166,17 @@ def in_order(keys: Iterable[Key]) -> list[Key]:
         return tuple((part is not None, part) for part in key)
 
     return sorted(keys, key=rank)
+
+
+def time_column(names: Sequence[str], keys: Iterable[Key]) -> str | None:
+    """Find the only column that holds dates or moments, if there is one."""
+    dated = {
+        name
+        for key in keys
+        for name, part in zip(names, key, strict=True)
+        if isinstance(part, datetime.date)
+    }
+    return dated.pop() if len(dated) == 1 else None
 
 
 def to_json(part: Part) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout.errors import InvalidValueError
 from turnout.frequency.groups.estimate import GroupedEstimate
-from turnout.frequency.groups.keys import Key, Part, in_order, plain_key
+from turnout.frequency.groups.keys import Key, Part, in_order, plain_key, time_column
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -89,6 +88,14 @@ class Series:
     def panels(self) -> list[Key]:
         """The keys of the series: of the other columns; one empty key if there are none."""
         return list(dict.fromkeys(self._without_time(key) for key in self._estimate))
+
+    def _sizes(self) -> dict[Key, int]:
+        """Count the reports of each series, at all times together."""
+        sizes = dict.fromkeys(self.panels, 0)
+        for key, tally in self._estimate.tally.items():
+            if key[self._place] is not None:
+                sizes[self._without_time(key)] += tally.received
+        return sizes
 
     def _without_time(self, key: Key) -> Key:
         return key[: self._place] + key[self._place + 1 :]
@@ -264,13 +271,9 @@ def _guessed(estimate: GroupedEstimate) -> str:
     """Find the one column that must be the time."""
     if len(estimate.names) == 1:
         return estimate.names[0]
-    dated = [
-        name
-        for place, name in enumerate(estimate.names)
-        if any(isinstance(key[place], datetime.date) for key in estimate)
-    ]
-    if len(dated) != 1:
+    found = time_column(estimate.names, estimate)
+    if found is None:
         raise InvalidValueError(
             f"time must name one of the columns {list(estimate.names)}: it is not clear which"
         )
-    return dated[0]
+    return found

@@ -101,8 +101,9 @@ def _largest(series: Series) -> list[Key]:
     panels = series.panels
     if len(panels) <= _PANELS:
         return panels
-    sizes = [-int(series.received(panel).sum()) for panel in panels]
-    return [panels[place] for place in sorted(np.argsort(sizes, kind="stable")[:_PANELS])]
+    sizes = series._sizes()
+    largest = set(sorted(panels, key=lambda panel: -sizes[panel])[:_PANELS])
+    return [panel for panel in panels if panel in largest]
 
 
 def _positions(times: Sequence[Part]) -> list[float]:
