@@ -174,13 +174,19 @@ def _drawn(draw: Callable[[], Any]) -> Iterator[Any]:
     # Outlines need no font where the page is read.
     settings = {"svg.hashsalt": "turnout", "svg.fonttype": "path"}
     before = matplotlib.get_backend()
+    # Matplotlib before 3.10 closes all figures where the backend changes: not those of others.
+    alone = not pyplot.get_fignums()
     with matplotlib.rc_context(settings), warnings.catch_warnings():
         # A letter that the font lacks is drawn as a box; the table has it.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        pyplot.switch_backend("Agg")
-        figure = draw()
+        if alone:
+            pyplot.switch_backend("Agg")
         try:
-            yield figure
+            figure = draw()
+            try:
+                yield figure
+            finally:
+                pyplot.close(figure)
         finally:
-            pyplot.close(figure)
-            pyplot.switch_backend(before)
+            if alone:
+                pyplot.switch_backend(before)

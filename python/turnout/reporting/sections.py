@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import platform
 from collections.abc import Iterable, Sequence
@@ -9,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from turnout.errors import EstimatorError
+from turnout.errors import EstimatorError, InvalidTypeError
+from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.groups.keys import shown_part
 from turnout.reporting.contents import Contents
 from turnout.reporting.facts import CollectionFacts
@@ -94,7 +96,7 @@ def results(contents: Contents, pictures: Sequence[Picture]) -> Markup:
     level = percent(contents.level)
     head = ("answer", "people", "share", "standard error", f"{level} interval")
     caption = f"All {contents.plan.domain.size:,} answers, the most frequent first"
-    words = _interval_words(contents)
+    words = _interval_words(contents, estimate)
     return section(
         "Estimates",
         figures(pictures, "estimate"),
@@ -104,9 +106,7 @@ def results(contents: Contents, pictures: Sequence[Picture]) -> Markup:
     )
 
 
-def _interval_words(contents: Contents) -> str:
-    estimate = contents.estimate
-    assert estimate is not None
+def _interval_words(contents: Contents, estimate: FrequencyEstimate) -> str:
     try:
         interval = estimate.interval(contents.level, simultaneous=contents.simultaneous)
     except EstimatorError as error:
@@ -129,17 +129,17 @@ def groups(contents: Contents, pictures: Sequence[Picture]) -> Markup:
     if contents.groups is not None:
         estimate = contents.groups
         title = f"By {', '.join(estimate.names)}"
-        body = _group_table(contents, estimate.to_records(*_level(contents), **_scope(contents)))
+        body = _group_table(contents, estimate.to_records(**_scope(contents)))
         pieces.append(
             section(title, figures(pictures, "groups"), body, _scope_note(contents), name="groups")
         )
     if contents.series is not None:
         series = contents.series
-        records = series.to_records(*_level(contents), **_scope(contents))
+        records = series.to_records(**_scope(contents))
         parts = [figures(pictures, "series"), _details(_group_table(contents, records), records)]
         if contents.several is not None:
             parts.append(figures(pictures, "series_by_group"))
-            each = contents.several.to_records(*_level(contents), **_scope(contents))
+            each = contents.several.to_records(**_scope(contents))
             parts.append(_details(_group_table(contents, each), each))
         pieces.append(
             section(f"Over time: {series.time}", *parts, _scope_note(contents), name="series")
@@ -147,12 +147,12 @@ def groups(contents: Contents, pictures: Sequence[Picture]) -> Markup:
     return join(pieces)
 
 
-def _level(contents: Contents) -> tuple[float]:
-    return (contents.level,)
-
-
 def _scope(contents: Contents) -> dict[str, Any]:
-    return {"simultaneous": contents.simultaneous, "over": contents.over}
+    return {
+        "level": contents.level,
+        "simultaneous": contents.simultaneous,
+        "over": contents.over,
+    }
 
 
 def _scope_note(contents: Contents) -> Markup:
@@ -267,7 +267,9 @@ def facts_section(contents: Contents, facts: CollectionFacts | None) -> Markup:
             ("people who count", f"{facts.counted:,}"),
         ]
         if facts.counted != tally.nodes:
-            rows.append(("of them in this tally", f"{tally.nodes:,}"))
+            # More than the facts speak of: other jobs are in the tally too.
+            words = "of them in this tally" if facts.counted > tally.nodes else "in this tally"
+            rows.append((words, f"{tally.nodes:,}"))
     else:
         rows.append(("people who count (nodes)", f"{tally.nodes:,}"))
     rows += [
@@ -310,15 +312,13 @@ def making(contents: Contents) -> Markup:
         ),
         ("report supports own, other answer", f"{p:.6g}, {q:.6g} (probabilities)"),
         ("estimator", contents.method.replace("_", " ")),
-        ("plan (SHA-256)", tag("code", _fingerprint(contents))),
-        ("possible answers (SHA-256)", tag("code", plan.domain.fingerprint)),
-        (
-            "versions",
-            f"turnout {__version__}, Python {platform.python_version()}, NumPy {np.__version__}",
-        ),
     ]
+    # Labels that no file can hold, such as dates, have no fingerprint.
+    with contextlib.suppress(InvalidTypeError):
+        rows += [
+            ("plan (SHA-256)", tag("code", plan.fingerprint)),
+            ("possible answers (SHA-256)", tag("code", plan.domain.fingerprint)),
+        ]
+    versions = f"turnout {__version__}, Python {platform.python_version()}, NumPy {np.__version__}"
+    rows.append(("versions", versions))
     return section("How it was made", definitions(rows), name="making")
-
-
-def _fingerprint(contents: Contents) -> str:
-    return contents.plan.fingerprint
