@@ -91,6 +91,9 @@ def test_the_table_names_each_group_once(grouped_file: Path, turnout: Run) -> No
     assert sum("[red]FR" in line for line in lines) == 1
     assert any("NL" in line and "(no nodes)" in line for line in lines)
     assert "for all labels of all groups at once (bonferroni)" in " ".join(result.stdout.split())
+    assert "projected" not in result.stdout
+    projected = turnout("estimate", grouped_file, "--by", "country", "--project", "simplex")
+    assert "projected simplex (intervals are from before it)" in " ".join(projected.stdout.split())
     biased = turnout("estimate", grouped_file, "--method", "c")
     assert "biased" in biased.stderr or "no interval" in biased.stderr
 

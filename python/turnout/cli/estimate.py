@@ -213,9 +213,13 @@ def interval_rows(result: FrequencyEstimate, interval: dict[str, Any]) -> list[t
         scope = "each label by itself" if interval["simultaneous"] is None else together
         level = percent(interval["level"])
         rows.append(("interval", f"{level}, {interval['method']}, for {scope}"))
-    if result.postprocessing != "none":
-        rows.append(("projected", f"{result.postprocessing} (intervals are from before it)"))
-    return rows
+    return rows + _projection_rows(result.postprocessing)
+
+
+def _projection_rows(postprocessing: str) -> list[tuple[str, str]]:
+    if postprocessing == "none":
+        return []
+    return [("projected", f"{postprocessing} (intervals are from before it)")]
 
 
 def _estimate_groups(
@@ -268,6 +272,7 @@ def _estimate_groups(
         together = f"all {_TOGETHER[over]} at once ({simultaneous})"
         scope = "each by itself" if simultaneous is None else together
         rows.append(("interval", f"{percent(level)}, for {scope}"))
+    rows += _projection_rows(result.postprocessing)
     console = output()
     console.print(properties(f"Estimates from {source}", rows))
     console.print()
