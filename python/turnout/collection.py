@@ -319,8 +319,9 @@ class Plan:
             out, and otherwise equals the number of messages.
         on_bad
             What happens if a message is not one of this plan: ``"refuse"`` refuses all, ``"count"``
-            leaves it out and counts it. What is left out counts like somebody who said nothing: if
-            that depends on the answers, the estimates are biased.
+            leaves it out and counts it. What is left out counts like somebody who said nothing, or
+            where everyone takes part like somebody who was not asked: if that depends on the
+            answers, the estimates are biased.
 
         Returns
         -------
