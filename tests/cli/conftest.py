@@ -44,7 +44,7 @@ def turnout_process() -> Callable[..., subprocess.CompletedProcess[str]]:
 
     def run(*arguments: object) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "turnout.cli", *map(str, arguments)],
+            [sys.executable, "-m", "turnout", *map(str, arguments)],
             capture_output=True,
             text=True,
             encoding="utf-8",

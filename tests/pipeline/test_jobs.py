@@ -22,7 +22,7 @@ import turnout as tn
 from turnout import _atomic, errors, metrics
 from turnout.pipeline import Job, parts, running, scanning, sources
 from turnout.pipeline.processing import JobNoise
-from turnout.report_files import ReportFile, read_reports
+from turnout.report_files import ReportFile, read_reports, write_reports
 
 DOMAIN = tn.Domain(["no", "yes", "maybe"])
 ORACLE = tn.DirectEncoding(1.0, DOMAIN)
@@ -514,3 +514,10 @@ def _failing_after(times):
         works(path)
 
     return synchronise
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+def test_reports_are_no_answers(tmp_path, suffix):
+    write_reports(ORACLE.randomize(["no", "yes"]), tmp_path / f"reports.{suffix}")
+    with pytest.raises(errors.InvalidValueError, match="have been randomized already"):
+        tn.pipeline.scan(tmp_path, "report")

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from turnout._extras import require
-from turnout.errors import CorruptDataError
+from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.pipeline.sources.base import BLOCK, Block, Source, TableBlock
 from turnout.pipeline.sources.files import (
     DataFile,
@@ -24,6 +24,7 @@ from turnout.pipeline.sources.files import (
     partition_value,
 )
 from turnout.pipeline.sources.schemas import conform, target_schema, unified, wanted_schema
+from turnout.report_files.header import METADATA_KEY
 
 __all__ = ["ColumnarSource", "FileBlock", "Piece", "reading"]
 
@@ -96,6 +97,10 @@ def reading(file: DataFile) -> Iterator[None]:
         if error.errno is not None:
             raise
         raise CorruptDataError(f"{file.shown}: cannot be read: {error}") from error
+
+
+#: What stands in the metadata of a file of reports.
+_REPORTS: Final = METADATA_KEY.encode("ascii")
 
 
 class ColumnarSource(Source):
@@ -205,18 +210,28 @@ def _inspect(file: DataFile) -> tuple[Any, list[int]]:
             with parquet.ParquetFile(file.path) as opened:
                 metadata = opened.metadata
                 rows = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
-                return opened.schema_arrow.remove_metadata(), rows
+                return _plain_schema(opened.schema_arrow, file), rows
         pa = require("pyarrow", "cli")
         ipc = require("pyarrow.ipc", "cli")
         with pa.memory_map(file.path) as mapped:
             with ipc.open_file(mapped) as opened:
-                schema = opened.schema.remove_metadata()
+                schema = _plain_schema(opened.schema, file)
             mapped.seek(0)
             # The smallest column, because compressed ones must be read to count their rows.
             options = ipc.IpcReadOptions(included_fields=[_narrowest(schema)] if schema else None)
             with ipc.open_file(mapped, options=options) as opened:
                 counts = [opened.get_batch(i).num_rows for i in range(opened.num_record_batches)]
             return schema, counts
+
+
+def _plain_schema(schema: Any, file: DataFile) -> Any:
+    """Leave the metadata out of a schema, and refuse that of reports: they are nobody's answers."""
+    if _REPORTS in (schema.metadata or {}):
+        raise InvalidValueError(
+            f"{file.shown} is a file of reports: its rows have been randomized already, and "
+            "turnout.pipeline.tally counts them"
+        )
+    return schema.remove_metadata()
 
 
 def _narrowest(schema: Any) -> int:

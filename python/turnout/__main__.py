@@ -1,4 +1,4 @@
-"""``python -m turnout.cli``."""
+"""``python -m turnout``."""
 
 from __future__ import annotations
 
