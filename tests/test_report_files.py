@@ -336,6 +336,24 @@ def test_a_failure_while_writing_keeps_the_old_file(
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_the_first_error_of_a_full_disk_is_told_and_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    def closed(writer: Any) -> None:
+        writer.writer.close()
+        writer.is_open = False
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("pyarrow.parquet.ParquetWriter.write_batch", full)
+    monkeypatch.setattr("pyarrow.parquet.ParquetWriter.close", closed)
+    with pytest.raises(OSError, match="No space"):
+        write_reports(make_reports(), tmp_path / "a.parquet")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_missing_files_and_folders_are_oserrors(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         read_reports(tmp_path / "nowhere.parquet")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -177,7 +177,7 @@ class ReportWriter:
         pseudonyms: bool = False,
         replace: bool = True,
     ) -> None:
-        pa = require("pyarrow", "cli")
+        pa, parquet = require("pyarrow", "cli"), require("pyarrow.parquet", "cli")
         self._path, self._plan, self._pseudonyms = path, plan, pseudonyms
         groups = group_types or {}
         fields = [("report", report_type(plan))]
@@ -190,9 +190,8 @@ class ReportWriter:
             [pa.field(name, kind, nullable=name in groups) for name, kind in fields]
         )
         self._reports = 0
-        self._stack = ExitStack()
+        self._stack = contextlib.ExitStack()
         self._temporary = self._stack.enter_context(atomic_write(path, replace=replace))
-        parquet = require("pyarrow.parquet", "cli")
         try:
             # Dictionary pages pack a code into ceil(log2 k) bits.
             self._writer = parquet.ParquetWriter(
@@ -219,9 +218,11 @@ class ReportWriter:
     ) -> None:
         """Throw the file away unless it was closed."""
         if self._writer is not None:
-            self._writer.close()
-            self._writer = None
             unfinished = error or TurnoutError("the file was not closed")
+            # On a full disk not even the end of the file can be written.
+            with contextlib.suppress(Exception):
+                self._writer.close()
+            self._writer = None
             self._stack.__exit__(type(unfinished), unfinished, traceback)
 
     def add(
