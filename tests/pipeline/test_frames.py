@@ -11,8 +11,13 @@ import pyarrow.dataset
 import pytest
 
 import turnout as tn
-from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
-from turnout.pipeline import open_source, scan
+from turnout.errors import (
+    CorruptDataError,
+    InvalidTypeError,
+    InvalidValueError,
+    UnknownLabelError,
+)
+from turnout.pipeline import collect, open_source, scan
 
 
 def addresses(data: Any, name: str) -> list[int]:
@@ -162,12 +167,34 @@ def test_what_looks_like_a_ray_dataset() -> None:
 
 def test_a_query_of_duckdb_with_odd_names() -> None:
     duckdb = pytest.importorskip("duckdb")
-    relation = duckdb.sql("""select range as "a b", 'x' || range as "c""d" from range(5)""")
+    relation = duckdb.sql(
+        """select range as "a b", 'x' || range as "c""d", 2 * range as "e.f" from range(5)"""
+    )
     source = open_source(relation, block_rows=2)
-    assert [block.read().to_pydict() for block in source.blocks(['c"d', "a b"])][2] == {
+    assert [block.read().to_pydict() for block in source.blocks(['c"d', "a b", "e.f"])][2] == {
         'c"d': ["x4"],
         "a b": [4],
+        "e.f": [8],
     }
+
+
+def test_a_lazy_frame_of_narwhals() -> None:
+    narwhals, polars = pytest.importorskip("narwhals"), pytest.importorskip("polars")
+    query = polars.LazyFrame({"answer": ["no", "yes", "no"], "other": [1, 2, 3]})
+    source = open_source(narwhals.from_native(query), block_rows=2)
+    assert source.computed
+    assert [block.read()["answer"].to_pylist() for block in source.blocks(["answer"])] == [
+        ["no", "yes"],
+        ["no"],
+    ]
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.uint8(), pa.uint32(), pa.int64(), pa.uint64()])
+def test_dictionaries_with_any_type_of_index(kind: pa.DataType) -> None:
+    values = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0], kind), pa.array(["yes", "never"]))
+    oracle = tn.DirectEncoding(1.0, tn.Domain(["no", "yes"]))
+    with pytest.raises(UnknownLabelError, match=r"1 values .* 'never' \(row 2\)"):
+        collect(scan(pa.table({"a": values}), "a"), oracle)
 
 
 def test_text_that_is_not_utf8_is_refused_and_not_quoted() -> None:

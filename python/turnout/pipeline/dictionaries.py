@@ -48,6 +48,9 @@ def factors(column: Any, name: str) -> Iterator[tuple[list[Any], Array]]:
             dictionary = array.dictionary
             values = [*listed(plain(pa, dictionary, name), name), None]
         indices = array.indices
+        if indices.type == pa.uint64():
+            # Before release 2 NumPy counts no such numbers.
+            indices = indices.cast(pa.int64())
         narrow = indices.type.bit_width < 32 or indices.type == pa.int32()
         if indices.null_count:
             indices = indices.cast(pa.int32() if narrow else pa.int64()).fill_null(len(values) - 1)

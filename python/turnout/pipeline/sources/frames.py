@@ -148,35 +148,41 @@ def _from_pandas(data: Any, block_rows: int) -> Source:
 
 
 def _from_polars(data: Any, block_rows: int) -> Source:
-    pa = require("pyarrow", "cli")
     return TableSource(
         "the polars frame",
         data.columns,
         data.height,
-        lambda columns: pa.table(data.select(columns)),
+        lambda columns: _polars_table(data.select(columns)),
         block_rows=block_rows,
     )
 
 
-def _from_lazy(data: Any, block_rows: int) -> Source:
-    pa = require("pyarrow", "cli")
+def _polars_table(frame: Any) -> Any:
+    # Polars 1.2 and older export no stream.
+    if not hasattr(frame, "__arrow_c_stream__"):
+        return frame.to_arrow()
+    return require("pyarrow", "cli").table(frame)
 
+
+def _from_lazy(data: Any, block_rows: int) -> Source:
     def run(columns: list[str]) -> Iterable[Any]:
         chosen = data.select(columns)
         if hasattr(chosen, "collect_batches"):
             batches = chosen.collect_batches(chunk_size=_QUERY_ROWS, maintain_order=True, lazy=True)
         else:
             batches = [chosen.collect()]
-        return (pa.table(batch) for batch in batches)
+        return map(_polars_table, batches)
 
-    schema = pa.table(data.collect_schema().to_frame()).schema
+    polars = sys.modules["polars"]
+    schema = _polars_table(polars.DataFrame(schema=data.collect_schema())).schema
     return QuerySource("the polars query", schema, run, block_rows=block_rows)
 
 
 def _from_duckdb(data: Any, block_rows: int) -> Source:
     def run(columns: list[str]) -> Iterable[Any]:
-        duckdb = sys.modules["duckdb"]
-        chosen = data.select(*(duckdb.ColumnExpression(name) for name in columns))
+        # Not ColumnExpression, which in older releases takes a point or a quote for syntax.
+        quoted = (name.replace('"', '""') for name in columns)
+        chosen = data.project(", ".join(f'"{name}"' for name in quoted))
         return _duckdb_reader(chosen)  # type: ignore[no-any-return]
 
     schema = _duckdb_reader(data.limit(0)).schema
@@ -202,7 +208,6 @@ def _from_ray(data: Any, block_rows: int) -> Source:
 
 
 def _from_narwhals(data: Any, block_rows: int) -> Source | None:
-    pa = require("pyarrow", "cli")
     nw = require("narwhals", "cli")
     frame = nw.from_native(data, pass_through=True)
     if isinstance(frame, nw.DataFrame):
@@ -217,10 +222,9 @@ def _from_narwhals(data: Any, block_rows: int) -> Source | None:
         return None
 
     def run(columns: list[str]) -> Iterable[Any]:
-        return [frame.select(columns).collect("pyarrow").to_native()]
+        return [frame.select(columns).collect().to_arrow()]
 
-    schema = frame.head(0).collect("pyarrow").to_native().schema
-    assert isinstance(schema, pa.Schema)
+    schema = frame.head(0).collect().to_arrow().schema
     return QuerySource(f"the {type(data).__name__}", schema, run, block_rows=block_rows)
 
 
