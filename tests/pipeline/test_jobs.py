@@ -289,8 +289,7 @@ def test_the_state_of_a_job_is_checked(tmp_path, answers_file):
     for change in (
         {"version": 2},
         {"format": "other"},
-        {"noise": {"key": "00" * 32}},
-        {"noise": {"key": "xyz"}},
+        {"noise": {"key": "11" * 32}},
         {"parts": None},
         {"parts": -1},
         {"totals": {"rows": 1}},
@@ -300,10 +299,42 @@ def test_the_state_of_a_job_is_checked(tmp_path, answers_file):
         state.write_text(json.dumps({**good, **change}))
         with pytest.raises(errors.CorruptDataError, match="job"):
             tn.pipeline.open_reports(folder)
-    for text in ("", "[]", "{", "[" * 100_000):
+    unfinished = {**good, "parts": None, "totals": None}
+    for noise in ({"key": "00" * 32}, {"key": "11"}, {"seed": -1}, {"seed": 2**64}, {"seed": "1"}):
+        state.write_text(json.dumps({**unfinished, "noise": noise}))
+        with pytest.raises(errors.CorruptDataError, match=r"job\.json: the secret .* is damaged"):
+            tn.pipeline.open_reports(folder)
+    for text in ("", "[]", "{", "[" * 100_000, json.dumps({**unfinished, "noise": {"key": "xyz"}})):
         state.write_text(text)
         with pytest.raises(errors.CorruptDataError, match="job"):
             tn.pipeline.open_reports(folder)
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_rows_in_hand_are_written_before_more_are_read(tmp_path, monkeypatch):
+    # A short row group before one of many blocks: parts begin with a block that is read later.
+    path, size = tmp_path / "answers.parquet", 2**16
+    with pq.ParquetWriter(path, pa.schema([("answer", pa.string())])) as writer:
+        for _ in range(3):
+            for rows in (size, 5 * size):
+                some = pa.table({"answer": ["no"] * rows})
+                writer.write_table(some, row_group_size=rows)
+    events = []
+    read, write = sources.columnar._Cursor.read, parts.PartTask.write
+    monkeypatch.setattr(
+        sources.columnar._Cursor, "read", lambda *args: events.append("read") or read(*args)
+    )
+
+    def written(*args):
+        header = write(*args)
+        events.append("written")
+        return header
+
+    monkeypatch.setattr(parts.PartTask, "write", written)
+    reports = tn.pipeline.randomize(tn.pipeline.scan(path, "answer"), ORACLE, tmp_path / "reports")
+    assert reports.tally().nodes == 18 * size
+    # Six blocks are three parts, and a part ends where the next one's first block is there.
+    assert events == ["read", "read", "written", "read", "read", "written", "read", "written"] * 3
 
 
 @pytest.mark.usefixtures("small_parts")

@@ -346,13 +346,15 @@ def _parts(
             yield header
         lazy: list[tuple[int, list[Block]]] = []
         for number, blocks in in_parts(answers.blocks(task.plan.domain, skip=there), PART_BLOCKS):
-            first = next(blocks)
-            together = itertools.chain([first], blocks)
-            if isinstance(first, TableBlock):
-                # The data are in hand: part by part, and the next block is read meanwhile.
-                yield write(number, together)
+            held: list[Block] = []
+            for block in blocks:
+                if isinstance(block, TableBlock):
+                    # The data are in hand: this part now, one block after the other.
+                    yield write(number, itertools.chain(held, [block], blocks))
+                    break
+                held.append(block)
             else:
-                lazy.append((number, list(together)))
+                lazy.append((number, held))
         yield from in_flight(lambda part: write(*part), lazy, workers)
 
     yield from track(sized(work(), number), "randomizing", progress)
@@ -362,10 +364,8 @@ def blocks_there(task: PartTask, rows: int | None, block_rows: int) -> frozenset
     """List the blocks of the parts that are there."""
     found: list[int] = []
     most = None if rows is None else -(-rows // (block_rows * PART_BLOCKS))
-    paths = task.folder.glob("part-*.parquet")
-    numbers = {path.name for path in paths}
-    for name in numbers:
-        number = int(name[5:-8]) if name[5:-8].isdigit() else -1
+    for name in sorted(path.name for path in task.folder.glob("part-*.parquet")):
+        number = int(name[5:-8]) if name[5:-8].isdecimal() else -1
         if number < 0 or part_path(task.folder, number).name != name:
             raise InvalidValueError(f"{task.folder / name}: is not a part of the job")
         if most is None or number < most:
