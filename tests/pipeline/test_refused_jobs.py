@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 
 import pyarrow as pa
@@ -124,6 +125,52 @@ def test_a_part_that_is_gone_for_good_is_said_so(tmp_path):
     reports.paths[0].unlink()
     with pytest.raises(errors.InvalidValueError, match="bring it back, it cannot be made again"):
         tn.pipeline.tally(folder)
+
+
+def test_a_state_that_cannot_be_written_leaves_the_folder_free(tmp_path, monkeypatch):
+    answers, folder = tn.pipeline.scan(pa.table({"answer": ["no"]}), "answer"), tmp_path / "reports"
+
+    def full(*_args, **_options):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("turnout.pipeline.job.atomic_write", full)
+        with pytest.raises(OSError, match="No space"):
+            tn.pipeline.randomize(answers, ORACLE, folder)
+    assert list(folder.iterdir()) == []
+    assert tn.pipeline.randomize(answers, ORACLE, folder).totals.nodes == 1
+
+
+def test_a_folder_that_cannot_be_looked_into_is_not_passed_over(tmp_path, monkeypatch):
+    answers = tn.pipeline.scan(pa.table({"answer": ["no"]}), "answer")
+    for day in ("1", "2"):
+        tn.pipeline.randomize(answers, ORACLE, tmp_path / f"day={day}")
+    listed = os.scandir
+
+    def scandir(path):
+        if os.fspath(path).endswith("day=2"):
+            raise PermissionError(13, "Permission denied", os.fspath(path))
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    with pytest.raises(PermissionError, match="day=2"):
+        tn.pipeline.tally(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (5, "group_by must be a name or names of groups, got 5"),
+        ([], "group_by must be a name or names of groups"),
+        (["day", 5], "group_by must be a name or names of groups"),
+        (["day", "day"], "group_by must name different groups"),
+    ],
+)
+def test_groups_that_are_no_names_are_refused(tmp_path, names, message):
+    answers = tn.pipeline.scan(pa.table({"answer": ["no"]}), "answer")
+    reports = tn.pipeline.randomize(answers, ORACLE, tmp_path / "day=1")
+    with pytest.raises((errors.InvalidTypeError, errors.InvalidValueError), match=message):
+        reports.tally(group_by=names)
 
 
 def test_paths_that_are_none_are_refused():

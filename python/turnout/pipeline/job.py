@@ -151,7 +151,13 @@ class Job:
             raise InvalidValueError(
                 f"output: another job has just begun in {str(folder)!r}"
             ) from error
-        job._write()
+        try:
+            job._write()
+        except BaseException:
+            # Nothing has begun: the folder stays free.
+            with contextlib.suppress(OSError):
+                (folder / STATE_FOLDER).rmdir()
+            raise
         return job
 
     @classmethod
@@ -233,8 +239,8 @@ class Job:
             path.unlink(missing_ok=True)
         path = self.folder / STATE_FOLDER / _STATE
         with path.open("r+b") as file:
-            path.unlink()
             _overwrite(file)
+        path.unlink()
         path.parent.rmdir()
 
     def _write(self) -> None:
@@ -253,8 +259,10 @@ class Job:
         text = json.dumps(described, indent=1).encode()
         # The state with a secret is written over when the new one is in its place: whoever is
         # killed in between leaves a job that is complete, whose secret no file has any more.
+        # Windows replaces no file that is open, and keeps what was written where it was.
+        erased = self.noise is None and os.name != "nt"
         with contextlib.ExitStack() as stack:
-            before = stack.enter_context(path.open("r+b")) if self.noise is None else None
+            before = stack.enter_context(path.open("r+b")) if erased else None
             with atomic_write(path, private=True) as temporary:
                 temporary.write_bytes(text)
             if before is not None:
@@ -332,7 +340,7 @@ def _noise(described: Any) -> JobNoise | None:
             # A key of zeros alone was erased.
             if len(key) == 32 and any(key):
                 return JobNoise(key, None)
-        case {"seed": int(seed), **rest} if not rest:
+        case {"seed": int(seed), **rest} if not rest and 0 <= seed < 2**64:
             return JobNoise(None, seed)
     raise CorruptDataError("the secret of the noise is damaged: the job cannot go on")
 

@@ -42,9 +42,9 @@ class JobNoise:
     Attributes
     ----------
     key
-        32 random bytes, or what stands for a seed.
+        32 random bytes; None if there is a seed.
     seed
-        The seed, in tests and simulations.
+        The seed, in tests and simulations; None if there is a key.
 
     Examples
     --------

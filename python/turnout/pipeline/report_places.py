@@ -51,8 +51,8 @@ def placed_files(places: Sequence[str], *, partial: bool) -> tuple[list[PlacedFi
     InvalidValueError
         If there is no file, one is there twice, or the job of a folder is not complete or lacks
         parts.
-    FileNotFoundError
-        If a place does not exist.
+    OSError
+        If a place does not exist, or a folder cannot be read.
     """
     paths: list[Path] = []
     jobs: list[Job] = []
@@ -108,7 +108,7 @@ def _found(text: str, partial: bool) -> tuple[list[Path], list[Job]]:
 def _in_folder(folder: Path, partial: bool) -> tuple[list[Path], list[Job]]:
     files: list[Path] = []
     jobs: list[Job] = []
-    for place, folders, names in os.walk(folder):
+    for place, folders, names in os.walk(folder, onerror=_raised):
         here = Path(place)
         if STATE_FOLDER in folders:
             job = Job.read(here)
@@ -122,6 +122,11 @@ def _in_folder(folder: Path, partial: bool) -> tuple[list[Path], list[Job]]:
     if not files and not jobs:
         raise InvalidValueError(f"paths: {str(folder)!r} holds no file of reports")
     return files, jobs
+
+
+def _raised(error: OSError) -> None:
+    """Refuse a folder that cannot be looked into: its reports would be missing."""
+    raise error
 
 
 def _check_job(job: Job, names: Sequence[str], partial: bool) -> None:

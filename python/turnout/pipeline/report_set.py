@@ -312,11 +312,13 @@ def group_names(group_by: Any) -> tuple[str, ...]:
     """Take the names of groups: none, one or several."""
     if group_by is None:
         return ()
-    names = (group_by,) if isinstance(group_by, str) else tuple(group_by)
+    expected = "a name or names of groups"
+    names = [group_by] if isinstance(group_by, str) else group_by
+    names = tuple(_arguments.items("group_by", names, expected))
     if not names or not all(isinstance(name, str) for name in names):
-        raise InvalidTypeError(
-            f"group_by must be a name or several, got {_arguments.shown(group_by)}"
-        )
+        raise InvalidTypeError(f"group_by must be {expected}, got {_arguments.shown(group_by)}")
+    if len(set(names)) < len(names):
+        raise InvalidValueError(f"group_by must name different groups, got {list(names)}")
     return names
 
 
