@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from turnout.errors import CorruptDataError, InvalidValueError
+from turnout.pipeline import open_source
 from turnout.ray.datasets import DatasetSource, digested
 
 SIZES = (700, 0, 1, 1300, 64)
@@ -84,6 +85,27 @@ def test_data_sets_of_every_kind(ray: Any, folder: Path, kind: str) -> None:
     assert source.rows == len(expected)
     found = [*read(source), np.empty(0, np.int64)]
     assert np.array_equal(np.concatenate(found), expected)
+
+
+@pytest.mark.parametrize("kind", ["slow", "pandas"])
+def test_without_tasks_rows_are_in_order_too(ray: Any, folder: Path, kind: str) -> None:
+    def slow(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        time.sleep(0.3 if batch["a"][0] == 0 else 0)
+        return {"a": batch["a"] + 1}
+
+    def same(frame: Any) -> Any:
+        return frame.assign(a=frame["a"] + 1)
+
+    dataset = ray.data.read_parquet(str(folder)).repartition(12)
+    if kind == "slow":
+        dataset = dataset.map_batches(slow, batch_size=None)
+    else:
+        dataset = dataset.map_batches(same, batch_format="pandas")
+    before = dataset.context.execution_options.preserve_order
+    source = open_source(dataset, block_rows=500)
+    rows = [block.read()["a"].to_numpy() for block in source.blocks(["a"])]
+    assert np.array_equal(np.concatenate(rows), np.arange(sum(SIZES)) + 1)
+    assert dataset.context.execution_options.preserve_order == before
 
 
 def test_frames_of_pandas(ray: Any) -> None:

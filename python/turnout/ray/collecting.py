@@ -257,7 +257,7 @@ def _parts(
                     dropped=totals.dropped,
                     duplicates=totals.duplicates,
                 )
-            metrics.observe("part_written", rows=totals.rows, reports=totals.reports)
+                metrics.observe("part_written", rows=totals.rows, reports=totals.reports)
             _LOGGER.debug("part %d: %d reports", number, totals.reports)
             yield totals
 

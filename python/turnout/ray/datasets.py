@@ -13,7 +13,7 @@ from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.pipeline.digests import digested
 from turnout.pipeline.sources.base import BLOCK, Block, Source, TableBlock
 
-__all__ = ["DatasetSource", "ReferencedBlock", "digested", "in_order"]
+__all__ = ["DatasetSource", "ReferencedBlock", "digested", "in_order", "with_schema"]
 
 
 @dataclass(frozen=True)
@@ -131,16 +131,7 @@ class DatasetSource(Source):
         self.columns: tuple[str, ...] = ()
         self._cut: list[list[Piece]] | None = None
         self._digests: dict[int, bytes] = {}
-        pa = require("pyarrow", "ray")
-        with in_order(dataset.context, progress=False):
-            schema = dataset.schema()
-            if schema is not None and not isinstance(schema.base_schema, pa.Schema):
-                # Of pandas: Ray knows no Arrow types of texts there.
-                dataset = dataset.map_batches(_same, batch_format="pyarrow", batch_size=None)
-                schema = dataset.schema()
-        if schema is None:
-            raise InvalidValueError(f"{self.name} is empty and has no schema")
-        self._dataset, self._schema = dataset, schema.base_schema
+        self._dataset, self._schema = with_schema(dataset)
 
     @property
     def schema(self) -> Any:
@@ -206,6 +197,26 @@ class DatasetSource(Source):
                     first_row=first,
                 )
             first += rows
+
+
+def with_schema(dataset: Any) -> tuple[Any, Any]:
+    """Give a data set of Arrow tables, and its Arrow schema.
+
+    Raises
+    ------
+    InvalidValueError
+        If the data set is empty, so that Ray does not know its columns.
+    """
+    pa = require("pyarrow", "ray")
+    with in_order(dataset.context, progress=False):
+        schema = dataset.schema()
+        if schema is not None and not isinstance(schema.base_schema, pa.Schema):
+            # Of pandas: Ray knows no Arrow types of texts there.
+            dataset = dataset.map_batches(_same, batch_format="pyarrow", batch_size=None)
+            schema = dataset.schema()
+    if schema is None:
+        raise InvalidValueError(f"{ReferencedBlock.name} is empty and has no schema")
+    return dataset, schema.base_schema
 
 
 def _cut(tables: Sequence[tuple[Any, int, int]], size: int) -> Iterator[list[Piece]]:

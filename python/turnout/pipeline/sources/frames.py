@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from turnout import _arguments
 from turnout._extras import require
-from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.errors import InvalidTypeError
 from turnout.pipeline.sources.base import BLOCK, Block, Source, slices
 from turnout.pipeline.sources.schemas import wanted_schema
 from turnout.pipeline.sources.streams import OneShotSource, QuerySource
@@ -196,15 +196,17 @@ def _duckdb_reader(relation: Any) -> Any:
 
 
 def _from_ray(data: Any, block_rows: int) -> Source:
-    def run(columns: list[str]) -> Iterable[Any]:
-        return data.select_columns(columns).iter_batches(  # type: ignore[no-any-return]
-            batch_size=_QUERY_ROWS, batch_format="pyarrow"
-        )
+    from turnout.ray.datasets import in_order, with_schema  # noqa: PLC0415
 
-    schema = data.schema()
-    if schema is None:
-        raise InvalidValueError("data: the Ray data set is empty and has no schema")
-    return QuerySource("the Ray data set", schema.base_schema, run, block_rows=block_rows)
+    dataset, schema = with_schema(data)
+
+    def run(columns: list[str]) -> Iterable[Any]:
+        with in_order(dataset.context, progress=False):
+            yield from dataset.select_columns(columns).iter_batches(
+                batch_size=_QUERY_ROWS, batch_format="pyarrow"
+            )
+
+    return QuerySource("the Ray data set", schema, run, block_rows=block_rows)
 
 
 def _from_narwhals(data: Any, block_rows: int) -> Source | None:
