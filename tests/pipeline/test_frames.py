@@ -137,34 +137,6 @@ def test_a_filtered_dataset_and_partitions() -> None:
     assert scan(source, "a").distinct() == ["y", "x"]
 
 
-class RayLike:
-    """What a Ray data set looks like."""
-
-    def __init__(self, table: pa.Table) -> None:
-        self.table = table
-
-    def schema(self) -> Any:
-        return type("Schema", (), {"base_schema": self.table.schema})
-
-    def select_columns(self, columns: list[str]) -> RayLike:
-        return RayLike(self.table.select(columns))
-
-    def iter_batches(self, *, batch_size: int, batch_format: str) -> Iterator[pa.Table]:
-        assert batch_format == "pyarrow"
-        for start in range(0, self.table.num_rows, 3):
-            yield self.table.slice(start, 3)
-
-
-def test_what_looks_like_a_ray_dataset() -> None:
-    source = open_source(RayLike(pa.table({"a": list("xyzxy"), "b": range(5)})), block_rows=2)
-    assert [block.read().column(0).to_pylist() for block in source.blocks(["a"])] == [
-        ["x", "y"],
-        ["z", "x"],
-        ["y"],
-    ]
-    assert source.computed
-
-
 def test_a_query_of_duckdb_with_odd_names() -> None:
     duckdb = pytest.importorskip("duckdb")
     relation = duckdb.sql(
