@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         planning,
         ray,
         reporting,
+        reproduce,
         samplers,
         weighting,
     )
@@ -131,6 +132,7 @@ __all__ = [
     "planning",
     "ray",
     "reporting",
+    "reproduce",
     "samplers",
     "weighting",
 ]
@@ -146,6 +148,7 @@ _LATER = (
     "planning",
     "ray",
     "reporting",
+    "reproduce",
     "samplers",
     "weighting",
 )

@@ -21,6 +21,7 @@ from turnout.cli.key import key
 from turnout.cli.plan import plan
 from turnout.cli.randomize import randomize
 from turnout.cli.report import report
+from turnout.cli.reproduce import reproduce
 from turnout.cli.running import output
 from turnout.cli.sample import sample
 from turnout.cli.tally import tally
@@ -48,7 +49,8 @@ app = typer.Typer(
         "drives devices, which [bold]key[/] signs, and [bold]demo[/] shows it on a real survey. "
         "[bold]aggregate[/] counts answers under secret sharing instead. "
         "[bold]sample[/] draws one realistic record for each user. "
-        "[bold]account[/] computes what random participation, shuffling and sampling protect."
+        "[bold]account[/] computes what random participation, shuffling and sampling protect. "
+        "[bold]reproduce[/] computes figures of the papers again."
     ),
     epilog="Exit codes: 0 fine, 1 refused (one line on standard error says why), 2 wrong usage.",
     no_args_is_help=True,
@@ -63,7 +65,7 @@ def _register(group: typer.Typer, *commands: Callable[..., None]) -> None:
         group.command(help=_reflowed(command))(command)
 
 
-_register(app, plan, randomize, tally, estimate, report, aggregate, sample, demo)
+_register(app, plan, randomize, tally, estimate, report, aggregate, sample, reproduce, demo)
 _register(account, *COMMANDS)
 app.add_typer(account)
 _register(key, *KEY_COMMANDS)
