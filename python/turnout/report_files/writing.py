@@ -163,7 +163,7 @@ class ReportWriter:
     ...     with ReportWriter(file, tn.Plan(oracle, tn.Everyone())) as writer:
     ...         for values in ([0, 1], [2, 2, 0]):
     ...             writer.add(oracle.randomize(values).codes)
-    ...         writer.close(nodes=5)
+    ...         _ = writer.close(nodes=5)
     ...     len(read_reports(file))
     5
     """
