@@ -6,13 +6,17 @@ import difflib
 from collections.abc import Sequence
 
 from turnout.errors import InvalidValueError
-from turnout.reproduce import sampling
+from turnout.reproduce import participation, participation_noise, sampling
 from turnout.reproduce.outcome import Experiment
 
 __all__ = ["EXPERIMENTS", "chosen"]
 
 #: In the order in which they are listed and run.
-EXPERIMENTS: tuple[Experiment, ...] = (*sampling.EXPERIMENTS,)
+EXPERIMENTS: tuple[Experiment, ...] = (
+    *sampling.EXPERIMENTS,
+    *participation.EXPERIMENTS,
+    *participation_noise.EXPERIMENTS,
+)
 
 
 def chosen(names: Sequence[str]) -> list[Experiment]:

@@ -1,0 +1,492 @@
+"""Figures 1 to 5 of the participation paper.
+
+Hasircioglu, Gunduz, "Privacy Amplification via Random Participation in Federated Learning".
+
+Its figures have no numbers, and it prints neither the delta of Figures 2 and 5 nor the epsilon of
+Figure 3, nor the local sizes of Figures 4 and 5. What it says in words about "the proposed scheme"
+is judged twice: for its Theorem 4.1, and for the sound bound of
+:class:`turnout.accounting.RandomParticipation`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout._progress import track
+from turnout.accounting import (
+    CentralShuffling,
+    GaussianMechanism,
+    LocalSampling,
+    RandomParticipation,
+    WeakClientSampling,
+)
+from turnout.accounting._curves import theorem_delta, theorem_epsilon
+from turnout.accounting._search import first_at_most
+from turnout.accounting.mechanism import Mechanism
+from turnout.reproduce.outcome import Curve, Experiment, Finding, Outcome, Scale
+from turnout.reproduce.participation_clients import real_delta, real_epsilon
+from turnout.reproduce.pictures import panels
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["EXPERIMENTS"]
+
+Floats = npt.NDArray[np.float64]
+
+_SIZES: Final = (1, 10, 100)
+_SCHEMES: Final = "baselines and sound bound"
+_THEOREM: Final = "Theorem 4.1 (dashed) and real clients (dots)"
+#: What "almost identical", "very close" and "equivalent" are taken to mean.
+_CLOSE, _EQUAL = 1.1, 1.0 + 1e-6
+#: Below this nothing is drawn or judged.
+_LEAST_DELTA, _LEAST_EPSILON = 1e-12, 1e-9
+_DELTA: Final = 1e-6
+_LEVEL: Final = 0.1
+_PRODUCT: Final = 1e-4
+
+
+@dataclasses.dataclass(frozen=True)
+class _Axes:
+    """What a figure has on its axes.
+
+    Attributes
+    ----------
+    points
+        Along x.
+    at
+        What the mechanism is at a point.
+    level
+        The epsilon at a point if delta is drawn, the delta if epsilon is.
+    epsilon
+        Whether epsilon is drawn.
+    """
+
+    points: Floats
+    at: Callable[[Any, float], Any]
+    level: Callable[[float], float]
+    epsilon: bool
+
+    @property
+    def least(self) -> float:
+        """The smallest value that is drawn and judged."""
+        return _LEAST_EPSILON if self.epsilon else _LEAST_DELTA
+
+    def bound(self, mechanism: Mechanism, point: float) -> float:
+        """Give what the library says."""
+        placed, level = self.at(mechanism, point), self.level(point)
+        return float(placed.epsilon(level) if self.epsilon else placed.delta(level))
+
+    def theorem(self, mechanism: RandomParticipation, point: float) -> float:
+        """Give what Theorem 4.1 says, which is no bound."""
+        placed, level = self.at(mechanism, point), self.level(point)
+        found = theorem_epsilon(placed, level) if self.epsilon else theorem_delta(
+            placed, np.array(level)
+        )  # fmt: skip
+        assert found is not None
+        return float(found)
+
+    def real(self, mechanism: RandomParticipation, point: float) -> float:
+        """Give what a client that can exist loses at least."""
+        placed, level = self.at(mechanism, point), self.level(point)
+        return real_epsilon(placed, level) if self.epsilon else real_delta(placed, level)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Values:
+    """All curves of a figure.
+
+    Attributes
+    ----------
+    axes
+        What it has on its axes.
+    central, weak, local
+        Central shuffling, weak client sampling and only local sampling.
+    bound, theorem, real
+        For each local size.
+    """
+
+    axes: _Axes
+    central: Floats
+    weak: Floats
+    local: Floats
+    bound: dict[int, Floats]
+    theorem: dict[int, Floats]
+    real: dict[int, Floats]
+
+    @classmethod
+    def of(cls, axes: _Axes, rates: tuple[float, float], noise: float, scale: Scale) -> _Values:
+        p, q = rates
+
+        def along(value: Callable[[Any, float], float], mechanism: Mechanism) -> Floats:
+            return np.array([value(mechanism, float(point)) for point in axes.points])
+
+        schemes = {size: RandomParticipation(p, q, size, noise) for size in _SIZES}
+        bound: dict[int, Floats] = {}
+        theorem: dict[int, Floats] = {}
+        real: dict[int, Floats] = {}
+        kinds = ((axes.bound, bound), (axes.theorem, theorem), (axes.real, real))
+        work = [(value, found, size) for value, found in kinds for size in _SIZES]
+        for value, found, size in track(work, "curves", scale.progress):
+            found[size] = along(value, schemes[size])
+        return cls(
+            axes,
+            along(axes.bound, CentralShuffling(p, q, noise)),
+            along(axes.bound, WeakClientSampling(p, q, noise)),
+            along(axes.bound, LocalSampling(q, noise)),
+            bound,
+            theorem,
+            real,
+        )
+
+    def curves(self) -> tuple[Curve, ...]:
+        """Give what is drawn: bounds, and beside them what the paper claims."""
+        points = tuple(self.axes.points.tolist())
+
+        def curve(label: str, values: Floats, panel: str) -> Curve:
+            shown = np.where(values >= self.axes.least, values, np.nan)
+            return Curve(label, points, tuple(shown.tolist()), panel=panel)
+
+        return (
+            curve("only local sampling", self.local, _SCHEMES),
+            curve("weak client sampling", self.weak, _SCHEMES),
+            *(curve(f"sound bound, d = {d}", self.bound[d], _SCHEMES) for d in _SIZES[::-1]),
+            curve("central shuffling", self.central, _SCHEMES),
+            *(curve(f"Theorem 4.1, d = {d}", self.theorem[d], _THEOREM) for d in _SIZES),
+            *(curve(f"real client, d = {d}", self.real[d], _THEOREM) for d in _SIZES),
+        )
+
+    def largest(self, above: Floats, below: Floats) -> tuple[float, float]:
+        """Give the largest ratio where the first is drawn, and the point of it."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios = np.where(above >= self.axes.least, above / below, 0.0)
+        # A theorem that says 0 where a client loses something is no number.
+        ratios = np.where(np.isfinite(ratios), ratios, 0.0)
+        place = int(ratios.argmax())
+        return float(ratios[place]), float(self.axes.points[place])
+
+
+def _order(values: _Values, x: str) -> list[Finding]:
+    """Judge that the scheme lies between CS and WCS and costs more for more elements."""
+    outside = max(
+        values.largest(above, below)[0]
+        for size in _SIZES
+        for above, below in (
+            (values.central, values.bound[size]),
+            (values.bound[size], values.weak),
+        )
+    )
+    below, where = max(values.largest(values.central, values.theorem[size]) for size in _SIZES)
+    false, place = max(values.largest(values.real[size], values.theorem[size]) for size in _SIZES)
+    found = [
+        Finding.claimed(
+            "the scheme lies between CS and WCS; sound bound: largest CS / bound or bound / WCS",
+            outside,
+            outside <= _EQUAL,
+            why="it does not",
+        ),
+        Finding.claimed(
+            f"the same of Theorem 4.1: largest CS / theorem, at {x} = {where:.3g}",
+            below,
+            below <= _EQUAL,
+            why="its formula falls below CS, a lower bound",
+        ),
+        Finding.claimed(
+            f"Theorem 4.1 is a guarantee: largest real client / theorem, at {x} = {place:.3g}",
+            false,
+            false <= _EQUAL,
+            why="clients that can exist lose more",
+        ),
+    ]
+    pairs = list(itertools.pairwise(_SIZES))
+    for name, of in (("sound bound", values.bound), ("Theorem 4.1", values.theorem)):
+        fall = max(values.largest(of[small], of[large])[0] for small, large in pairs)
+        found.append(
+            Finding.claimed(
+                f"leakage grows with d q; {name}: largest ratio of a smaller d to a larger",
+                fall,
+                fall <= _EQUAL,
+                why="it falls with d, though a client may have gradients of zero",
+            )
+        )
+    return found
+
+
+def _close(values: _Values, point: float, x: str) -> list[Finding]:
+    """Judge how close the scheme is to CS for few elements, and to WCS for many."""
+    place = int(np.abs(values.axes.points - point).argmin())
+    at = f"at {x} = {values.axes.points[place]:.3g}"
+    found = []
+    for size, word in ((1, "almost identical"), (10, "very close")):
+        central = float(values.central[place])
+        real = float(values.real[size][place]) / central
+        bound = float(values.bound[size][place]) / central
+        what = f"CS and the scheme are {word} for d = {size}: real client / CS {at}"
+        why = f"a client that can exist loses {real:.3g} times as much, so every bound is above"
+        found += [
+            # Where the paper looked is not printed.
+            Finding(what, real, None, None, "differs", why)
+            if real > _CLOSE
+            else Finding.claimed(what, real, holds=True),
+            Finding.alone(f"sound bound / CS for d = {size} {at}", bound),
+        ]
+    for name, of in (("sound bound", values.bound), ("Theorem 4.1", values.theorem)):
+        ratio = float(values.weak[place] / of[100][place])
+        found.append(
+            Finding.claimed(
+                f"d = 100 is almost the same curve as WCS: WCS / {name} {at}",
+                ratio,
+                1.0 / _CLOSE <= ratio <= _CLOSE,
+                why="equation (6) tends away from WCS",
+            )
+        )
+    return found
+
+
+def _reach(rates: tuple[float, float], noise: float, size: int) -> Finding:
+    """Find up to which epsilon a real client is close to CS."""
+    mechanism, central = RandomParticipation(*rates, size, noise), CentralShuffling(*rates, noise)
+    reach = first_at_most(
+        lambda epsilon: float(central.delta(epsilon)) / real_delta(mechanism, epsilon),
+        1.0 / _CLOSE,
+        0.0,
+        1.0,
+        1e-6,
+    )
+    what = f"a real client of d = {size} is within 10 % of CS up to epsilon"
+    return Finding.alone(what, reach)
+
+
+def _outcome(
+    values: _Values, findings: list[Finding], settings: dict[str, Any], data: str
+) -> Outcome:
+    common = {"local sizes": list(_SIZES), "points": len(values.axes.points), "exact": True}
+    return Outcome(tuple(findings), values.curves(), {**settings, **common}, data)
+
+
+def _points(scale: Scale, few: int) -> int:
+    return 4 * (few - 1) + 1 if scale.full else few
+
+
+def _same(mechanism: Any, point: float) -> Any:
+    return mechanism
+
+
+def _noisy(mechanism: Any, point: float) -> Any:
+    return mechanism.replace(noise_multiplier=point)
+
+
+def _kept_product(mechanism: Any, point: float) -> Any:
+    """Change the sample rate, and the client rate so that the product stays."""
+    if isinstance(mechanism, LocalSampling):
+        return mechanism.replace(sample_rate=point)
+    return mechanism.replace(sample_rate=point, client_rate=min(1.0, _PRODUCT / point))
+
+
+def _figure_1(scale: Scale) -> Outcome:
+    # Denser where the curves part.
+    points = 2.0 * np.linspace(0.0, 1.0, _points(scale, 25)) ** 2
+    axes = _Axes(points, _same, lambda point: point, epsilon=False)
+    values = _Values.of(axes, (0.1, 0.1), 1.0, scale)
+    return _outcome(
+        values,
+        [
+            *_order(values, "epsilon"),
+            *_close(values, 0.5, "epsilon"),
+            *(_reach((0.1, 0.1), 1.0, size) for size in (1, 10)),
+        ],
+        {"client rate": 0.1, "sample rate": 0.1, "noise": 1.0},
+        "Computed without chance.",
+    )
+
+
+def _figure_2(scale: Scale) -> Outcome:
+    points = np.geomspace(0.5, 8.0, _points(scale, 17))
+    axes = _Axes(points, _noisy, lambda _: _DELTA, epsilon=True)
+    values = _Values.of(axes, (0.1, 0.1), 1.0, scale)
+    return _outcome(
+        values,
+        _order(values, "sigma") + _close(values, 1.0, "sigma"),
+        {"client rate": 0.1, "sample rate": 0.1, "delta": _DELTA},
+        "Computed without chance. The paper prints no delta; 1e-6 is ours.",
+    )
+
+
+def _figure_3(scale: Scale) -> Outcome:
+    points = np.geomspace(0.5, 8.0, _points(scale, 17))
+    axes = _Axes(points, _noisy, lambda _: _LEVEL, epsilon=False)
+    values = _Values.of(axes, (0.1, 0.1), 1.0, scale)
+    return _outcome(
+        values,
+        _order(values, "sigma") + _close(values, 1.0, "sigma"),
+        {"client rate": 0.1, "sample rate": 0.1, "epsilon": _LEVEL},
+        "Computed without chance. The paper prints no epsilon; 0.1 is ours.",
+    )
+
+
+def _figure_4(scale: Scale) -> Outcome:
+    points = 0.4 * np.linspace(0.0, 1.0, _points(scale, 25)) ** 2
+    axes = _Axes(points, _same, lambda point: point, epsilon=False)
+    values = _Values.of(axes, (0.1, 0.1), 3.0, scale)
+    alone = GaussianMechanism(3.0)
+    spent = [
+        Finding.alone(f"epsilon of {name} at delta = 1e-6", float(mechanism.epsilon(_DELTA)))
+        for name, mechanism in (
+            ("central shuffling", CentralShuffling(0.1, 0.1, 3.0)),
+            *((f"the sound bound, d = {d}", RandomParticipation(0.1, 0.1, d, 3.0)) for d in _SIZES),
+            ("weak client sampling", WeakClientSampling(0.1, 0.1, 3.0)),
+            ("only local sampling", LocalSampling(0.1, 3.0)),
+            ("noise of sigma = 3 on one gradient alone", alone),
+        )
+    ]
+    return _outcome(
+        values,
+        _order(values, "epsilon") + spent,
+        {"client rate": 0.1, "sample rate": 0.1, "noise": 3.0},
+        "Computed without chance. The curve of Balle et al. is left out: it needs numbers of "
+        "clients and of steps, and a split of the noise, which the paper does not print.",
+    )
+
+
+def _figure_5(scale: Scale) -> Outcome:
+    points = np.geomspace(_PRODUCT, 1.0, _points(scale, 17))
+    axes = _Axes(points, _kept_product, lambda _: _DELTA, epsilon=True)
+    values = _Values.of(axes, (1.0, _PRODUCT), 1.0, scale)
+    schemes = {
+        "CS": values.central,
+        **{f"sound bound, d = {d}": values.bound[d] for d in _SIZES},
+        "WCS": values.weak,
+        "OLS": values.local,
+    }
+    findings = [
+        Finding.claimed(
+            f"every scheme gets worse as q grows; {name}: epsilon at q = 1 over that at q = 1e-4",
+            float(of[-1] / of[0]),
+            bool(of[-1] > of[0] * _EQUAL and (of[1:] >= of[:-1] / _EQUAL).all()),
+            why="CS depends on p q alone",
+        )
+        for name, of in schemes.items()
+    ]
+    first = [float(of[0]) for of in schemes.values()]
+    claimed = [float(values.theorem[d][0]) for d in _SIZES]
+    for name, ratio in (
+        ("sound bounds and baselines", max(first) / min(first)),
+        ("OLS / Theorem 4.1, d = 100", first[-1] / claimed[-1]),
+    ):
+        findings.append(
+            Finding.claimed(
+                f"at p = 1 all schemes are equivalent; {name}: ratio of epsilons",
+                ratio,
+                1.0 / _EQUAL <= ratio <= _EQUAL,
+                why="at p = 1 equation (6) is below plain Poisson sampling, which is exact",
+            )
+        )
+    some = int(np.abs(points - 0.1).argmin())
+    gains = [float(values.bound[100][i] / values.bound[1][i]) for i in (0, some)]
+    findings.append(
+        Finding.claimed(
+            "small d is more favourable at larger q: bound at d = 100 over that at d = 1, q = 0.1",
+            gains[1],
+            gains[1] > max(1.0, gains[0]),
+            why="it is not",
+        )
+    )
+    ratio = float(values.weak[-1] / values.bound[100][-1])
+    findings.append(
+        Finding.claimed(
+            "the scheme converges to WCS at large q: WCS / bound at d = 100, q = 1",
+            ratio,
+            ratio <= _CLOSE,
+            why="it does not",
+        )
+    )
+    false, place = max(values.largest(values.real[d], values.theorem[d]) for d in _SIZES)
+    findings.append(
+        Finding.claimed(
+            f"Theorem 4.1 is a guarantee: largest real client / theorem, at q = {place:.3g}",
+            false,
+            false <= _EQUAL,
+            why="clients that can exist lose more",
+        )
+    )
+    return _outcome(
+        values,
+        findings,
+        {"p q": _PRODUCT, "noise": 1.0, "delta": _DELTA},
+        "Computed without chance. The paper prints neither delta nor the local sizes; 1e-6 and "
+        "those of Figure 1 are ours.",
+    )
+
+
+def _draw(outcome: Outcome, *, title: str, x: str, y: str, log: bool) -> Figure:
+    figure = panels(outcome, title, x=x, y=y, log=True)
+    colours = {f"d = {size}": f"C{place}" for place, size in enumerate(_SIZES)}
+    plain = {
+        "only local sampling": ("0.55", ":"),
+        "weak client sampling": ("0.1", "-."),
+        "central shuffling": ("0.1", ":"),
+    }
+    for ax in figure.axes:
+        for line in ax.get_lines():
+            kind, _, size = str(line.get_label()).partition(", ")
+            colour, style = plain.get(kind, (colours.get(size, "0.1"), "-"))
+            if kind == "real client":
+                line.set(marker=".", markersize=4, linewidth=0)
+            line.set(color=colour, linestyle="--" if kind == "Theorem 4.1" else style)
+            if kind in plain:
+                line.set(zorder=3)  # They can lie on a bound.
+        if log:
+            ax.set_xscale("log")
+            ax.xaxis.set_major_formatter("{x:g}")
+        ax.legend(frameon=False, fontsize="x-small", loc="upper left", bbox_to_anchor=(0, -0.16),
+                  ncols=2)  # fmt: skip
+    figure.set_size_inches(10.0, 6.0)
+    figure.tight_layout(rect=(0, 0.05, 1, 1))
+    return figure
+
+
+_SOURCE: Final = (
+    "Hasircioglu, Gunduz: Privacy Amplification via Random Participation in Federated Learning"
+)
+_EPSILON_WORDS: Final = "epsilon of a round"
+_DELTA_WORDS: Final = "delta of a round"
+_NOISE_WORDS: Final = "noise sigma / C"
+
+
+def _experiment(
+    number: int, shows: str, run: Callable[[Scale], Outcome], words: tuple[str, str], log: bool
+) -> Experiment:
+    title = f"Participation paper, Figure {number}: {shows}"
+    return Experiment(
+        f"participation/figure-{number}",
+        shows[0].upper() + shows[1:],
+        f"{_SOURCE}, Figure {number}",
+        run,
+        functools.partial(_draw, title=title, x=words[0], y=words[1], log=log),
+    )
+
+
+EXPERIMENTS: Final = (
+    _experiment(
+        1, "delta against epsilon", _figure_1, (_EPSILON_WORDS, _DELTA_WORDS), log=False
+    ),
+    _experiment(
+        2, "epsilon against noise", _figure_2, (_NOISE_WORDS, _EPSILON_WORDS), log=True
+    ),
+    _experiment(3, "delta against noise", _figure_3, (_NOISE_WORDS, _DELTA_WORDS), log=True),
+    _experiment(
+        4, "delta against epsilon at sigma = 3", _figure_4, (_EPSILON_WORDS, _DELTA_WORDS),
+        log=False,
+    ),
+    _experiment(
+        5, "epsilon against q at p q = 1e-4", _figure_5, ("sample rate q", _EPSILON_WORDS),
+        log=True,
+    ),
+)  # fmt: skip

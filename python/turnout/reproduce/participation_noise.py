@@ -1,0 +1,230 @@
+"""The noise levels that the participation paper prints for its two experiments.
+
+Hasircioglu, Gunduz, "Privacy Amplification via Random Participation in Federated Learning",
+sections 6.1 and 6.2.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from turnout.accounting import LocalSampling, WeakClientSampling
+from turnout.accounting.mechanism import Mechanism
+from turnout.accounting.participation import RandomParticipation
+from turnout.reproduce.outcome import Curve, Experiment, Finding, Outcome, Scale
+from turnout.reproduce.participation_clients import real_delta
+from turnout.reproduce.pictures import panels
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from turnout.federated.scenarios import Scenario
+
+__all__ = ["EXPERIMENTS"]
+
+#: What a round may cost in both experiments.
+_EPSILON, _DELTA = 0.015, 1e-6
+_SCHEMES: Final = ("proposed", "WCS", "OLS")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Printed:
+    """A section of the paper: who takes part, and what it prints.
+
+    Attributes
+    ----------
+    section
+        Its number.
+    name, clients, local_size, client_rate, sample_rate
+        Of the scenario.
+    noise
+        The printed noise of each scheme and the unit of its last digit.
+    """
+
+    section: str
+    name: str
+    clients: int
+    local_size: int
+    client_rate: float
+    sample_rate: float
+    noise: Mapping[str, tuple[float, float]]
+
+    def scenario(self) -> Scenario:
+        """Give it to the library."""
+        from turnout.federated.scenarios import Scenario  # noqa: PLC0415 (slow)
+
+        return Scenario(
+            self.name, self.clients, self.local_size, self.client_rate, self.sample_rate
+        )
+
+
+_SECTIONS: Final = (
+    _Printed(
+        "6.1", "many clients", 23264, 30, 0.001, 0.1,
+        {"proposed": (1.065, 1e-3), "WCS": (7.65, 1e-2), "OLS": (22.4, 1e-1)},
+    ),
+    _Printed(
+        "6.2", "few clients", 697, 1000, 0.1, 0.001,
+        {"proposed": (0.646, 1e-3), "WCS": (0.873, 1e-3), "OLS": (1.103, 1e-3)},
+    ),
+)  # fmt: skip
+_BATCH: Final = 70.0
+
+
+def _run(scale: Scale) -> Outcome:
+    findings: list[Finding] = []
+    curves: list[Curve] = []
+    for printed in _SECTIONS:
+        needed = _needed(printed)
+        findings += _proposed(printed, needed)
+        findings += _baselines(printed, needed)
+        batch = printed.scenario().average_batch
+        findings.append(
+            Finding.compared(f"{printed.section}: average batch", batch, _BATCH, tolerance=0.5)
+        )
+        places = tuple(float(place) for place in range(len(_SCHEMES)))
+        panel = f"section {printed.section}: {printed.name}"
+        given = tuple(printed.noise[scheme][0] for scheme in _SCHEMES)
+        ours = tuple(needed[scheme] for scheme in ("sound", "wcs", "ols"))
+        curves.append(Curve("printed", places, given, panel=panel))
+        curves.append(Curve("needed", places, ours, panel=panel))
+        if "unsound" in needed:
+            curves.append(
+                Curve("asked for by equation (6)", (0.0,), (needed["unsound"],), panel=panel)
+            )
+    return Outcome(
+        tuple(findings),
+        tuple(curves),
+        {
+            "epsilon": _EPSILON,
+            "delta": _DELTA,
+            "scenarios": {
+                printed.section: dataclasses.asdict(printed.scenario()) for printed in _SECTIONS
+            },
+            "exact": True,
+        },
+        "Computed without chance, for epsilon = 0.015 and delta = 1e-6 in each round.",
+    )
+
+
+def _needed(printed: _Printed) -> dict[str, float]:
+    """Give the noise that each analysis asks for; none for Theorem 4.1 where it asks for none."""
+    from turnout.federated.scenarios import arms_of  # noqa: PLC0415 (slow)
+
+    wanted = dict.fromkeys(("unsound", "sound", "wcs", "ols"), 1.0)
+    arms = arms_of(printed.scenario(), _EPSILON, _DELTA, wanted)
+    return {arm.name: arm.noise_multiplier for arm in arms}
+
+
+def _proposed(printed: _Printed, needed: Mapping[str, float]) -> list[Finding]:
+    """Judge the printed noise of Theorem 4.1."""
+    from turnout.accounting.paper import theorem_4_1_delta  # noqa: PLC0415 (slow)
+
+    section = printed.section
+    noise, unit = printed.noise["proposed"]
+    rates, size = (printed.client_rate, printed.sample_rate), printed.local_size
+    mechanism = RandomParticipation(*rates, size, noise)
+    real, bound = real_delta(mechanism, _EPSILON), float(mechanism.delta(_EPSILON))
+    claimed = float(theorem_4_1_delta(_EPSILON, *rates, size, noise))
+    found = [
+        Finding.compared(
+            f"{section}, proposed: noise that the sound bound needs",
+            needed["sound"],
+            noise,
+            tolerance=unit,
+            wrong=f"Theorem 4.1 is no bound: at {noise} a client that can exist has delta "
+            f"{real:.3g}",
+        )
+    ]
+    if "unsound" in needed:
+        found.append(
+            Finding.compared(
+                f"{section}, proposed: noise that equation (6) asks for",
+                needed["unsound"],
+                noise,
+                tolerance=unit,
+                wrong=f"the printed noise does not solve equation (6), whose delta is "
+                f"{claimed:.3g} there",
+            )
+        )
+    else:
+        found.append(
+            Finding.compared(
+                f"{section}, proposed: delta of equation (6) at {noise}",
+                claimed,
+                _DELTA,
+                wrong="the printed noise does not solve equation (6), which is below 1e-6 for "
+                "every noise that was tried and so asks for none",
+            )
+        )
+    return [
+        *found,
+        Finding.compared(
+            f"{section}, proposed: delta of a client that can exist at {noise}, at least",
+            real,
+            _DELTA,
+            wrong=f"the printed noise does not keep delta: {real / _DELTA:.3g} times as much",
+        ),
+        Finding.alone(f"{section}, proposed: sound bound of delta at {noise}", bound),
+    ]
+
+
+def _baselines(printed: _Printed, needed: Mapping[str, float]) -> list[Finding]:
+    """Judge the printed noise of weak client sampling and only local sampling."""
+    found = []
+    kinds: tuple[tuple[str, Mechanism], ...] = (
+        ("WCS", WeakClientSampling(printed.client_rate, printed.sample_rate, 1.0)),
+        ("OLS", LocalSampling(printed.sample_rate, 1.0)),
+    )
+    for scheme, mechanism in kinds:
+        noise, unit = printed.noise[scheme]
+        spent = float(mechanism.replace(noise_multiplier=noise).delta(_EPSILON))
+        found += [
+            Finding.compared(
+                f"{printed.section}, {scheme}: noise needed",
+                needed[scheme.lower()],
+                noise,
+                tolerance=unit,
+            ),
+            Finding.compared(
+                f"{printed.section}, {scheme}: delta at {noise}",
+                spent,
+                _DELTA,
+                wrong=f"the printed noise is below what is needed: delta is missed by "
+                f"{spent / _DELTA - 1:.1%}",
+            ),
+        ]
+    return found
+
+
+def _draw(outcome: Outcome) -> Figure:
+    figure = panels(
+        outcome, "Participation paper, sections 6.1 and 6.2: noise levels", x="scheme",
+        y="noise sigma / C", log=True,
+    )  # fmt: skip
+    marks = {"printed": ("x", "C3"), "needed": ("o", "C0")}
+    for ax in figure.axes:
+        for line in ax.get_lines():
+            mark, colour = marks.get(str(line.get_label()), ("^", "C1"))
+            line.set(marker=mark, color=colour, markersize=7, linewidth=0, fillstyle="none")
+        ax.set_xticks(range(len(_SCHEMES)), _SCHEMES)
+        ax.set_xlim(-0.4, len(_SCHEMES) - 0.6)
+        ax.set_yticks([0.5, 1, 2, 5, 10, 20])
+        ax.yaxis.minorticks_off()
+    figure.axes[0].legend(frameon=False, fontsize="small", loc="upper left")
+    figure.axes[1].legend(frameon=False, fontsize="small", loc="upper left")
+    return figure
+
+
+EXPERIMENTS: Final = (
+    Experiment(
+        "participation/noise-levels",
+        "Noise for epsilon = 0.015 and delta = 1e-6 in each round",
+        "Hasircioglu, Gunduz: Privacy Amplification via Random Participation in Federated "
+        "Learning, sections 6.1 and 6.2",
+        _run,
+        _draw,
+    ),
+)
