@@ -444,9 +444,13 @@ def _draw(outcome: Outcome, *, title: str, x: str, y: str, log: bool) -> Figure:
                 line.set(zorder=3)  # They can lie on a bound.
         if log:
             ax.set_xscale("log")
+            if "noise" in x:
+                ax.set_xticks([0.5, 1.0, 2.0, 4.0, 8.0])
             ax.xaxis.set_major_formatter("{x:g}")
+            ax.xaxis.set_minor_formatter("")
         ax.legend(frameon=False, fontsize="x-small", loc="upper left", bbox_to_anchor=(0, -0.16),
                   ncols=2)  # fmt: skip
+    figure.axes[1].set_xlim(figure.axes[0].get_xlim())
     figure.set_size_inches(10.0, 6.0)
     figure.tight_layout(rect=(0, 0.05, 1, 1))
     return figure
