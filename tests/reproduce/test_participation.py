@@ -161,7 +161,7 @@ def test_the_truth_lies_between_real_clients_and_the_bound(
 
 
 def verdicts(outcome: Outcome, part: str) -> list[str]:
-    found = [finding.verdict for finding in outcome.findings if part in finding.what]
+    found: list[str] = [one.verdict for one in outcome.findings if part in one.what]
     assert found
     return found
 
@@ -226,11 +226,11 @@ def test_noise_levels(noise_levels: Outcome) -> None:
 
 
 def test_noise_that_is_enough_would_agree(monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second = participation_noise._SECTIONS
+    first, second = participation_noise.SECTIONS
     enough = dataclasses.replace(
         first, noise={"proposed": (2.3715, 1e-4), "WCS": (7.6652, 1e-4), "OLS": (22.4975, 1e-4)}
     )
-    monkeypatch.setattr(participation_noise, "_SECTIONS", (enough, second))
+    monkeypatch.setattr(participation_noise, "SECTIONS", (enough, second))
     outcome = run("noise-levels")
     assert verdicts(outcome, "6.1, proposed: noise that equation") == ["agrees"]
     assert (

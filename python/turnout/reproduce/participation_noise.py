@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 
     from turnout.federated.scenarios import Scenario
 
-__all__ = ["EXPERIMENTS"]
+__all__ = ["DELTA", "EPSILON", "EXPERIMENTS", "SECTIONS", "Section"]
 
 #: What a round may cost in both experiments.
-_EPSILON, _DELTA = 0.015, 1e-6
+EPSILON, DELTA = 0.015, 1e-6
 _SCHEMES: Final = ("proposed", "WCS", "OLS")
 
 
 @dataclasses.dataclass(frozen=True)
-class _Printed:
+class Section:
     """A section of the paper: who takes part, and what it prints.
 
     Attributes
     ----------
-    section
+    number
         Its number.
     name, clients, local_size, client_rate, sample_rate
         Of the scenario.
@@ -43,7 +43,7 @@ class _Printed:
         The printed noise of each scheme and the unit of its last digit.
     """
 
-    section: str
+    number: str
     name: str
     clients: int
     local_size: int
@@ -60,12 +60,12 @@ class _Printed:
         )
 
 
-_SECTIONS: Final = (
-    _Printed(
+SECTIONS: Final = (
+    Section(
         "6.1", "many clients", 23264, 30, 0.001, 0.1,
         {"proposed": (1.065, 1e-3), "WCS": (7.65, 1e-2), "OLS": (22.4, 1e-1)},
     ),
-    _Printed(
+    Section(
         "6.2", "few clients", 697, 1000, 0.1, 0.001,
         {"proposed": (0.646, 1e-3), "WCS": (0.873, 1e-3), "OLS": (1.103, 1e-3)},
     ),
@@ -76,16 +76,16 @@ _BATCH: Final = 70.0
 def _run(scale: Scale) -> Outcome:
     findings: list[Finding] = []
     curves: list[Curve] = []
-    for printed in _SECTIONS:
+    for printed in SECTIONS:
         needed = _needed(printed)
         findings += _proposed(printed, needed)
         findings += _baselines(printed, needed)
         batch = printed.scenario().average_batch
         findings.append(
-            Finding.compared(f"{printed.section}: average batch", batch, _BATCH, tolerance=0.5)
+            Finding.compared(f"{printed.number}: average batch", batch, _BATCH, tolerance=0.5)
         )
         places = tuple(float(place) for place in range(len(_SCHEMES)))
-        panel = f"section {printed.section}: {printed.name}"
+        panel = f"section {printed.number}: {printed.name}"
         given = tuple(printed.noise[scheme][0] for scheme in _SCHEMES)
         ours = tuple(needed[scheme] for scheme in ("sound", "wcs", "ols"))
         curves.append(Curve("printed", places, given, panel=panel))
@@ -98,10 +98,10 @@ def _run(scale: Scale) -> Outcome:
         tuple(findings),
         tuple(curves),
         {
-            "epsilon": _EPSILON,
-            "delta": _DELTA,
+            "epsilon": EPSILON,
+            "delta": DELTA,
             "scenarios": {
-                printed.section: dataclasses.asdict(printed.scenario()) for printed in _SECTIONS
+                printed.number: dataclasses.asdict(printed.scenario()) for printed in SECTIONS
             },
             "exact": True,
         },
@@ -109,25 +109,25 @@ def _run(scale: Scale) -> Outcome:
     )
 
 
-def _needed(printed: _Printed) -> dict[str, float]:
+def _needed(printed: Section) -> dict[str, float]:
     """Give the noise that each analysis asks for; none for Theorem 4.1 where it asks for none."""
     from turnout.federated.scenarios import arms_of  # noqa: PLC0415 (slow)
 
     wanted = dict.fromkeys(("unsound", "sound", "wcs", "ols"), 1.0)
-    arms = arms_of(printed.scenario(), _EPSILON, _DELTA, wanted)
+    arms = arms_of(printed.scenario(), EPSILON, DELTA, wanted)
     return {arm.name: arm.noise_multiplier for arm in arms}
 
 
-def _proposed(printed: _Printed, needed: Mapping[str, float]) -> list[Finding]:
+def _proposed(printed: Section, needed: Mapping[str, float]) -> list[Finding]:
     """Judge the printed noise of Theorem 4.1."""
     from turnout.accounting.paper import theorem_4_1_delta  # noqa: PLC0415 (slow)
 
-    section = printed.section
+    section = printed.number
     noise, unit = printed.noise["proposed"]
     rates, size = (printed.client_rate, printed.sample_rate), printed.local_size
     mechanism = RandomParticipation(*rates, size, noise)
-    real, bound = real_delta(mechanism, _EPSILON), float(mechanism.delta(_EPSILON))
-    claimed = float(theorem_4_1_delta(_EPSILON, *rates, size, noise))
+    real, bound = real_delta(mechanism, EPSILON), float(mechanism.delta(EPSILON))
+    claimed = float(theorem_4_1_delta(EPSILON, *rates, size, noise))
     found = [
         Finding.compared(
             f"{section}, proposed: noise that the sound bound needs",
@@ -154,7 +154,7 @@ def _proposed(printed: _Printed, needed: Mapping[str, float]) -> list[Finding]:
             Finding.compared(
                 f"{section}, proposed: delta of equation (6) at {noise}",
                 claimed,
-                _DELTA,
+                DELTA,
                 wrong="the printed noise does not solve equation (6), which is below 1e-6 for "
                 "every noise that was tried and so asks for none",
             )
@@ -164,14 +164,14 @@ def _proposed(printed: _Printed, needed: Mapping[str, float]) -> list[Finding]:
         Finding.compared(
             f"{section}, proposed: delta of a client that can exist at {noise}, at least",
             real,
-            _DELTA,
-            wrong=f"the printed noise does not keep delta: {real / _DELTA:.3g} times as much",
+            DELTA,
+            wrong=f"the printed noise does not keep delta: {real / DELTA:.3g} times as much",
         ),
         Finding.alone(f"{section}, proposed: sound bound of delta at {noise}", bound),
     ]
 
 
-def _baselines(printed: _Printed, needed: Mapping[str, float]) -> list[Finding]:
+def _baselines(printed: Section, needed: Mapping[str, float]) -> list[Finding]:
     """Judge the printed noise of weak client sampling and only local sampling."""
     found = []
     kinds: tuple[tuple[str, Mechanism], ...] = (
@@ -180,20 +180,20 @@ def _baselines(printed: _Printed, needed: Mapping[str, float]) -> list[Finding]:
     )
     for scheme, mechanism in kinds:
         noise, unit = printed.noise[scheme]
-        spent = float(mechanism.replace(noise_multiplier=noise).delta(_EPSILON))
+        spent = float(mechanism.replace(noise_multiplier=noise).delta(EPSILON))
         found += [
             Finding.compared(
-                f"{printed.section}, {scheme}: noise needed",
+                f"{printed.number}, {scheme}: noise needed",
                 needed[scheme.lower()],
                 noise,
                 tolerance=unit,
             ),
             Finding.compared(
-                f"{printed.section}, {scheme}: delta at {noise}",
+                f"{printed.number}, {scheme}: delta at {noise}",
                 spent,
-                _DELTA,
+                DELTA,
                 wrong=f"the printed noise is below what is needed: delta is missed by "
-                f"{spent / _DELTA - 1:.1%}",
+                f"{spent / DELTA - 1:.1%}",
             ),
         ]
     return found

@@ -6,7 +6,12 @@ import difflib
 from collections.abc import Sequence
 
 from turnout.errors import InvalidValueError
-from turnout.reproduce import participation, participation_noise, sampling
+from turnout.reproduce import (
+    participation,
+    participation_noise,
+    participation_training,
+    sampling,
+)
 from turnout.reproduce.outcome import Experiment
 
 __all__ = ["EXPERIMENTS", "chosen"]
@@ -15,6 +20,7 @@ __all__ = ["EXPERIMENTS", "chosen"]
 EXPERIMENTS: tuple[Experiment, ...] = (
     *sampling.EXPERIMENTS,
     *participation.EXPERIMENTS,
+    *participation_training.EXPERIMENTS,
     *participation_noise.EXPERIMENTS,
 )
 

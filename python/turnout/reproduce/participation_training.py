@@ -1,0 +1,281 @@
+"""Figures 6 and 7 of the participation paper: test accuracy at the noise of each analysis.
+
+Hasircioglu, Gunduz, "Privacy Amplification via Random Participation in Federated Learning",
+sections 6.1 and 6.2. The paper trains a network on EMNIST by class and prints neither accuracies
+nor how many rounds it trains.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout._seeds import derived
+from turnout.reproduce.outcome import Curve, Experiment, Finding, Outcome, Scale
+from turnout.reproduce.participation_noise import DELTA, EPSILON, SECTIONS, Section
+from turnout.reproduce.pictures import panels
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from turnout.datasets import ImageSplit
+    from turnout.federated.scenarios import Arm, Scenario
+    from turnout.federated.study import ParticipationStudy
+
+__all__ = ["EXPERIMENTS"]
+
+Floats = npt.NDArray[np.float64]
+
+_CLASSES: Final = 62
+_SIDE: Final = 8
+_TESTED: Final = 5_000
+#: Learning rates of the paper's network (appendix B.2), and of the linear model: public constants.
+_PAPER_RATES: Final = {
+    "6.1": {"none": 0.002, "printed": 0.002, "sound": 0.002, "wcs": 0.0001, "ols": 0.0001},
+    "6.2": dict.fromkeys(("none", "printed", "sound", "wcs", "ols"), 0.002),
+}
+_LINEAR_RATES: Final = {
+    "6.1": {"none": 0.2, "printed": 0.1, "sound": 0.1, "wcs": 0.05, "ols": 0.02},
+    "6.2": dict.fromkeys(("none", "printed", "sound", "wcs", "ols"), 0.1),
+}
+#: MNIST has so many clients' examples; rates for the paper's average batch.
+_MNIST: Final = {"6.1": (2000, 0.0117, 0.1), "6.2": (60, 0.117, 0.01)}
+#: Rounds, rounds between looks at the accuracy, and repeats.
+_QUICK, _FULL = (100, 10, 3), (2000, 100, 5)
+
+
+class _Data(NamedTuple):
+    split: ImageSplit
+    name: str
+    words: str
+
+
+class _Linear:
+    """Softmax regression: what is trained where the paper's network would take too long."""
+
+    def __init__(self, classes: int, pixels: int) -> None:
+        self._shape = (pixels, classes)
+
+    def initial_parameters(self) -> dict[str, Floats]:
+        return {"weights": np.zeros(self._shape), "bias": np.zeros(self._shape[1])}
+
+    def per_example_gradients(
+        self, parameters: Any, images: npt.NDArray[Any], labels: npt.NDArray[Any], /
+    ) -> dict[str, Floats]:
+        pixels = _pixels(images)
+        scores = pixels @ parameters["weights"] + parameters["bias"]
+        odds = np.exp(scores - scores.max(axis=1, keepdims=True))
+        errors = odds / odds.sum(axis=1, keepdims=True)
+        errors[np.arange(len(labels)), labels] -= 1.0
+        return {"weights": pixels[:, :, None] * errors[:, None, :], "bias": errors}
+
+    def accuracy(
+        self, parameters: Any, images: npt.NDArray[Any], labels: npt.NDArray[Any], /
+    ) -> float:
+        scores = _pixels(images) @ parameters["weights"] + parameters["bias"]
+        return float((scores.argmax(axis=1) == labels).mean())
+
+
+def _pixels(images: npt.NDArray[Any]) -> Floats:
+    return np.asarray(images.reshape(len(images), -1) / 255.0 - 0.5)
+
+
+def _stand_in(examples: int, seed: int) -> ImageSplit:
+    """Draw pictures of 62 classes: a pattern for each class, and noise."""
+    from turnout.datasets import Images, ImageSplit  # noqa: PLC0415 (used here only)
+
+    random = np.random.default_rng(derived(seed, 0))
+    patterns = random.normal(128.0, 35.0, (_CLASSES, _SIDE, _SIDE)).astype(np.float32)
+
+    def images(number: int) -> Images:
+        labels = random.integers(0, _CLASSES, number).astype(np.uint8)
+        pixels = random.standard_normal((number, _SIDE, _SIDE), dtype=np.float32)
+        pixels *= 40.0
+        pixels += patterns[labels]
+        return Images(np.clip(pixels, 0.0, 255.0).astype(np.uint8), labels)
+
+    return ImageSplit(images(examples), images(_TESTED))
+
+
+def _data(section: Section, scale: Scale) -> _Data:
+    """Read EMNIST by class or MNIST from the folder; else draw a stand-in."""
+    from turnout.datasets import ImageSplit, load_images, load_mnist  # noqa: PLC0415
+
+    folder = scale.data
+    if folder is not None:
+        emnist = [
+            _found(folder, f"emnist-byclass-{part}-{kind}")
+            for part in ("train", "test")
+            for kind in ("images-idx3-ubyte", "labels-idx1-ubyte")
+        ]
+        places = [place for place in emnist if place is not None]
+        if len(places) == len(emnist):
+            split = ImageSplit(
+                load_images(places[0], places[1], transposed=True),
+                load_images(places[2], places[3], transposed=True),
+            )
+            return _Data(split, "EMNIST", "EMNIST by class, as the paper.")
+        name = "train-images-idx3-ubyte"
+        if _found(folder, name) or _found(folder, f"mnist-{name}"):
+            words = "MNIST stands in for EMNIST by class, with rates for the same average batch."
+            return _Data(load_mnist(folder), "MNIST", words)
+    needed = section.clients * section.local_size
+    return _Data(
+        _stand_in(needed, scale.seed),
+        "drawn",
+        f"{needed:,} drawn pictures of {_CLASSES} classes stand in for EMNIST by class.",
+    )
+
+
+def _found(folder: Path, name: str) -> Path | None:
+    for place in (folder / name, folder / f"{name}.gz"):
+        if place.is_file():
+            return place
+    return None
+
+
+def _arms(section: Section, data: _Data, rates: dict[str, float]) -> tuple[Scenario, list[Arm]]:
+    """Give the scenario and the noise of each analysis; the printed one too if it belongs there."""
+    from turnout.federated.scenarios import Arm, arms_of  # noqa: PLC0415 (used here only)
+
+    scenario = section.scenario()
+    if data.name == "MNIST":
+        clients, p, q = _MNIST[section.number]
+        scenario = dataclasses.replace(scenario, clients=clients, client_rate=p, sample_rate=q)
+    known = {name: rate for name, rate in rates.items() if name != "printed"}
+    arms = arms_of(scenario, EPSILON, DELTA, known)
+    if data.name != "MNIST":
+        noise = section.noise["proposed"][0]
+        printed = Arm("printed", "printed noise, no guarantee", noise, rates["printed"], False)
+        arms.insert(1, printed)
+    return scenario, arms
+
+
+def _run(section: Section, scale: Scale) -> Outcome:
+    from turnout.federated.network import ConvolutionalNetwork  # noqa: PLC0415 (used here only)
+    from turnout.federated.study import run_study  # noqa: PLC0415 (used here only)
+
+    data = _data(section, scale)
+    network = scale.full and data.name != "drawn"
+    classes = 10 if data.name == "MNIST" else _CLASSES
+    pixels = int(np.prod(data.split.train.images.shape[1:]))
+    rates = (_PAPER_RATES if network else _LINEAR_RATES)[section.number]
+    scenario, arms = _arms(section, data, rates)
+    rounds, every, repeats = _FULL if scale.full else _QUICK
+
+    def model(seed: int) -> Any:
+        return ConvolutionalNetwork(classes, seed=seed) if network else _Linear(classes, pixels)
+
+    study = run_study(
+        [(scenario, arms)],
+        data.split,
+        model,
+        epsilon=EPSILON,
+        delta=DELTA,
+        rounds=rounds,
+        every=every,
+        seeds=[derived(scale.seed, 1, repeat) or 0 for repeat in range(repeats)],
+        progress=scale.progress,
+    )
+    curves = []
+    for arm in arms:
+        after, means, errors = study.table(scenario.name, arm.name)
+        label = (
+            f"{arm.label}, sigma = {arm.noise_multiplier:.4g}"
+            if arm.noise_multiplier
+            else arm.label
+        )
+        curves.append(
+            Curve(label, tuple(map(float, after)), tuple(means.tolist()), tuple(errors.tolist()))
+        )
+    return Outcome(
+        tuple(_findings(section, study, [arm.name for arm in arms])),
+        tuple(curves),
+        {
+            **dataclasses.asdict(scenario),
+            "model": "convolutional network" if network else "softmax regression",
+            "data": data.name,
+            "rounds": rounds,
+            "repeats": repeats,
+            "momentum": 0.9,
+            "learning rates": {arm.name: arm.learning_rate for arm in arms},
+            "noise": {arm.name: arm.noise_multiplier for arm in arms},
+        },
+        f"{data.words} "
+        + ("" if network else "Softmax regression stands in for the network. ")
+        + f"The {rounds} rounds are ours.",
+    )
+
+
+def _findings(section: Section, study: ParticipationStudy, arms: list[str]) -> list[Finding]:
+    name = section.name
+    found = []
+    for arm in arms:
+        _, means, errors = study.table(name, arm)
+        found.append(Finding.alone(f"{arm}: accuracy", float(means[-1]), error=float(errors[-1])))
+    claims = [("the scheme is better than OLS", "sound", "ols")]
+    if section.number == "6.1":
+        claims += [
+            ("the scheme is better than WCS", "sound", "wcs"),
+            ("WCS is better than OLS", "wcs", "ols"),
+        ]
+    else:
+        gained, error = _gain(study, "sound", "wcs")
+        found.append(Finding.alone("sound - wcs", gained, error=error))
+    for words, better, worse in claims:
+        gained, error = _gain(study, better, worse)
+        what = f"{words}, at noise that keeps the guarantee: {better} - {worse}"
+        if abs(gained) <= 3.0 * error:
+            why = "not told apart by so few repeats"
+            found.append(Finding(what, gained, error, None, "differs", why))
+        else:
+            found.append(
+                Finding.claimed(what, gained, gained > 0.0, error=error, why="it is worse")
+            )
+    if "printed" in arms:
+        gained, error = _gain(study, "printed", "sound")
+        what = "what the printed noise gains by breaking its guarantee: printed - sound"
+        found.append(Finding.alone(what, gained, error=error))
+    return found
+
+
+def _gain(study: ParticipationStudy, better: str, worse: str) -> tuple[float, float]:
+    """Give the mean difference of the last accuracies of the same seeds, and its error."""
+    last = {
+        (curve.arm, curve.seed): curve.accuracies[max(curve.accuracies)] for curve in study.curves
+    }
+    seeds = sorted({curve.seed for curve in study.curves})
+    gains = np.array([last[better, seed] - last[worse, seed] for seed in seeds])
+    return float(gains.mean()), float(gains.std(ddof=1) / np.sqrt(len(gains)))
+
+
+def _draw(outcome: Outcome, *, title: str) -> Figure:
+    figure = panels(
+        outcome, title, x="rounds", y="test accuracy", caption="Bars: two standard errors."
+    )
+    figure.axes[0].legend(
+        frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0)
+    )
+    figure.set_size_inches(9.6, 4.8)
+    figure.tight_layout(rect=(0, 0.07, 1, 1))
+    return figure
+
+
+def _experiment(number: int, section: Section) -> Experiment:
+    shows = f"accuracy with {section.name}"
+    return Experiment(
+        f"participation/figure-{number}",
+        shows[0].upper() + shows[1:],
+        "Hasircioglu, Gunduz: Privacy Amplification via Random Participation in Federated "
+        f"Learning, Figure {number}",
+        functools.partial(_run, section),
+        functools.partial(_draw, title=f"Participation paper, Figure {number}: {shows}"),
+    )
+
+
+EXPERIMENTS: Final = (_experiment(6, SECTIONS[0]), _experiment(7, SECTIONS[1]))
