@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,15 @@ import pytest
 from scipy import stats
 
 from turnout.accounting import RandomParticipation
-from turnout.reproduce import Curve, Outcome, Scale, chosen, participation, participation_noise
+from turnout.reproduce import (
+    Curve,
+    Outcome,
+    Scale,
+    chosen,
+    participation,
+    participation_curves,
+    participation_noise,
+)
 from turnout.reproduce.participation_clients import real_delta, real_epsilon
 
 
@@ -61,11 +70,12 @@ def drawn(found: Curve) -> list[tuple[float, float]]:
 def test_baselines_against_epsilon_are_the_papers_corrected_formulas(
     figures: dict[int, Outcome], number: int, sigma: float
 ) -> None:
-    for label, formula in (
+    formulas: tuple[tuple[str, Callable[[float], float]], ...] = (
         ("central shuffling", lambda epsilon: poisson(epsilon, 0.1 * 0.1, sigma)),
         ("only local sampling", lambda epsilon: poisson(epsilon, 0.1, sigma)),
         ("weak client sampling", lambda epsilon: weak(epsilon, 0.1, 0.1, sigma)),
-    ):
+    )
+    for label, formula in formulas:
         points = drawn(curve(figures[number], label))
         assert len(points) > 5
         for epsilon, delta in points:
@@ -147,7 +157,7 @@ def test_no_epsilon_is_left_where_delta_is_never_reached() -> None:
 def test_the_truth_lies_between_real_clients_and_the_bound(
     figures: dict[int, Outcome], number: int
 ) -> None:
-    for size in participation._SIZES:
+    for size in participation_curves.SIZES:
         below, above, claimed = (
             np.array(curve(figures[number], f"{kind}, d = {size}").y)
             for kind in ("real client", "sound bound", "Theorem 4.1")
@@ -175,23 +185,23 @@ def test_the_theorem_is_found_wrong(figures: dict[int, Outcome], number: int) ->
 
 def test_a_sound_theorem_would_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        participation, "theorem_delta", lambda mechanism, epsilon: mechanism.delta(epsilon)
+        participation_curves, "theorem_delta", lambda mechanism, epsilon: mechanism.delta(epsilon)
     )
     monkeypatch.setattr(
-        participation, "theorem_epsilon", lambda mechanism, delta: mechanism.epsilon(delta)
+        participation_curves, "theorem_epsilon", lambda mechanism, delta: mechanism.epsilon(delta)
     )
     for name in ("figure-1", "figure-2", "figure-5"):
         assert set(verdicts(run(name), "Theorem 4.1")) == {"agrees"}
 
 
 def test_an_unsound_bound_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    true = participation._Axes.bound
+    true = participation_curves.Axes.bound
 
     def halved(axes: Any, mechanism: Any, point: float) -> float:
         share = 0.5 if isinstance(mechanism, RandomParticipation) else 1.0
         return share * true(axes, mechanism, point)
 
-    monkeypatch.setattr(participation._Axes, "bound", halved)
+    monkeypatch.setattr(participation_curves.Axes, "bound", halved)
     assert verdicts(run("figure-1"), "lies between CS and WCS; sound") == ["paper is wrong"]
     assert verdicts(run("figure-5"), "sound bounds and baselines") == ["paper is wrong"]
 

@@ -10,16 +10,13 @@ is judged twice: for its Theorem 4.1, and for the sound bound of
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
-from turnout._progress import track
 from turnout.accounting import (
     CentralShuffling,
     GaussianMechanism,
@@ -27,11 +24,10 @@ from turnout.accounting import (
     RandomParticipation,
     WeakClientSampling,
 )
-from turnout.accounting._curves import theorem_delta, theorem_epsilon
 from turnout.accounting._search import first_at_most
-from turnout.accounting.mechanism import Mechanism
-from turnout.reproduce.outcome import Curve, Experiment, Finding, Outcome, Scale
-from turnout.reproduce.participation_clients import real_delta, real_epsilon
+from turnout.reproduce.outcome import Experiment, Finding, Outcome, Scale
+from turnout.reproduce.participation_clients import real_delta
+from turnout.reproduce.participation_curves import SIZES, Axes, Values
 from turnout.reproduce.pictures import panels
 
 if TYPE_CHECKING:
@@ -39,152 +35,25 @@ if TYPE_CHECKING:
 
 __all__ = ["EXPERIMENTS"]
 
-Floats = npt.NDArray[np.float64]
-
-_SIZES: Final = (1, 10, 100)
-_SCHEMES: Final = "baselines and sound bound"
-_THEOREM: Final = "Theorem 4.1 (dashed) and real clients (dots)"
 #: What "almost identical", "very close" and "equivalent" are taken to mean.
 _CLOSE, _EQUAL = 1.1, 1.0 + 1e-6
-#: Below this nothing is drawn or judged.
-_LEAST_DELTA, _LEAST_EPSILON = 1e-12, 1e-9
 _DELTA: Final = 1e-6
 _LEVEL: Final = 0.1
 _PRODUCT: Final = 1e-4
 
 
-@dataclasses.dataclass(frozen=True)
-class _Axes:
-    """What a figure has on its axes.
-
-    Attributes
-    ----------
-    points
-        Along x.
-    at
-        What the mechanism is at a point.
-    level
-        The epsilon at a point if delta is drawn, the delta if epsilon is.
-    epsilon
-        Whether epsilon is drawn.
-    """
-
-    points: Floats
-    at: Callable[[Any, float], Any]
-    level: Callable[[float], float]
-    epsilon: bool
-
-    @property
-    def least(self) -> float:
-        """The smallest value that is drawn and judged."""
-        return _LEAST_EPSILON if self.epsilon else _LEAST_DELTA
-
-    def bound(self, mechanism: Mechanism, point: float) -> float:
-        """Give what the library says."""
-        placed, level = self.at(mechanism, point), self.level(point)
-        return float(placed.epsilon(level) if self.epsilon else placed.delta(level))
-
-    def theorem(self, mechanism: RandomParticipation, point: float) -> float:
-        """Give what Theorem 4.1 says, which is no bound."""
-        placed, level = self.at(mechanism, point), self.level(point)
-        found = theorem_epsilon(placed, level) if self.epsilon else theorem_delta(
-            placed, np.array(level)
-        )  # fmt: skip
-        assert found is not None
-        return float(found)
-
-    def real(self, mechanism: RandomParticipation, point: float) -> float:
-        """Give what a client that can exist loses at least."""
-        placed, level = self.at(mechanism, point), self.level(point)
-        return real_epsilon(placed, level) if self.epsilon else real_delta(placed, level)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Values:
-    """All curves of a figure.
-
-    Attributes
-    ----------
-    axes
-        What it has on its axes.
-    central, weak, local
-        Central shuffling, weak client sampling and only local sampling.
-    bound, theorem, real
-        For each local size.
-    """
-
-    axes: _Axes
-    central: Floats
-    weak: Floats
-    local: Floats
-    bound: dict[int, Floats]
-    theorem: dict[int, Floats]
-    real: dict[int, Floats]
-
-    @classmethod
-    def of(cls, axes: _Axes, rates: tuple[float, float], noise: float, scale: Scale) -> _Values:
-        p, q = rates
-
-        def along(value: Callable[[Any, float], float], mechanism: Mechanism) -> Floats:
-            return np.array([value(mechanism, float(point)) for point in axes.points])
-
-        schemes = {size: RandomParticipation(p, q, size, noise) for size in _SIZES}
-        bound: dict[int, Floats] = {}
-        theorem: dict[int, Floats] = {}
-        real: dict[int, Floats] = {}
-        kinds = ((axes.bound, bound), (axes.theorem, theorem), (axes.real, real))
-        work = [(value, found, size) for value, found in kinds for size in _SIZES]
-        for value, found, size in track(work, "curves", scale.progress):
-            found[size] = along(value, schemes[size])
-        return cls(
-            axes,
-            along(axes.bound, CentralShuffling(p, q, noise)),
-            along(axes.bound, WeakClientSampling(p, q, noise)),
-            along(axes.bound, LocalSampling(q, noise)),
-            bound,
-            theorem,
-            real,
-        )
-
-    def curves(self) -> tuple[Curve, ...]:
-        """Give what is drawn: bounds, and beside them what the paper claims."""
-        points = tuple(self.axes.points.tolist())
-
-        def curve(label: str, values: Floats, panel: str) -> Curve:
-            shown = np.where(values >= self.axes.least, values, np.nan)
-            return Curve(label, points, tuple(shown.tolist()), panel=panel)
-
-        return (
-            curve("only local sampling", self.local, _SCHEMES),
-            curve("weak client sampling", self.weak, _SCHEMES),
-            *(curve(f"sound bound, d = {d}", self.bound[d], _SCHEMES) for d in _SIZES[::-1]),
-            curve("central shuffling", self.central, _SCHEMES),
-            *(curve(f"Theorem 4.1, d = {d}", self.theorem[d], _THEOREM) for d in _SIZES),
-            *(curve(f"real client, d = {d}", self.real[d], _THEOREM) for d in _SIZES),
-        )
-
-    def largest(self, above: Floats, below: Floats) -> tuple[float, float]:
-        """Give the largest ratio where the first is drawn, and the point of it."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratios = np.where(above >= self.axes.least, above / below, 0.0)
-        # A theorem that says 0 where a client loses something is no number.
-        ratios = np.where(np.isfinite(ratios), ratios, 0.0)
-        place = int(ratios.argmax())
-        return float(ratios[place]), float(self.axes.points[place])
-
-
-def _order(values: _Values, x: str) -> list[Finding]:
+def _order(values: Values, x: str) -> list[Finding]:
     """Judge that the scheme lies between CS and WCS and costs more for more elements."""
     outside = max(
         values.largest(above, below)[0]
-        for size in _SIZES
+        for size in SIZES
         for above, below in (
             (values.central, values.bound[size]),
             (values.bound[size], values.weak),
         )
     )
-    below, where = max(values.largest(values.central, values.theorem[size]) for size in _SIZES)
-    false, place = max(values.largest(values.real[size], values.theorem[size]) for size in _SIZES)
+    below, where = max(values.largest(values.central, values.theorem[size]) for size in SIZES)
+    false, place = max(values.largest(values.real[size], values.theorem[size]) for size in SIZES)
     found = [
         Finding.claimed(
             "the scheme lies between CS and WCS; sound bound: largest CS / bound or bound / WCS",
@@ -205,7 +74,7 @@ def _order(values: _Values, x: str) -> list[Finding]:
             why="clients that can exist lose more",
         ),
     ]
-    pairs = list(itertools.pairwise(_SIZES))
+    pairs = list(itertools.pairwise(SIZES))
     for name, of in (("sound bound", values.bound), ("Theorem 4.1", values.theorem)):
         fall = max(values.largest(of[small], of[large])[0] for small, large in pairs)
         found.append(
@@ -219,7 +88,7 @@ def _order(values: _Values, x: str) -> list[Finding]:
     return found
 
 
-def _close(values: _Values, point: float, x: str) -> list[Finding]:
+def _close(values: Values, point: float, x: str) -> list[Finding]:
     """Judge how close the scheme is to CS for few elements, and to WCS for many."""
     place = int(np.abs(values.axes.points - point).argmin())
     at = f"at {x} = {values.axes.points[place]:.3g}"
@@ -265,9 +134,9 @@ def _reach(rates: tuple[float, float], noise: float, size: int) -> Finding:
 
 
 def _outcome(
-    values: _Values, findings: list[Finding], settings: dict[str, Any], data: str
+    values: Values, findings: list[Finding], settings: dict[str, Any], data: str
 ) -> Outcome:
-    common = {"local sizes": list(_SIZES), "points": len(values.axes.points), "exact": True}
+    common = {"local sizes": list(SIZES), "points": len(values.axes.points), "exact": True}
     return Outcome(tuple(findings), values.curves(), {**settings, **common}, data)
 
 
@@ -293,8 +162,8 @@ def _kept_product(mechanism: Any, point: float) -> Any:
 def _figure_1(scale: Scale) -> Outcome:
     # Denser where the curves part.
     points = 2.0 * np.linspace(0.0, 1.0, _points(scale, 25)) ** 2
-    axes = _Axes(points, _same, lambda point: point, epsilon=False)
-    values = _Values.of(axes, (0.1, 0.1), 1.0, scale)
+    axes = Axes(points, _same, lambda point: point, epsilon=False)
+    values = Values.of(axes, (0.1, 0.1), 1.0, scale)
     return _outcome(
         values,
         [
@@ -309,8 +178,8 @@ def _figure_1(scale: Scale) -> Outcome:
 
 def _figure_2(scale: Scale) -> Outcome:
     points = np.geomspace(0.5, 8.0, _points(scale, 17))
-    axes = _Axes(points, _noisy, lambda _: _DELTA, epsilon=True)
-    values = _Values.of(axes, (0.1, 0.1), 1.0, scale)
+    axes = Axes(points, _noisy, lambda _: _DELTA, epsilon=True)
+    values = Values.of(axes, (0.1, 0.1), 1.0, scale)
     return _outcome(
         values,
         _order(values, "sigma") + _close(values, 1.0, "sigma"),
@@ -321,8 +190,8 @@ def _figure_2(scale: Scale) -> Outcome:
 
 def _figure_3(scale: Scale) -> Outcome:
     points = np.geomspace(0.5, 8.0, _points(scale, 17))
-    axes = _Axes(points, _noisy, lambda _: _LEVEL, epsilon=False)
-    values = _Values.of(axes, (0.1, 0.1), 1.0, scale)
+    axes = Axes(points, _noisy, lambda _: _LEVEL, epsilon=False)
+    values = Values.of(axes, (0.1, 0.1), 1.0, scale)
     return _outcome(
         values,
         _order(values, "sigma") + _close(values, 1.0, "sigma"),
@@ -333,14 +202,14 @@ def _figure_3(scale: Scale) -> Outcome:
 
 def _figure_4(scale: Scale) -> Outcome:
     points = 0.4 * np.linspace(0.0, 1.0, _points(scale, 25)) ** 2
-    axes = _Axes(points, _same, lambda point: point, epsilon=False)
-    values = _Values.of(axes, (0.1, 0.1), 3.0, scale)
+    axes = Axes(points, _same, lambda point: point, epsilon=False)
+    values = Values.of(axes, (0.1, 0.1), 3.0, scale)
     alone = GaussianMechanism(3.0)
     spent = [
         Finding.alone(f"epsilon of {name} at delta = 1e-6", float(mechanism.epsilon(_DELTA)))
         for name, mechanism in (
             ("central shuffling", CentralShuffling(0.1, 0.1, 3.0)),
-            *((f"the sound bound, d = {d}", RandomParticipation(0.1, 0.1, d, 3.0)) for d in _SIZES),
+            *((f"the sound bound, d = {d}", RandomParticipation(0.1, 0.1, d, 3.0)) for d in SIZES),
             ("weak client sampling", WeakClientSampling(0.1, 0.1, 3.0)),
             ("only local sampling", LocalSampling(0.1, 3.0)),
             ("noise of sigma = 3 on one gradient alone", alone),
@@ -357,11 +226,11 @@ def _figure_4(scale: Scale) -> Outcome:
 
 def _figure_5(scale: Scale) -> Outcome:
     points = np.geomspace(_PRODUCT, 1.0, _points(scale, 17))
-    axes = _Axes(points, _kept_product, lambda _: _DELTA, epsilon=True)
-    values = _Values.of(axes, (1.0, _PRODUCT), 1.0, scale)
+    axes = Axes(points, _kept_product, lambda _: _DELTA, epsilon=True)
+    values = Values.of(axes, (1.0, _PRODUCT), 1.0, scale)
     schemes = {
         "CS": values.central,
-        **{f"sound bound, d = {d}": values.bound[d] for d in _SIZES},
+        **{f"sound bound, d = {d}": values.bound[d] for d in SIZES},
         "WCS": values.weak,
         "OLS": values.local,
     }
@@ -375,7 +244,7 @@ def _figure_5(scale: Scale) -> Outcome:
         for name, of in schemes.items()
     ]
     first = [float(of[0]) for of in schemes.values()]
-    claimed = [float(values.theorem[d][0]) for d in _SIZES]
+    claimed = [float(values.theorem[d][0]) for d in SIZES]
     for name, ratio in (
         ("sound bounds and baselines", max(first) / min(first)),
         ("OLS / Theorem 4.1, d = 100", first[-1] / claimed[-1]),
@@ -407,7 +276,7 @@ def _figure_5(scale: Scale) -> Outcome:
             why="it does not",
         )
     )
-    false, place = max(values.largest(values.real[d], values.theorem[d]) for d in _SIZES)
+    false, place = max(values.largest(values.real[d], values.theorem[d]) for d in SIZES)
     findings.append(
         Finding.claimed(
             f"Theorem 4.1 is a guarantee: largest real client / theorem, at q = {place:.3g}",
@@ -427,7 +296,7 @@ def _figure_5(scale: Scale) -> Outcome:
 
 def _draw(outcome: Outcome, *, title: str, x: str, y: str, log: bool) -> Figure:
     figure = panels(outcome, title, x=x, y=y, log=True)
-    colours = {f"d = {size}": f"C{place}" for place, size in enumerate(_SIZES)}
+    colours = {f"d = {size}": f"C{place}" for place, size in enumerate(SIZES)}
     plain = {
         "only local sampling": ("0.55", ":"),
         "weak client sampling": ("0.1", "-."),

@@ -1,0 +1,154 @@
+"""Curves of the participation paper: the baselines, the sound bound, the theorem, real clients."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout._progress import track
+from turnout.accounting import (
+    CentralShuffling,
+    LocalSampling,
+    RandomParticipation,
+    WeakClientSampling,
+)
+from turnout.accounting._curves import theorem_delta, theorem_epsilon
+from turnout.accounting.mechanism import Mechanism
+from turnout.reproduce.outcome import Curve, Scale
+from turnout.reproduce.participation_clients import real_delta, real_epsilon
+
+__all__ = ["SIZES", "Axes", "Values"]
+
+Floats = npt.NDArray[np.float64]
+
+#: The local sizes of the paper's Figures 1 to 3.
+SIZES: Final = (1, 10, 100)
+_SCHEMES: Final = "baselines and sound bound"
+_THEOREM: Final = "Theorem 4.1 (dashed) and real clients (dots)"
+#: Below this nothing is drawn or judged.
+_LEAST_DELTA, _LEAST_EPSILON = 1e-12, 1e-9
+
+
+@dataclasses.dataclass(frozen=True)
+class Axes:
+    """What a figure has on its axes.
+
+    Attributes
+    ----------
+    points
+        Along x.
+    at
+        What the mechanism is at a point.
+    level
+        The epsilon at a point if delta is drawn, the delta if epsilon is.
+    epsilon
+        Whether epsilon is drawn.
+    """
+
+    points: Floats
+    at: Callable[[Any, float], Any]
+    level: Callable[[float], float]
+    epsilon: bool
+
+    @property
+    def least(self) -> float:
+        """The smallest value that is drawn and judged."""
+        return _LEAST_EPSILON if self.epsilon else _LEAST_DELTA
+
+    def bound(self, mechanism: Mechanism, point: float) -> float:
+        """Give what the library says."""
+        placed, level = self.at(mechanism, point), self.level(point)
+        return float(placed.epsilon(level) if self.epsilon else placed.delta(level))
+
+    def theorem(self, mechanism: RandomParticipation, point: float) -> float:
+        """Give what Theorem 4.1 says, which is no bound."""
+        placed, level = self.at(mechanism, point), self.level(point)
+        found = theorem_epsilon(placed, level) if self.epsilon else theorem_delta(
+            placed, np.array(level)
+        )  # fmt: skip
+        assert found is not None
+        return float(found)
+
+    def real(self, mechanism: RandomParticipation, point: float) -> float:
+        """Give what a client that can exist loses at least."""
+        placed, level = self.at(mechanism, point), self.level(point)
+        return real_epsilon(placed, level) if self.epsilon else real_delta(placed, level)
+
+
+@dataclasses.dataclass(frozen=True)
+class Values:
+    """All curves of a figure.
+
+    Attributes
+    ----------
+    axes
+        What it has on its axes.
+    central, weak, local
+        Central shuffling, weak client sampling and only local sampling.
+    bound, theorem, real
+        For each local size.
+    """
+
+    axes: Axes
+    central: Floats
+    weak: Floats
+    local: Floats
+    bound: dict[int, Floats]
+    theorem: dict[int, Floats]
+    real: dict[int, Floats]
+
+    @classmethod
+    def of(cls, axes: Axes, rates: tuple[float, float], noise: float, scale: Scale) -> Values:
+        """Compute them for a client rate and a sample rate."""
+        p, q = rates
+
+        def along(value: Callable[[Any, float], float], mechanism: Mechanism) -> Floats:
+            return np.array([value(mechanism, float(point)) for point in axes.points])
+
+        schemes = {size: RandomParticipation(p, q, size, noise) for size in SIZES}
+        bound: dict[int, Floats] = {}
+        theorem: dict[int, Floats] = {}
+        real: dict[int, Floats] = {}
+        kinds = ((axes.bound, bound), (axes.theorem, theorem), (axes.real, real))
+        work = [(value, found, size) for value, found in kinds for size in SIZES]
+        for value, found, size in track(work, "curves", scale.progress):
+            found[size] = along(value, schemes[size])
+        return cls(
+            axes,
+            along(axes.bound, CentralShuffling(p, q, noise)),
+            along(axes.bound, WeakClientSampling(p, q, noise)),
+            along(axes.bound, LocalSampling(q, noise)),
+            bound,
+            theorem,
+            real,
+        )
+
+    def curves(self) -> tuple[Curve, ...]:
+        """Give what is drawn: bounds, and beside them what the paper claims."""
+        points = tuple(self.axes.points.tolist())
+
+        def curve(label: str, values: Floats, panel: str) -> Curve:
+            shown = np.where(values >= self.axes.least, values, np.nan)
+            return Curve(label, points, tuple(shown.tolist()), panel=panel)
+
+        return (
+            curve("only local sampling", self.local, _SCHEMES),
+            curve("weak client sampling", self.weak, _SCHEMES),
+            *(curve(f"sound bound, d = {d}", self.bound[d], _SCHEMES) for d in SIZES[::-1]),
+            curve("central shuffling", self.central, _SCHEMES),
+            *(curve(f"Theorem 4.1, d = {d}", self.theorem[d], _THEOREM) for d in SIZES),
+            *(curve(f"real client, d = {d}", self.real[d], _THEOREM) for d in SIZES),
+        )
+
+    def largest(self, above: Floats, below: Floats) -> tuple[float, float]:
+        """Give the largest ratio where the first is drawn, and the point of it."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios = np.where(above >= self.axes.least, above / below, 0.0)
+        # A theorem that says 0 where a client loses something is no number.
+        ratios = np.where(np.isfinite(ratios), ratios, 0.0)
+        place = int(ratios.argmax())
+        return float(ratios[place]), float(self.axes.points[place])
