@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from turnout.errors import InvalidValueError
 from turnout.reproduce import (
+    fair,
     participation,
     participation_noise,
     participation_training,
@@ -19,6 +20,7 @@ __all__ = ["EXPERIMENTS", "chosen"]
 #: In the order in which they are listed and run.
 EXPERIMENTS: tuple[Experiment, ...] = (
     *sampling.EXPERIMENTS,
+    *fair.EXPERIMENTS,
     *participation.EXPERIMENTS,
     *participation_training.EXPERIMENTS,
     *participation_noise.EXPERIMENTS,

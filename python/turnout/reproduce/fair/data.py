@@ -1,0 +1,181 @@
+"""The data of the fair paper, or named stand-ins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout._seeds import derived
+from turnout.datasets import load_adult
+from turnout.errors import CorruptDataError
+from turnout.reproduce.outcome import Scale
+
+__all__ = ["Dataset", "Datasets", "load"]
+
+Integers = npt.NDArray[np.int64]
+
+#: Of a sample, that each item has at least: the paper's n beta. The least cell of Gowalla has 13.
+_FLOOR: Final = 10
+_CELLS: Final = 12
+_INTERVALS: Final = 20
+_UNIFORM: Final = 30
+_STAND_IN: Final = 10_000
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Users, each with one item.
+
+    Attributes
+    ----------
+    name
+        What pictures call it.
+    pool
+        How many users hold each item; None for users who draw one of 30 items.
+    """
+
+    name: str
+    pool: Integers | None = None
+
+    @property
+    def items(self) -> int:
+        """How many items there are."""
+        return _UNIFORM if self.pool is None else self.pool.size
+
+    @property
+    def frequencies(self) -> npt.NDArray[np.float64]:
+        """The share of each item."""
+        if self.pool is None:
+            return np.full(_UNIFORM, 1.0 / _UNIFORM)
+        shares: npt.NDArray[np.float64] = self.pool / self.pool.sum()
+        return shares
+
+    def sample(self, nodes: int, random: np.random.Generator) -> Integers:
+        """Draw users without replacement, at least ten of each item; count those of each item."""
+        if self.pool is None:
+            return random.multinomial(nodes, self.frequencies)
+        left = nodes - _FLOOR * self.items
+        return _FLOOR + random.multivariate_hypergeometric(self.pool - _FLOOR, left)
+
+
+@dataclass(frozen=True)
+class Datasets:
+    """Gowalla, Census-Income and Synthetic, or what stands in for them.
+
+    Attributes
+    ----------
+    sets
+        The three.
+    words
+        Where they come from.
+    seed
+        Of the samples.
+    """
+
+    sets: tuple[Dataset, Dataset, Dataset]
+    words: str
+    seed: int
+
+    def samples(self, nodes: int) -> tuple[tuple[str, Integers], ...]:
+        """Draw as many users from each; give the name and how many hold each item."""
+        return tuple(
+            (one.name, one.sample(nodes, np.random.default_rng(derived(self.seed, 0, nodes, place))))
+            for place, one in enumerate(self.sets)
+        )
+
+
+def load(scale: Scale) -> Datasets:
+    """Read what there is of the paper's data, and make stand-ins for the rest.
+
+    Census-Income, of which the paper takes an income in intervals of length 100, is not at hand in
+    any case: ages in intervals of five years stand in, from Adult, another extract of the same
+    surveys by the Census Bureau.
+
+    Parameters
+    ----------
+    scale
+        With a folder, ``gowalla_user_cell.csv`` in it, and ``adult.data`` and ``adult.test``,
+        perhaps compressed by gzip, are read.
+
+    Returns
+    -------
+    Datasets
+        The three, and where they come from.
+
+    Raises
+    ------
+    CorruptDataError
+        If a file is not what its name says, or holds an item too rarely to draw samples from.
+    OSError
+        If a file cannot be read.
+    """
+    gowalla, where = _real(scale, ("gowalla_user_cell.csv",), _cells, _CELLS)
+    if gowalla is None:
+        cells = 1.0 / np.arange(1, _CELLS + 1)
+        first = Dataset("Zipf (for Gowalla)", _rounded(cells))
+        words = "Gowalla is not at hand: 12 items with Zipf's law stand in."
+    else:
+        _check(gowalla, where)
+        first = Dataset("Gowalla", gowalla)
+        words = f"Gowalla: {gowalla.sum():,} users' most visited cells."
+    ages, where = _real(scale, ("adult.data", "adult.test"), _ages, None)
+    if ages is None:
+        second = Dataset("Geometric (for Census)", _rounded(0.85 ** np.arange(_INTERVALS)))
+        words += " Nor is Census-Income: 20 items with a geometric law stand in."
+    else:
+        _check(ages, where)
+        second = Dataset("Adult (for Census)", ages)
+        words += f" Ages of {ages.sum():,} people of Adult stand in for Census-Income."
+    words += " Synthetic: 30 items, uniform."
+    return Datasets((first, second, Dataset("Synthetic")), words, scale.seed)
+
+
+def _real(
+    scale: Scale,
+    names: tuple[str, ...],
+    read: Callable[[Path], Integers],
+    items: int | None,
+) -> tuple[Integers | None, str]:
+    """Count the items in files; None if one of them is not there."""
+    places = []
+    for name in names:
+        found = [] if scale.data is None else [scale.data / name, scale.data / f"{name}.gz"]
+        places += [place for place in found if place.is_file()][:1]
+    if len(places) < len(names):
+        return None, ""
+    codes = np.concatenate([read(place) for place in places])
+    return np.bincount(codes, minlength=items or 0), ", ".join(map(str, places))
+
+
+def _cells(place: Path) -> Integers:
+    try:
+        table = np.loadtxt(place, dtype=np.int64, delimiter=",", skiprows=1, ndmin=2)
+    except ValueError as error:
+        raise CorruptDataError(f"{place} is not a table of users and cells: {error}") from error
+    if table.shape[1] != 2 or not ((table[:, 1] >= 0) & (table[:, 1] < _CELLS)).all():
+        raise CorruptDataError(f"{place} must hold users and cells from 0 to {_CELLS - 1}")
+    return table[:, 1]
+
+
+def _ages(place: Path) -> Integers:
+    """Ages in intervals: 15 to 19, 20 to 24, ..., 70 to 74, 75 and more."""
+    ages: Integers = np.clip((load_adult(place)["age"] - 15) // 5, 0, 12)
+    return ages
+
+
+def _check(pool: Integers, where: str) -> None:
+    if pool.min() < _FLOOR:
+        raise CorruptDataError(
+            f"{where} must hold each item at least {_FLOOR} times, and has item "
+            f"{int(pool.argmin())} {int(pool.min())} times"
+        )
+
+
+def _rounded(law: npt.NDArray[np.float64]) -> Integers:
+    """Make a pool of about 10,000 users with given proportions."""
+    return np.rint(_STAND_IN * law / law.sum()).astype(np.int64)
