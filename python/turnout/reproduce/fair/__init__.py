@@ -7,12 +7,15 @@ items in its numbers; so it is here.
 
 from typing import Final
 
-from turnout.reproduce.fair import single, two_stage
+from turnout.reproduce.fair import single, two_stage, weighted
 from turnout.reproduce.outcome import Experiment
 
 __all__ = ["EXPERIMENTS"]
 
 #: Figures first, then tables.
 EXPERIMENTS: Final[tuple[Experiment, ...]] = tuple(
-    sorted((*single.EXPERIMENTS, *two_stage.EXPERIMENTS), key=lambda experiment: experiment.name)
+    sorted(
+        (*single.EXPERIMENTS, *two_stage.EXPERIMENTS, *weighted.EXPERIMENTS),
+        key=lambda experiment: experiment.name,
+    )
 )
