@@ -23,6 +23,7 @@ Integers = npt.NDArray[np.int64]
 _FLOOR: Final = 10
 _CELLS: Final = 12
 _INTERVALS: Final = 20
+_AGES: Final = 13
 _UNIFORM: Final = 30
 _STAND_IN: Final = 10_000
 
@@ -84,7 +85,10 @@ class Datasets:
     def samples(self, nodes: int) -> tuple[tuple[str, Integers], ...]:
         """Draw as many users from each; give the name and how many hold each item."""
         return tuple(
-            (one.name, one.sample(nodes, np.random.default_rng(derived(self.seed, 0, nodes, place))))
+            (
+                one.name,
+                one.sample(nodes, np.random.default_rng(derived(self.seed, 0, nodes, place))),
+            )
             for place, one in enumerate(self.sets)
         )
 
@@ -116,17 +120,18 @@ def load(scale: Scale) -> Datasets:
     """
     gowalla, where = _real(scale, ("gowalla_user_cell.csv",), _cells, _CELLS)
     if gowalla is None:
-        cells = 1.0 / np.arange(1, _CELLS + 1)
-        first = Dataset("Zipf (for Gowalla)", _rounded(cells))
+        first = Dataset("Zipf (for Gowalla)", _rounded([1 / rank for rank in range(1, _CELLS + 1)]))
         words = "Gowalla is not at hand: 12 items with Zipf's law stand in."
     else:
         _check(gowalla, where)
         first = Dataset("Gowalla", gowalla)
         words = f"Gowalla: {gowalla.sum():,} users' most visited cells."
-    ages, where = _real(scale, ("adult.data", "adult.test"), _ages, None)
+    ages, where = _real(scale, ("adult.data", "adult.test"), _ages, _AGES)
     if ages is None:
-        second = Dataset("Geometric (for Census)", _rounded(0.85 ** np.arange(_INTERVALS)))
-        words += " Nor is Census-Income: 20 items with a geometric law stand in."
+        second = Dataset(
+            "Geometric (for Census)", _rounded([0.85**place for place in range(_INTERVALS)])
+        )
+        words += " Census-Income is not at hand: 20 items with a geometric law stand in."
     else:
         _check(ages, where)
         second = Dataset("Adult (for Census)", ages)
@@ -139,7 +144,7 @@ def _real(
     scale: Scale,
     names: tuple[str, ...],
     read: Callable[[Path], Integers],
-    items: int | None,
+    items: int,
 ) -> tuple[Integers | None, str]:
     """Count the items in files; None if one of them is not there."""
     places = []
@@ -149,22 +154,23 @@ def _real(
     if len(places) < len(names):
         return None, ""
     codes = np.concatenate([read(place) for place in places])
-    return np.bincount(codes, minlength=items or 0), ", ".join(map(str, places))
+    return np.bincount(codes, minlength=items), ", ".join(map(str, places))
 
 
 def _cells(place: Path) -> Integers:
     try:
-        table = np.loadtxt(place, dtype=np.int64, delimiter=",", skiprows=1, ndmin=2)
+        lines = place.read_text(encoding="ascii").split()[1:]
+        table = np.array([line.split(",") for line in lines]).astype(np.int64).reshape(-1, 2)
     except ValueError as error:
         raise CorruptDataError(f"{place} is not a table of users and cells: {error}") from error
-    if table.shape[1] != 2 or not ((table[:, 1] >= 0) & (table[:, 1] < _CELLS)).all():
+    if not ((table[:, 1] >= 0) & (table[:, 1] < _CELLS)).all():
         raise CorruptDataError(f"{place} must hold users and cells from 0 to {_CELLS - 1}")
     return table[:, 1]
 
 
 def _ages(place: Path) -> Integers:
     """Ages in intervals: 15 to 19, 20 to 24, ..., 70 to 74, 75 and more."""
-    ages: Integers = np.clip((load_adult(place)["age"] - 15) // 5, 0, 12)
+    ages: Integers = np.clip((load_adult(place)["age"] - 15) // 5, 0, _AGES - 1)
     return ages
 
 
@@ -176,6 +182,7 @@ def _check(pool: Integers, where: str) -> None:
         )
 
 
-def _rounded(law: npt.NDArray[np.float64]) -> Integers:
+def _rounded(law: list[float]) -> Integers:
     """Make a pool of about 10,000 users with given proportions."""
-    return np.rint(_STAND_IN * law / law.sum()).astype(np.int64)
+    pool: Integers = np.rint(_STAND_IN * np.array(law) / sum(law)).astype(np.int64)
+    return pool

@@ -17,7 +17,17 @@ from turnout.reproduce.outcome import Finding, Scale
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["ERROR", "REPEATS", "SOURCE", "Measured", "legend_below", "lemma", "measure", "rate_of", "repeats_of"]
+__all__ = [
+    "ERROR",
+    "REPEATS",
+    "SOURCE",
+    "Measured",
+    "legend_below",
+    "lemma",
+    "measure",
+    "rate_of",
+    "repeats_of",
+]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

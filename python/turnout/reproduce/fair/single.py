@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from turnout.accounting import CountSampling, GaussianMechanism, paper
 from turnout.distributed import NoisyAggregation, SamplingAggregation
+from turnout.domain import Domain
 from turnout.reproduce.fair.data import load
 from turnout.reproduce.fair.shared import (
     ERROR,
@@ -44,8 +45,9 @@ _POPULATIONS: Final = (1000, 2000, 3000, 4000, 5000)
 def _dpds(counts: Integers, epsilon: float) -> SamplingAggregation:
     """Make the paper's mechanism, with the floor that the sample has."""
     users, floor = int(counts.sum()), int(counts.min())
+    domain = Domain.from_integers(counts.size)
     return SamplingAggregation(
-        counts.size, users, rate=rate_of(epsilon), floor=floor, parties=2, compressed=False
+        domain, users, rate=rate_of(epsilon), floor=floor, parties=2, compressed=False
     )
 
 
@@ -58,7 +60,11 @@ def _equal(counts: Integers, epsilon: float) -> float:
     """Sum the variances of discrete Gaussian noise with the exact guarantee that DPDS has."""
     users, delta = int(counts.sum()), _dpds(counts, epsilon).accounting.delta(epsilon)
     noise = NoisyAggregation(
-        counts.size, users, noise="discrete_gaussian", epsilon=epsilon, delta=delta
+        Domain.from_integers(counts.size),
+        users,
+        noise="discrete_gaussian",
+        epsilon=epsilon,
+        delta=delta,
     )
     return counts.size * noise.expected_error() ** 2
 

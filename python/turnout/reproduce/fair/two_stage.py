@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from turnout.distributed import (
     TwoStageSampling,
     paper_costs,
 )
+from turnout.domain import Domain
 from turnout.reproduce.fair.data import load
 from turnout.reproduce.fair.shared import (
     ERROR,
@@ -52,7 +53,7 @@ def _two_stage(
     counts: Integers, rate: float, level: float | None, elected: int | None = None
 ) -> TwoStageSampling:
     return TwoStageSampling(
-        counts.size,
+        Domain.from_integers(counts.size),
         int(counts.sum()),
         reported=round(_ALPHA * counts.size),
         reporting="uniform" if level is None else "adaptive",
@@ -167,7 +168,12 @@ def _costs(scale: Scale) -> Outcome:
     counts = np.full(_ITEMS, _USERS // _ITEMS)
     counts[: _USERS % _ITEMS] += 1
     everyone = SamplingAggregation(
-        _ITEMS, _USERS, rate=_RATE, floor=int(counts.min()), parties="users", compressed=False
+        Domain.from_integers(_ITEMS),
+        _USERS,
+        rate=_RATE,
+        floor=int(counts.min()),
+        parties="users",
+        compressed=False,
     )
     mechanisms: dict[str, AggregationMechanism] = {
         "DPDS": everyone,
@@ -179,7 +185,9 @@ def _costs(scale: Scale) -> Outcome:
     users: dict[str, dict[str, tuple[float, float]]] = {}
     repeats = REPEATS if scale.full else 5
     for place, (name, mechanism) in enumerate(mechanisms.items()):
-        runs = [_run(mechanism, counts, derived(scale.seed, 4, place, run)) for run in range(repeats)]
+        runs = [
+            _run(mechanism, counts, derived(scale.seed, 4, place, run)) for run in range(repeats)
+        ]
         shown: list[tuple[float, float, float]] = []
         for role, formula in paper_costs(mechanism).items():
             for kind in _KINDS:
@@ -291,7 +299,8 @@ def _draw_costs(outcome: Outcome) -> Figure:
         caption="Field additions and drawn elements of users and servers.",
     )
     axes = figure.axes[0]
-    for container in axes.containers:
+    containers: Any = axes.containers
+    for container in containers:
         container.lines[0].set_linestyle("none")
         container.lines[0].set_markersize(6)
     axes.legend(frameon=False, fontsize="small", loc="upper left")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from turnout._extras import require
 from turnout._seeds import derived
 from turnout.reproduce.fair.data import load
 from turnout.reproduce.fair.shared import ERROR, REPEATS, SOURCE, legend_below
@@ -19,7 +20,7 @@ from turnout.weighting.study import PRINTED
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["EXPERIMENTS", "normal_frequencies"]
+__all__ = ["EXPERIMENTS", "PLACES", "name_settings", "normal_frequencies", "repeats_of"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -32,7 +33,7 @@ _METHODS: Final = {
     "consistent": "least epsilon for all (CPA)",
     "population": "weighted, for the draw of users too",
 }
-_PLACES: Final = tuple(float(place) for place in range(1, len(PRINTED) + 1))
+PLACES: Final = tuple(float(place) for place in range(1, len(PRINTED) + 1))
 
 #: Table 2: the weights, the same for both distributions, and the errors for normal data.
 _WEIGHTS: Final = {
@@ -61,7 +62,8 @@ def normal_frequencies(items: int) -> Floats:
     return shares
 
 
-def _repeats(scale: Scale) -> int:
+def repeats_of(scale: Scale) -> int:
+    """Give ten times the paper's number of repeats, or fifty times as many."""
     return 50 * REPEATS if scale.full else 10 * REPEATS
 
 
@@ -74,7 +76,7 @@ def _studies(
             epsilons,
             _SIZES,
             frequencies=frequencies,
-            repeats=_repeats(scale),
+            repeats=repeats_of(scale),
             seed=derived(scale.seed, *path, place),
         )
         for place, (name, (epsilons, _, _)) in enumerate(PRINTED.items())
@@ -85,7 +87,7 @@ def _curve(studies: dict[str, WeightingComparison], method: str, panel: str) -> 
     records = [study[method] for study in studies.values()]
     found = [(record.simulated or 0.0, record.simulated_error or 0.0) for record in records]
     means, errors = zip(*found, strict=True)
-    return Curve(_METHODS[method], _PLACES, means, errors, panel)
+    return Curve(_METHODS[method], PLACES, means, errors, panel)
 
 
 def _aggregation(scale: Scale) -> Outcome:
@@ -97,7 +99,10 @@ def _aggregation(scale: Scale) -> Outcome:
         studies = _studies(dataset.frequencies, scale, (5, place))
         curves += [_curve(studies, method, dataset.name) for method in _METHODS]
         name = dataset.name
-        for words, value in (("of the mechanism", "trace"), ("with the users'", "population_trace")):
+        for words, value in (
+            ("of the mechanism", "trace"),
+            ("with the users'", "population_trace"),
+        ):
             gains = [
                 min(getattr(study[other], value) for other in ("unweighted", "consistent"))
                 / getattr(study["inverse_variance"], value)
@@ -125,7 +130,7 @@ def _aggregation(scale: Scale) -> Outcome:
         )
         off = max(off, _farthest(list(studies.values())))
     findings.append(_as_exact(off, scale))
-    words = f"{data.words} 1000 users drawn from each, four groups of 250."
+    words = f"{data.words} 1000 users drawn from each, in four groups."
     return Outcome(tuple(findings), tuple(curves), _settings(scale), words)
 
 
@@ -134,7 +139,7 @@ def _as_exact(off: float, scale: Scale) -> Finding:
         "the exact error with the draw of the users: largest distance of a mean of repeats from "
         "it, in standard errors",
         off,
-        off < (6.5 if _repeats(scale) <= 10 * REPEATS else 5.5),
+        off < (6.5 if repeats_of(scale) <= 10 * REPEATS else 5.5),
         why="so far off no mean of correct runs is once in 10^6",
     )
 
@@ -143,16 +148,17 @@ def _settings(scale: Scale) -> dict[str, object]:
     return {
         "sizes": list(_SIZES),
         "epsilons": {name: list(epsilons) for name, (epsilons, _, _) in PRINTED.items()},
-        "repeats": _repeats(scale),
+        "repeats": repeats_of(scale),
         "paper_repeats": REPEATS,
         "error": ERROR,
     }
 
 
-def _name_settings(figure: Figure) -> Figure:
+def name_settings(figure: Figure) -> Figure:
+    """Write the names of the settings below the axes."""
     for axes in figure.axes:
-        axes.set_xticks(_PLACES, list(PRINTED))
-        axes.set_xlim(_PLACES[0] - 0.3, _PLACES[-1] + 0.3)
+        axes.set_xticks(PLACES, list(PRINTED))
+        axes.set_xlim(PLACES[0] - 0.3, PLACES[-1] + 0.3)
     return figure
 
 
@@ -165,7 +171,8 @@ def _draw_aggregation(outcome: Outcome) -> Figure:
         log=True,
         caption="Bars: two standard errors.",
     )
-    return _name_settings(legend_below(figure))
+    figure.axes[0].yaxis.set_minor_formatter("{x:g}")
+    return name_settings(legend_below(figure))
 
 
 def _table(scale: Scale) -> Outcome:
@@ -206,7 +213,14 @@ def _table(scale: Scale) -> Outcome:
         findings += _errors(f"{name}, normal", bell[name], printed, normal)
     findings += _distributions(even, bell)
     findings.append(_as_exact(_farthest([*even.values(), *bell.values()]), scale))
-    curves = [*_columns(even, "uniform"), *_columns(bell, "normal")]
+    curves = []
+    for name, printed_weights in _WEIGHTS.items():
+        ours_weights = even[name]["inverse_variance"].weights
+        curves += [
+            Curve(f"{name}, printed", PLACES, printed_weights, None, "weights"),
+            Curve(f"{name}, ours", PLACES, ours_weights, None, "weights"),
+        ]
+    curves += [*_columns(even, "uniform"), *_columns(bell, "normal")]
     words = (
         "Data: 30 items, uniform, or a standard normal variable in 30 intervals from -3 to 3; "
         "the paper does not say where it cuts."
@@ -287,38 +301,68 @@ def _columns(studies: dict[str, WeightingComparison], distribution: str) -> list
         (("inverse_variance", "weighted"), ("unweighted", "unweighted"))
     ):
         printed = tuple(
-            PRINTED[name][1 + place] if distribution == "uniform" else _NORMAL[name][place]
+            (PRINTED[name][1], PRINTED[name][2])[place]
+            if distribution == "uniform"
+            else _NORMAL[name][place]
             for name in PRINTED
         )
         exact = tuple(study[method].trace for study in studies.values())
         one = _curve(studies, method, f"{distribution} data")
         curves += [
-            Curve(f"{short}, printed", _PLACES, printed, None, one.panel),
-            Curve(f"{short}, mechanism", _PLACES, exact, None, one.panel),
+            Curve(f"{short}, printed", PLACES, printed, None, one.panel),
+            Curve(f"{short}, mechanism", PLACES, exact, None, one.panel),
             Curve(f"{short}, simulated with users", one.x, one.y, one.error, one.panel),
         ]
     return curves
 
 
 def _draw_table(outcome: Outcome) -> Figure:
-    figure = panels(
-        outcome,
-        "Fair paper, Table 2: errors, printed and ours",
-        x="setting of the privacy levels",
-        y=ERROR,
-        log=True,
-        caption="Bars: two standard errors.",
+    pyplot = require("matplotlib.pyplot", "plot")
+    names = list(dict.fromkeys(curve.panel for curve in outcome.curves))
+    figure, axes = pyplot.subplots(1, len(names), figsize=(14.0, 4.8))
+    for name, ax in zip(names, axes, strict=True):
+        for curve in outcome.curves:
+            if curve.panel == name:
+                _draw_cells(ax, curve)
+        ax.set_title(name, loc="left", fontsize="medium")
+        ax.grid(alpha=0.25)
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.legend(
+            frameon=False,
+            fontsize="small",
+            loc="upper center",
+            bbox_to_anchor=(0.45, -0.16),
+            ncols=2,
+        )
+    axes[0].set(xlabel="group", ylabel="weight", xticks=PLACES)
+    both = [limit for ax in axes[1:] for limit in ax.get_ylim()]
+    for ax in axes[1:]:
+        ax.set(xlabel="setting of the privacy levels", ylabel=ERROR, yscale="log")
+        ax.set_ylim(0.8e-3, 1.1 * max(both))
+        ax.set_xticks(PLACES, list(PRINTED))
+        ax.yaxis.set_major_formatter("{x:g}")
+    figure.suptitle("Fair paper, Table 2: printed and ours", x=0.01, ha="left", fontsize="large")
+    words = f"Bars: two standard errors. {outcome.data}"
+    figure.text(0.01, 0.01, words, ha="left", va="bottom", fontsize="x-small", wrap=True)
+    figure.tight_layout(rect=(0, 0.04, 1, 1))
+    return figure  # type: ignore[no-any-return]
+
+
+def _draw_cells(ax: Any, curve: Curve) -> None:
+    """Draw what is printed as a cross, what is exact as a ring, what is simulated with bars."""
+    colors = {"s1": "C0", "s2": "C1", "s3": "C2", "s4": "C3", "weighted": "C0", "unweighted": "C1"}
+    color = colors[curve.label.partition(",")[0]]
+    if curve.error is not None:
+        bars = [2.0 * error for error in curve.error]
+        ax.errorbar(
+            curve.x, curve.y, bars, fmt=".", color=color, markersize=4, capsize=4, linewidth=1,
+            label=curve.label,
+        )  # fmt: skip
+        return
+    marker = "x" if curve.label.endswith("printed") else "o"
+    ax.plot(
+        curve.x, curve.y, marker, color=color, markersize=8, fillstyle="none", label=curve.label
     )
-    _name_settings(figure)
-    for axes in figure.axes:
-        for place, line in enumerate(axes.lines[:4]):
-            line.set(color=f"C{place // 2}", linestyle="none", markersize=7)
-            line.set(marker="x" if place % 2 == 0 else "o", markerfacecolor="none")
-        for place, container in enumerate(axes.containers):
-            for artist in container.get_children():
-                artist.set(color=f"C{place}", linestyle="-")
-            container.lines[0].set(linestyle="none", marker=".")
-    return legend_below(figure, columns=3)
 
 
 EXPERIMENTS: Final = (
