@@ -18,6 +18,7 @@ import turnout as tn
 from turnout.errors import CorruptDataError
 from turnout.reproduce import Finding, Outcome, Scale, chosen
 from turnout.reproduce.fair import data, local, shared, single, two_stage, weighted
+from turnout.weighting import study
 
 SETTINGS = {
     "s1": (0.1, 0.4, 0.7, 1.0),
@@ -32,7 +33,7 @@ def run(name: str, **options: Any) -> Outcome:
 
 
 def verdicts(outcome: Outcome, words: str) -> set[str]:
-    found = {finding.verdict for finding in outcome.findings if words in finding.what}
+    found: set[str] = {finding.verdict for finding in outcome.findings if words in finding.what}
     assert found
     return found
 
@@ -195,7 +196,7 @@ def test_claims_of_figure_1(against_noise: Outcome) -> None:
 
 
 def test_verdicts_of_figure_1_can_come_out_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(single.paper, "theorem_3_1_delta", lambda *_: 0.9)
+    monkeypatch.setattr(tn.accounting.paper, "theorem_3_1_delta", lambda *_: 0.9)
     monkeypatch.setattr(single, "_equal", lambda counts, epsilon: 1.0)
     monkeypatch.setattr(single, "_dpdg", lambda *_: 0.0099)
     monkeypatch.setattr(single, "GaussianMechanism", lambda _: tn.accounting.GaussianMechanism(99))
@@ -213,8 +214,8 @@ def test_verdicts_of_figure_1_can_come_out_otherwise(monkeypatch: pytest.MonkeyP
     assert verdicts(found, "DPDG as printed") == {"agrees"}
     assert verdicts(found, "Lemma 3.1") == {"paper is wrong"}
     # Errors that do not fall.
-    found = single._proportion([(1.0, 0.01, 1.0)] * 5)
-    assert (found.verdict, found.ours) == ("paper is wrong", 5.0)
+    finding = single._proportion([(1.0, 0.01, 1.0)] * 5)
+    assert (finding.verdict, finding.ours) == ("paper is wrong", 5.0)
 
 
 def test_how_likely_the_printed_error_is() -> None:
@@ -292,7 +293,7 @@ def test_shares_are_as_many_as_sets_meet(costs: Outcome) -> None:
 
 
 def test_other_formulas_of_costs_would_agree_or_differ(monkeypatch: pytest.MonkeyPatch) -> None:
-    true = two_stage.paper_costs
+    true = tn.distributed.paper_costs
 
     def formulas(mechanism: Any) -> dict[str, Any]:
         if getattr(mechanism, "reporting", "uniform") == "adaptive":
@@ -347,7 +348,7 @@ def test_simulated_errors_count_the_draw_of_users(table: Outcome) -> None:
 def test_verdicts_of_table_2_can_come_out_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(weighted._WEIGHTS, "s1", (0.03, 0.15, 0.30, 0.52))
     monkeypatch.setitem(weighted._NORMAL, "s1", (1.2e-3, 3.3e-3))
-    monkeypatch.setitem(weighted.PRINTED, "s2", (SETTINGS["s2"], 9e-3, 9e-3))
+    monkeypatch.setitem(study.PRINTED, "s2", (SETTINGS["s2"], 9e-3, 9e-3))
     found = run("table-2")
     assert verdicts(found, "s1: weight") == {"differs"}
     assert verdicts(found, "s1, normal") == {"agrees"}
@@ -355,10 +356,8 @@ def test_verdicts_of_table_2_can_come_out_otherwise(monkeypatch: pytest.MonkeyPa
 
 
 def test_weights_that_do_not_help_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    from turnout.weighting import study
-
     assert verdicts(run("figure-4"), "weighted has the least error") == {"agrees"}
-    true = study.weights
+    true = tn.weighting.weights
     monkeypatch.setattr(study, "weights", lambda *given, **more: true(*given, **more)[::-1])
     assert verdicts(run("figure-4"), "weighted has the least error") == {"paper is wrong"}
 
@@ -386,6 +385,21 @@ def test_local_mechanisms_have_the_errors_of_their_formulas(
     # The other way round the verdict would be another.
     monkeypatch.setattr(local, "_WAYS", local._WAYS[::-1])
     assert verdicts(run("figure-5"), "much less error") == {"paper is wrong"}
+
+
+def test_local_mechanisms_see_standard_normal_values() -> None:
+    """With an epsilon that hides nothing."""
+    for name in ("Duchi", "PM"):
+        estimate = local._MECHANISMS[name](20.0, 1, 2)
+        assert estimate.nodes == 2500
+        assert abs(estimate.mean) < 4.9 * estimate.population_standard_error
+    # Duchi's mechanism rounds to the bounds, the piecewise mechanism does not.
+    assert 2500 * estimate.population_standard_error**2 == pytest.approx(1.0, rel=0.15)
+    for name in ("GRR", "OUE"):
+        estimate = local._MECHANISMS[name](20.0 if name == "GRR" else 12.0, 3, 4)
+        shares = weighted.normal_frequencies(30)
+        assert (np.abs(estimate.frequencies - shares) < 0.05).all()
+        assert np.abs(estimate.frequencies - shares).max() > 1e-6
 
 
 def user_variance(name: str, epsilon: float, drawn: float) -> float:
