@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from turnout.reproduce.outcome import Curve, Outcome
 
-__all__ = ["panels"]
+__all__ = ["panels", "readable"]
 
 
 def panels(
@@ -59,7 +59,7 @@ def panels(
         ax.set_xlabel(x)
         if log:
             ax.set_yscale("log")
-            ax.yaxis.set_major_formatter("{x:g}")
+            readable(ax.yaxis)
         ax.grid(alpha=0.25)
         ax.spines[["top", "right"]].set_visible(False)
         ax.legend(frameon=False, fontsize="small")
@@ -69,6 +69,16 @@ def panels(
     figure.text(0.01, 0.01, words, ha="left", va="bottom", fontsize="x-small", wrap=True)
     figure.tight_layout(rect=(0, 0.07 if words else 0, 1, 1))
     return figure  # type: ignore[no-any-return]
+
+
+def readable(axis: Any) -> None:
+    """Write the decades of a logarithmic axis as numbers; of a few of them 2 and 5 too."""
+    ticker = require("matplotlib.ticker", "plot")
+    low, high = sorted(axis.get_view_interval())
+    if high < 3000.0 * low:
+        axis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0), numticks=12))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(ticker.NullFormatter())
 
 
 def _draw(ax: Any, curve: Curve, color: str, steps: bool) -> None:

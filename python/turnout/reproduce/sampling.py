@@ -206,7 +206,9 @@ def _draw_trade_off(outcome: Outcome) -> Figure:
         ),
     )
     cost.set_xlabel("expected reports: the cost")
-    figure.axes[0].legend(frameon=False, fontsize="small", loc="lower left", ncols=2)
+    figure.axes[0].legend(
+        frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0)
+    )
     figure.tight_layout(rect=(0, 0.07, 1, 1))
     return figure
 

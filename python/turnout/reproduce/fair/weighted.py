@@ -13,7 +13,7 @@ from turnout._seeds import derived
 from turnout.reproduce.fair.data import load
 from turnout.reproduce.fair.shared import ERROR, REPEATS, SOURCE, legend_below
 from turnout.reproduce.outcome import Curve, Experiment, Finding, Outcome, Scale
-from turnout.reproduce.pictures import panels
+from turnout.reproduce.pictures import panels, readable
 from turnout.weighting import WeightingComparison, compare
 from turnout.weighting.study import PRINTED
 
@@ -171,7 +171,6 @@ def _draw_aggregation(outcome: Outcome) -> Figure:
         log=True,
         caption="Bars: two standard errors.",
     )
-    figure.axes[0].yaxis.set_minor_formatter("{x:g}")
     return name_settings(legend_below(figure))
 
 
@@ -340,7 +339,7 @@ def _draw_table(outcome: Outcome) -> Figure:
         ax.set(xlabel="setting of the privacy levels", ylabel=ERROR, yscale="log")
         ax.set_ylim(0.8e-3, 1.1 * max(both))
         ax.set_xticks(PLACES, list(PRINTED))
-        ax.yaxis.set_major_formatter("{x:g}")
+        readable(ax.yaxis)
     figure.suptitle("Fair paper, Table 2: printed and ours", x=0.01, ha="left", fontsize="large")
     words = f"Bars: two standard errors. {outcome.data}"
     figure.text(0.01, 0.01, words, ha="left", va="bottom", fontsize="x-small", wrap=True)
