@@ -10,7 +10,7 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout.collection import Plan
 from turnout.domain import Domain
-from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.estimators import ESTIMATORS
 from turnout.frequency.oracle import FrequencyOracle
@@ -314,9 +314,7 @@ class Tally:
         """
         from turnout.frequency import tally_encoding  # noqa: PLC0415
 
-        if not isinstance(data, (bytes, bytearray, memoryview)):
-            raise InvalidTypeError(f"data must be bytes, got {type(data).__name__}")
-        return tally_encoding.decode(bytes(data))
+        return tally_encoding.decode(data)
 
 
 def _rebuild(

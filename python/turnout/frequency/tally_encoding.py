@@ -21,16 +21,14 @@ The checksum finds damage; it does not authenticate.
 
 from __future__ import annotations
 
-import hashlib
-import json
-import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from turnout.collection import Plan
-from turnout.errors import CorruptDataError, TurnoutError, UnsupportedVersionError
+from turnout.errors import CorruptDataError
 from turnout.frequency.sums import DesignSums, WeightedSums
+from turnout.frequency.tally_container import pack, unpack
 
 if TYPE_CHECKING:
     from turnout.frequency.tally import Tally
@@ -38,9 +36,6 @@ if TYPE_CHECKING:
 __all__ = ["decode", "encode"]
 
 MAGIC = b"\x89TALLY\r\n"
-VERSION = 1
-_PREFIX = struct.Struct("<8sII")
-_DIGEST = 32
 
 
 def encode(tally: Tally) -> bytes:
@@ -57,15 +52,12 @@ def encode(tally: Tally) -> bytes:
         "received": tally.received,
         "design": None if tally.design is None else tally.design.to_dict(),
     }
-    text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
-    body = _PREFIX.pack(MAGIC, VERSION, len(text)) + text
-    body += tally.support.astype(tally.support.dtype.newbyteorder("<")).tobytes()
-    if tally.weights is not None:
-        body += tally.weights.to_bytes()
-    return body + hashlib.sha256(body).digest()
+    counts = tally.support.astype(tally.support.dtype.newbyteorder("<")).tobytes()
+    weights = [] if tally.weights is None else [tally.weights.to_bytes()]
+    return pack(MAGIC, header, [counts, *weights])
 
 
-def decode(data: bytes) -> Tally:
+def decode(data: object) -> Tally:
     """Read a tally.
 
     Raises
@@ -75,28 +67,12 @@ def decode(data: bytes) -> Tally:
     CorruptDataError
         If the bytes are truncated, altered, or no tally.
     """
-    if len(data) < _PREFIX.size or not data.startswith(MAGIC):
-        raise CorruptDataError("not a tally of turnout: the first bytes are not those of one")
-    _, version, length = _PREFIX.unpack_from(data)
-    if version != VERSION:
-        raise UnsupportedVersionError(
-            f"the tally has version {version}; this release of turnout reads {VERSION}"
-        )
-    body, digest = data[:-_DIGEST], data[-_DIGEST:]
-    if len(body) < _PREFIX.size + length or hashlib.sha256(body).digest() != digest:
-        raise CorruptDataError("the tally is truncated or was altered: its checksum does not fit")
-    try:
-        return _read(body[_PREFIX.size : _PREFIX.size + length], body[_PREFIX.size + length :])
-    except CorruptDataError:
-        raise
-    except (TurnoutError, ValueError, OverflowError, TypeError, RecursionError) as error:
-        raise CorruptDataError(f"not a tally of turnout: {error}") from error
+    return unpack(data, MAGIC, "tally", _read)
 
 
-def _read(text: bytes, arrays: bytes) -> Tally:
+def _read(header: Any, arrays: bytes) -> Tally:
     from turnout.frequency.tally import Tally  # noqa: PLC0415
 
-    header = json.loads(text)
     if set(header) != {"plan", "nodes", "received", "design"}:
         raise CorruptDataError("not a tally of turnout: its header has other entries")
     plan = Plan.from_dict(header["plan"])

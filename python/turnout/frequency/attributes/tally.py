@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import struct
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,23 +9,18 @@ from turnout import _arguments
 from turnout import participation as participations
 from turnout.errors import (
     CorruptDataError,
-    InvalidTypeError,
-    TurnoutError,
-    UnsupportedVersionError,
 )
 from turnout.frequency.attributes.base import AttributeCollection
 from turnout.frequency.attributes.description import collection_from_dict
 from turnout.frequency.attributes.reports import checked_pieces
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.tally import Tally
+from turnout.frequency.tally_container import pack, unpack
 from turnout.participation import Participation
 
 __all__ = ["AttributeTally"]
 
 _MAGIC = b"\x89ATTRS\r\n"
-_VERSION = 1
-_PREFIX = struct.Struct("<8sII")
-_DIGEST = 32
 
 
 class AttributeTally(Mapping[str, Tally]):
@@ -207,9 +199,7 @@ class AttributeTally(Mapping[str, Tally]):
             "participation": self._participation.to_dict(),
             "lengths": [len(piece) for piece in pieces],
         }
-        text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
-        body = _PREFIX.pack(_MAGIC, _VERSION, len(text)) + text + b"".join(pieces)
-        return body + hashlib.sha256(body).digest()
+        return pack(_MAGIC, header, pieces)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> AttributeTally:
@@ -234,35 +224,10 @@ class AttributeTally(Mapping[str, Tally]):
         InvalidTypeError
             If ``data`` is not bytes.
         """
-        if not isinstance(data, (bytes, bytearray, memoryview)):
-            raise InvalidTypeError(f"data must be bytes, got {type(data).__name__}")
-        given = bytes(data)
-        if len(given) < _PREFIX.size or not given.startswith(_MAGIC):
-            raise CorruptDataError(
-                "not a tally of attributes: the first bytes are not those of one"
-            )
-        _, version, length = _PREFIX.unpack_from(given)
-        if version != _VERSION:
-            raise UnsupportedVersionError(
-                f"the tally has version {version}; this release of turnout reads {_VERSION}"
-            )
-        body, digest = given[:-_DIGEST], given[-_DIGEST:]
-        if len(body) < _PREFIX.size + length or hashlib.sha256(body).digest() != digest:
-            raise CorruptDataError(
-                "the tally is truncated or was altered: its checksum does not fit"
-            )
-        try:
-            return cls._read(
-                body[_PREFIX.size : _PREFIX.size + length], body[_PREFIX.size + length :]
-            )
-        except CorruptDataError:
-            raise
-        except (TurnoutError, ValueError, TypeError, KeyError, RecursionError) as error:
-            raise CorruptDataError(f"not a tally of attributes: {error}") from error
+        return unpack(data, _MAGIC, "tally of attributes", cls._read)
 
     @classmethod
-    def _read(cls, text: bytes, pieces: bytes) -> AttributeTally:
-        header = json.loads(text)
+    def _read(cls, header: Any, pieces: bytes) -> AttributeTally:
         if set(header) != {"collection", "participation", "lengths"}:
             raise CorruptDataError("not a tally of attributes: its header has other entries")
         collection = collection_from_dict(header["collection"])

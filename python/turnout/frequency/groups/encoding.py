@@ -26,27 +26,22 @@ The checksum finds damage; it does not authenticate.
 
 from __future__ import annotations
 
-import hashlib
-import json
-import struct
 from typing import Any
 
 import numpy as np
 
 from turnout.collection import Plan
-from turnout.errors import CorruptDataError, TurnoutError, UnsupportedVersionError
+from turnout.errors import CorruptDataError
 from turnout.frequency.groups import keys
 from turnout.frequency.groups.keys import Key
 from turnout.frequency.groups.tally import GroupedTally
 from turnout.frequency.sums import DesignSums, WeightedSums
 from turnout.frequency.tally import Tally
+from turnout.frequency.tally_container import pack, unpack
 
 __all__ = ["MAGIC", "decode", "encode"]
 
 MAGIC = b"\x89GROUP\r\n"
-VERSION = 1
-_PREFIX = struct.Struct("<8sII")
-_DIGEST = 32
 
 
 def encode(grouped: GroupedTally) -> bytes:
@@ -67,16 +62,13 @@ def encode(grouped: GroupedTally) -> bytes:
         for key, tally in grouped.items()
     ]
     header = {"plan": grouped.plan.to_dict(), "names": list(grouped.names), "groups": groups}
-    text = json.dumps(header, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
-    pieces = [_PREFIX.pack(MAGIC, VERSION, len(text)), text]
     kind = grouped.oracle.support_dtype.newbyteorder("<")
-    pieces += [tally.support.astype(kind).tobytes() for tally in grouped.values()]
-    pieces += [tally.weights.to_bytes() for tally in grouped.values() if tally.weights is not None]
-    body = b"".join(pieces)
-    return body + hashlib.sha256(body).digest()
+    arrays = [tally.support.astype(kind).tobytes() for tally in grouped.values()]
+    arrays += [tally.weights.to_bytes() for tally in grouped.values() if tally.weights is not None]
+    return pack(MAGIC, header, arrays)
 
 
-def decode(data: bytes) -> GroupedTally:
+def decode(data: object) -> GroupedTally:
     """Read a grouped tally.
 
     Raises
@@ -86,28 +78,10 @@ def decode(data: bytes) -> GroupedTally:
     CorruptDataError
         If the bytes are truncated, altered, or no grouped tally.
     """
-    if len(data) < _PREFIX.size or not data.startswith(MAGIC):
-        raise CorruptDataError("not a grouped tally of turnout: the first bytes are not of one")
-    _, version, length = _PREFIX.unpack_from(data)
-    if version != VERSION:
-        raise UnsupportedVersionError(
-            f"the grouped tally has version {version}; this release of turnout reads {VERSION}"
-        )
-    body, digest = data[:-_DIGEST], data[-_DIGEST:]
-    if len(body) < _PREFIX.size + length or hashlib.sha256(body).digest() != digest:
-        raise CorruptDataError(
-            "the grouped tally is truncated or was altered: its checksum does not fit"
-        )
-    try:
-        return _read(body[_PREFIX.size : _PREFIX.size + length], body[_PREFIX.size + length :])
-    except (CorruptDataError, UnsupportedVersionError):
-        raise
-    except (TurnoutError, ValueError, OverflowError, TypeError, RecursionError) as error:
-        raise CorruptDataError(f"not a grouped tally of turnout: {error}") from error
+    return unpack(data, MAGIC, "grouped tally", _read)
 
 
-def _read(text: bytes, arrays: bytes) -> GroupedTally:
-    header = json.loads(text)
+def _read(header: Any, arrays: bytes) -> GroupedTally:
     if not isinstance(header, dict) or set(header) != {"plan", "names", "groups"}:
         raise CorruptDataError("not a grouped tally of turnout: its header has other entries")
     plan = Plan.from_dict(header["plan"])

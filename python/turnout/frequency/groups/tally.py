@@ -367,9 +367,7 @@ class GroupedTally(Mapping[Key, Tally]):
         """
         from turnout.frequency.groups import encoding  # noqa: PLC0415
 
-        if not isinstance(data, (bytes, bytearray, memoryview)):
-            raise InvalidTypeError(f"data must be bytes, got {type(data).__name__}")
-        return encoding.decode(bytes(data))
+        return encoding.decode(data)
 
     def __eq__(self, other: object) -> bool:
         """Compare columns, plans, keys and all counts, exactly."""
