@@ -1,4 +1,4 @@
-"""Draw the picture of ``groups.rst``: ``python docs/pictures/groups.py``."""
+"""Draw the picture of ``topics/groups.rst``: ``python docs/pictures/groups.py``."""
 
 from __future__ import annotations
 

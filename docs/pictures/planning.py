@@ -1,4 +1,4 @@
-"""Draw the pictures of ``planning.rst``: ``python docs/pictures/planning.py``."""
+"""Draw the pictures of ``topics/planning.rst``: ``python docs/pictures/planning.py``."""
 
 from __future__ import annotations
 

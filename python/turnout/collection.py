@@ -262,7 +262,7 @@ class Plan:
         Returns
         -------
         bytes or None
-            A line of JSON without its end (:doc:`/formats`), or None if this person does not take
+            A line of JSON without its end (:doc:`/reference/formats`), or None if this person does not take
             part: then nothing is sent.
 
         Raises

@@ -1,4 +1,4 @@
-//! Plan files. Their layout is described in `docs/formats.rst`.
+//! Plan files. Their layout is described in `docs/reference/formats.rst`.
 
 use std::collections::BTreeMap;
 
