@@ -262,8 +262,8 @@ class Plan:
         Returns
         -------
         bytes or None
-            A line of JSON without its end (:doc:`/reference/formats`), or None if this person does not take
-            part: then nothing is sent.
+            A line of JSON without its end (:doc:`/reference/formats`), or None if this person
+            does not take part: then nothing is sent.
 
         Raises
         ------
