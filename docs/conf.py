@@ -1,6 +1,8 @@
-"""Sphinx configuration of the API pages."""
+"""Sphinx configuration of the documentation."""
 
 import importlib.util
+import sys
+from pathlib import Path
 
 import turnout
 
@@ -8,7 +10,8 @@ project = "turnout"
 copyright = "the turnout authors"  # noqa: A001
 version = release = turnout.__version__
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc"]
+sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc", "command_line"]
 html_theme = "furo"
 html_title = f"turnout {release}"
 exclude_patterns = ["_build"]
