@@ -18,7 +18,7 @@ help:
 	@echo 'make bench       turnout beside NumPy and the published packages, in one run'
 	@echo 'make bench-core  criterion benches of the Rust core'
 	@echo 'make wheel       source distribution and wheel in build/'
-	@echo 'make docs        API pages in build/docs'
+	@echo 'make docs        the documentation in build/docs-html'
 	@echo 'make clean       remove build/ and target/'
 
 needs:
@@ -85,6 +85,7 @@ check-python: needs $(WHEEL)
 	$(BUILD)/test/bin/python -m pytest tests README.md docs
 	cd $(BUILD) && test/bin/python -m pytest -c ../pyproject.toml --rootdir .. \
 		--doctest-modules --pyargs turnout $(if $(OLD),--ignore-glob='*/federated/flower/*')
+	$(BUILD)/test/bin/sphinx-build -W --keep-going -q -b html docs $(BUILD)/docs-test
 
 $(BUILD)/bench/.made: $(WHEEL) benches/requirements.txt
 	$(call install,bench,cli)
