@@ -54,7 +54,53 @@ def participation() -> Any:
     return figure
 
 
-PICTURES = {"participation": participation}
+def oracles() -> Any:
+    """Draw noise and its inverse for two answers, and the need of oracles for reports."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9.0, 3.8), layout="constrained")
+    oracle = tn.DirectEncoding(math.log(3), tn.Domain(["no", "yes"]))
+    tally = oracle.collect(["yes"] * 600 + ["no"] * 1_400, seed=3)
+    estimate = tally.estimate()
+    interval = estimate.interval(0.95)
+    columns = (
+        ("true share", np.array([0.7, 0.3]), GREY),
+        ("share of the reports", tally.support / tally.received, RED),
+        ("estimate", estimate.frequencies, BLUE),
+    )
+    for position, (label, shares, color) in enumerate(columns):
+        places = np.arange(2) + 0.27 * (position - 1)
+        errors = None
+        if label == "estimate":
+            errors = np.array([shares - interval.low, interval.high - shares])
+        left.bar(places, shares, 0.25, color=color, label=label, yerr=errors, capsize=3)
+    left.set_xticks([0, 1], ["no", "yes"])
+    left.set_xlabel("answer")
+    left.set_ylabel("share of 2,000 people")
+    left.set_ylim(0, 1.0)
+    left.legend(frameon=False, fontsize=9)
+    sizes = np.unique(np.geomspace(2, 1000, 30).round().astype(int))
+    kinds = (
+        (tn.DirectEncoding, "direct encoding", "-"),
+        (tn.HadamardResponse, "Hadamard response", ":"),
+        (tn.OptimizedUnaryEncoding, "optimized unary encoding", "--"),
+        (tn.ProjectiveGeometryResponse, "projective geometry response", "-."),
+        (tn.SubsetSelection, "subset selection", "-"),
+    )
+    colors = (RED, GREY, GREEN, "#8e6c8a", BLUE)
+    for (kind, label, style), color in zip(kinds, colors, strict=True):
+        need = []
+        for size in sizes:
+            p, q = kind(1.0, int(size)).support_probabilities
+            need.append(q * (1 - q) / (p - q) ** 2 / 0.01**2)
+        right.plot(sizes, need, style, color=color, label=label)
+    right.set_xscale("log")
+    right.set_yscale("log")
+    right.set_xlabel("number of answers")
+    right.set_ylabel("reports for a standard error of 0.01")
+    right.legend(frameon=False, fontsize=8.5)
+    return figure
+
+
+PICTURES = {"participation": participation, "oracles": oracles}
 
 
 if __name__ == "__main__":
