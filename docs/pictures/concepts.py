@@ -100,7 +100,40 @@ def oracles() -> Any:
     return figure
 
 
-PICTURES = {"participation": participation, "oracles": oracles}
+def estimators() -> Any:
+    """Draw estimates of many collections, with the truth."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9.0, 3.6), layout="constrained")
+    oracle = tn.DirectEncoding(2.0, tn.Domain(["no", "yes"]))
+    common: dict[str, list[float]] = {"g": [], "c_hat": [], "hajek": []}
+    for seed in range(2000):
+        tally = oracle.simulate([8_000, 12_000], participation=tn.Bernoulli(0.3), seed=seed)
+        for method, values in common.items():
+            values.append(float(tally.estimate(method).frequencies[1]))
+    country = np.repeat([False, True], [14_000, 6_000])
+    codes = np.repeat(np.array([0, 1, 0, 1]), [12_600, 1_400, 1_800, 4_200])
+    binary = tn.DirectEncoding(2.0, tn.Domain.from_integers(2))
+    rates = tn.Personalized(np.where(country, 0.2, 0.6))
+    personal: dict[str, list[float]] = {"T": [], "horvitz_thompson": [], "hajek": []}
+    for seed in range(2000):
+        tally = binary.collect(codes, participation=rates, seed=seed)
+        for method, values in personal.items():
+            values.append(float(tally.estimate(method).frequencies[1]))
+    colors = {"g": RED, "T": RED, "c_hat": GREEN, "horvitz_thompson": GREEN, "hajek": BLUE}
+    panels = ((left, common, 0.6, "one rate of 0.3"), (right, personal, 0.28, "rates 0.6 and 0.2"))
+    for axes, found, truth, title in panels:
+        bins = np.linspace(min(map(min, found.values())), max(map(max, found.values())), 45)
+        for method, values in found.items():
+            axes.hist(values, bins, histtype="stepfilled", color=colors[method], alpha=0.25)
+            axes.hist(values, bins, histtype="step", color=colors[method], label=method)
+        axes.axvline(truth, color="black", linewidth=1.0, linestyle="--", label="truth")
+        axes.set_title(title, fontsize=10, loc="left")
+        axes.set_xlabel("estimated share of yes")
+        axes.set_ylabel("collections, of 2,000")
+        axes.legend(frameon=False, fontsize=9)
+    return figure
+
+
+PICTURES = {"participation": participation, "oracles": oracles, "estimators": estimators}
 
 
 if __name__ == "__main__":
