@@ -1,8 +1,12 @@
-"""Draw the pictures of the pages in ``concepts``: ``python docs/pictures/concepts.py``."""
+"""Draw the pictures of the pages in ``concepts``: ``python docs/pictures/concepts.py``.
+
+Names of pictures (``oracles``) draw those alone.
+"""
 
 from __future__ import annotations
 
 import math
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -133,9 +137,52 @@ def estimators() -> Any:
     return figure
 
 
-PICTURES = {"participation": participation, "oracles": oracles, "estimators": estimators}
+def largest_local_epsilon(nodes: int) -> float:
+    """Find the largest local epsilon whose shuffled reports have epsilon 1 at delta 1e-6."""
+    low, high = 1.0, 12.0
+    for _ in range(20):
+        middle = (low + high) / 2
+        shuffled = tn.accounting.Shuffled(tn.DirectEncoding(middle, 3), nodes)
+        low, high = (middle, high) if shuffled.epsilon(1e-6) <= 1.0 else (low, middle)
+    return low
+
+
+def threat_models() -> Any:
+    """Draw the error of each model against the number of people."""
+    figure, axes = plt.subplots(figsize=(6.2, 4.0), layout="constrained")
+    sizes = np.geomspace(300, 1_000_000, 12).round().astype(int)
+    errors: dict[str, list[float]] = {"local": [], "shuffled": [], "secret sharing": []}
+    for nodes in map(int, sizes):
+        counts = [nodes - nodes // 4 - nodes // 20, nodes // 4, nodes // 20]
+        for word, epsilon in (("local", 1.0), ("shuffled", largest_local_epsilon(nodes))):
+            variance = tn.estimator_variance(
+                tn.DirectEncoding(epsilon, 3), tn.Everyone(), true_counts=counts
+            )
+            errors[word].append(math.sqrt(variance[1]) / nodes)
+        shared = tn.distributed.NoisyAggregation(3, users=nodes, epsilon=1.0)
+        errors["secret sharing"].append(math.sqrt(shared.law().variance) / nodes)
+    labels = ("local: nobody is trusted", "shuffled", "secret sharing, or a trusted server")
+    colors = (RED, GREEN, BLUE)
+    for values, label, color in zip(errors.values(), labels, colors, strict=True):
+        axes.plot(sizes, values, "o-", markersize=3, color=color, label=label)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_ylim(top=0.3)
+    axes.set_xlabel("people")
+    axes.set_ylabel("standard error of a share of 25 %")
+    axes.set_title("published with epsilon 1", fontsize=10, loc="left")
+    axes.legend(frameon=False, fontsize=9)
+    return figure
+
+
+PICTURES = {
+    "participation": participation,
+    "oracles": oracles,
+    "estimators": estimators,
+    "threat_models": threat_models,
+}
 
 
 if __name__ == "__main__":
-    for name, draw in PICTURES.items():
-        save(draw(), name)
+    for name in sys.argv[1:] or PICTURES:
+        save(PICTURES[name](), name)
