@@ -175,7 +175,31 @@ def threat_models() -> Any:
     return figure
 
 
+def epsilon() -> Any:
+    """Draw the belief after a report against the belief before."""
+    figure, axes = plt.subplots(figsize=(6.0, 4.6), layout="constrained")
+    prior = np.linspace(0.0, 1.0, 201)
+    shades = plt.get_cmap("viridis")
+    for position, value in enumerate((4.0, 2.0, 1.0, 0.5)):
+        factor = math.exp(value)
+        upper = factor * prior / (1 - prior + factor * prior)
+        lower = prior / (factor * (1 - prior) + prior)
+        color = shades(0.85 - 0.25 * position)
+        axes.fill_between(prior, lower, upper, color=color, alpha=0.18, linewidth=0)
+        axes.plot(prior, upper, color=color, label=f"ε = {value:g}")
+        axes.plot(prior, lower, color=color)
+    axes.plot(prior, prior, color="black", linewidth=1.0, linestyle="--", label="nothing learnt")
+    axes.set_xlim(0, 1)
+    axes.set_ylim(0, 1)
+    axes.set_xlabel("belief in the answer before the report")
+    axes.set_ylabel("belief after the report")
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right upper", frameon=False, fontsize=9)
+    return figure
+
+
 PICTURES = {
+    "epsilon": epsilon,
     "participation": participation,
     "oracles": oracles,
     "estimators": estimators,
