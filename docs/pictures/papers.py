@@ -33,7 +33,7 @@ def main() -> None:
         for name in FIGURES:
             picture = Image.open(Path(folder, f"{name}.png")).convert("RGB")
             picture.thumbnail((WIDEST, WIDEST), Image.Resampling.LANCZOS)
-            small = picture.quantize(64, dither=Image.Dither.NONE)
+            small = picture.quantize(96, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
             small.save(FOLDER / f"papers_{name.replace('/', '_')}.png", optimize=True)
 
 
