@@ -75,7 +75,8 @@ class FrequencyOracle(ABC):
         if not isinstance(domain, Domain):
             if isinstance(domain, bool) or not isinstance(domain, (int, np.integer)):
                 raise InvalidTypeError(
-                    f"domain must be a Domain or a number of codes, got {domain!r}"
+                    "domain must be a Domain, as Domain(labels), or a number of codes, got "
+                    f"{_arguments.shown(domain)}"
                 )
             size = _arguments.integer("domain", domain, least=2, most=2**32 - 1)
             domain = Domain.from_integers(size)
