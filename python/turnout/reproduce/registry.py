@@ -11,6 +11,7 @@ from turnout.reproduce import (
     participation,
     participation_noise,
     participation_training,
+    private_sampling,
     sampling,
 )
 from turnout.reproduce.outcome import Experiment
@@ -24,6 +25,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     *participation.EXPERIMENTS,
     *participation_training.EXPERIMENTS,
     *participation_noise.EXPERIMENTS,
+    *private_sampling.EXPERIMENTS,
 )
 
 

@@ -110,6 +110,9 @@ class SamplerRecord:
         Mean time to fit and evaluate.
     repeats
         How many.
+    losses
+        The negative log-likelihood of each repeat: the same place is the same target and records
+        for all samplers and epsilons, so that differences can be taken.
     """
 
     sampler: str
@@ -120,6 +123,7 @@ class SamplerRecord:
     coverage_deviation: float
     seconds: float
     repeats: int
+    losses: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, repr=False)
@@ -339,6 +343,7 @@ def compare_samplers(
                     coverage_deviation=float(deviation[1]),
                     seconds=float(mean[2]),
                     repeats=repeats,
+                    losses=tuple(rows[:, 0].tolist()),
                 )
             )
     return SamplerComparison(tuple(records), setting["n_records"], repeats, setting["level"])

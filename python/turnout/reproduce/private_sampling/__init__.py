@@ -1,0 +1,20 @@
+"""Experiments and theorems of the private-sampling paper.
+
+Husain, Balle, Cranko, Nock, "Local differential privacy for sampling". The text prints no result as
+a number, and neither its epsilons nor how many rounds and records there were; the verdicts are on
+what it says in words, and on its theorems.
+"""
+
+from typing import Final
+
+from turnout.reproduce.outcome import Experiment
+from turnout.reproduce.private_sampling import convergence, privacy, studies
+
+__all__ = ["EXPERIMENTS"]
+
+#: The three distributions, then the theorems.
+EXPERIMENTS: Final[tuple[Experiment, ...]] = (
+    *studies.EXPERIMENTS,
+    *privacy.EXPERIMENTS,
+    *convergence.EXPERIMENTS,
+)
