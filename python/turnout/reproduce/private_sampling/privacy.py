@@ -91,8 +91,7 @@ def _run(scale: Scale) -> Outcome:
     half = [epsilon / 2.0 for epsilon in _EPSILONS]
     lines = {
         "not clipped: a learner 99 % sure": two,
-        "epsilon / 2, the bound of Theorem 4": half,
-        "clipped: certificate": certified,
+        "epsilon / 2: the bound of Theorem 4": half,
         "clipped: best classifiers": best,
     }
     curves = [
