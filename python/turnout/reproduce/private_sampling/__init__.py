@@ -1,8 +1,8 @@
 """Experiments and theorems of the private-sampling paper.
 
-Husain, Balle, Cranko, Nock, "Local differential privacy for sampling". The text prints no result as
-a number, and neither its epsilons nor how many rounds and records there were; the verdicts are on
-what it says in words, and on its theorems.
+Husain, Balle, Cranko, Nock, "Local differential privacy for sampling", in a summary that prints no
+result as a number, and neither epsilons nor how many rounds and records there were; the verdicts
+are on what it says in words, and on its theorems.
 """
 
 from typing import Final
