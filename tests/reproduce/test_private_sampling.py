@@ -135,6 +135,24 @@ def test_the_sizes_are_said(small: tuple[str, Outcome]) -> None:
         assert random.repeats == random.released
 
 
+def test_a_full_run_takes_what_the_library_takes() -> None:
+    full = shared.sizes_of(Scale(full=True), 2_000, 3, passes=100, quick=(1.0, 10.0))
+    study = Study("", random_gaussians_1d, (-4.0, 4.0), (-8.0, 8.0), "reference")
+    made = shared._contenders(study, full)
+    for epsilon in full.epsilons:
+        boosting, mollified = made[MBDE](epsilon), made[DENSITY](epsilon)
+        assert boosting.weak_learner is None
+        assert mollified.estimator is None
+        assert {boosting.reference, mollified.reference} == {"reference"}
+        assert {made[name](epsilon).epsilon for name in (FLOOR, MBDE, DENSITY, DPB, KERNEL)} == {
+            epsilon
+        }
+        # Rounds that are left out would add less than 1 % to the sum of all weights.
+        weights = (epsilon / (epsilon + 4 * LOG_TWO)) ** np.arange(1, 2000)
+        held = np.cumsum(weights) / weights.sum()
+        assert boosting.n_rounds == min(10, int(np.argmax(held >= 0.99)) + 1)
+
+
 def test_coverage_on_the_line_says_nothing(small: tuple[str, Outcome]) -> None:
     name, outcome = small
     gains = {finding.what.split(":")[0]: finding for finding in found_in(outcome, "that of Q0")}

@@ -106,7 +106,7 @@ def sizes_of(
     repeats: int,
     *,
     fixed: bool = True,
-    passes: int = 40,
+    passes: int = 25,
     quick: tuple[float, ...] = (1.0, 5.0, 10.0),
 ) -> Sizes:
     """Give the sizes: ``records`` in a full run; in a quick one the rest, and epsilons ``quick``.
@@ -129,7 +129,8 @@ def _contenders(study: Study, sizes: Sizes) -> dict[str, Callable[[float], Any]]
     learner = estimator = None
     if sizes.passes:
         learner = default_learner(2 * sizes.records, None).set_params(max_iter=sizes.passes)
-        estimator = require("sklearn.mixture", "samplers").GaussianMixture(8, reg_covar=1e-5)
+        mixture = require("sklearn.mixture", "samplers").GaussianMixture
+        estimator = mixture(8, reg_covar=1e-5, init_params="k-means++")
     reference = study.reference
     return {
         FLOOR: lambda epsilon: FloorOfMollifier(epsilon, reference),

@@ -129,7 +129,7 @@ def _random(scale: Scale) -> Outcome:
 def _ring(scale: Scale) -> Outcome:
     # The network needs more steps to find modes where the reference is flat.
     normal, flat = (
-        sizes_of(scale, 2_000, 3, passes=passes, quick=(1.0, 10.0)) for passes in (40, 100)
+        sizes_of(scale, 2_000, 3, passes=passes, quick=(1.0, 10.0)) for passes in (25, 100)
     )
     side = (-6.0, 6.0)
     studies = [
