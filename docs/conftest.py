@@ -1,0 +1,47 @@
+"""What doctests of the pages use out of sight: a folder to work in, and the commands shown."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+def shown(page: Path) -> list[list[str]]:
+    """Take the ``$ turnout`` commands of a page in their order, continued lines joined."""
+    text = re.sub(r"\\\n\s*", " ", page.read_text(encoding="utf-8"))
+    return [shlex.split(line) for line in re.findall(r"^ +\$ turnout (.+)$", text, re.MULTILINE)]
+
+
+@pytest.fixture(autouse=True)
+def _pages(
+    request: pytest.FixtureRequest,
+    doctest_namespace: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Give a page ``new_folder()`` and ``run_commands()``."""
+
+    def run_commands() -> None:
+        from typer.testing import CliRunner  # noqa: PLC0415
+
+        from turnout.cli.app import app  # noqa: PLC0415
+
+        commands = shown(request.node.path)
+        assert commands, "the page shows no commands"
+        for command in commands:
+            result = CliRunner().invoke(app, command)
+            assert result.exit_code == 0, f"turnout {shlex.join(command)}\n{result.output}"
+
+    def new_folder() -> None:
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("MPLBACKEND", "Agg")
+
+    helpers: dict[str, Callable[[], None]] = {
+        "run_commands": run_commands,
+        "new_folder": new_folder,
+    }
+    doctest_namespace.update(helpers)
