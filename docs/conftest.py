@@ -40,8 +40,4 @@ def _pages(
         monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("MPLBACKEND", "Agg")
 
-    helpers: dict[str, Callable[[], None]] = {
-        "run_commands": run_commands,
-        "new_folder": new_folder,
-    }
-    doctest_namespace.update(helpers)
+    doctest_namespace.update(run_commands=run_commands, new_folder=new_folder)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 from statsmodels.datasets import fair
 
 import turnout as tn
@@ -32,8 +34,80 @@ def ratings() -> Any:
     return oracle.tally(oracle.randomize(answers, seed=2)).estimate().plot(truth=truth)
 
 
+def survey_planning() -> Any:
+    """Draw the error of a survey with four answers against epsilon."""
+    _, axes = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
+    epsilons = np.geomspace(0.5, 3.0, 13)
+    for people, colour in ((500, "#b8860b"), (2000, "#7a9e3b"), (6000, "#1f6f8b")):
+        errors = [
+            100 * tn.plan(epsilon=epsilon, domain_size=4, nodes=people, target="max_error").error
+            for epsilon in epsilons
+        ]
+        axes.plot(epsilons, errors, color=colour, label=f"{people:,} people")
+    axes.axhline(4.0, color="0.6", linewidth=1.0, linestyle=":")
+    axes.set(
+        xscale="log", yscale="log", xlabel="epsilon", ylabel="largest error of a share (points)"
+    )
+    axes.set_xticks([0.5, 1, 1.61, 2, 3], ["0.5", "1", "1.61", "2", "3"])
+    axes.set_yticks([1, 2, 4, 8, 16, 32], ["1", "2", "4", "8", "16", "32"])
+    axes.minorticks_off()
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False)
+    return axes
+
+
+def survey_sites() -> Any:
+    """Draw the subgroups of ``guides/survey.rst``: the same people, cards and forms."""
+    domain = tn.Domain(["never", "sometimes", "often", "prefer not to say"])
+    oracle = tn.DirectEncoding(epsilon=math.log(5), domain=domain)
+    shares = {
+        "north": [0.59, 0.25, 0.08, 0.08],
+        "south": [0.49, 0.25, 0.18, 0.08],
+        "west": [0.57, 0.25, 0.10, 0.08],
+    }
+    generator = np.random.default_rng(7)
+    sites = np.repeat(list(shares), [3000, 1800, 600])
+    true = np.concatenate(
+        [generator.choice(4, (sites == site).sum(), p=each) for site, each in shares.items()]
+    )
+    cards = generator.integers(0, 8, true.size)
+    written = np.where(cards < 4, cards, true)
+    tallies, truth = {}, []
+    for site in shares:
+        forms = np.bincount(written[sites == site], minlength=4)
+        tallies[site,] = oracle.tally_from_counts(forms, nodes=int(forms.sum()))
+        truth.append(100 * (true[sites == site] == 2).mean())
+    found = tn.GroupedTally(["site"], tallies).estimate()
+    bounds = found.interval(0.95, simultaneous="sidak", over="groups")
+    middle = 100 * found.frequencies[:, 2]
+    low, high = 100 * bounds.low[:, 2], 100 * bounds.high[:, 2]
+    _, axes = plt.subplots(figsize=(6.4, 3.4), layout="constrained")
+    places = np.arange(3)
+    axes.bar(places, truth, width=0.6, color="#c9ced8", label="truth (made-up data)")
+    axes.errorbar(
+        places,
+        middle,
+        yerr=[middle - low, high - middle],
+        fmt="o",
+        color="#1f6f8b",
+        capsize=4,
+        label="estimate, 95 % intervals for three sites",
+    )
+    axes.set_xticks(
+        places,
+        [f"{site}\n{tally.received:,} forms" for (site,), tally in tallies.items()],
+    )
+    axes.set_ylim(0, 26)
+    axes.set_ylabel('"often" (% of those who answered)')
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, loc="upper left", ncols=2, fontsize=9)
+    return axes
+
+
 def main() -> None:
     """Draw all of them."""
+    save(survey_planning(), "guide_survey_planning")
+    save(survey_sites(), "guide_survey_sites")
     save(ratings(), "start_ratings")
 
 
