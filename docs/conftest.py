@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
 from pathlib import Path
@@ -23,16 +24,17 @@ def _pages(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Give a page ``new_folder()`` and ``run_commands()``."""
+    """Give a page ``new_folder()`` and ``run_commands()``, which runs its next commands."""
+    commands = iter(shown(request.node.path))
 
-    def run_commands() -> None:
+    def run_commands(count: int | None = None) -> None:
         from typer.testing import CliRunner  # noqa: PLC0415
 
         from turnout.cli.app import app  # noqa: PLC0415
 
-        commands = shown(request.node.path)
-        assert commands, "the page shows no commands"
-        for command in commands:
+        batch = list(itertools.islice(commands, count))
+        assert len(batch) == count or (count is None and batch), "the page shows no more commands"
+        for command in batch:
             result = CliRunner().invoke(app, command)
             assert result.exit_code == 0, f"turnout {shlex.join(command)}\n{result.output}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,15 @@ FOLDER = Path(__file__).parent
 RATINGS = ["very poor", "poor", "fair", "good", "very good"]
 
 
-def save(axes: Any, name: str) -> None:
+def save_figure(figure: Any, name: str) -> None:
     """Write a picture beside this file."""
-    axes.figure.savefig(FOLDER / f"{name}.png", dpi=110)
-    plt.close(axes.figure)
+    figure.savefig(FOLDER / f"{name}.png", dpi=110)
+    plt.close(figure)
+
+
+def save(axes: Any, name: str) -> None:
+    """Write the picture that axes are in."""
+    save_figure(axes.figure, name)
 
 
 def ratings() -> Any:
@@ -104,10 +110,25 @@ def survey_sites() -> Any:
     return axes
 
 
+def telemetry_days() -> Any:
+    """Draw fourteen days of the devices of ``guides/telemetry.rst``; a release on the tenth."""
+    domain = tn.Domain(["none", "one", "more"])
+    oracle, tallies = tn.DirectEncoding(epsilon=1.0, domain=domain), {}
+    for day in range(1, 15):
+        true = [0.86, 0.10, 0.04] if day < 10 else [0.6, 0.2, 0.2]
+        counts = np.random.default_rng(day).multinomial(6000, true)
+        tallies[datetime.date(2026, 3, day),] = oracle.simulate(
+            counts, participation=tn.Bernoulli(0.4), seed=day
+        )
+    found = tn.GroupedTally(["day"], tallies).estimate()
+    return found.series().plot(simultaneous="sidak")
+
+
 def main() -> None:
     """Draw all of them."""
     save(survey_planning(), "guide_survey_planning")
     save(survey_sites(), "guide_survey_sites")
+    save_figure(telemetry_days(), "guide_telemetry_days")
     save(ratings(), "start_ratings")
 
 
