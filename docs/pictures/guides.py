@@ -124,11 +124,52 @@ def telemetry_days() -> Any:
     return found.series().plot(simultaneous="sidak")
 
 
+def small_group() -> Any:
+    """Draw the patients of ``guides/small_group.rst``: local reports beside secret shares."""
+    domain = tn.Domain(["none", "sleep", "skin", "stomach", "mood", "other", "prefer not to say"])
+    generator = np.random.default_rng(4)
+    shares = [0.36, 0.2, 0.14, 0.12, 0.08, 0.04, 0.06]
+    answers = generator.choice(domain.labels, 400, p=shares).tolist()
+    truth = [100 * answers.count(label) / 400 for label in domain.labels]
+    oracle = tn.plan(epsilon=1.0, domain_size=domain, nodes=400).oracle
+    mechanism = tn.distributed.NoisyAggregation(
+        domain, 400, epsilon=1.0, parties=3, max_missing_users=40, max_colluding_users=40
+    )
+    estimates = {
+        "local reports (subset selection)": oracle.collect(answers, seed=1).estimate(),
+        "noise under secret shares": mechanism.run(answers, seed=1).estimate,
+    }
+    figure, panels = plt.subplots(1, 2, figsize=(9.0, 3.9), layout="constrained", sharey=True)
+    places = np.arange(domain.size)
+    for axes, (title, estimate) in zip(panels, estimates.items(), strict=True):
+        interval = estimate.interval(0.95, simultaneous="sidak")
+        middle = 100 * estimate.frequencies
+        axes.bar(places, truth, width=0.65, color="#c9ced8", label="truth (made-up data)")
+        axes.errorbar(
+            places,
+            middle,
+            yerr=[middle - 100 * interval.low, 100 * interval.high - middle],
+            fmt="o",
+            color="#1f6f8b",
+            capsize=4,
+            label="estimate, 95 % intervals",
+        )
+        axes.axhline(0.0, color="0.4", linewidth=0.8)
+        axes.set_title(title, fontsize=11, loc="left")
+        axes.set_xticks(places, [label.replace(" not ", "\nnot ") for label in domain.labels])
+        axes.tick_params(axis="x", labelrotation=35, labelsize=9)
+        axes.spines[["top", "right"]].set_visible(False)
+    panels[0].set_ylabel("share of the 400 patients (%)")
+    panels[1].legend(frameon=False, loc="upper right")
+    return figure
+
+
 def main() -> None:
     """Draw all of them."""
     save(survey_planning(), "guide_survey_planning")
     save(survey_sites(), "guide_survey_sites")
     save_figure(telemetry_days(), "guide_telemetry_days")
+    save_figure(small_group(), "guide_small_group")
     save(ratings(), "start_ratings")
 
 
