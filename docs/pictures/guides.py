@@ -12,6 +12,7 @@ import numpy as np
 from statsmodels.datasets import fair
 
 import turnout as tn
+from turnout.federated import SGD, InProcessEngine, RandomParticipationSGD
 
 mpl.use("Agg")
 
@@ -164,12 +165,68 @@ def small_group() -> Any:
     return figure
 
 
+def federated() -> Any:
+    """Draw the accuracy of ``guides/federated_training.rst`` against epsilon, for each mode."""
+    clients, bound, rounds, seeds = 2000, 20, 40, range(5)
+    generator = np.random.default_rng(0)
+    truth = np.array([1.5, -1.0, 0.5])
+
+    def people(number: int) -> tuple[Any, Any]:
+        places = np.concatenate(
+            [generator.normal(size=(number, bound, 2)), np.ones((number, bound, 1))], axis=2
+        )
+        return places, generator.random((number, bound)) < 1 / (1 + np.exp(-places @ truth))
+
+    places, bought = people(clients)
+    public, known = people(500)
+
+    def gradients(model: Any, client: Any, elements: Any) -> Any:
+        chance = 1 / (1 + np.exp(-places[client, elements] @ model))
+        return (chance - bought[client, elements])[:, None] * places[client, elements]
+
+    def accuracy(**changed: Any) -> float:
+        plan = RandomParticipationSGD(0.1, 0.5, local_size_bound=bound, **changed)
+        engine = InProcessEngine(
+            plan, np.zeros(3), gradients, bound, SGD(2.0), clients=clients, batched=True
+        )
+        return 100 * float(((public @ engine.run(rounds) > 0) == known).mean())
+
+    figure, axes = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
+    epsilons = np.array([0.25, 0.5, 1.0, 2.0, 4.0])
+    styles = {"trusted_server": "#1f6f8b", "participants_only": "#7a9e3b", "always_send": "#c0573b"}
+    for place, (mode, colour) in enumerate(styles.items()):
+        middle, error = [], []
+        for epsilon in epsilons:
+            noise = RandomParticipationSGD(
+                0.1, 0.5, 1.0, epsilon=epsilon, delta=1e-6, rounds=rounds, local_size_bound=bound,
+                mode=mode,
+            ).noise_multiplier  # fmt: skip
+            found = [
+                accuracy(clip=1.0, noise_multiplier=noise, mode=mode, seed=seed) for seed in seeds
+            ]
+            middle.append(np.mean(found))
+            error.append(np.std(found, ddof=1) / len(found) ** 0.5)
+        shifted = epsilons * 1.04 ** (place - 1)
+        axes.errorbar(shifted, middle, yerr=error, fmt="o-", color=colour, capsize=3, label=mode)
+    axes.axhline(
+        accuracy(clip=np.inf, noise="none", seed=1), color="0.5", linestyle=":", label="no noise"
+    )
+    axes.set(xscale="log", xlabel="epsilon of the whole training (delta = 1e-6)")
+    axes.set_ylabel("accuracy on public data (%)")
+    axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
+    axes.minorticks_off()
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, loc="lower right")
+    return figure
+
+
 def main() -> None:
     """Draw all of them."""
     save(survey_planning(), "guide_survey_planning")
     save(survey_sites(), "guide_survey_sites")
     save_figure(telemetry_days(), "guide_telemetry_days")
     save_figure(small_group(), "guide_small_group")
+    save_figure(federated(), "guide_federated")
     save(ratings(), "start_ratings")
 
 
