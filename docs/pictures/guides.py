@@ -220,6 +220,46 @@ def federated() -> Any:
     return figure
 
 
+def private_samples() -> Any:
+    """Draw the days of ``guides/private_samples.rst``, of more people: real and released."""
+    generator = np.random.default_rng(5)
+    active = generator.random((200, 1)) < 0.4
+    walked = generator.normal(np.where(active, 75.0, 25.0), 8.0, (200, 40))
+    slept = generator.normal(np.where(active, 7.8, 6.3), 0.4, (200, 40))
+    days = np.stack([walked, slept], axis=2).clip([0, 3], [120, 11])
+    references = {
+        "bounds as reference": tn.samplers.Uniform([0, 3], [120, 11]),
+        "table as reference": tn.samplers.Normal([45, 7], [[625, 0], [0, 1]]),
+    }
+    panels = {"real days": days[:, 0]}
+    for title, reference in references.items():
+        sampler = tn.samplers.MollifiedDensity(2.0, reference=reference, random_state=1)
+        users = np.repeat(np.arange(200), 40)
+        panels[title] = tn.samplers.sample_population(
+            sampler, days.reshape(-1, 2), users, seed=1
+        ).draws
+    figure, grid = plt.subplots(
+        1, 3, figsize=(10.0, 3.7), layout="constrained", sharex=True, sharey=True
+    )
+    for axes, (title, points) in zip(grid, panels.items(), strict=True):
+        near = (np.abs(points - days.mean(axis=1)) < [16, 0.8]).all(axis=1)
+        for group, colour, name in (
+            (active[:, 0], "#c0573b", "active people"),
+            (~active[:, 0], "#1f6f8b", "others"),
+        ):
+            axes.scatter(*points[group].T, s=9, color=colour, alpha=0.7, label=name)
+        axes.set_title(
+            f"{title}\nnear the person's mean: {near.mean():.0%}", fontsize=10, loc="left"
+        )
+        axes.set_xlabel("minutes walked")
+        axes.spines[["top", "right"]].set_visible(False)
+    grid[0].set_ylabel("hours slept")
+    figure.legend(
+        *grid[0].get_legend_handles_labels(), frameon=False, loc="outside lower center", ncols=2
+    )
+    return figure
+
+
 def main() -> None:
     """Draw all of them."""
     save(survey_planning(), "guide_survey_planning")
@@ -227,6 +267,7 @@ def main() -> None:
     save_figure(telemetry_days(), "guide_telemetry_days")
     save_figure(small_group(), "guide_small_group")
     save_figure(federated(), "guide_federated")
+    save_figure(private_samples(), "guide_private_samples")
     save(ratings(), "start_ratings")
 
 
