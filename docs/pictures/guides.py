@@ -82,7 +82,7 @@ def survey_sites() -> Any:
     tallies, truth = {}, []
     for site in shares:
         forms = np.bincount(written[sites == site], minlength=4)
-        tallies[site,] = oracle.tally_from_counts(forms, nodes=int(forms.sum()))
+        tallies[site] = oracle.tally_from_counts(forms, nodes=int(forms.sum()))
         truth.append(100 * (true[sites == site] == 2).mean())
     found = tn.GroupedTally(["site"], tallies).estimate()
     bounds = found.interval(0.95, simultaneous="sidak", over="groups")
@@ -102,7 +102,7 @@ def survey_sites() -> Any:
     )
     axes.set_xticks(
         places,
-        [f"{site}\n{tally.received:,} forms" for (site,), tally in tallies.items()],
+        [f"{site}\n{tally.received:,} forms" for site, tally in tallies.items()],
     )
     axes.set_ylim(0, 26)
     axes.set_ylabel('"often" (% of those who answered)')
@@ -118,7 +118,7 @@ def telemetry_days() -> Any:
     for day in range(1, 15):
         true = [0.86, 0.10, 0.04] if day < 10 else [0.6, 0.2, 0.2]
         counts = np.random.default_rng(day).multinomial(6000, true)
-        tallies[datetime.date(2026, 3, day),] = oracle.simulate(
+        tallies[datetime.date(2026, 3, day)] = oracle.simulate(
             counts, participation=tn.Bernoulli(0.4), seed=day
         )
     found = tn.GroupedTally(["day"], tallies).estimate()
