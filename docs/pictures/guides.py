@@ -127,11 +127,11 @@ def telemetry_days() -> Any:
 
 def small_group() -> Any:
     """Draw the patients of ``guides/small_group.rst``: local reports beside secret shares."""
-    domain = tn.Domain(["none", "sleep", "skin", "stomach", "mood", "other", "prefer not to say"])
-    generator = np.random.default_rng(4)
+    labels = ["none", "sleep", "skin", "stomach", "mood", "other", "prefer not to say"]
+    domain, generator = tn.Domain(labels), np.random.default_rng(4)
     shares = [0.36, 0.2, 0.14, 0.12, 0.08, 0.04, 0.06]
-    answers = generator.choice(domain.labels, 400, p=shares).tolist()
-    truth = [100 * answers.count(label) / 400 for label in domain.labels]
+    answers = generator.choice(labels, 400, p=shares).tolist()
+    truth = [100 * answers.count(label) / 400 for label in labels]
     oracle = tn.plan(epsilon=1.0, domain_size=domain, nodes=400).oracle
     mechanism = tn.distributed.NoisyAggregation(
         domain, 400, epsilon=1.0, parties=3, max_missing_users=40, max_colluding_users=40
@@ -157,7 +157,7 @@ def small_group() -> Any:
         )
         axes.axhline(0.0, color="0.4", linewidth=0.8)
         axes.set_title(title, fontsize=11, loc="left")
-        axes.set_xticks(places, [label.replace(" not ", "\nnot ") for label in domain.labels])
+        axes.set_xticks(places, [label.replace(" not ", "\nnot ") for label in labels])
         axes.tick_params(axis="x", labelrotation=35, labelsize=9)
         axes.spines[["top", "right"]].set_visible(False)
     panels[0].set_ylabel("share of the 400 patients (%)")
