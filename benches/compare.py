@@ -1,15 +1,21 @@
-"""Compare turnout's speed and memory with NumPy and the published packages.
+"""Compare turnout's speed, memory and accuracy with NumPy and the published packages.
 
 One run measures everything and prints tables of direct encoding, the other oracles, accounting,
-sharing, samplers and federated training::
+sharing, samplers and federated training, of the error that is left at equal privacy, of the epsilon
+that each accountant states, and of what the programs' noise reveals::
 
     pip install -r benches/requirements.txt
-    python benches/compare.py --markdown comparison.md --json comparison.json
+    python benches/compare.py --page docs/compare/benchmarks.rst --json bench.json
 
-Every figure is the best of several calls after a warm-up. The peers are so much slower that they
-work on fewer nodes; rates are per second, so the figures compare. NumPy runs on one thread, by a
-plain program and by a tuned one (see ``reference.py``); the ratios that have a target are to the
-faster plain one. ``--quick`` leaves out what takes seconds a call, ``--table`` all other tables.
+``--page`` writes the page of the documentation, ``--markdown`` the short tables of the README, both
+also from an earlier run (``--from-json bench.json``). ``--core target/criterion`` adds what
+``cargo bench --bench sharing`` left there.
+
+Every rate is that of the best of several calls after a warm-up. The peers are so much slower that
+they work on fewer nodes; rates are per second, so the figures compare. NumPy runs on one thread, by
+a plain program and by a tuned one (see ``reference.py``); the ratios that have a target are to the
+faster plain one. ``--quick`` leaves out what takes seconds a call and repeats what is random less
+often, ``--table`` leaves out all other tables.
 """
 
 from __future__ import annotations
@@ -21,27 +27,33 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 import accounting_jobs
+import accuracy_jobs
+import core_results
+import epsilon_jobs
 import federated_jobs
 import jobs
 import memory
 import oracle_jobs
 import oracle_peers
+import page
+import peer_checks
 import report
 import sampling_jobs
 import sharing_jobs
 from jobs import Job, Layout
 from measurement import measure
 from peers import PEERS, Peer
-from report import Row
+from report import Figures, Row
 
 DISTRIBUTIONS = (
     "turnout",
@@ -53,11 +65,18 @@ DISTRIBUTIONS = (
     sharing_jobs.PEER,
     sampling_jobs.PEER,
     federated_jobs.PEER,
+    "opendp",
+    "diffprivlib",
+    "ldp-toolbox",
+    "opacus",
 )
-TABLES = ("direct", "oracles", "accounting", "sharing", "samplers", "federated")
+SPEEDS = ("direct", "oracles", "accounting", "sharing", "samplers", "federated")
+TABLES = (*SPEEDS, "accuracy", "epsilon", "checks")
 MEMORY_NODES = (10**6, 10**7, 10**8)
 #: The width of the table where there is no terminal to fit.
 WIDTH = 170
+#: The time for each collector whose accuracy is measured with --quick.
+QUICK_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -72,22 +91,15 @@ class Table:
     missing: dict[str, str]
 
 
-@dataclass(frozen=True)
-class Part:
-    """One table of the comparison as measured, and what is said below it."""
-
-    title: str
-    layout: Layout
-    rows: list[Row]
-    notes: list[str]
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the comparison; return 0, or 1 if turnout cannot be imported."""
     options = _options(arguments)
     out, err = Console(), Console(stderr=True)
     if not out.is_terminal:
         out = Console(width=WIDTH)
+    if options.from_json is not None:
+        write(json.loads(options.from_json.read_text(encoding="utf-8")), options)
+        return 0
     turnout = None
     if not options.without_turnout:
         try:
@@ -96,9 +108,51 @@ def main(arguments: Sequence[str] | None = None) -> int:
             err.print(f"turnout cannot be imported: {error}", style="red", markup=False)
             err.print("Install a release build of it, or leave it out with --without-turnout.")
             return 1
-    tables = build(turnout, options)
-    if options.table:
-        tables = [table for table in tables if table.name in options.table]
+    wanted = options.table or TABLES
+    figures = [*speeds(turnout, options, wanted, err), *qualities(turnout, options, wanted, err)]
+    found = environment(turnout)
+    if options.core is not None:
+        core, crates = core_results.load(options.core)
+        figures += [core] if core is not None else []
+        found |= crates
+    for one in figures:
+        out.print(report.table(one))
+        for note in [*one.notes, *(row.note for row in one.rows if row.note)]:
+            out.print(note, style="dim", markup=False, highlight=False, soft_wrap=True)
+    out.print(", ".join(f"{name} {version}" for name, version in found.items()), markup=False)
+    measured = {"environment": found, "tables": [as_json(one) for one in figures]}
+    if options.json is not None:
+        options.json.write_text(json.dumps(measured, indent=2) + "\n", encoding="utf-8")
+    write(measured, options)
+    return 0
+
+
+def write(measured: dict[str, Any], options: argparse.Namespace) -> None:
+    """Write the page and the short tables that were asked for."""
+    if options.page is not None:
+        options.page.write_text(page.page(measured), encoding="utf-8")
+    if options.markdown is not None:
+        options.markdown.write_text(page.summary(measured), encoding="utf-8")
+
+
+def as_json(figures: Figures) -> dict[str, Any]:
+    """Return a table with its cells as text and all that they were made from."""
+    return {
+        "name": figures.name,
+        "title": figures.title,
+        "headings": list(figures.headings),
+        "rows": [{"cells": list(row.cells), "note": row.note, **row.raw} for row in figures.rows],
+        "notes": figures.notes,
+    }
+
+
+def speeds(
+    turnout: ModuleType | None, options: argparse.Namespace, wanted: Sequence[str], err: Console
+) -> list[Figures]:
+    """Measure the tables of speed and memory."""
+    if not set(wanted) & set(SPEEDS):
+        return []
+    tables = [table for table in build(turnout, options) if table.name in wanted]
     if options.quick:
         tables = [replace(table, jobs=without_slow(table.jobs)) for table in tables]
     columns = [name for name in memory.CONTENDERS if name != "turnout" or turnout is not None]
@@ -108,30 +162,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with _progress(err, total) as progress:
         measured = [measure_jobs(table, options.seconds, progress) for table in tables]
         measured[0] += measure_memory(columns, sizes, progress)
+    figures = []
+    for table, rows in zip(tables, measured, strict=True):
+        notes = [*table.notes, *(f"{name}: {why}" for name, why in table.missing.items())]
+        figures.append(Figures(table.name, table.title, table.layout.headings, rows, notes))
+    return figures
 
-    found = environment(turnout)
-    versions = ", ".join(f"{name} {version}" for name, version in found.items())
-    parts = []
-    for place, (table, rows) in enumerate(zip(tables, measured, strict=True)):
-        title = f"{table.title}: {versions}" if place == 0 else table.title
-        problems = [f"{name}: {problem}" for name, problem in table.missing.items()]
-        notes = [*table.notes, *problems, *(row.note for row in rows if row.note)]
-        parts.append(Part(title, table.layout, rows, notes))
-    for part in parts:
-        out.print(report.table(part.title, part.layout, part.rows))
-        for note in part.notes:
-            out.print(note, style="dim", markup=False, highlight=False, soft_wrap=True)
-    if options.markdown is not None:
-        texts = [report.markdown(part.title, part.layout, part.rows, part.notes) for part in parts]
-        options.markdown.write_text("\n".join(texts), encoding="utf-8")
-    if options.json is not None:
-        raw = {
-            "environment": found,
-            "notes": [note for part in parts for note in part.notes],
-            "rows": [row.raw for part in parts for row in part.rows],
-        }
-        options.json.write_text(json.dumps(raw, indent=2) + "\n", encoding="utf-8")
-    return 0
+
+def qualities(
+    turnout: ModuleType | None, options: argparse.Namespace, wanted: Sequence[str], err: Console
+) -> Iterator[Figures]:
+    """Measure the tables of accuracy, of epsilons and of what the programs reveal."""
+    seconds = QUICK_SECONDS if options.quick else options.accuracy_seconds
+    with err.status("") as status:
+
+        def show(what: str) -> None:
+            status.update(what)
+
+        if "accuracy" in wanted:
+            yield from accuracy_jobs.measure(turnout, seconds, show)
+        if "epsilon" in wanted:
+            yield from epsilon_jobs.measure(turnout, show)
+        if "checks" in wanted:
+            show("what the programs reveal")
+            yield from peer_checks.measure(turnout)
 
 
 def build(turnout: ModuleType | None, options: argparse.Namespace) -> list[Table]:
@@ -309,12 +363,25 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--table", action="append", choices=TABLES, help="measure this table only; may be repeated"
     )
+    parser.add_argument(
+        "--accuracy-seconds",
+        type=float,
+        default=4.0,
+        help="seconds of repeats for each program whose accuracy is measured; default 4",
+    )
     parser.add_argument("--quick", action="store_true", help="leave out what takes seconds a call")
     parser.add_argument("--no-memory", action="store_true", help="leave out peak memory")
     parser.add_argument(
         "--without-turnout", action="store_true", help="measure NumPy and the peers alone"
     )
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table as Markdown")
+    parser.add_argument(
+        "--core", type=Path, metavar="FOLDER", help="add what criterion left in target/criterion"
+    )
+    parser.add_argument(
+        "--from-json", type=Path, metavar="FILE", help="measure nothing, take an earlier run's JSON"
+    )
+    parser.add_argument("--page", type=Path, metavar="FILE", help="write the documentation page")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the README's tables")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the raw numbers as JSON")
     return parser.parse_args(arguments)
 

@@ -1,8 +1,8 @@
-"""Turn measurements into the rows of one table: for a terminal, as Markdown, as JSON."""
+"""Turn measurements into the rows of tables: for a terminal, as Markdown, as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,14 @@ import memory
 from jobs import LAYOUT, Job, Layout
 from measurement import Timing
 
+#: The columns that hold words.
+TEXTS = frozenset(
+    {
+        *("job", "target", "met?", "program", "oracle", "estimator", "mechanism", "trusted"),
+        *("verdict", "against turnout", "what it is given", "call", "finding"),
+    }
+)
+
 
 @dataclass(frozen=True)
 class Row:
@@ -20,6 +28,17 @@ class Row:
     cells: tuple[str, ...]
     note: str
     raw: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Figures:
+    """A table whose rows are programs: what it is called, its columns, rows, and notes."""
+
+    name: str
+    title: str
+    headings: tuple[str, ...]
+    rows: list[Row]
+    notes: list[str]
 
 
 def throughput_row(
@@ -90,29 +109,26 @@ def memory_verdict(growths: list[int | None]) -> str:
     return "yes" if memory.is_flat(measured) else "no"
 
 
-def table(title: str, layout: Layout, rows: Iterable[Row]) -> Table:
+def table(figures: Figures) -> Table:
     """Return the rows as a rich table."""
-    result = Table(title=title, title_justify="left")
-    for index, heading in enumerate(layout.headings):
-        is_text = index == 0 or heading in {"target", "met?"}
+    result = Table(title=figures.title, title_justify="left")
+    for index, heading in enumerate(figures.headings):
+        is_text = index == 0 or heading in TEXTS
         result.add_column(heading, justify="left" if is_text else "right", no_wrap=index == 0)
     colours = {"yes": "[green]yes[/]", "no": "[red]no[/]"}
-    for row in rows:
+    for row in figures.rows:
         result.add_row(*row.cells[:-1], colours.get(row.cells[-1], row.cells[-1]))
     return result
 
 
-def markdown(title: str, layout: Layout, rows: Iterable[Row], notes: Iterable[str]) -> str:
-    """Return the rows as a Markdown table, the title above it and the notes below."""
+def markdown(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return cells as a Markdown table."""
 
     def line(cells: Iterable[str]) -> str:
         return "| " + " | ".join(cells) + " |"
 
-    headings = layout.headings
-    rule = line("---" if heading in {"job", "target", "met?"} else "---:" for heading in headings)
-    lines = [title, "", line(headings), rule, *(line(row.cells) for row in rows), ""]
-    lines.extend(f"- {note}" for note in notes)
-    return "\n".join(lines) + "\n"
+    rule = line("---" if heading in TEXTS else "---:" for heading in headings)
+    return "\n".join([line(headings), rule, *(line(cells) for cells in rows)]) + "\n"
 
 
 def rate(per_second: float) -> str:

@@ -3,7 +3,8 @@
 //! One user's step is measured from the secret to the bytes that leave the device, its key from the
 //! operating system included. The two are not the same job: Prio3 shares carry a proof that the
 //! secret is a valid one-hot (or few-hot) vector, checked by the aggregators, in a field of 128 bits;
-//! ours carry none, so a user that cheats is not found out. The labels say so.
+//! ours carry none, so a user that cheats is not found out. The labels say so. The throughput is in bytes
+//! that leave the device: `benches/core_results.py` reads them from criterion's files.
 
 use std::hint::black_box;
 
@@ -33,6 +34,7 @@ fn one_user(criterion: &mut Criterion) -> Result<(), Error> {
         secret[size / 2] = 1;
         let bytes = user(field, &secret)?.1.len() + 32;
         println!("turnout, no proof of validity, N = {size}: {bytes} bytes a user");
+        group.throughput(Throughput::Bytes(bytes as u64));
         group.bench_function(BenchmarkId::new("turnout, no proof", size), |bencher| {
             bencher.iter(|| user(field, black_box(&secret)));
         });
@@ -65,6 +67,7 @@ fn prio_histogram(group: &mut Group<'_>, vdaf: &Prio3Histogram, size: usize) {
     let shard = || vdaf.shard(b"bench", black_box(&(size / 2)), &[0; 16]);
     if let Some(bytes) = shard().ok().and_then(|shares| encoded::<Prio3Histogram>(&shares)) {
         println!("Prio3Histogram, with proof of validity, N = {size}: {bytes} bytes a user");
+        group.throughput(Throughput::Bytes(bytes as u64));
     }
     let label = BenchmarkId::new("Prio3Histogram, with proof", size);
     group.sample_size(10).bench_function(label, |bencher| bencher.iter(shard));
@@ -76,6 +79,7 @@ fn prio_multihot(group: &mut Group<'_>, vdaf: &Prio3MultihotCountVec, size: usiz
     let shard = || vdaf.shard(b"bench", black_box(&secret), &[0; 16]);
     if let Some(bytes) = shard().ok().and_then(|shares| encoded::<Prio3MultihotCountVec>(&shares)) {
         println!("Prio3MultihotCountVec, with proof of validity, N = {size}: {bytes} bytes a user");
+        group.throughput(Throughput::Bytes(bytes as u64));
     }
     let label = BenchmarkId::new("Prio3MultihotCountVec, with proof", size);
     group.sample_size(10).bench_function(label, |bencher| bencher.iter(shard));

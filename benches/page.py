@@ -1,0 +1,222 @@
+"""Write the page of benchmarks, and the short tables of the README, from what was measured.
+
+Both are made of the JSON that ``compare.py`` writes. The text of the page stands in
+``page/benchmarks.rst``; in it ``{{table direct}}`` stands for a table, ``{{goals direct}}`` for the
+goals that it meets and misses, ``{{notes direct}}`` for what is said below it, ``{{machine}}`` and
+``{{versions}}`` for where it was measured. No number is written by hand.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from report import markdown, rate
+
+TEMPLATE = Path(__file__).with_name("page") / "benchmarks.rst"
+ABSENT = "*Not measured in this run.*"
+#: NumPy's program as one writes it first.
+PLAIN = {"np.where", "mask, np.where", "int64"}
+#: The rows of direct encoding in the README, with the names they have there.
+README_ROWS = {
+    "randomize, uint8": "randomize, uint8",
+    "randomize, int64": "randomize, int64",
+    "tally": "tally",
+    "collect at 0.1, uint8": "collect, 10 % take part, uint8",
+    "collect at 0.1, int64": "collect, 10 % take part, int64",
+}
+SCENARIOS = {
+    "accuracy, everybody": "everybody",
+    "accuracy, some": "some take part",
+    "accuracy, by answer": "participation depends on the answer",
+}
+#: What the environment says of the machine, and not of a package.
+MACHINE = ("system", "CPUs", "Python")
+
+Table = dict[str, Any]
+
+
+def page(measured: dict[str, Any], template: str | None = None) -> str:
+    """Return the page in reStructuredText.
+
+    Parameters
+    ----------
+    measured
+        What ``compare.py`` writes as JSON.
+    template
+        The page with marks for tables, by default ``page/benchmarks.rst``.
+
+    Raises
+    ------
+    ValueError
+        If a mark in the template is not known.
+    """
+    tables = {table["name"]: table for table in measured["tables"]}
+    writers = {"table": rst_table, "goals": goals, "notes": notes}
+
+    def fill(match: re.Match[str]) -> str:
+        word, _, name = match.group(1).partition(" ")
+        if word == "machine":
+            return machine(measured["environment"])
+        if word == "versions":
+            return versions(measured["environment"])
+        if word not in writers:
+            message = f"the template has an unknown mark: {match.group(0)}"
+            raise ValueError(message)
+        if name not in tables:
+            return ABSENT if word == "table" else ""
+        return writers[word](tables[name])
+
+    text = TEMPLATE.read_text(encoding="utf-8") if template is None else template
+    return re.sub(r"\{\{([^}]*)\}\}", fill, text)
+
+
+def machine(environment: dict[str, str]) -> str:
+    """Return the machine in a few words."""
+    return f"{environment['CPUs']} cores, {environment['system']}, Python {environment['Python']}"
+
+
+def versions(environment: dict[str, str]) -> str:
+    """Return the packages with their versions; those not installed are said to be left out."""
+    packages = {name: one for name, one in environment.items() if name not in MACHINE}
+    found = [f"{name} {one}" for name, one in packages.items() if one != "not installed"]
+    absent = [name for name, one in packages.items() if one == "not installed"]
+    text = ", ".join(found)
+    return f"{text}; not installed, and so not measured: {', '.join(absent)}" if absent else text
+
+
+def rst_table(table: Table) -> str:
+    """Return the rows of a table as a simple table of reStructuredText."""
+    rows = [tuple(table["headings"]), *(tuple(row["cells"]) for row in table["rows"])]
+    rows = [tuple(_escaped(cell) for cell in row) for row in rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    rule = "  ".join("=" * width for width in widths)
+
+    def line(cells: Sequence[str]) -> str:
+        padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+        return "  ".join(padded).rstrip()
+
+    return "\n".join([rule, line(rows[0]), rule, *map(line, rows[1:]), rule])
+
+
+def notes(table: Table) -> str:
+    """Return what is said below a table, as a list."""
+    return "\n".join(f"* {_escaped(note)}" for note in table["notes"])
+
+
+def goals(table: Table) -> str:
+    """Return which goals are met and which are missed, and by how much, as a list."""
+    told: dict[bool, list[str]] = {True: [], False: []}
+    for row in table["rows"]:
+        verdict = row["cells"][-1]
+        if verdict in {"yes", "no"}:
+            told[verdict == "yes"].append(_goal(row))
+    lines = [
+        f"* {'Met' if met else 'Missed'}: {'; '.join(rows)}." for met, rows in told.items() if rows
+    ]
+    plain = [text for text in map(_against_plain, table["rows"]) if text]
+    if plain:
+        lines.append(
+            f"* Against NumPy written with ``where`` and ``bincount``: {'; '.join(plain)}."
+        )
+    return "\n".join(lines)
+
+
+def _goal(row: dict[str, Any]) -> str:
+    """Return one goal with what was reached, in words."""
+    target = row.get("target")
+    if target is None:
+        return f"{row['job']} (flat in n)"
+    if target["ratio_to_numpy"] is not None:
+        ratio = next(iter(row["ratios"].values()))
+        goal = f"goal {target['ratio_to_numpy']:g}"
+        return f"{row['job']}, {ratio:.3g} times the fastest plain NumPy ({goal})"
+    own = next(one for one in row["timings"] if one["column"] == "turnout")
+    goal = f"goal {target['seconds'] * 1e6:g} us"
+    return f"{row['job']}, {own['best_seconds'] * 1e6:.3g} us ({goal})"
+
+
+def _against_plain(row: dict[str, Any]) -> str:
+    """Return the ratio to NumPy's first program where it has two, or nothing."""
+    own, plain = _best(row, "turnout"), _best(row, "NumPy", PLAIN)
+    several = sum(one["column"] == "NumPy" for one in row.get("timings", ())) > 1
+    return f"{row['job']} {own / plain:.3g} times" if own and plain and several else ""
+
+
+def _best(row: dict[str, Any], column: str, variants: Iterable[str] | None = None) -> float | None:
+    """Return the highest rate of a column, of some variants if they are named."""
+    rates = [
+        one["nodes_per_second"]
+        for one in row.get("timings", ())
+        if one["column"] == column
+        and one["nodes_per_second"] is not None
+        and (variants is None or one["variant"] in variants)
+    ]
+    return max(rates, default=None)
+
+
+def summary(measured: dict[str, Any]) -> str:
+    """Return the short tables of the README, in Markdown."""
+    tables = {table["name"]: table for table in measured["tables"]}
+    environment = measured["environment"]
+    parts = [f"{machine(environment)}; {versions(environment)}\n"]
+    if "direct" in tables:
+        parts += [tables["direct"]["title"] + "\n", _direct(tables["direct"])]
+        parts.append(goals(tables["direct"]) + "\n")
+    if "oracles" in tables:
+        parts.append(goals(tables["oracles"]) + "\n")
+    scenarios = {name: tables[name] for name in SCENARIOS if name in tables}
+    if scenarios:
+        parts += [_accuracy(scenarios)]
+    return "\n".join(parts)
+
+
+def _direct(table: Table) -> str:
+    """Return direct encoding with NumPy's first program in a column of its own."""
+    headings = (
+        "job",
+        "turnout",
+        "NumPy `where`/`bincount`",
+        "NumPy, fastest plain",
+        "NumPy, tuned by hand",
+        "pure-ldp",
+        "multi-freq-ldpy",
+    )
+    rows = []
+    for row in table["rows"]:
+        if row["job"] in README_ROWS:
+            rates = [
+                _best(row, "turnout"),
+                _best(row, "NumPy", PLAIN),
+                *(_best(row, name) for name in ("NumPy", "NumPy, tuned")),
+                *(_best(row, name) for name in headings[5:]),
+            ]
+            cells = ("-" if one is None else rate(one) for one in rates)
+            rows.append((README_ROWS[row["job"]], *cells))
+    return markdown(headings, rows)
+
+
+def _accuracy(scenarios: dict[str, Table]) -> str:
+    """Return the errors of what is in every scenario, side by side."""
+    found: dict[tuple[str, str, str], dict[str, dict[str, Any]]] = {}
+    for name, table in scenarios.items():
+        for row in table["rows"]:
+            who = (row["program"], row["oracle"], row["estimator"])
+            found.setdefault(who, {})[name] = row
+    headings = ("program", "oracle", "estimator", *(SCENARIOS[name] for name in scenarios), "time")
+    rows = []
+    for who, results in found.items():
+        if len(results) == len(scenarios):
+            cells = (
+                f"{100 * row['rmse']:.3f} ± {100 * row['rmse_standard_error']:.3f}"
+                for row in results.values()
+            )
+            rows.append((*who, *cells, next(iter(results.values()))["cells"][-1]))
+    return markdown(headings, rows)
+
+
+def _escaped(text: str) -> str:
+    """Return a text in which nothing is markup."""
+    return re.sub(r"([*`|\\])", r"\\\1", text)
