@@ -15,7 +15,7 @@ SOURCES := $(shell find rust python -name '*.rs' -o -name '*.py' -o -name '*.pyi
 help:
 	@echo 'make demo        a real survey, collected privately: numbers, intervals and a picture'
 	@echo 'make test        every check of the project'
-	@echo 'make bench       turnout beside NumPy and the published packages, in one run'
+	@echo 'make bench       turnout beside NumPy and the published packages, in one run; writes the page of docs'
 	@echo 'make bench-core  criterion benches of the Rust core'
 	@echo 'make wheel       source distribution and wheel in build/'
 	@echo 'make docs        the documentation in build/docs-html'
@@ -92,8 +92,15 @@ $(BUILD)/bench/.made: $(WHEEL) benches/requirements.txt
 	$(BUILD)/bench/bin/pip install --quiet --requirement benches/requirements.txt
 	touch $@
 
+# About ten minutes on two cores. Opacus is measured if benches/requirements-opacus.txt is installed there too.
+# CRITERION is where cargo leaves what the Rust bench measured.
+CRITERION := $(or $(CARGO_TARGET_DIR),target)/criterion
 bench: needs $(BUILD)/bench/.made
-	$(BUILD)/bench/bin/python benches/compare.py --markdown $(BUILD)/bench.md --json $(BUILD)/bench.json
+	rm -rf '$(CRITERION)/one user, 2 aggregators' '$(CRITERION)/64 vectors of 1000 elements'
+	cargo bench --bench sharing -- --warm-up-time 1 --measurement-time 2 \
+		'one user, 2 aggregators|64 vectors of 1000 elements/sum/'
+	$(BUILD)/bench/bin/python benches/compare.py --core $(CRITERION) --json $(BUILD)/bench.json \
+		--markdown $(BUILD)/bench.md --page docs/compare/benchmarks.rst
 
 bench-core: needs
 	cargo bench --bench direct_encoding --bench oracles --bench accounting --bench sharing --bench networks \

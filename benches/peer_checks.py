@@ -3,9 +3,9 @@
 Two checks. The first seeds every generator that a Python program shares (``random``, NumPy's,
 numba's, PyTorch's) twice in the same way and asks for noise after each: if it is the same, the
 noise comes from such a generator, which is not cryptographic and which any other part of the
-program may seed. The second looks at the order in which subset selection returns its subset: if the first
-entry is the true answer more often than local privacy allows for any guess, the order has to be
-removed before a report is sent.
+program may seed. The second looks at the order in which subset selection returns its subset: if the
+first entry is the true answer more often than local privacy allows for any guess, the order has to
+be removed before a report is sent.
 """
 
 from __future__ import annotations

@@ -1,0 +1,161 @@
+"""The page of benchmarks is written from what was measured, and says what was met and missed."""
+
+import importlib
+import math
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rich")
+
+BENCHES = Path(__file__).parents[2] / "benches"
+
+
+@pytest.fixture
+def load(monkeypatch):
+    """Import modules of benches, and forget them all afterwards."""
+    monkeypatch.syspath_prepend(str(BENCHES))
+    before = set(sys.modules)
+    yield importlib.import_module
+    for name in set(sys.modules) - before:
+        path = getattr(sys.modules[name], "__file__", None)
+        if path is not None and Path(path).parent == BENCHES:
+            del sys.modules[name]
+
+
+def timing(column, variant, rate):
+    return {
+        "column": column,
+        "variant": variant,
+        "nodes": 100,
+        "problem": None,
+        "best_seconds": 100 / rate,
+        "nodes_per_second": rate,
+        "seconds": [100 / rate],
+    }
+
+
+def row(job, own, verdict):
+    ratio = own / 2e8
+    return {
+        "cells": [job, f"{own:g}", "2e8", f"{ratio:g}x", ">= 5x NumPy", verdict],
+        "note": "",
+        "job": job,
+        "target": {"ratio_to_numpy": 5.0, "seconds": None},
+        "ratios": {"NumPy": ratio},
+        "timings": [
+            timing("turnout", "randomize", own),
+            timing("NumPy", "np.where", 1e8),
+            timing("NumPy", "in place", 2e8),
+        ],
+    }
+
+
+@pytest.fixture
+def measured():
+    return {
+        "environment": {
+            "Python": "3.11.7",
+            "turnout": "0.1.0",
+            "opacus": "not installed",
+            "system": "Linux x86_64",
+            "CPUs": "2",
+        },
+        "tables": [
+            {
+                "name": "direct",
+                "title": "Direct encoding",
+                "headings": ["job", "turnout", "NumPy", "ratio to NumPy", "target", "met?"],
+                "rows": [
+                    row("randomize, uint8", 12e8, "yes"),
+                    row("randomize, int64", 8e8, "no"),
+                ],
+                "notes": ["a | b * c"],
+            }
+        ],
+    }
+
+
+def test_a_table_lines_up_and_holds_every_cell(load, measured):
+    lines = load("page").rst_table(measured["tables"][0]).splitlines()
+    assert lines[0] == lines[2] == lines[-1]
+    starts = [match.start() for match in re.finditer("=+", lines[0])]
+    cells = [
+        [line[a:b].strip() for a, b in zip(starts, [*starts[1:], None], strict=True)]
+        for line in (lines[1], *lines[3:-1])
+    ]
+    table = measured["tables"][0]
+    assert cells == [table["headings"], *(one["cells"] for one in table["rows"])]
+
+
+def test_goals_met_and_missed_are_computed(load, measured):
+    told = load("page").goals(measured["tables"][0]).splitlines()
+    assert told == [
+        "* Met: randomize, uint8, 6 times the fastest plain NumPy (goal 5).",
+        "* Missed: randomize, int64, 4 times the fastest plain NumPy (goal 5).",
+        "* Against NumPy written with ``where`` and ``bincount``: randomize, uint8 12 times; "
+        "randomize, int64 8 times.",
+    ]
+
+
+def test_the_page_names_the_machine_and_what_is_missing(load, measured):
+    page = load("page")
+    template = "{{machine}}|{{versions}}|{{table direct}}|{{table core}}|{{notes direct}}"
+    text = page.page(measured, template).split("|", 3)
+    assert text[0] == "2 cores, Linux x86_64, Python 3.11.7"
+    assert text[1] == "turnout 0.1.0; not installed, and so not measured: opacus"
+    assert text[3] == f"{page.ABSENT}|* a \\| b \\* c"
+
+
+def test_an_unknown_mark_is_refused(load, measured):
+    with pytest.raises(ValueError, match=r"unknown mark: \{\{tabel direct\}\}"):
+        load("page").page(measured, "{{tabel direct}}")
+
+
+def test_the_template_has_no_number_of_a_measurement(load, measured):
+    page = load("page")
+    text = page.TEMPLATE.read_text(encoding="utf-8")
+    assert not re.findall(r"\d[\d.,]* ?(?:[kMG]/s|ms|us|s\b|x\b|times|%)", text)
+    assert page.page(measured).count(page.ABSENT) == text.count("{{table ") - 1
+
+
+def test_the_readme_gets_both_programs_of_numpy(load, measured):
+    lines = load("page").summary(measured).splitlines()
+    assert "| randomize, uint8 | 1.20 G/s | 100 M/s | 200 M/s | - | - | - |" in lines
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "verdict"),
+    [
+        (0.5, "too small by 50 %"),
+        (1.05, "as tight"),
+        (1.21, "10.0 % larger"),
+        (4.4, "4 times as large"),
+    ],
+)
+def test_an_epsilon_below_the_lower_value_is_too_small(load, epsilon, verdict):
+    assert load("epsilon_jobs").verdict_of(epsilon, 1.0, 1.1) == verdict
+
+
+def test_errors_and_their_standard_errors(load):
+    jobs, peers = load("accuracy_jobs"), load("accuracy_peers")
+    estimator = peers.Estimator("x", lambda *_: None)
+    errors = list(np.random.default_rng(1).normal(0.1, 2.0, (400, 50)))
+    record = jobs.Record("a", "b", estimator, errors)
+    root, error = record.rmse
+    # E(x^2) = 4.01, Var(x^2) = 2 * 16 + 4 * 4 * 0.01; delta method for the root; alpha = 1e-6.
+    expected, spread = math.sqrt(4.01), math.sqrt(32.16 / 20_000) / (2 * math.sqrt(4.01))
+    assert abs(root - expected) < 4.9 * spread
+    assert error == pytest.approx(spread, rel=0.25)
+    bias, bias_error = record.bias
+    assert abs(bias - 0.1) < 4.9 * 2.0 / 20
+    assert bias_error == pytest.approx(0.1, rel=0.25)
+
+
+def test_the_population_has_all_its_nodes(load):
+    counts = np.bincount(load("accuracy_jobs").zipf(50_000, 100))
+    assert counts.sum() == 50_000
+    assert counts[0] / counts[9] == pytest.approx(10.0, rel=0.02)
