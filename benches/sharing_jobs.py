@@ -26,6 +26,7 @@ USERS = 1000
 SIZES = (30, 1000, 100_000)
 MODULUS = 1009
 ROWS = 1000
+ROUND_USERS = 10**6
 
 PEER = "flwr"
 REFERENCE = "NumPy"
@@ -68,6 +69,7 @@ def build(turnout: ModuleType | None, peer: ModuleType | None) -> list[Job]:
         *(_one_user(field, peer, size) for size in SIZES),
         _users_as_parties(field),
         _sum(field),
+        _round(turnout),
     ]
 
 
@@ -166,3 +168,23 @@ def _sum(field: Any) -> Job:
 def _numpy_sum(rows: Elements) -> npt.NDArray[np.uint64]:
     total: npt.NDArray[np.uint64] = rows.sum(axis=0, dtype=np.uint64) % np.uint64(MODULUS)
     return total
+
+
+def _round(turnout: ModuleType | None) -> Job:
+    """Return the job of a whole round, every share drawn; nobody else has one that compares."""
+    size = SIZES[1]
+    codes = np.random.default_rng(0).integers(0, size, ROUND_USERS).astype(np.uint32)
+    contenders = []
+    if turnout is not None:
+        own = importlib.import_module(f"{turnout.__name__}.distributed")
+        domain = turnout.Domain.from_integers(size)
+        aggregation = own.NoisyAggregation(domain, users=ROUND_USERS, epsilon=1.0)
+        call: Callable[[], object] = partial(aggregation.run, codes)
+
+        def accept(result: Any) -> bool:
+            return bool(abs(result.estimate.frequencies.sum() - 1.0) < 0.01)
+
+        variant = "NoisyAggregation.run"
+        contenders.append(Contender("turnout", variant, 1, call, accept, once=True))
+    name = f"round of {ROUND_USERS:,} users, 3 aggregators, N={size:,}"
+    return Job(name, contenders, timed=True, nobody=frozenset({REFERENCE, PEER}))
