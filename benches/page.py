@@ -9,11 +9,12 @@ goals that it meets and misses, ``{{notes direct}}`` for what is said below it, 
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from report import markdown, rate
+from report import duration, markdown, rate
 
 TEMPLATE = Path(__file__).with_name("page") / "benchmarks.rst"
 ABSENT = "*Not measured in this run.*"
@@ -26,6 +27,7 @@ README_ROWS = {
     "tally": "tally",
     "collect at 0.1, uint8": "collect, 10 % take part, uint8",
     "collect at 0.1, int64": "collect, 10 % take part, int64",
+    "simulate n=1e12, k=1000, at 0.1": "simulate 10^12 nodes, 1000 answers",
 }
 SCENARIOS = {
     "accuracy, everybody": "everybody",
@@ -61,7 +63,7 @@ def page(measured: dict[str, Any], template: str | None = None) -> str:
         if word == "machine":
             return machine(measured["environment"])
         if word == "versions":
-            return versions(measured["environment"])
+            return _filled(versions(measured["environment"]) + ".")
         if word not in writers:
             message = f"the template has an unknown mark: {match.group(0)}"
             raise ValueError(message)
@@ -103,7 +105,7 @@ def rst_table(table: Table) -> str:
 
 def notes(table: Table) -> str:
     """Return what is said below a table, as a list."""
-    return "\n".join(f"* {_escaped(note)}" for note in table["notes"])
+    return "\n".join(_item(_escaped(note)) for note in table["notes"])
 
 
 def goals(table: Table) -> str:
@@ -122,6 +124,23 @@ def goals(table: Table) -> str:
             f"* Against NumPy written with ``where`` and ``bincount``: {'; '.join(plain)}."
         )
     return "\n".join(lines)
+
+
+def _item(text: str) -> str:
+    """Return one item of a list."""
+    return _filled(text, "* ")
+
+
+def _filled(text: str, first: str = "") -> str:
+    """Return a text in lines that fit."""
+    return textwrap.fill(
+        text,
+        118,
+        initial_indent=first,
+        subsequent_indent=" " * len(first),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _goal(row: dict[str, Any]) -> str:
@@ -187,15 +206,22 @@ def _direct(table: Table) -> str:
     rows = []
     for row in table["rows"]:
         if row["job"] in README_ROWS:
-            rates = [
-                _best(row, "turnout"),
-                _best(row, "NumPy", PLAIN),
-                *(_best(row, name) for name in ("NumPy", "NumPy, tuned")),
-                *(_best(row, name) for name in headings[5:]),
+            columns = ("turnout", "NumPy", "NumPy", "NumPy, tuned", *headings[5:])
+            found = [
+                _best(row, name, PLAIN if at == 1 else None) for at, name in enumerate(columns)
             ]
-            cells = ("-" if one is None else rate(one) for one in rates)
-            rows.append((README_ROWS[row["job"]], *cells))
+            rows.append((README_ROWS[row["job"]], *(_told(row, one) for one in found)))
     return markdown(headings, rows)
+
+
+def _told(row: dict[str, Any], found: float | None) -> str:
+    """Return a rate, or the time of a call where the goal is a time."""
+    if found is None:
+        return "-"
+    if row["target"]["seconds"] is None:
+        return rate(found)
+    nodes = next(one["nodes"] for one in row["timings"])
+    return duration(nodes / found)
 
 
 def _accuracy(scenarios: dict[str, Table]) -> str:

@@ -3,9 +3,9 @@
 Two checks. The first seeds every generator that a Python program shares (``random``, NumPy's,
 numba's, PyTorch's) twice in the same way and asks for noise after each: if it is the same, the
 noise comes from such a generator, which is not cryptographic and which any other part of the
-program may seed. The second looks at the order in which subset selection returns its subset: if the
-first entry is the true answer more often than local privacy allows for any guess, the order has to
-be removed before a report is sent.
+program may seed. The second is an audit: it counts how often a report is of one kind for each of
+two persons, and computes from the counts the least epsilon that they are compatible with. A
+protocol whose stated epsilon is smaller does not keep it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import importlib
 import math
 import random
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,11 +23,20 @@ import numpy as np
 from report import Figures, Row
 
 EPSILON, DOMAIN_SIZE = 1.0, 100
-REPORTS = 20_000
+#: The chance that an audit accuses a protocol that keeps its epsilon.
+ALPHA = 1e-6
+DRAWS_OF_ONE, DRAWS_OF_TEN = 20_000, 3_000
+#: People who are asked again: how often, what one report and what all of them may cost.
+TIMES, FIRST_EPSILON, LIFETIME_EPSILON = 10, 1.0, 2.0
 SEED = 20_261_122
 
 NOISE_HEADINGS = ("program", "call", "repeats after seeding", "finding")
-ORDER_HEADINGS = ("program", "call", "first entry is the answer", "at most, by epsilon", "finding")
+AUDIT_HEADINGS = ("program", "call", "what is counted", "stated epsilon", "at least", "finding")
+#: The events that are counted.
+MOST = 7
+FIRST = "the first entry of the subset is answer 0"
+BOTH = "both answers are reported as 0"
+AGAIN = f"{MOST} or more of {TIMES} reports of one person are 0"
 #: Calls whose noise is compared: so many values that they are not the same by chance.
 DRAWS = 64
 
@@ -66,7 +76,7 @@ def measure(turnout: Any) -> list[Figures]:
     title = "Where the noise comes from"
     return [
         Figures("noise", title, NOISE_HEADINGS, rows, notes + missing),
-        order(),
+        audits(turnout),
     ]
 
 
@@ -159,42 +169,129 @@ def _opacus() -> Callable[[], Any]:
     return lambda: optimizer._generate_noise(1.0, reference).numpy()
 
 
-def order() -> Figures:
-    """Return how often the first entry of a returned subset is the true answer."""
-    makers = {
-        ("multi-freq-ldpy", "SS_Client"): _multi_freq_subsets,
-        ("ldp-toolbox", "SubsetSelection.obfuscate"): _toolbox_subsets,
-    }
-    allowed = math.exp(EPSILON) / (math.exp(EPSILON) + DOMAIN_SIZE - 1.0)
-    rows, missing = [], []
-    for (program, call), make in makers.items():
+# Audits -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Audit:
+    """A call, the event that is counted, and how many of so many draws of a person show it."""
+
+    program: str
+    call: str
+    event: str
+    epsilon: float
+    draws: int
+    count: Callable[[int, int], int]
+
+
+def audits(turnout: Any) -> Figures:
+    """Return the least epsilon that the reports of each protocol are compatible with."""
+    made, missing = [] if turnout is None else _own_audits(turnout), []
+    for program, make in (
+        ("multi-freq-ldpy", _multi_freq_audits),
+        ("ldp-toolbox", _toolbox_audits),
+    ):
         try:
-            respond = make()
+            made += make()
         except ImportError as error:
             missing.append(f"{program}: not installed: {error}")
-            continue
-        codes = np.random.default_rng(0).integers(0, DOMAIN_SIZE, REPORTS)
-        hits = sum(int(respond(code)[0]) == code for code in codes.tolist())
-        # Six standard deviations above what a guess can reach at best.
-        limit = REPORTS * allowed + 6.0 * math.sqrt(REPORTS * allowed)
-        finding = "the order shows the answer" if hits > limit else "no more than allowed"
-        share = hits / REPORTS
-        cells = (program, call, f"{share:.1%}", f"{allowed:.1%}", finding)
-        cells = tuple(cell.replace("%", " %") for cell in cells)
-        raw = {"program": program, "call": call, "share": share, "allowed": allowed}
+    rows = []
+    for one in made:
+        one.count(0, 10)  # compiles
+        least = least_epsilon(one.count(0, one.draws), one.count(1, one.draws), one.draws)
+        finding = "more than is stated" if least > one.epsilon else "nothing found"
+        cells = (one.program, one.call, one.event, f"{one.epsilon:g}", f"{least:.2f}", finding)
+        raw = {
+            "program": one.program,
+            "call": one.call,
+            "epsilon": one.epsilon,
+            "least": least,
+            "draws": one.draws,
+        }
         rows.append(Row(cells, "", raw))
-    title = (
-        f"The order of a returned subset: {REPORTS:,} reports, {DOMAIN_SIZE} answers equally "
-        f"frequent, epsilon {EPSILON:g}"
+    notes = [
+        "at least: what the counts of two persons with different answers prove of epsilon, with a "
+        f"chance of {ALPHA:g} to be wrong. Nothing found does not prove that there is nothing.",
+        f"Subsets are of {DOMAIN_SIZE} answers; two questions have two answers each; those who are "
+        f"asked {TIMES} times have two answers.",
+    ]
+    return Figures("audit", "What reports prove of epsilon", AUDIT_HEADINGS, rows, notes + missing)
+
+
+def least_epsilon(often: int, seldom: int, draws: int) -> float:
+    """Return the least epsilon of two counts, by Clopper and Pearson's limits.
+
+    Parameters
+    ----------
+    often, seldom
+        How many of the reports of either person showed the event.
+    draws
+        How many reports each of them gave.
+    """
+    stats = importlib.import_module("scipy.stats")
+    low = stats.beta.ppf(ALPHA / 2, often, draws - often + 1) if often > 0 else 0.0
+    high = stats.beta.ppf(1.0 - ALPHA / 2, seldom + 1, draws - seldom) if seldom < draws else 1.0
+    return max(0.0, math.log(low / high)) if low > 0.0 else 0.0
+
+
+def _own_audits(turnout: Any) -> list[Audit]:
+    attributes = importlib.import_module("turnout.frequency.attributes")
+    sampled = attributes.SampledAttribute(EPSILON, {"a": 2, "b": 2}, padding="fake")
+    memoized = turnout.Memoized(
+        turnout.DirectEncoding(LIFETIME_EPSILON, 2), first_epsilon=FIRST_EPSILON
     )
-    return Figures("order", title, ORDER_HEADINGS, rows, missing)
+
+    def both(answer: int, draws: int) -> int:
+        answers = np.full(draws, answer)
+        made = sampled.randomize({"a": answers, "b": answers})
+        return int(((made["a"].codes == 0) & (made["b"].codes == 0)).sum())
+
+    def again(answer: int, draws: int) -> int:
+        clients = (memoized.client(max_values=1) for _ in range(draws))
+        return sum(
+            sum(int(client.report(answer)) == 0 for _ in range(TIMES)) >= MOST for client in clients
+        )
+
+    return [
+        Audit("turnout", "SampledAttribute, fake", BOTH, EPSILON, DRAWS_OF_ONE, both),
+        Audit("turnout", "Memoized.client", AGAIN, LIFETIME_EPSILON, DRAWS_OF_TEN, again),
+    ]
 
 
-def _multi_freq_subsets() -> Callable[[int], Any]:
+def _multi_freq_audits() -> list[Audit]:
+    name = "multi-freq-ldpy"
     subsets = importlib.import_module("multi_freq_ldpy.pure_frequency_oracles.SS")
-    return lambda code: subsets.SS_Client(code, DOMAIN_SIZE, EPSILON)
+    several = importlib.import_module("multi_freq_ldpy.mdim_freq_est.RSpFD_solution")
+    again = importlib.import_module("multi_freq_ldpy.long_freq_est.L_GRR")
+
+    def first(answer: int, draws: int) -> int:
+        made = (subsets.SS_Client(answer, DOMAIN_SIZE, EPSILON) for _ in range(draws))
+        return sum(int(one[0]) == 0 for one in made)
+
+    def both(answer: int, draws: int) -> int:
+        asked = [answer, answer]
+        made = (several.RSpFD_GRR_Client(asked, [2, 2], 2, EPSILON) for _ in range(draws))
+        return sum(one[0] == 0 and one[1] == 0 for one in made)
+
+    def most(answer: int, draws: int) -> int:
+        def report() -> int:
+            return int(again.L_GRR_Client(answer, 2, LIFETIME_EPSILON, FIRST_EPSILON))
+
+        return sum(sum(report() == 0 for _ in range(TIMES)) >= MOST for _ in range(draws))
+
+    return [
+        Audit(name, "SS_Client", FIRST, EPSILON, DRAWS_OF_ONE, first),
+        Audit(name, "RSpFD_GRR_Client", BOTH, EPSILON, DRAWS_OF_ONE, both),
+        Audit(name, "L_GRR_Client", AGAIN, LIFETIME_EPSILON, DRAWS_OF_TEN, most),
+    ]
 
 
-def _toolbox_subsets() -> Callable[[int], Any]:
+def _toolbox_audits() -> list[Audit]:
     subsets = importlib.import_module("ldp_toolbox.protocols.frequency.ss")
-    return subsets.SubsetSelection(DOMAIN_SIZE, EPSILON).obfuscate
+    protocol = subsets.SubsetSelection(DOMAIN_SIZE, EPSILON)
+
+    def first(answer: int, draws: int) -> int:
+        return sum(int(protocol.obfuscate(answer)[0]) == 0 for _ in range(draws))
+
+    call = "SubsetSelection.obfuscate"
+    return [Audit("ldp-toolbox", call, FIRST, EPSILON, DRAWS_OF_ONE, first)]

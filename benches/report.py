@@ -16,7 +16,7 @@ from measurement import Timing
 TEXTS = frozenset(
     {
         *("job", "target", "met?", "program", "oracle", "estimator", "mechanism", "trusted"),
-        *("verdict", "against turnout", "what it is given", "call", "finding"),
+        *("verdict", "against turnout", "what it is given", "call", "finding", "what is counted"),
     }
 )
 

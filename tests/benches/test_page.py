@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
+from scipy.stats import binom
 
 pytest.importorskip("rich")
 
@@ -153,6 +155,20 @@ def test_errors_and_their_standard_errors(load):
     bias, bias_error = record.bias
     assert abs(bias - 0.1) < 4.9 * 2.0 / 20
     assert bias_error == pytest.approx(0.1, rel=0.25)
+
+
+def test_an_audit_accuses_only_what_the_counts_prove(load):
+    checks = load("peer_checks")
+    often, seldom, draws = 700, 200, 1000
+    least = checks.least_epsilon(often, seldom, draws)
+    # The limits by bisection of exact binomial tails.
+    low = brentq(lambda p: binom.sf(often - 1, draws, p) - checks.ALPHA / 2, 1e-9, often / draws)
+    high = brentq(lambda p: binom.cdf(seldom, draws, p) - checks.ALPHA / 2, seldom / draws, 1.0)
+    assert least == pytest.approx(math.log(low / high), rel=1e-9)
+    assert least < math.log(often / seldom)
+    assert checks.least_epsilon(seldom, often, draws) == 0.0
+    assert checks.least_epsilon(0, 0, draws) == 0.0
+    assert checks.least_epsilon(draws, draws, draws) == 0.0
 
 
 def test_the_population_has_all_its_nodes(load):
