@@ -116,7 +116,9 @@ def goals(table: Table) -> str:
         if verdict in {"yes", "no"}:
             told[verdict == "yes"].append(_goal(row))
     lines = [
-        f"* {'Met' if met else 'Missed'}: {'; '.join(rows)}." for met, rows in told.items() if rows
+        _item(f"{'Met' if met else 'Missed'}: {'; '.join(rows)}.")
+        for met, rows in told.items()
+        if rows
     ]
     plain = [text for text in map(_against_plain, table["rows"]) if text]
     if plain:
