@@ -122,9 +122,8 @@ def goals(table: Table) -> str:
     ]
     plain = [text for text in map(_against_plain, table["rows"]) if text]
     if plain:
-        lines.append(
-            f"* Against NumPy written with ``where`` and ``bincount``: {'; '.join(plain)}."
-        )
+        text = f"Against NumPy written with ``where`` and ``bincount``: {'; '.join(plain)}."
+        lines.append(_item(text))
     return "\n".join(lines)
 
 
