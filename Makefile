@@ -89,10 +89,11 @@ check-python: needs $(WHEEL)
 
 $(BUILD)/bench/.made: $(WHEEL) benches/requirements.txt
 	$(call install,bench,cli)
-	$(BUILD)/bench/bin/pip install --quiet --requirement benches/requirements.txt
+	$(BUILD)/bench/bin/pip install --quiet --requirement benches/requirements.txt \
+		$(if $(OPACUS),--requirement benches/requirements-opacus.txt)
 	touch $@
 
-# About ten minutes on two cores. Opacus is measured if benches/requirements-opacus.txt is installed there too.
+# About ten minutes on two cores. make bench OPACUS=1 measures Opacus too, for which PyTorch is installed.
 # CRITERION is where cargo leaves what the Rust bench measured.
 CRITERION := $(or $(CARGO_TARGET_DIR),target)/criterion
 bench: needs $(BUILD)/bench/.made

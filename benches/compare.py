@@ -120,7 +120,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for note in [*one.notes, *(row.note for row in one.rows if row.note)]:
             out.print(note, style="dim", markup=False, highlight=False, soft_wrap=True)
     out.print(", ".join(f"{name} {version}" for name, version in found.items()), markup=False)
-    measured = {"environment": found, "tables": [as_json(one) for one in figures]}
+    measured = {
+        "environment": found,
+        "quick": options.quick,
+        "tables": [as_json(one) for one in figures],
+    }
     if options.json is not None:
         options.json.write_text(json.dumps(measured, indent=2) + "\n", encoding="utf-8")
     write(measured, options)

@@ -112,6 +112,12 @@ def test_the_page_names_the_machine_and_what_is_missing(load, measured):
     assert text[3] == f"{page.ABSENT}|* a \\| b \\* c"
 
 
+def test_a_short_run_says_so(load, measured):
+    page = load("page")
+    assert page.page(measured, "{{run}}") == ""
+    assert page.page({**measured, "quick": True}, "{{run}}") == page.QUICK
+
+
 def test_an_unknown_mark_is_refused(load, measured):
     with pytest.raises(ValueError, match=r"unknown mark: \{\{tabel direct\}\}"):
         load("page").page(measured, "{{tabel direct}}")
