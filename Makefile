@@ -89,14 +89,14 @@ check-python: needs $(WHEEL)
 
 $(BUILD)/bench/.made: $(WHEEL) benches/requirements.txt
 	$(call install,bench,cli)
-	$(BUILD)/bench/bin/pip install --quiet --requirement benches/requirements.txt \
-		$(if $(OPACUS),--requirement benches/requirements-opacus.txt)
+	$(BUILD)/bench/bin/pip install --quiet --requirement benches/requirements.txt
 	touch $@
 
 # About ten minutes on two cores. make bench OPACUS=1 measures Opacus too, for which PyTorch is installed.
 # CRITERION is where cargo leaves what the Rust bench measured.
 CRITERION := $(or $(CARGO_TARGET_DIR),target)/criterion
 bench: needs $(BUILD)/bench/.made
+	$(if $(OPACUS),$(BUILD)/bench/bin/pip install --quiet --requirement benches/requirements-opacus.txt)
 	rm -rf '$(CRITERION)/one user, 2 aggregators' '$(CRITERION)/64 vectors of 1000 elements'
 	cargo bench --bench sharing -- --warm-up-time 1 --measurement-time 2 \
 		'one user, 2 aggregators|64 vectors of 1000 elements/sum/'

@@ -3,7 +3,8 @@
 Both are made of the JSON that ``compare.py`` writes. The text of the page stands in
 ``page/benchmarks.rst``; in it ``{{table direct}}`` stands for a table, ``{{goals direct}}`` for the
 goals that it meets and misses, ``{{notes direct}}`` for what is said below it, ``{{machine}}`` and
-``{{versions}}`` for where it was measured, ``{{run}}`` for whether that was a short run. No number is written by hand.
+``{{versions}}`` for where it was measured, ``{{run}}`` for whether that was a short run. No number
+is written by hand.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from report import duration, markdown, rate
 TEMPLATE = Path(__file__).with_name("page") / "benchmarks.rst"
 ABSENT = "*Not measured in this run.*"
 QUICK = (
-    "This was a short run (``--quick``): what takes seconds a call was left out, and what is random\n"
-    "was repeated less often.\n"
+    "This was a short run (``--quick``): what takes seconds a call was left out, and what is\n"
+    "random was repeated less often.\n"
 )
 #: NumPy's program as one writes it first.
 PLAIN = {"np.where", "mask, np.where", "int64"}
