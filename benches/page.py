@@ -76,6 +76,8 @@ def page(measured: dict[str, Any], template: str | None = None) -> str:
             raise ValueError(message)
         if name not in tables:
             return ABSENT if word == "table" else ""
+        if word == "table" and not tables[name]["rows"]:
+            return ABSENT
         return writers[word](tables[name])
 
     text = TEMPLATE.read_text(encoding="utf-8") if template is None else template
@@ -252,5 +254,7 @@ def _accuracy(scenarios: dict[str, Table]) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Return a text in which nothing is markup."""
+    """Return a text in which nothing is markup; a dash alone would begin a list."""
+    if text == "-":
+        return r"\-"
     return re.sub(r"([*`|\\])", r"\\\1", text)

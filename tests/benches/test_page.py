@@ -93,6 +93,12 @@ def test_a_table_lines_up_and_holds_every_cell(load, measured):
     assert cells == [table["headings"], *(one["cells"] for one in table["rows"])]
 
 
+def test_a_dash_alone_begins_no_list(load, measured):
+    measured["tables"][0]["rows"][0]["cells"][1] = "-"
+    line = load("page").rst_table(measured["tables"][0]).splitlines()[3]
+    assert line.split("  ")[1].strip() == "\\-"
+
+
 def test_goals_met_and_missed_are_computed(load, measured):
     told = load("page").goals(measured["tables"][0]).replace("\n  ", " ").splitlines()
     assert told == [
