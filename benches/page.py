@@ -1,10 +1,10 @@
 """Write the page of benchmarks, and the short tables of the README, from what was measured.
 
 Both are made of the JSON that ``compare.py`` writes. The text of the page stands in
-``page/benchmarks.rst``; in it ``{{table direct}}`` stands for a table, ``{{goals direct}}`` for the
-goals that it meets and misses, ``{{notes direct}}`` for what is said below it, ``{{machine}}`` and
-``{{versions}}`` for where it was measured, ``{{run}}`` for whether that was a short run. No number
-is written by hand.
+``page/benchmarks.rst``; in it ``{{table direct}}`` stands for a table with its title, ``{{goals
+direct}}`` for the goals that it meets and misses, ``{{notes direct}}`` for what is said below it,
+``{{machine}}`` and ``{{versions}}`` for where it was measured, ``{{run}}`` for whether that was a
+short run. No number is written by hand.
 """
 
 from __future__ import annotations
@@ -78,7 +78,8 @@ def page(measured: dict[str, Any], template: str | None = None) -> str:
             return ABSENT if word == "table" else ""
         if word == "table" and not tables[name]["rows"]:
             return ABSENT
-        return writers[word](tables[name])
+        text = writers[word](tables[name])
+        return f"{_filled(tables[name]['title'] + ':')}\n\n{text}" if word == "table" else text
 
     text = TEMPLATE.read_text(encoding="utf-8") if template is None else template
     return re.sub(r"\{\{([^}]*)\}\}", fill, text)
