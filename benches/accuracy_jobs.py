@@ -28,6 +28,8 @@ RATE = 0.3
 SHY, SHY_ANSWERS, OPEN = 0.15, 10, 0.45
 USERS, ITEMS = 600, 30
 MIN_REPEATS, MAX_REPEATS = 4, 200
+#: Fewer repeats say little of their own spread.
+FEW = 20
 
 HEADINGS = (
     "program",
@@ -87,7 +89,10 @@ class Record:
     def bias(self) -> tuple[float, float]:
         """The mean error of the first answer, and its standard error."""
         first = np.array([error[0] for error in self.errors])
-        return float(first.mean()), float(first.std(ddof=1) / np.sqrt(first.size))
+        spread = float(first.std(ddof=1))
+        if first.size < FEW:
+            spread = max(spread, self.rmse[0])
+        return float(first.mean()), spread / float(np.sqrt(first.size))
 
 
 def zipf(nodes: int, k: int) -> Codes:
