@@ -166,6 +166,29 @@ def test_coverage_on_the_line_says_nothing(small: tuple[str, Outcome]) -> None:
 # Verdicts can come out otherwise
 
 
+@pytest.mark.parametrize(
+    ("mbde", "alone", "deviation", "verdict"),
+    [
+        (0.9, 0.5, 0.1, "agrees"),
+        (0.5, 0.9, 0.1, "paper is wrong"),
+        (0.52, 0.5, 0.1, "differs"),
+        (1.0, 1.0, 0.0, "paper is wrong"),
+        (1.0, 0.99, 0.003, "agrees"),
+        (0.991, 0.99, 0.003, "paper is wrong"),
+    ],
+)
+def test_a_gain_in_coverage_is_judged(
+    mbde: float, alone: float, deviation: float, verdict: str
+) -> None:
+    found = {
+        (name, 5.0): SamplerRecord(
+            name, 5.0, 1.0, 0.0, coverage, deviation, 0.0, 9, (1.0,) * 9
+        )
+        for name, coverage in ((MBDE, mbde), (shared.REFERENCE, alone))
+    }  # fmt: skip
+    assert studies._gained("", found, 5.0, "because")[-1].verdict == verdict
+
+
 def planted(**moved: float) -> list[Finding]:
     """Judge losses that were made up: MBDE is as the paper says, but for what is moved."""
     random = np.random.default_rng(1)

@@ -66,7 +66,7 @@ def _gained(begin: str, found: Found, last: float, why: str) -> list[Finding]:
     gain, error = own - alone, math.hypot(own_error, alone_error)
     whole = Finding.alone(f"{begin}coverage of Q0 alone", alone, error=alone_error)
     if 1.0 - alone + 3.0 * alone_error < _ROOM:
-        return [whole, Finding.claimed(what, gain, False, error=error, why=why)]
+        return [whole, Finding.claimed(what, gain, gain > 3.0 * error, error=error, why=why)]
     return [whole, told(what, gain, error, why)]
 
 
