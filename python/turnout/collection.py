@@ -271,7 +271,7 @@ class Plan:
             If the answer is not in the domain, whether the person takes part or not.
         InvalidValueError
             If participation is personal, or permanent answers are to be kept
-            (:meth:`turnout.Memoized.client` does).
+            (:meth:`turnout.frequency.longitudinal.MemoizedClient.message` does).
 
         Examples
         --------
@@ -312,8 +312,9 @@ class Plan:
         Parameters
         ----------
         messages
-            What :meth:`report` made, one of each person who took part, as bytes or text; the end of
-            a line is no part of it, so a file that is open for reading will do.
+            What :meth:`report` made, or for permanent answers the ``message`` of a client, one of
+            each person who took part, as bytes or text; the end of a line is no part of it, so a
+            file that is open for reading will do.
         nodes
             How many people were asked, silent ones included. If everyone takes part it can be left
             out, and otherwise equals the number of messages.
@@ -381,6 +382,13 @@ class Plan:
             differences.append(f"epsilon {theirs.epsilon} instead of {ours.epsilon}")
         if ours.domain != theirs.domain:
             differences.append(f"domain {_difference(theirs.domain, ours.domain)}")
+        if ours.name == theirs.name:
+            asked, given = ours._parameters(), theirs._parameters()
+            differences += [
+                f"{name} {_arguments.shown(given[name])} instead of {_arguments.shown(value)}"
+                for name, value in asked.items()
+                if given[name] != value
+            ]
         if self.participation != other.participation:
             differences.append(
                 f"participation {other.participation!r} instead of {self.participation!r}"

@@ -96,14 +96,19 @@ class _Refusal(NamedTuple):
 
 def make_message(plan: Plan, value: Any, seed: int | None) -> bytes | None:
     """Make the message of :meth:`turnout.Plan.report`."""
-    _refuse_personal(plan)
+    refuse_personal(plan)
     oracle = plan.oracle
     if not oracle.fresh:
         raise InvalidValueError(
             f"oracle must draw every report afresh, got {oracle!r}, whose permanent answers must "
-            "be kept: its client(...) does"
+            "be kept: client(...).message(plan, value) does"
         )
     reports = oracle.randomize([value], participation=plan.participation, seed=seed)
+    return message_of(plan, reports)
+
+
+def message_of(plan: Plan, reports: Reports) -> bytes | None:
+    """Write the message of one person's reports under a plan: one, or none."""
     if not len(reports):
         return None
     record = {
@@ -126,7 +131,7 @@ def gather(
 ) -> Reports | Gathered:
     """Put messages together as :meth:`turnout.Plan.gather` does."""
     _arguments.choice("on_bad", on_bad, ("refuse", "count"))
-    _refuse_personal(plan)
+    refuse_personal(plan)
     everyone = plan.participation.uniform_rate == 1.0
     if nodes is not None:
         nodes = _arguments.integer("nodes", nodes, least=0, most=2**64 - 1)
@@ -146,7 +151,8 @@ def gather(
     return _Gathering(plan, on_bad == "count").of(given, nodes)
 
 
-def _refuse_personal(plan: Plan) -> None:
+def refuse_personal(plan: Plan) -> None:
+    """Refuse a plan whose people have probabilities of their own: messages carry none."""
     if plan.participation.uniform_rate is None:
         raise InvalidValueError(
             "participation must be Everyone() or Bernoulli(...) where each person sends one "

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import secrets
 from collections.abc import Hashable
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from turnout import _arguments
+from turnout._atomic import atomic_write
+from turnout.collection import Plan
 from turnout.errors import (
     BudgetExceededError,
     CorruptDataError,
@@ -20,6 +24,10 @@ from turnout.errors import (
     UnsupportedVersionError,
 )
 from turnout.frequency.longitudinal.memoized import SECRET_BYTES, Memoized
+from turnout.participation import Everyone, Participation
+
+if TYPE_CHECKING:
+    from turnout.frequency.reports import Reports
 
 __all__ = ["MemoizedClient"]
 
@@ -100,8 +108,127 @@ class MemoizedClient:
         UnknownLabelError, CodeOutsideDomainError
             If the answer is not in the domain.
         """
-        codes = self._memoized.domain._to_codes([value])
-        code = int(codes[0])
+        code, reports = self._round(value, Everyone(), seed)
+        self._given |= {code}
+        report = reports.codes[0]
+        return report if isinstance(report, np.ndarray) else int(report)
+
+    def message(
+        self,
+        plan: Plan,
+        value: Hashable,
+        *,
+        state: str | os.PathLike[str] | None = None,
+        seed: int | None = None,
+    ) -> bytes | None:
+        """Make the message of this round: what :meth:`turnout.Plan.report` makes of fresh reports.
+
+        Make one in a round and keep it, or that there is none; where sending fails, send that
+        message again.
+
+        Parameters
+        ----------
+        plan
+            The plan of the collection; its oracle must be that of this client.
+        value
+            The answer of this round.
+        state
+            A file for the state. It is written before the message is returned, unless it holds the
+            state already: whole or not at all, and a new one readable by its owner only. Who keeps
+            the state elsewhere stores :meth:`to_bytes` before the message of a new answer leaves.
+        seed
+            For tests only: of the coin and of the instantaneous noise.
+
+        Returns
+        -------
+        bytes or None
+            A line of JSON without its end (:doc:`/reference/formats`) for
+            :meth:`turnout.Plan.gather`, or None if this person does not take part in this round:
+            then nothing is sent, and nothing is spent.
+
+        Raises
+        ------
+        PlanMismatchError
+            If the plan is of another oracle. Where only ``first_epsilon`` or the instantaneous
+            stage is another, permanent answers stay the same: read the state again with the oracle
+            of the plan, :meth:`from_bytes`.
+        BudgetExceededError
+            If it would be one different answer too many, whether the person takes part or not.
+        UnknownLabelError, CodeOutsideDomainError
+            If the answer is not in the domain, whether the person takes part or not.
+        InvalidValueError
+            If participation is personal, or ``state`` is the file of another client.
+        CorruptDataError, UnsupportedVersionError
+            If ``state`` is a file that is no state of a client, or one of another version.
+        InvalidTypeError
+            If an argument is of the wrong type.
+        OSError
+            If the state cannot be written. After any error there is no message, and nothing is
+            spent.
+
+        Notes
+        -----
+        Who takes part is a coin of the plan, tossed anew in each round, that knows nothing of the
+        answer: silence says nothing about it. Nor does it protect: participation lowers neither
+        :attr:`Memoized.lifetime_epsilon` nor what one report spends, it only saves reports. A
+        device that falls silent after :class:`~turnout.errors.BudgetExceededError`, though, shows
+        in time that its answer changed. One that repeats its last answer does not.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> memoized = Memoized(tn.DirectEncoding(4.0, 3), first_epsilon=1.0)
+        >>> plan = tn.Plan(memoized, tn.Everyone())
+        >>> clients = [memoized.client() for person in range(100)]
+        >>> days = [[client.message(plan, 2) for client in clients] for day in range(2)]
+        >>> [len(plan.gather(messages)) for messages in days]
+        [100, 100]
+        >>> clients[0].spent <= 4.0
+        True
+        """
+        from turnout.report_messages import message_of, refuse_personal  # noqa: PLC0415
+
+        _arguments.instance("plan", plan, Plan, "a Plan")
+        refuse_personal(plan)
+        plan.check_same(Plan(self._memoized, plan.participation), "this client")
+        code, reports = self._round(value, plan.participation, seed)
+        message = message_of(plan, reports)
+        if message is not None:
+            before = self._given
+            self._given |= {code}
+            if state is not None:
+                try:
+                    self._keep(Path(state))
+                except BaseException:
+                    self._given = before
+                    raise
+        return message
+
+    def _keep(self, path: Path) -> None:
+        """See to it that a file holds the state; refuse one that says what this client does not."""
+        data = self.to_bytes()
+        try:
+            there = path.read_bytes()
+        except FileNotFoundError:
+            there = b""
+        if there == data:
+            return
+        if there:
+            kept = MemoizedClient.from_bytes(self._memoized, there)
+            if kept._secret != self._secret or not kept._given <= self._given:
+                raise InvalidValueError(
+                    f"state must be the file of this client, got {os.fspath(path)!r}, which holds "
+                    "another secret or answers that this client has not given: begin with "
+                    "MemoizedClient.from_bytes of what is there"
+                )
+        with atomic_write(path, private=True) as temporary:
+            temporary.write_bytes(data)
+
+    def _round(
+        self, value: Hashable, participation: Participation, seed: int | None
+    ) -> tuple[int, Reports]:
+        """Make the code and the report of a round, or none, and leave the state as it is."""
+        code = int(self._memoized.domain._to_codes([value])[0])
         if code not in self._given and len(self._given) >= self._most:
             raise BudgetExceededError(
                 f"this client may give {self._most} different answer(s) and has given "
@@ -110,9 +237,7 @@ class MemoizedClient:
             )
         secret = np.frombuffer(self._secret, dtype=np.uint8).reshape(1, SECRET_BYTES)
         answer = self._memoized.permanent_answers([value], secret)
-        report = self._memoized.report(answer, seed=seed).codes[0]
-        self._given |= {code}
-        return report if isinstance(report, np.ndarray) else int(report)
+        return code, self._memoized.report(answer, participation=participation, seed=seed)
 
     def to_bytes(self) -> bytes:
         """Write the state: secret, limit and the answers given, with a checksum.

@@ -1,0 +1,205 @@
+"""Messages of clients with permanent answers: the coin of the plan, the state, and refusals."""
+
+from __future__ import annotations
+
+import json
+import math
+import pathlib
+import stat
+from fractions import Fraction
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import turnout as tn
+from turnout.errors import (
+    BudgetExceededError,
+    CodeOutsideDomainError,
+    CorruptDataError,
+    InvalidTypeError,
+    InvalidValueError,
+    PlanMismatchError,
+)
+from turnout.frequency.longitudinal import MemoizedClient
+
+DIRECT = tn.Memoized(tn.DirectEncoding(3.0, 4), first_epsilon=1.0)
+UNARY = tn.Memoized(tn.OptimizedUnaryEncoding(3.0, 70), first_epsilon=1.0)
+ALL, HALF = tn.Plan(DIRECT, tn.Everyone()), tn.Plan(DIRECT, tn.Bernoulli(0.5))
+
+
+def secret(number: int) -> bytes:
+    return bytes(np.random.default_rng(number).integers(0, 256, 32, np.uint8))
+
+
+@pytest.mark.parametrize("oracle", [DIRECT, UNARY], ids=["codes", "rows"])
+@pytest.mark.parametrize("who", [tn.Everyone(), tn.Bernoulli(0.5)], ids=repr)
+def test_messages_hold_the_reports_of_a_population(
+    oracle: tn.Memoized, who: tn.Participation
+) -> None:
+    plan = tn.Plan(oracle, who)
+    keys = [secret(number) for number in range(40)]
+    messages = [
+        oracle.client(key).message(plan, number % 4, seed=number) for number, key in enumerate(keys)
+    ]
+    rounds = []
+    for number, key in enumerate(keys):
+        row = np.frombuffer(key, np.uint8).reshape(1, 32)
+        answers = oracle.permanent_answers([number % 4], row)
+        rounds.append(oracle.report(answers, participation=who, seed=number))
+    assert [each is None for each in messages] == [not len(each) for each in rounds]
+    gathered = plan.gather([each for each in messages if each is not None], nodes=40)
+    assert gathered == tn.Reports.concatenate(rounds)
+
+
+def test_a_message_is_the_line_of_a_plan() -> None:
+    client = DIRECT.client(secret(1))
+    made = client.message(ALL, 2, seed=7)
+    report = DIRECT.client(secret(1)).report(2, seed=7)
+    assert made == (
+        b'{"format":"turnout-report","version":1,"plan":"%s","report":%d}'
+        % (ALL.fingerprint.encode(), report)
+    )
+    # The oracle that a device reads from the file of a plan makes the same message.
+    read = tn.Plan.from_json(ALL.to_json())
+    assert isinstance(read.oracle, tn.Memoized)
+    assert read.oracle.client(secret(1)).message(read, 2, seed=7) == made
+
+
+def test_the_coin_knows_nothing_of_the_answer_and_rounds_are_drawn_anew() -> None:
+    clients = [DIRECT.client(secret(1), max_values=4) for _ in range(4)]
+    silent = [
+        [client.message(HALF, code, seed=seed) is None for seed in range(300)]
+        for code, client in enumerate(clients)
+    ]
+    assert silent[0] == silent[1] == silent[2] == silent[3]
+    client = DIRECT.client()
+    sent = sum(client.message(HALF, 1) is not None for _ in range(2000))
+    # 1000 +- 22.4: 4.9 standard deviations at 1e-6.
+    assert abs(sent - 1000) < 110
+    assert len({client.message(ALL, 1) for _ in range(200)}) == 4
+
+
+def test_the_law_of_messages(statistical: ModuleType) -> None:
+    first, second = DIRECT._stages()
+    own = first[0] * second[0] + 3 * first[1] * second[1]
+    law = [(1 - own) / 3] * 4
+    law[1] = own
+    assert own == Fraction(DIRECT._through()[0])
+    counts = np.zeros(4, np.int64)
+    for _ in range(4000):
+        message = DIRECT.client().message(ALL, 1)
+        assert message is not None
+        counts[json.loads(message)["report"]] += 1
+    statistical.check_law(counts, [float(each) for each in law])
+
+
+def test_silence_spends_nothing() -> None:
+    rare = tn.Plan(DIRECT, tn.Bernoulli(1e-12))
+    client = DIRECT.client()
+    assert [client.message(rare, code) for code in range(4)] == [None] * 4
+    assert (client.values_given, client.spent) == (0, 0.0)
+    assert client.message(ALL, 3) is not None
+    assert client.values_given == 1
+    # Refused whether somebody takes part or not: else silence would be told from a refusal.
+    with pytest.raises(BudgetExceededError, match="may give 1 different"):
+        client.message(rare, 0)
+    with pytest.raises(CodeOutsideDomainError):
+        client.message(rare, 4)
+
+
+def test_participation_changes_no_budget() -> None:
+    spent = []
+    for plan in (ALL, HALF):
+        client = DIRECT.client(max_values=2)
+        for code in [0] * 50 + [1] * 50:
+            client.message(plan, code)
+        spent.append(client.spent)
+    assert spent == [DIRECT.spent(2)] * 2
+    assert math.isclose(spent[0], 6.0)
+
+
+def test_the_state_is_kept_before_a_message_leaves(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "state"
+    client = DIRECT.client(max_values=2)
+    assert client.message(tn.Plan(DIRECT, tn.Bernoulli(1e-12)), 1, state=path) is None
+    assert not path.exists()
+    client.message(ALL, 1, state=path)
+    assert path.read_bytes() == client.to_bytes()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    before = path.stat().st_mtime_ns, path.stat().st_ino
+    client.message(ALL, 1, state=str(path))
+    assert (path.stat().st_mtime_ns, path.stat().st_ino) == before
+    client.message(ALL, 2, state=path)
+    again = MemoizedClient.from_bytes(DIRECT, path.read_bytes())
+    assert again.values_given == 2
+    with pytest.raises(BudgetExceededError):
+        again.message(ALL, 0, state=path)
+    # An answer that was given without a file is in the file once there is one.
+    path.unlink()
+    client.message(ALL, 1, state=path)
+    assert path.read_bytes() == client.to_bytes()
+
+
+def test_where_the_state_cannot_be_kept_nothing_is_sent_or_spent(tmp_path: pathlib.Path) -> None:
+    client = DIRECT.client(max_values=2)
+    with pytest.raises(OSError, match="none"):
+        client.message(ALL, 1, state=tmp_path / "none" / "state")
+    assert client.spent == 0.0
+    other = tmp_path / "other"
+    for data, error in [
+        (DIRECT.client().to_bytes(), InvalidValueError),
+        (b"notes", CorruptDataError),
+        (UNARY.client().to_bytes(), PlanMismatchError),
+    ]:
+        other.write_bytes(data)
+        with pytest.raises(error):
+            client.message(ALL, 1, state=other)
+        assert other.read_bytes() == data
+        assert client.spent == 0.0
+    stale = MemoizedClient.from_bytes(DIRECT, client.to_bytes())
+    path = tmp_path / "state"
+    client.message(ALL, 1, state=path)
+    with pytest.raises(InvalidValueError, match="answers that this client has not given"):
+        stale.message(ALL, 2, state=path)
+    assert (stale.values_given, path.read_bytes()) == (0, client.to_bytes())
+
+
+@pytest.mark.parametrize(
+    ("oracle", "words"),
+    [
+        (tn.DirectEncoding(3.0, 4), "oracle memoized instead of direct_encoding"),
+        (tn.Memoized(2.5, 4, first_epsilon=1.0), "epsilon 3.0 instead of 2.5"),
+        (tn.Memoized(3.0, 5, first_epsilon=1.0), "domain Domain.from_integers(4) instead of"),
+        (tn.Memoized(3.0, 4, first_epsilon=0.5), "first_epsilon 1.0 instead of 0.5"),
+        (tn.Memoized(3.0, 4, first_epsilon=1.0, question="x"), "question '' instead of 'x'"),
+    ],
+)
+def test_a_plan_of_another_oracle_is_refused(oracle: tn.FrequencyOracle, words: str) -> None:
+    client = DIRECT.client()
+    with pytest.raises(PlanMismatchError) as error:
+        client.message(tn.Plan(oracle, tn.Everyone()), 1)
+    assert str(error.value).startswith(f"this client was made under another plan: {words}")
+    assert client.spent == 0.0
+
+
+def test_a_smaller_epsilon_of_one_report_keeps_the_permanent_answers() -> None:
+    client = DIRECT.client(secret(3))
+    client.message(ALL, 2)
+    less = tn.Memoized(3.0, 4, first_epsilon=0.5)
+    again = MemoizedClient.from_bytes(less, client.to_bytes())
+    assert again.message(tn.Plan(less, tn.Everyone()), 2) is not None
+    assert again.values_given == 1
+
+
+def test_other_arguments_are_refused() -> None:
+    client = DIRECT.client()
+    with pytest.raises(InvalidTypeError, match="plan must be a Plan"):
+        client.message(DIRECT, 1)  # type: ignore[arg-type]
+    with pytest.raises(InvalidValueError, match="participation must be Everyone"):
+        client.message(tn.Plan(DIRECT, tn.Personalized([0.5])), 1)
+    bad: Any = -1
+    with pytest.raises(InvalidValueError, match="seed must be"):
+        client.message(ALL, 1, seed=bad)
+    assert client.spent == 0.0
