@@ -11,11 +11,28 @@ import pytest
 from scipy import sparse, stats
 
 from turnout.errors import InvalidTypeError, InvalidValueError, NotFittedError, TurnoutError
-from turnout.samplers import MollifiedBoosting, MollifiedDensity, PrivacyBudget, StandardNormal
+from turnout.samplers import (
+    MinimaxSampler,
+    Mixture,
+    MollifiedBoosting,
+    MollifiedDensity,
+    PrivacyBudget,
+    StandardNormal,
+    Uniform,
+)
 
 pytest.importorskip("sklearn")
 
 SIMULATION = PrivacyBudget(math.inf)
+
+#: References with an end, and a point of each side of it.
+ENDS = [
+    (Uniform(17.0, 90.0), 90.0, 90.000001),
+    (stats.gamma(2.0), 0.0, -0.5),
+    (Mixture([stats.gamma(2.0), Uniform(-2.0, -1.0)], [1, 0]), 0.0, -1.5),
+    (stats.uniform(3.0, 4.0), 7.0, 7.5),
+    (Mixture([Uniform(0.0, 1.0), Uniform(3.0, 4.0)]), 3.5, 2.0),
+]
 
 
 class Bell:
@@ -332,3 +349,35 @@ def test_huge_points_have_a_density_of_zero(make: Any) -> None:
         found = fitted.score_samples([[1e150], [-1e300], [0.0]])
     assert (found[:2] < -1e299).all()
     assert np.isfinite(found[2])
+
+
+@pytest.mark.parametrize(("reference", "inside", "outside"), ENDS)
+def test_records_beyond_the_reference_are_refused(
+    reference: Any, inside: float, outside: float
+) -> None:
+    samplers: list[Any] = [
+        density(reference=reference),
+        boosting(reference=reference),
+        MinimaxSampler(1.0, reference=reference, lower=0.0, upper=3.0, estimator=Bell()),
+    ]
+    records = [[inside], [outside], [inside], [outside], [outside]]
+    for sampler in samplers:
+        sampler.fit([[inside]] * 3)
+        with pytest.raises(InvalidValueError) as error:
+            sampler.fit(records)
+        text = str(error.value)
+        assert text.startswith("X must be within the support of the reference, ")
+        assert f": 3 of 5 records are outside, the first X[1] = [{outside}]" in text
+        # No draw of what was fitted before.
+        with pytest.raises(NotFittedError):
+            sampler.sample(1)
+
+
+def test_the_bounds_of_a_uniform_reference_are_named() -> None:
+    with pytest.raises(InvalidValueError, match=r"Uniform\(\[0\.0, 3\.0\], \[120\.0, 11\.0\]\)"):
+        density(reference=Uniform([0.0, 3.0], [120.0, 11.0])).fit([[10.0, 12.0]])
+
+
+def test_far_records_of_a_reference_without_an_end_are_taken() -> None:
+    density().fit([[1e100], [-1e100]])
+    density(reference=stats.norm(0.0, 1.0)).fit([[1e10]])

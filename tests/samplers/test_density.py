@@ -16,6 +16,7 @@ import pytest
 from scipy import integrate, stats
 
 from turnout import _core
+from turnout.errors import InvalidValueError
 from turnout.samplers import (
     Mixture,
     MollifiedBoosting,
@@ -381,7 +382,19 @@ def test_default_estimates_of_degenerate_records(scale: float, count: int) -> No
 
 
 def test_records_where_the_reference_has_no_density() -> None:
-    sampler = MollifiedDensity(1.0, reference=Uniform(0.0, 1.0)).fit([[5.0], [6.0], [7.0]])
+    class Elsewhere:
+        """An estimate with nearly all of its mass where the reference has none."""
+
+        def fit(self, X: Any) -> None:
+            pass
+
+        def score_samples(self, X: Any) -> Any:
+            return stats.norm(6.0, 1.0).logpdf(X[:, 0])
+
+    sampler = MollifiedDensity(1.0, reference=Uniform(0.0, 1.0), estimator=Elsewhere())
+    with pytest.raises(InvalidValueError, match="3 of 3 records are outside"):
+        sampler.fit([[5.0], [6.0], [7.0]])
+    sampler.fit([[0.5]])
     drawn = sampler.sample(20, budget=SIMULATION, seed=1)
     assert ((drawn >= 0.0) & (drawn <= 1.0)).all()
     assert np.isneginf(sampler.score_samples([[5.0]]))[0]

@@ -171,6 +171,13 @@ class _Univariate(Reference):
     def log_density(self, points: Floats) -> Floats:
         return np.asarray(self._frozen.logpdf(points[:, 0]), np.float64)
 
+    def covers(self, points: Floats) -> npt.NDArray[np.bool_]:
+        if not hasattr(self._frozen, "support"):
+            return super().covers(points)
+        # A density may be zero at the border: that of gamma(2.0) at 0 is.
+        low, high = self._frozen.support()
+        return np.asarray((points[:, 0] >= low) & (points[:, 0] <= high))
+
     def transform(self, uniforms: Floats) -> Floats:
         return np.asarray(self._frozen.ppf(uniforms), np.float64).reshape(-1, 1)
 

@@ -18,7 +18,7 @@ from turnout.samplers.drawing import automatic_trials, rejection
 from turnout.samplers.estimators import copy_of
 from turnout.samplers.normalizer import LogNormalizer, log_normalizer
 from turnout.samplers.randomness import derived, uniforms
-from turnout.samplers.reference import Reference
+from turnout.samplers.reference import Reference, check_support
 from turnout.samplers.weak_learner import (
     LOG_TWO,
     BoostedScore,
@@ -114,7 +114,8 @@ class MollifiedBoosting(PointSampler):
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        From ``fit``, if a parameter or the data cannot be used.
+        From ``fit``, if a parameter or the data cannot be used: a record outside the support
+        of the reference is refused.
     MissingExtraError
         From ``fit``, if scikit-learn is not installed.
 
@@ -190,6 +191,7 @@ class MollifiedBoosting(PointSampler):
         if self.weak_learner is not None:
             check_learner(self.weak_learner)
         self.reference_ = as_reference(self.reference, records.shape[1])
+        check_support("X", records, self.reference_)
         weights = boosting_weights(epsilon, n_rounds)
         most = score_bound(epsilon, weights)
         self._public_most = most

@@ -15,7 +15,7 @@ from turnout.samplers.drawing import automatic_proposals
 from turnout.samplers.estimators import automatic_estimate, copy_of
 from turnout.samplers.mollifier import Projection, log_density_of
 from turnout.samplers.normalizer import LogNormalizer
-from turnout.samplers.reference import Reference
+from turnout.samplers.reference import Reference, check_support
 
 __all__ = ["MollifiedDensity", "fitted_estimate"]
 
@@ -65,7 +65,8 @@ class MollifiedDensity(PointSampler):
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        From ``fit``, if a parameter or the data cannot be used.
+        From ``fit``, if a parameter or the data cannot be used: a record outside the support
+        of the reference is refused.
     MissingExtraError
         From ``fit``, if scikit-learn is needed and not installed.
 
@@ -127,6 +128,7 @@ class MollifiedDensity(PointSampler):
         if proposals is not None:
             proposals = _arguments.integer("proposals", proposals, least=2, most=2**30)
         self.reference_ = as_reference(self.reference, records.shape[1])
+        check_support("X", records, self.reference_)
         self.estimator_ = fitted_estimate(
             self.estimator, records, self.reference_, random_state_of(self.random_state)
         )

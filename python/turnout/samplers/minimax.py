@@ -32,7 +32,7 @@ from turnout.samplers.finite.law import (
     values_tags,
 )
 from turnout.samplers.mollifier import Projection, log_density_of
-from turnout.samplers.reference import Reference
+from turnout.samplers.reference import Reference, check_support
 
 __all__ = ["MinimaxSampler"]
 
@@ -92,7 +92,8 @@ class MinimaxSampler(PrivateSampler):
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        From ``fit``, if a parameter or the data cannot be used.
+        From ``fit``, if a parameter or the data cannot be used: a point outside the support
+        of the reference is refused.
     MissingExtraError
         From ``fit`` on points, if scikit-learn is needed and not installed.
 
@@ -197,6 +198,7 @@ class MinimaxSampler(PrivateSampler):
             seen = _arguments.integer("proposals", seen, least=2, most=2**30)
         self.n_features_in_ = records.shape[1]
         self.reference_ = as_reference(self.reference, records.shape[1])
+        check_support("X", records, self.reference_)
         self.estimator_ = fitted_estimate(
             self.estimator, records, self.reference_, random_state_of(self.random_state)
         )

@@ -51,6 +51,24 @@ class Reference(abc.ABC):
     def transform(self, uniforms: Floats) -> Floats:
         """Turn uniform numbers in (0, 1), of shape (n, words), into points."""
 
+    def covers(self, points: Floats) -> npt.NDArray[np.bool_]:
+        """Tell which points of shape (n, dimension) are in the support; a border belongs to it.
+
+        Where a subclass says nothing else, those at which the density is not zero.
+
+        Returns
+        -------
+        numpy.ndarray
+            bool of shape (n,).
+
+        Examples
+        --------
+        >>> Uniform(17.0, 90.0).covers(np.array([[17.0], [95.0]]))
+        array([ True, False])
+        """
+        with np.errstate(all="ignore"):
+            return ~np.isneginf(self.log_density(points))
+
     def draw(self, count: int, *, seed: int | None = None) -> Floats:
         """Draw independent points.
 
@@ -313,6 +331,12 @@ class Mixture(Reference):
                 total = np.logaddexp(total, math.log(weight) + component.log_density(points))
         return total
 
+    def covers(self, points: Floats) -> npt.NDArray[np.bool_]:
+        """Tell which points are in the support of a component that has a weight."""
+        parts = zip(self.components, self.weights, strict=True)
+        covered = [part.covers(points) for part, weight in parts if weight > 0.0]
+        return np.asarray(np.any(covered, axis=0))
+
     def transform(self, uniforms: Floats) -> Floats:
         """Turn uniform numbers into points: the first of a row chooses the component."""
         edges = np.cumsum(self.weights)[:-1]
@@ -349,6 +373,25 @@ def _component(position: int, value: Any) -> Reference:
             f"{_arguments.shown(value)}"
         )
     return component
+
+
+def check_support(name: str, records: Floats, reference: Reference) -> None:
+    """Refuse records outside the support of a reference: no draw could be there.
+
+    Raises
+    ------
+    InvalidValueError
+        If there are any; says how many, and which is the first.
+    """
+    outside = np.flatnonzero(~reference.covers(records))
+    if outside.size:
+        first = int(outside[0])
+        raise InvalidValueError(
+            f"{name} must be within the support of the reference, {_arguments.shown(reference)}: "
+            f"{outside.size:,} of {len(records):,} records are outside, the first {name}[{first}] "
+            f"= {_arguments.shown(records[first].tolist())}. Take a reference that covers all that "
+            "a record can be, whatever the data"
+        )
 
 
 def shares_of(weights: Any, count: int) -> Floats:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import gzip
+import importlib
 import math
 import runpy
 import sys
@@ -323,7 +324,8 @@ def test_a_bar_is_shown_when_work_takes_long(
     monkeypatch.setattr(progress.importlib.util, "find_spec", lambda name: None)
     data, users = np.zeros((600, 1)), np.arange(600)
     sample_population(Mean(), data, users, progress=True)
-    assert "drawing: 0 of" in capfd.readouterr().err
+    lines = capfd.readouterr().err.splitlines()
+    assert (lines[0], lines[-1]) == ("drawing: 0 of 600", "drawing: 600 of 600")
     sample_population(Mean(), data, users)
     assert capfd.readouterr().err == ""
     # Bars are for terminals: with rich, too, a file of logs gets lines.
@@ -331,6 +333,55 @@ def test_a_bar_is_shown_when_work_takes_long(
     monkeypatch.setattr(progress, "_PATIENCE", -1.0)
     sample_population(Mean(), data, users, progress=True)
     assert "drawing: 0 of" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_the_bar_hears_of_work_before_many_users_are_drawn(n_jobs: int) -> None:
+    population = importlib.import_module("turnout.samplers.population.draws")
+    parts = population._parts([np.arange(3)] * 10_000, n_jobs)
+    assert [each for part in parts for each in part] == list(range(10_000))
+    lengths = [len(part) for part in parts]
+    assert lengths[: 3 * n_jobs] == [1] * n_jobs + [2] * n_jobs + [4] * n_jobs
+    assert max(lengths) <= 500
+    assert len(parts) < 60 * n_jobs
+
+
+def test_work_in_this_process_comes_back_to_the_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    population = importlib.import_module("turnout.samplers.population.draws")
+    data, users = np.arange(400.0)[:, None], np.arange(400) // 2
+    whole = sample_population(Mean(), data, users, seed=3).draws
+    monkeypatch.setattr(population, "_PATIENCE", 0.0)
+    calls: list[int] = []
+    real = population._draw_part
+
+    def spied(*arguments: Any) -> Any:
+        drawn, failure = real(*arguments)
+        calls.append(len(drawn))
+        return drawn, failure
+
+    monkeypatch.setattr(population, "_draw_part", spied)
+    np.testing.assert_array_equal(sample_population(Mean(), data, users, seed=3).draws, whole)
+    assert calls == [1] * 200
+    # Who is named is still the one whose rows they are.
+    data[301] = 2e6
+    with pytest.raises(InvalidValueError, match="no draw for user 150: records must be at most"):
+        sample_population(Mean(), data, users)
+
+
+def test_rows_beyond_the_reference_are_refused_before_the_first_fit() -> None:
+    sampler = MollifiedDensity(
+        1.0, reference=Uniform([0.0, 0.0], [1.0, 2.0]), estimator=Mean(), proposals=8
+    )
+    data = np.full((50, 2), 0.5)
+    data[[7, 30]] = [[0.5, 2.5], [-1.0, 0.0]]
+    Mean.calls.clear()
+    with pytest.raises(
+        InvalidValueError,
+        match=r"^data must be within the support of the reference, Uniform\(\[0\.0, 0\.0\], "
+        r"\[1\.0, 2\.0\]\): 2 of 50 records are outside, the first data\[7\] = \[0\.5, 2\.5\]\.",
+    ):
+        sample_population(sampler, data, np.arange(50))
+    assert not Mean.calls
 
 
 # The density of the mean law.

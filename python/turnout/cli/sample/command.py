@@ -159,7 +159,10 @@ def sample(
     jobs: Annotated[
         int,
         typer.Option(
-            "--jobs", "-j", callback=_check_jobs, help="Processes that draw; -1 for all cores."
+            "--jobs",
+            "-j",
+            callback=_check_jobs,
+            help="Processes that draw, one if not given; -1 for all cores.",
         ),
     ] = 1,
     seed: Annotated[

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import itertools
 import math
+import time
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +20,9 @@ from turnout._progress import track
 from turnout.errors import InvalidTypeError, InvalidValueError, TurnoutError
 from turnout.samplers.adapters import as_reference
 from turnout.samplers.base import PointSampler, PrivateSampler
+from turnout.samplers.minimax import MinimaxSampler
 from turnout.samplers.randomness import derived
+from turnout.samplers.reference import check_support
 
 if TYPE_CHECKING:
     from turnout.frequency.estimation.estimate import FrequencyEstimate
@@ -32,6 +36,15 @@ _PARTS = 16
 
 #: More users than this are never in one part.
 _LARGEST_PART = 500
+
+#: Seconds after which work in this process comes back to the bar.
+_PATIENCE = 0.5
+
+#: The rows of a user and a seed.
+_Job: TypeAlias = "tuple[npt.NDArray[Any], int | None]"
+
+#: The draws of some users, and why the next one has none.
+_Drawn: TypeAlias = "tuple[list[npt.NDArray[Any]], Exception | None]"
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,9 +149,10 @@ def sample_population(
         Whose row it is: one hashable value for each row. Rows of a user need not be together.
     n_jobs
         How many processes work on it, as in joblib (comes with scikit-learn): -1 for all cores.
-        One by default.
+        One, this one, by default.
     progress
-        Whether a bar is shown on standard error once two seconds have passed.
+        Whether a bar of users is shown on standard error once two seconds have passed. The command
+        line shows it on a terminal.
     seed
         For tests and simulations only: every user gets a seed derived from it, so that the result
         is the same for any number of processes. It also sets the ``random_state`` or the
@@ -183,27 +197,28 @@ def sample_population(
     parts = _parts(places, workers or 1)
     tasks = ((model, [(rows[places[i]], derived(root, i)) for i in part]) for part in parts)
     draws: list[npt.NDArray[Any]] = []
-    for part, (drawn, failure) in track(
-        _Sized(_worked(tasks, workers), parts), "drawing", progress
-    ):
+    for drawn, failure in track(_Users(_worked(tasks, workers), len(names)), "drawing", progress):
         if failure is not None:
-            _refuse(model, names[part[len(drawn)]], failure)
-        draws.extend(drawn)
+            _refuse(model, names[len(draws)], failure)
+        draws.append(drawn)
     return PopulationDraws(names, np.concatenate(draws), model)
 
 
-class _Sized:
-    """Pairs of parts and their results, with a known number."""
+class _Users:
+    """The draw or the failure of one user after another, of a known number."""
 
-    def __init__(self, results: Iterator[Any], parts: Sequence[range]) -> None:
+    def __init__(self, results: Iterator[_Drawn], users: int) -> None:
         self._results = results
-        self._parts = parts
+        self._users = users
 
     def __len__(self) -> int:
-        return len(self._parts)
+        return self._users
 
-    def __iter__(self) -> Iterator[tuple[range, Any]]:
-        return zip(self._parts, self._results, strict=True)
+    def __iter__(self) -> Iterator[tuple[Any, Exception | None]]:
+        for drawn, failure in self._results:
+            yield from ((each, None) for each in drawn)
+            if failure is not None:
+                yield None, failure
 
 
 def fresh(sampler: PrivateSampler) -> PrivateSampler:
@@ -223,11 +238,15 @@ def seeded(sampler: Any, seed: int | None) -> Any:
 
 
 def _check_parameters(model: PrivateSampler, rows: npt.NDArray[Any]) -> None:
-    """Refuse what no user's rows could be sampled with, before any user is."""
+    """Refuse what no user's rows could be sampled with, and rows beyond the reference."""
     model._check_epsilon()
-    reference = getattr(model, "reference", None)
-    if isinstance(model, PointSampler) and reference is not None and rows.ndim > 1:
-        as_reference(reference, rows.shape[1])
+    given = getattr(model, "reference", None)
+    if not isinstance(model, (PointSampler, MinimaxSampler)) or given is None or rows.ndim == 1:
+        return
+    reference = as_reference(given, rows.shape[1])
+    # Before the work of the first fit, and for all users at once; fit refuses what is no number.
+    if rows.dtype.kind in "iuf" and np.isfinite(rows).all():
+        check_support("data", rows.astype(np.float64), reference)
 
 
 def _rows(data: Any) -> npt.NDArray[Any]:
@@ -304,33 +323,47 @@ def _workers(n_jobs: Any) -> int:
 
 
 def _parts(places: Sequence[npt.NDArray[np.intp]], workers: int) -> list[range]:
-    """Split the users into consecutive parts of about equally many rows."""
+    """Split the users into consecutive parts of about equally many rows.
+
+    The first parts have few users, so that a bar is seen soon where users take long.
+    """
     most = max(1, min(_LARGEST_PART, math.ceil(len(places) / (_PARTS * workers))))
     total = sum(map(len, places))
     share = total / (_PARTS * workers)
-    parts, first, held = [], 0, 0
+    parts: list[range] = []
+    first = held = 0
     for last, rows in enumerate(places, start=1):
         held += len(rows)
-        if held >= share or last - first >= most or last == len(places):
+        enough = last - first >= min(most, 1 << len(parts) // workers)
+        if enough or held >= share or last == len(places):
             parts.append(range(first, last))
             first, held = last, 0
     return parts
 
 
-def _worked(tasks: Iterator[tuple[Any, Any]], workers: int | None) -> Iterator[Any]:
+def _worked(tasks: Iterator[tuple[Any, Any]], workers: int | None) -> Iterator[_Drawn]:
     if workers in (None, 1):
-        return (_draw_part(*task) for task in tasks)
+        return itertools.chain.from_iterable(_draw_in_turn(*task) for task in tasks)
     joblib = require("joblib", "samplers")
     parallel = joblib.Parallel(n_jobs=workers, return_as="generator")
-    results: Iterator[Any] = parallel(joblib.delayed(_draw_part)(*task) for task in tasks)
+    results: Iterator[_Drawn] = parallel(joblib.delayed(_draw_part)(*task) for task in tasks)
     return results
 
 
-def _draw_part(
-    model: PrivateSampler, jobs: Sequence[tuple[npt.NDArray[Any], int | None]]
-) -> tuple[list[npt.NDArray[Any]], Exception | None]:
-    """Fit and draw for some users, until one fails."""
+def _draw_in_turn(model: PrivateSampler, jobs: Sequence[_Job]) -> Iterator[_Drawn]:
+    """Fit and draw for some users, and come back every now and then, for the bar."""
+    done = 0
+    failure = None
+    while done < len(jobs) and failure is None:
+        drawn, failure = _draw_part(model, jobs[done:], _PATIENCE)
+        done += len(drawn)
+        yield drawn, failure
+
+
+def _draw_part(model: PrivateSampler, jobs: Sequence[_Job], patience: float = math.inf) -> _Drawn:
+    """Fit and draw for some users, until one fails or so many seconds have passed."""
     drawn: list[npt.NDArray[Any]] = []
+    end = time.monotonic() + patience
     # What the first fit imports is limited from the second on.
     for some in (jobs[:1], jobs[1:]):
         with _one_thread():
@@ -341,6 +374,8 @@ def _draw_part(
                 except Exception as error:
                     # A learner may raise anything; the caller says whose rows they were.
                     return drawn, error
+                if time.monotonic() >= end:
+                    return drawn, None
     return drawn, None
 
 
