@@ -45,6 +45,7 @@ TRANSPORT = (
 BAR = 24
 AGGREGATORS = 3
 DUMMIES = 100
+DELTA = 1e-5
 
 
 def count(text: str) -> int:
@@ -65,7 +66,9 @@ def options() -> argparse.Namespace:
     parser.add_argument("--aggregators", type=count, help=f"{AGGREGATORS} by default")
     parser.add_argument("--items", type=count, help="12, or 6 with --two-stage")
     parser.add_argument("--epsilon", type=float, default=1.0)
-    parser.add_argument("--delta", type=float, default=1e-5)
+    parser.add_argument(
+        "--delta", type=float, help=f"{DELTA:g} by default, 0 with --noise discrete_laplace"
+    )
     parser.add_argument(
         "--noise",
         choices=("discrete_laplace", "discrete_gaussian", "skellam"),
@@ -98,6 +101,8 @@ def options() -> argparse.Namespace:
         given.aggregators = AGGREGATORS
     if given.dummies is None:
         given.dummies = DUMMIES
+    if given.delta is None:
+        given.delta = 0.0 if given.noise == "discrete_laplace" else DELTA
     return given
 
 

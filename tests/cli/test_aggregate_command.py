@@ -288,6 +288,23 @@ def test_recommend_compares_and_runs_nothing(people: Path, turnout: Run) -> None
     assert "std. error" not in text
 
 
+def test_recommend_needs_no_delta(people: Path, turnout: Run) -> None:
+    answer = as_json(turnout, people, "recommend")
+    assert answer["delta"] == 0.0
+    assert {each["delta"] for each in answer["recommendation"]} == {0.0}
+    assert {each["reason"] for each in answer["refused"]} == {"needs a delta above 0"}
+    result = turnout(*arguments(people, "recommend"))
+    assert result.exit_code == 0
+    text = " ".join(result.stdout.split())
+    assert "epsilon 1, delta 0" in text
+    assert (
+        text.count("not compared (needs a delta above 0): discrete gaussian noise by users;") == 1
+    )
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    run = as_json(turnout, people, "recommend", "--run")
+    assert run["guarantee"]["delta"] == 0.0
+
+
 def test_what_recommend_finds_best_can_be_run(people: Path, turnout: Run) -> None:
     answer = as_json(turnout, people, "recommend", "-d", 1e-5, "--run")
     best = recommend(USERS, tn.Domain(LABELS), 1.0, 1e-5).best
@@ -312,7 +329,6 @@ def test_what_recommend_finds_best_can_be_run(people: Path, turnout: Run) -> Non
         ("two-stage", ("-d", 1e-5, "--parties", 3, "--reported", 2), "not to two-stage"),
         ("recommend", ("-d", 1e-5, "--dummies", 3), "not to recommend"),
         ("skellam", (), "needs --delta"),
-        ("recommend", (), "needs --delta"),
         ("sampling", ("-d", 1e-5), "needs --floor or --dummies"),
         ("two-stage", ("-d", 1e-5, "--floor", 9), "needs --reported"),
         ("two-stage", ("-d", 1e-5, "--floor", 9, "--reported", 2, "--gamma", 3),

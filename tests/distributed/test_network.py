@@ -285,8 +285,15 @@ def test_over_tls_and_clients_without_trust_are_refused(
     assert counts_of(ends[SERVER]) == Counter(answers)
 
 
-@pytest.mark.parametrize("options", [(), ("--two-stage", "--users", "60", "--items", "3")])
-def test_the_example_runs(options: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("options", "delta"),
+    [
+        ((), "delta = 1e-05 "),
+        (("--two-stage", "--users", "60", "--items", "3"), "delta = 1e-05 "),
+        (("--noise", "discrete_laplace"), "delta = 0 "),
+    ],
+)
+def test_the_example_runs(options: tuple[str, ...], delta: str) -> None:
     import subprocess
 
     command = [sys.executable, str(EXAMPLE / "run.py"), "--users", "200", *options]
@@ -296,4 +303,5 @@ def test_the_example_runs(options: tuple[str, ...]) -> None:
     assert finished.returncode == 0, finished.stderr
     assert finished.stderr == ""
     assert "intervals hold the truth" in finished.stdout
+    assert delta in finished.stdout
     assert "reporting server" in finished.stdout or "aggregator 2" in finished.stdout

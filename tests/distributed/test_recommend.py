@@ -16,6 +16,7 @@ import pytest
 import turnout as tn
 import turnout.distributed as td
 from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.frequency.candidates import registered
 
 mpl.use("Agg")
 
@@ -70,7 +71,7 @@ def test_every_kind_of_mechanism_is_compared(found: td.Recommendation) -> None:
                 for reporting in ("uniform", "adaptive")
                 for dummies in ("", ", with dummies")
             ),
-            "direct encoding (local, no aggregators)",
+            "subset selection (local, no aggregators)",
         ]
     )
     assert found.refused == ()
@@ -90,7 +91,7 @@ def test_the_order_is_that_of_the_notes(found: td.Recommendation) -> None:
 
 def test_the_best_is_unconditional_and_distributed(found: td.Recommendation) -> None:
     by_title = {record.title: record for record in found.records}
-    first = [by_title[title] for title in ("sampling", "direct encoding (local, no aggregators)")]
+    first = [by_title[title] for title in ("sampling", "subset selection (local, no aggregators)")]
     last = by_title["skellam noise by users"]
     asked = dataclasses.replace(found, records=(*first, last))
     assert asked.best is last.mechanism
@@ -120,10 +121,55 @@ def test_what_does_not_reach_the_target_is_refused_with_the_reason() -> None:
     }
     refused = dict(pure.refused)
     assert len(refused) == len(pure.refused) == 10
-    assert all("delta must be above 0, got 0.0" in reason for reason in refused.values())
+    assert set(refused.values()) == {"needs a delta above 0"}
+    # It is so: nobody makes them with delta 0.
+    with pytest.raises(InvalidValueError, match=r"delta must be above 0, got 0\.0"):
+        td.SamplingAggregation(5, 300, epsilon=1.0, delta=0.0, dummies=1000)
+    for noise in ("skellam", "discrete_gaussian"):
+        with pytest.raises(InvalidValueError, match=r"delta must be above 0, got 0\.0"):
+            td.NoisyAggregation(5, 300, noise=noise, epsilon=1.0, delta=0.0)
     # Here even the whole floor may collude.
     bare = td.recommend(300, 5, *TARGET, floor=3, max_colluding_users=3)
     assert "no hidden coin" in dict(bare.refused)["sampling"]
+
+
+def test_without_a_delta_what_needs_one_is_not_compared() -> None:
+    bare, pure = td.recommend(1000, 30, 1.0), td.recommend(1000, 30, 1.0, 0.0)
+    assert bare == pure
+    assert bare.delta == 0.0
+    assert bare.best.delta == 0.0
+    assert all(record.delta == 0.0 for record in bare.records)
+    with_delta = {record.title: record for record in td.recommend(1000, 30, *TARGET).records}
+    for record in bare.records:
+        assert record == with_delta[record.title]
+    (line,) = bare.not_compared()
+    assert line.startswith("not compared (needs a delta above 0): discrete gaussian noise by users")
+    assert line.count(";") + 1 == len(bare.refused) == len(with_delta) - len(bare.records)
+    table = bare.table()
+    assert " ".join(table.splitlines()[len(bare.records) + 2 :]) == line
+    assert max(map(len, table.splitlines())) <= 100
+
+
+def test_the_local_row_is_the_best_oracle() -> None:
+    for users, items, epsilon in [(1000, 30, 1.0), (300, 5, 1.0), (1000, 2, 3.0), (500, 300, 2.0)]:
+        compared = td.recommend(users, items, epsilon)
+        (row,) = [record for record in compared.records if record.mechanism is None]
+        counts = np.full(items, users // items, np.uint64)
+        counts[: users % items] += np.uint64(1)
+        errors = {}
+        for name, factory in registered().items():
+            try:
+                oracle = factory(epsilon, tn.Domain.from_integers(items))
+            except tn.errors.TurnoutError:
+                continue
+            variances = tn.estimator_variance(oracle, tn.Everyone(), true_counts=counts)
+            errors[name] = float(np.sqrt(variances.mean())) / users
+        # Of oracles within half a per cent (of the variance) the smallest report is taken.
+        assert row.rmse <= min(errors.values()) * 1.0026
+        assert row.oracle is not None
+        assert row.rmse == pytest.approx(errors[row.oracle.name])
+        assert row.title == f"{row.oracle.name.replace('_', ' ')} (local, no aggregators)"
+    assert {type(row.oracle) for row in compared.records} == {type(None), type(row.oracle)}
 
 
 def test_the_margins_of_trust_cost_accuracy() -> None:
@@ -173,7 +219,8 @@ def test_the_number_of_dummies_is_the_best_of_those_tried(found: td.Recommendati
 def test_bytes_are_those_of_shares_without_headers(found: td.Recommendation) -> None:
     for record in found.records:
         if record.mechanism is None:
-            assert record.share_bytes == 1  # 5 bits of 30 items
+            assert record.oracle is not None
+            assert record.share_bytes == -(-record.oracle.report_bits // 8)
         elif isinstance(record.mechanism, td.TwoStageSampling):
             assert record.share_bytes is None
         else:
@@ -231,7 +278,7 @@ def test_the_picture_names_every_mechanism(found: td.Recommendation) -> None:
         ({"epsilon": "1"}, InvalidTypeError, "epsilon"),
         ({"delta": 1.5}, InvalidValueError, "delta"),
         ({"delta": -0.1}, InvalidValueError, "delta"),
-        ({"delta": None}, InvalidTypeError, "delta"),
+        ({"delta": "none"}, InvalidTypeError, "delta"),
         ({"floor": -1}, InvalidValueError, "floor"),
         ({"floor": 301}, InvalidValueError, "floor"),
         ({"parties": 1}, InvalidValueError, "parties"),

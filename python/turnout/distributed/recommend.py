@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,13 +20,20 @@ from turnout.distributed.two_stage import TwoStageSampling
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError, TurnoutError
 from turnout.frequency.estimation.variance import estimator_variance
-from turnout.frequency.oracles.direct_encoding import DirectEncoding
+from turnout.frequency.oracle import FrequencyOracle
 from turnout.participation import Everyone
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["Recommendation", "RecommendationRecord", "recommend"]
+
+#: The noise that needs no delta, and how the titles of its mechanisms begin.
+_PURE_NOISE = "discrete_laplace"
+_PURE = "discrete laplace noise"
+
+#: The width of text below a table.
+_WIDTH = 100
 
 #: The numbers of dummies that are tried: where more change little, fewer are cheaper.
 _DUMMIES = (5, 10, 20, 33, 50, 100, 200, 333, 500, 1000, 2000)
@@ -49,6 +57,8 @@ class RecommendationRecord:
         What one user sends, without headers; None in two-stage sampling, where it varies.
     conditional
         Whether the guarantee needs the floor.
+    oracle
+        The oracle of local randomization; None for the mechanisms.
     """
 
     title: str
@@ -57,6 +67,7 @@ class RecommendationRecord:
     delta: float
     share_bytes: int | None
     conditional: bool
+    oracle: FrequencyOracle | None = None
 
 
 @dataclass(frozen=True)
@@ -94,7 +105,7 @@ class Recommendation:
         Returns
         -------
         str
-            One line for each mechanism.
+            One line for each mechanism, and what is not among them with the reason.
         """
         width = max(len(record.title) for record in self.records) + 2
         lines = [f"{'mechanism':<{width}}{'rmse':>10}{'delta':>10}{'share bytes':>14}  holds for"]
@@ -105,7 +116,28 @@ class Recommendation:
                 f"{record.title:<{width}}{record.rmse:>10.3g}{record.delta:>10.2g}{size:>14}  "
                 f"{holds}"
             )
+        for line in self.not_compared():
+            lines += ["", *textwrap.wrap(line, width=_WIDTH)]
         return "\n".join(lines)
+
+    def not_compared(self) -> list[str]:
+        """Say which mechanisms do not reach the target, one line for each reason.
+
+        Returns
+        -------
+        list of str
+            Lines without an end.
+
+        Examples
+        --------
+        >>> pure = recommend(1000, 30, epsilon=1.0)
+        >>> [line.partition(":")[0] for line in pure.not_compared()]
+        ['not compared (needs a delta above 0)']
+        """
+        titles: dict[str, list[str]] = {}
+        for title, reason in self.refused:
+            titles.setdefault(reason, []).append(title)
+        return [f"not compared ({reason}): {'; '.join(each)}" for reason, each in titles.items()]
 
     def __str__(self) -> str:
         """Show the table."""
@@ -138,7 +170,7 @@ def recommend(
     users: int,
     domain: Domain | int,
     epsilon: float,
-    delta: float,
+    delta: float | None = None,
     *,
     floor: int = 0,
     parties: int | str = 3,
@@ -157,8 +189,11 @@ def recommend(
         The number n of users.
     domain
         The items: a :class:`turnout.Domain`, or their number N.
-    epsilon, delta
+    epsilon
         The target.
+    delta
+        The target's delta. Without it, or with 0, the mechanisms that need one are not compared:
+        all but discrete Laplace noise, which gets delta 0 in any case.
     floor
         How many users hold each item at least, if that is known; sampling without dummies is
         compared too, then.
@@ -172,8 +207,8 @@ def recommend(
     Returns
     -------
     Recommendation
-        The mechanisms, those of smallest error first, beside local randomization (direct encoding),
-        which needs no aggregators.
+        The mechanisms, those of smallest error first, beside local randomization by the best
+        oracle, which needs no aggregators.
 
     Raises
     ------
@@ -185,9 +220,16 @@ def recommend(
     >>> found = recommend(1000, 30, epsilon=1.0, delta=1e-5)
     >>> found.best.noise
     'discrete_laplace'
+    >>> print(recommend(1000, 30, epsilon=1.0).table().partition("not compared")[0].strip())
+    mechanism                                       rmse     delta   share bytes  holds for
+    discrete laplace noise by users               0.0028         0           106  any data
+    discrete laplace noise by aggregators        0.00485         0           106  any data
+    subset selection (local, no aggregators)      0.0584         0             3  any data
     """
     target_epsilon = _arguments.number("epsilon", epsilon)
-    target_delta = float(unit_interval("delta", _arguments.number("delta", delta)))
+    target_delta = 0.0
+    if delta is not None:
+        target_delta = float(unit_interval("delta", _arguments.number("delta", delta)))
     nonnegative("epsilon", target_epsilon)
     probe = NoisyAggregation(
         domain,  # type: ignore[arg-type]
@@ -222,6 +264,9 @@ def recommend(
         raise InvalidValueError(f"gamma must be a finite number above 1, got {gamma}")
     records, refused = [], []
     for title, conditional, make in setting.candidates(chosen, gamma):
+        if not target_delta and not title.startswith(_PURE):
+            refused.append((title, "needs a delta above 0"))
+            continue
         try:
             mechanism = make()
         except TurnoutError as error:
@@ -240,7 +285,7 @@ def recommend(
     try:
         records.append(_local(probe, target_epsilon))
     except TurnoutError as error:
-        refused.append(("direct encoding (local)", str(error)))
+        refused.append((_local_title("an oracle"), str(error)))
     if not records:
         reasons = "; ".join(f"{title}: {reason}" for title, reason in refused)
         raise InvalidValueError(f"no mechanism reaches the target: {reasons}")
@@ -296,7 +341,7 @@ class _Setting:
 
     def noisy(self, noise: str, source: str) -> AggregationMechanism:
         target = dict(self.common)
-        if noise == "discrete_laplace":
+        if noise == _PURE_NOISE:
             # A delta above 0 would buy next to nothing.
             target["delta"] = 0.0
         return NoisyAggregation(
@@ -349,17 +394,24 @@ def _share_bytes(mechanism: AggregationMechanism) -> int | None:
 
 
 def _local(probe: AggregationMechanism, epsilon: float) -> RecommendationRecord:
-    """Evaluate direct encoding by everyone, with the same epsilon and delta 0."""
-    oracle = DirectEncoding(epsilon, probe.domain)
+    """Evaluate the best oracle for everyone, with the same epsilon and delta 0."""
+    from turnout.planning import choose_oracle  # noqa: PLC0415 (needs all oracles)
+
     size, n = probe.domain.size, probe.users
+    oracle = choose_oracle(epsilon, probe.domain, frequency=1.0 / size).oracle
     counts = np.full(size, n // size, np.uint64)
     counts[: n % size] += np.uint64(1)
     variances = estimator_variance(oracle, Everyone(), true_counts=counts) / n**2
     return RecommendationRecord(
-        "direct encoding (local, no aggregators)",
+        _local_title(oracle.name.replace("_", " ")),
         None,
         float(np.sqrt(variances.mean())),
         0.0,
         (oracle.report_bits + 7) // 8,
         False,
+        oracle,
     )
+
+
+def _local_title(name: str) -> str:
+    return f"{name} (local, no aggregators)"

@@ -110,7 +110,10 @@ def aggregate(
     delta: Annotated[
         float | None,
         typer.Option(
-            "--delta", "-d", callback=check_delta, help="Not needed for discrete-laplace."
+            "--delta",
+            "-d",
+            callback=check_delta,
+            help="Not needed for discrete-laplace; without it recommend compares what needs none.",
         ),
     ] = None,
     floor: Annotated[
@@ -291,7 +294,7 @@ def aggregate(
         turnout aggregate adult.csv -c occupation -m sampling --epsilon 1 --delta 1e-5 \
             --dummies 100 --plot occupations.png
 
-        turnout aggregate adult.csv -c occupation -m recommend --epsilon 1 --delta 1e-5
+        turnout aggregate adult.csv -c occupation -m recommend --epsilon 1
     """
     check_labels(labels, labels_file)
     check_picture(plot)

@@ -32,6 +32,9 @@ _NOISES = ("discrete-laplace", "discrete-gaussian", "skellam")
 _SAMPLED = ("sampling", "two-stage")
 _TWO_STAGE = ("two-stage",)
 
+#: What runs without a delta.
+_WITHOUT_DELTA = ("discrete-laplace", "recommend")
+
 #: Options that only some mechanisms have, and which.
 _BELONGS: dict[str, tuple[str, ...]] = {
     "floor": (*_SAMPLED, "recommend"),
@@ -79,7 +82,7 @@ class Wanted:
                     f"belongs to --mechanism {', '.join(names)}; not to {self.name}",
                     param_hint=f"--{argument.replace('_', '-')}",
                 )
-        if self.name != "discrete-laplace" and self.common["delta"] is None:
+        if self.name not in _WITHOUT_DELTA and self.common["delta"] is None:
             raise typer.BadParameter(f"--mechanism {self.name} needs --delta")
         if self.name == "two-stage" and self.own["reported"] is None:
             raise typer.BadParameter("--mechanism two-stage needs --reported")

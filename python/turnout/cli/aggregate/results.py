@@ -178,8 +178,8 @@ def show_comparison(
         return
     console = output()
     console.print(comparison_table(comparison))
-    for title, reason in comparison.refused:
-        console.print(f"refused: {title}: {reason}", markup=False, style="dim", soft_wrap=True)
+    for line in comparison.not_compared():
+        console.print(line, markup=False, highlight=False, style="dim")
     console.print(
         "\nThe error is that of one frequency; bytes are those of a user's shares alone, without "
         "headers. Nothing was run: --run runs the first that holds for any data.",
