@@ -243,7 +243,32 @@ def test_the_guarantee_is_never_understated(epsilon: float) -> None:
 @pytest.mark.parametrize("value", [1e-9, 0.0123456, 1.0, 1.0001, 9.9999, 99.99, 123456.7, 4.85e8])
 def test_bounds_are_rounded_up(value: float) -> None:
     shown = Fraction(rounded_up(value, 3).replace(",", ""))
-    assert value <= shown <= value * 1.0101
+    assert Fraction(repr(value)) <= shown <= value * 1.0101
+    assert Fraction(value) <= Fraction(rounded_up(Fraction(value), 3).replace(",", ""))
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "shown"),
+    [
+        (math.log(5), "1.61"),
+        (0.1, "0.1"),
+        (1.1, "1.1"),
+        (1.2341, "1.235"),
+        (2, "2"),
+        (12.3456, "12.35"),
+    ],
+)
+def test_epsilon_is_rounded_up_to_four_digits(epsilon: float, shown: str) -> None:
+    oracle = tn.DirectEncoding(epsilon, 3)
+    assert f"(ε = {shown})" in guarantee(tn.Plan(oracle, tn.Everyone()))[0]
+    assert float(shown) >= epsilon
+
+
+def test_what_is_typed_is_written(made: Callable[..., Page]) -> None:
+    tally = tn.DirectEncoding(math.log(5), 3).simulate([10, 20, 30], seed=1)
+    text = " ".join(made(tally).words)
+    assert "ε = 1.61" in text
+    assert "ε = 1.609" not in text
 
 
 def test_a_tally_without_reports(made: Callable[..., Page]) -> None:

@@ -26,7 +26,15 @@ from turnout.reporting.markup import (
     tag,
     void,
 )
-from turnout.reporting.words import METHODS, guarantee, number, participation, percent, size
+from turnout.reporting.words import (
+    METHODS,
+    guarantee,
+    number,
+    participation,
+    percent,
+    rounded_up,
+    size,
+)
 
 __all__ = ["cost", "facts_section", "figures", "groups", "header", "making", "promise", "results"]
 
@@ -48,7 +56,7 @@ def header(contents: Contents, title: str) -> Markup:
         (f"{tally.nodes:,}", "people (nodes)"),
         (f"{tally.received:,}", f"reports, {percent(ratio, 1)} of the people"),
         (f"{plan.domain.size:,}", "possible answers"),
-        (f"ε = {number(plan.oracle.epsilon)}", "privacy of one report"),
+        (f"ε = {rounded_up(plan.oracle.epsilon, 4)}", "privacy of one report"),
     ]
     series = contents.series
     lead = f"A collection with local differential privacy: {participation(plan)}."

@@ -16,12 +16,14 @@ METHODS = {"bonferroni": "Bonferroni", "sidak": "Šidák"}
 def rounded_up(value: Fraction | float, digits: int = 3) -> str:
     """Write a bound with some significant digits, never smaller than it is.
 
+    Of a float the shortest text that reads as it counts, which is what people read and type.
+
     Examples
     --------
-    >>> rounded_up(2.71828), rounded_up(Fraction(3)), rounded_up(123456.7)
-    ('2.72', '3', '124,000')
+    >>> rounded_up(2.71828), rounded_up(Fraction(3)), rounded_up(123456.7), rounded_up(0.1)
+    ('2.72', '3', '124,000', '0.1')
     """
-    exact = Fraction(value)
+    exact = Fraction(repr(float(value))) if isinstance(value, float) else Fraction(value)
     if exact <= 0:
         return "0"
     places = digits - 1 - math.floor(math.log10(exact))
@@ -94,7 +96,7 @@ def guarantee(plan: Plan, groups: tuple[str, ...] = ()) -> list[str]:
     statements = [
         "Every answer was randomized before it became a report. Whatever a person answered, no "
         f"report is more than {odds} times as likely as under another answer "
-        f"(ε = {number(plan.oracle.epsilon)}).",
+        f"(ε = {rounded_up(plan.oracle.epsilon, 4)}).",
         "As a bet: take two answers that a person may have given, and somebody who thinks both "
         f"equally likely. Once they see the person's report, their odds are at most {odds} to 1. "
         f"A bet that was won 50 times in 100 is then won at most {wins} times in 100, with any "
