@@ -281,3 +281,31 @@ def test_reports_of_gigabytes_are_announced(
     assert result.exit_code == 0
     assert "600 reports of 96 bits are 7.2 kB" in " ".join(result.stderr.split())
     assert "of 2 bits" not in turnout("randomize", typed, *options).stderr
+
+
+def test_what_cannot_be_chosen_stands_in_one_line_for_each_reason(turnout: Run) -> None:
+    given = ("-e", 1, "-k", 20, "-n", 10_000, "-v", 0.02, "--budget", 9350, "--report-bits", 200)
+    text = " ".join(turnout("plan", *given).stdout.split())
+    found = json.loads(turnout("plan", *given, "--json").stdout)["candidates"]
+    refused = [each for each in found if each["remark"] is not None]
+    assert len(refused) == 9
+    groups: dict[str, list[str]] = {}
+    for each in refused:
+        if each["report_bits"] > 200:
+            reason = "reports of more than 200 bits"
+        elif each["error"] > 0.02:
+            reason = "error above 0.02, also if everyone reports"
+        else:
+            assert each["cost"] > 9350
+            reason = "cost above the budget of 9,350"
+        groups.setdefault(reason, []).append(each["oracle"].replace("_", " "))
+    assert len(groups) == 3
+    for reason, names in groups.items():
+        assert f"{reason}: {', '.join(names)}" in text
+        assert text.count(reason) == 1
+    assert "at best, with all nodes" not in text
+
+
+def test_an_oracle_that_is_not_to_be_had_says_why(turnout: Run) -> None:
+    shown = turnout("plan", "-e", 1, "-k", 2**21, "-n", 10**7)
+    assert "symmetric unary encoding: domain must have at most" in " ".join(shown.stdout.split())

@@ -175,8 +175,8 @@ def plan(
     console.print(properties("Plan", _rows(proposal, checked)))
     console.print()
     console.print(_table(proposal))
-    for line in _refusals(proposal):
-        console.print(line, markup=False, style="dim")
+    for line in _refusals(proposal, report_bits):
+        console.print(line, markup=False, highlight=False, style="dim")
     if plot is not None:
         console.print(f"\nThe picture: {plot}", markup=False, soft_wrap=True)
     if target_file is not None:
@@ -315,12 +315,31 @@ def _table(proposal: PlanProposal) -> Table:
     return result
 
 
-def _refusals(proposal: PlanProposal) -> list[str]:
-    return [
-        f"{each.name.replace('_', ' ')}: {each.remark}"
-        for each in _shown(proposal)
-        if each.epsilon == proposal.epsilon and each.remark is not None
-    ]
+def _refusals(proposal: PlanProposal, report_bits: int | None) -> list[str]:
+    """Say which oracles cannot be chosen, one line for each reason; the table has the numbers."""
+    groups: dict[str, list[str]] = {}
+    others = []
+    for each in _shown(proposal):
+        name = each.name.replace("_", " ")
+        if each.epsilon != proposal.epsilon or each.remark is None:
+            continue
+        if each.oracle is None:
+            others.append(f"{name}: {each.remark}")
+        else:
+            groups.setdefault(_reason(each, proposal, report_bits), []).append(name)
+    return [f"{reason}: {', '.join(names)}" for reason, names in groups.items()] + others
+
+
+def _reason(each: PlanCandidate, proposal: PlanProposal, report_bits: int | None) -> str:
+    """Say why an oracle cannot be chosen, in the same words for all that fail alike."""
+    bits = each.report_bits
+    if report_bits is not None and bits is not None and bits > report_bits:
+        return f"reports of more than {report_bits:,} bits"
+    if proposal.value is not None and each.error > proposal.value:
+        return f"error above {number(proposal.value)}, also if everyone reports"
+    if proposal.budget is not None and each.cost > proposal.budget:
+        return f"cost above the budget of {_cost(proposal.budget)}"
+    return str(each.remark)
 
 
 def _record(proposal: PlanProposal, checked: PlanCheck | None) -> dict[str, Any]:
