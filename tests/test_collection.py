@@ -295,6 +295,16 @@ MISMATCHES: dict[str, tuple[tn.Plan, tn.Plan, str]] = {
         plan(participation=tn.Personalized([0.5])),
         r": participation Personalized\(\.\.\.\) instead of Bernoulli\(0\.25\)$",
     ),
+    "a parameter of the oracle": (
+        tn.Plan(tn.BinaryLocalHashing(1.0, 9, seed_pool=64, pool_seed=5), tn.Everyone()),
+        tn.Plan(tn.BinaryLocalHashing(1.0, 9), tn.Everyone()),
+        r": seed_pool None instead of 64; pool_seed None instead of 5$",
+    ),
+    "a parameter that we do not have": (
+        tn.Plan(tn.BinaryLocalHashing(1.0, 9), tn.Everyone()),
+        tn.Plan(tn.BinaryLocalHashing(1.0, 9, seed_pool=64, pool_seed=5), tn.Everyone()),
+        r": seed_pool 64 instead of None; pool_seed 5 instead of None$",
+    ),
     "everyone is not a rate of one": (
         plan(participation=tn.Everyone()),
         plan(participation=tn.Bernoulli(1.0)),

@@ -385,9 +385,10 @@ class Plan:
         if ours.name == theirs.name:
             asked, given = ours._parameters(), theirs._parameters()
             differences += [
-                f"{name} {_arguments.shown(given[name])} instead of {_arguments.shown(value)}"
-                for name, value in asked.items()
-                if given[name] != value
+                f"{name} {_arguments.shown(given.get(name))} instead of "
+                f"{_arguments.shown(asked.get(name))}"
+                for name in asked | given
+                if given.get(name) != asked.get(name)
             ]
         if self.participation != other.participation:
             differences.append(
