@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import functools
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -159,7 +160,10 @@ def test_coverage_on_the_line_says_nothing(small: tuple[str, Outcome]) -> None:
     if name == "mixture":
         assert {finding.verdict for finding in gains.values()} == {"paper is wrong"}
     else:
-        assert gains["Q0 uniform on the box"].verdict == "paper is wrong"
+        # The text has no ring: what fails there differs, and does not make it wrong.
+        assert gains["Q0 uniform on the box"].verdict == "differs"
+        assert gains["Q0 uniform on the box"].why.startswith("in a setting of ours: ")
+        assert verdicts(outcome.findings, "") <= {"agrees", "differs", "not printed"}
         assert gains["Q0 = N(0, I)"].why != "the uniform reference alone covers everything"
 
 
@@ -425,7 +429,9 @@ def test_the_verdicts_on_the_theorems(theorem_6: Outcome, monkeypatch: pytest.Mo
     assert max(promises) < 0.0
     # With the term that it leaves out, Theorem 6 would be found to hold.
     monkeypatch.setattr(convergence, "theorem_6", lambda _, found: convergence.hoeffding(found))
-    monkeypatch.setattr(convergence, "floor_gain", lambda _: 1e-6)
+    # And if the floor were where 60 rounds lead, MBDE would be found to approach it.
+    reached = functools.cache(lambda epsilon: float(exact.boosted(epsilon, 60).gains[-1]))
+    monkeypatch.setattr(convergence, "floor_gain", reached)
     outcome = chosen(["private-sampling/theorem-6"])[0].run(Scale())
     assert verdicts(outcome.findings, "at least (13)") == {"agrees"}
     assert verdicts(outcome.findings, "information-theoretic") == {"agrees"}

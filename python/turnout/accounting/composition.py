@@ -69,7 +69,7 @@ class Composition:
     The profile of a mechanism is the supremum over its neighbouring data sets, so that it dominates
     each of them under adaptive composition (Zhu, Dong, Wang, "Optimal Accounting of Differential
     Privacy via Characteristic Function", 2022). Sums of losses are computed by Fourier transforms
-    under an exponential tilt, so that small deltas are as exact as large ones.
+    under an exponential tilt, so that very small deltas are bounded closely too.
 
     Examples
     --------

@@ -240,8 +240,9 @@ class Tally:
         Parameters
         ----------
         method
-            ``"hajek"`` (default): ratio estimator with a bias of the order of one node; in practice
-            the smallest variance of those that are right for every participation.
+            ``"hajek"`` (default): ratio estimator with a bias of the order of one over the rate,
+            in nodes; in practice the smallest variance of those that are right for every
+            participation.
             ``"horvitz_thompson"``: unbiased for every participation (with personal probabilities
             it needs a report). ``"g"``,
             ``"c_hat"``: unbiased for a common rate. ``"T"``: unbiased if participation does not

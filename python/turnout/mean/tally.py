@@ -201,7 +201,7 @@ class MeanTally:
         Parameters
         ----------
         method
-            ``"hajek"`` (default): ratio estimator with a bias of the order of one node.
+            ``"hajek"`` (default): ratio estimator, whose bias vanishes as reports grow.
             ``"horvitz_thompson"``: unbiased for every participation.
 
         Returns

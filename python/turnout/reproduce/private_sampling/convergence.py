@@ -160,7 +160,7 @@ def _findings(
             f"{begin}: more rounds approach the information-theoretic limit: share of its Delta "
             f"that MBDE misses after {_MANY}",
             1.0 - many / limit,
-            1.0 - many / limit < 0.01,
+            abs(1.0 - many / limit) < 0.01,
             why="the weights add up to less than epsilon / (4 log 2), so that later rounds change "
             "nothing, and the best classifiers of this P do not have edges near 1",
         ),
