@@ -14,6 +14,10 @@ sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc", "command_line"]
 html_theme = "furo"
 html_title = f"turnout {release}"
+html_static_path = ["_static"]
+html_css_files = ["pages.css"]
+#: So that lines of 100 characters are seen whole in the column that pages.css makes.
+html_theme_options = {"light_css_variables": {"code-font-size": "80%"}}
 exclude_patterns = ["_build"]
 templates_path = ["_templates"]
 
