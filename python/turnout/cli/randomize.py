@@ -188,7 +188,7 @@ def randomize(
             --participation 0.3 --missing-value "?" --missing drop -o reports.parquet
 
         turnout randomize answers/ --column answer --plan plan.json --id-column user \
-            --group-by country -o reports/ --resume
+            --group-by country --group-by day -o reports/ --resume
     """
     wish = _Wish(epsilon, participation, oracle_name, labels, labels_file, plan_file, public_key)
     wish.check()
