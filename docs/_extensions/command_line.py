@@ -34,7 +34,8 @@ def _paragraphs(help_text: str | None) -> Iterator[str]:
         if lines[0].startswith("turnout "):
             yield ".. code-block:: text"
             yield ""
-            yield from (f"   {line}" for line in lines)
+            yield f"   {lines[0]}"
+            yield from (f"       {line.strip()}" for line in lines[1:])
         else:
             yield _plain(paragraph).strip()
         yield ""
