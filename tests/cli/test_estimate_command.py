@@ -178,3 +178,26 @@ def test_no_reports_at_all_is_refused_in_one_line(tmp_path: Path, turnout: Run) 
     result = turnout("estimate", path)
     assert result.exit_code == 1
     assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("reports.parquet", "; turnout tally makes one of reports"),
+        ("answers.csv", "; turnout randomize makes reports of answers"),
+        ("folder", ": a folder, and no tally; turnout tally makes one of reports"),
+        ("other.txt", "are not those of one\n"),
+    ],
+)
+def test_what_is_no_tally_is_refused_with_the_step_that_makes_one(
+    tmp_path: Path, turnout: Run, name: str, said: str
+) -> None:
+    file = tmp_path / name
+    if name == "folder":
+        file.mkdir()
+    else:
+        file.write_text("something else")
+    result = turnout("estimate", file)
+    assert result.exit_code == 1
+    assert said in result.stderr
+    assert str(file) in result.stderr

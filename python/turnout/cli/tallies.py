@@ -10,7 +10,10 @@ from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.frequency.groups.encoding import MAGIC
 from turnout.pipeline.report_set import check_plans
 
-__all__ = ["merged", "merged_tallies", "read_tally", "refuse_repeats"]
+__all__ = ["REPORT_SUFFIXES", "merged", "merged_tallies", "read_tally", "refuse_repeats"]
+
+#: What names of files of reports end in.
+REPORT_SUFFIXES = (".parquet", ".arrow", ".ipc", ".feather")
 
 
 def read_tally(source: Path) -> Tally | GroupedTally:
@@ -18,16 +21,30 @@ def read_tally(source: Path) -> Tally | GroupedTally:
 
     Raises
     ------
+    InvalidValueError
+        If it is a folder.
     CorruptDataError
         If it holds neither, naming the file.
     """
+    if source.is_dir():
+        raise InvalidValueError(f"{source}: a folder, and no tally{_hint(source)}")
     data = source.read_bytes()
     try:
         if data.startswith(MAGIC):
             return GroupedTally.from_bytes(data)
         return Tally.from_bytes(data)
     except CorruptDataError as error:
-        raise type(error)(f"{source}: {error}") from error
+        raise type(error)(f"{source}: {error}{_hint(source)}") from error
+
+
+def _hint(source: Path) -> str:
+    """Name the step that was left out, where the file's name tells it."""
+    suffix = source.suffix.lower()
+    if source.is_dir() or suffix in REPORT_SUFFIXES:
+        return "; turnout tally makes one of reports"
+    if suffix in {".csv", ".tsv"}:
+        return "; turnout randomize makes reports of answers, and turnout tally a tally of reports"
+    return ""
 
 
 def merged_tallies(sources: Sequence[Path]) -> Tally | GroupedTally:

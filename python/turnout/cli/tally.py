@@ -12,13 +12,12 @@ from turnout import GroupedTally, Plan, Tally
 from turnout._atomic import atomic_write
 from turnout.cli.running import output, refuse_overwriting_inputs, refusing
 from turnout.cli.tables import file_size, number, percent, properties
-from turnout.cli.tallies import merged, read_tally, refuse_repeats
+from turnout.cli.tallies import REPORT_SUFFIXES, merged, read_tally, refuse_repeats
 from turnout.errors import InvalidValueError
 from turnout.pipeline import ReportSet, open_reports
 
 __all__ = ["describe_participation", "tally"]
 
-_REPORT_SUFFIXES = (".parquet", ".arrow", ".ipc", ".feather")
 
 Counts = Tally | GroupedTally
 
@@ -109,7 +108,7 @@ def _sorted_out(sources: Sequence[str], partial: bool) -> tuple[list[Path], Repo
     made = [
         path
         for path in map(Path, sources)
-        if path.is_file() and path.suffix.lower() not in _REPORT_SUFFIXES
+        if path.is_file() and path.suffix.lower() not in REPORT_SUFFIXES
     ]
     refuse_repeats(made)
     reports = [source for source in sources if Path(source) not in made]
