@@ -50,7 +50,7 @@ def test_reports_differ_from_run_to_run_and_a_seed_repeats_them(
 ) -> None:
     def codes(*options: object) -> bytes:
         target = tmp_path / "out.parquet"
-        turnout("randomize", people, "-c", "answer", "-e", 1, "-o", target, *options)
+        turnout("randomize", people, "-c", "answer", "-e", 1, "-o", target, "--overwrite", *options)
         return bytes(read_reports(target).codes.tobytes())
 
     assert codes() != codes()
@@ -174,8 +174,9 @@ def test_booleans_and_numbers_of_typed_files_are_labels(tmp_path: Path, turnout:
     assert turnout("randomize", source, "-c", "flag", "-e", 1, "-o", target).exit_code == 0
     assert read_reports(target).oracle.domain.labels == (False, True)
     result = turnout(
-        "randomize", source, "-c", "stars", "-e", 1, "-o", target, "--labels", "0.5,1,4.5,5"
-    )
+        "randomize", source, "-c", "stars", "-e", 1, "-o", target, "--overwrite",
+        "--labels", "0.5,1,4.5,5",
+    )  # fmt: skip
     assert result.exit_code == 0, result.stderr
     assert read_reports(target).oracle.domain.labels == (0.5, 1.0, 4.5, 5.0)
 
@@ -292,8 +293,27 @@ def test_a_failed_run_keeps_the_old_file(
         raise OSError(28, "No space left on device", str(target))
 
     monkeypatch.setattr("turnout.report_files.writing.seal_file", fail)
-    result = turnout("randomize", people, "-c", "answer", "-e", 1, "-o", target)
+    result = turnout("randomize", people, "-c", "answer", "-e", 1, "-o", target, "--overwrite")
     assert result.exit_code == 1
     assert f"error: {target}: No space left on device" in result.stderr
     assert target.read_bytes() == b"old"
     assert sorted(tmp_path.iterdir()) == sorted([people, target])
+
+
+def test_a_report_file_that_is_there_is_not_replaced_unasked(
+    people: Path, tmp_path: Path, turnout: Run
+) -> None:
+    target = tmp_path / "out.parquet"
+    options = ("randomize", people, "-c", "answer", "-e", 1)
+    assert turnout(*options, "-o", target).exit_code == 0
+    before = target.read_bytes()
+    result = turnout(*options, "-o", target)
+    assert result.exit_code == 1
+    assert f"error: {target} is there already: to randomize the same people again" in result.stderr
+    assert target.read_bytes() == before
+    assert turnout(*options, "-o", target, "--overwrite").exit_code == 0
+    assert target.read_bytes() != before
+    # A job takes up what it left; there is nothing to replace in its folder.
+    result = turnout(*options, "-o", tmp_path / "reports", "--overwrite")
+    assert result.exit_code == 2
+    assert "needs a file as --output" in result.stderr

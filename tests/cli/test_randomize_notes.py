@@ -19,7 +19,8 @@ def write(tmp_path: Path, *lines: str) -> Path:
 
 def test_a_missing_value_with_spaces_around_it_is_noted(tmp_path: Path, turnout: Run) -> None:
     source = write(tmp_path, "id,answer", "1, ?", "2, yes", "3, no")
-    options = ("-c", "answer", "-e", 1, "--missing", "drop", "-o", tmp_path / "out.parquet")
+    options = ("-c", "answer", "-e", 1, "--missing", "drop", "--overwrite")
+    options = (*options, "-o", tmp_path / "out.parquet")
     result = turnout("randomize", source, *options, "--missing-value", "?")
     assert result.exit_code == 0
     assert "note: ' ?' is counted as a label: with spaces it is not the" in result.stderr

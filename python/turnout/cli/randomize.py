@@ -146,6 +146,10 @@ def randomize(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the job in the folder, if there is one.")
     ] = False,
+    overwrite: Annotated[
+        bool,
+        typer.Option("--overwrite", help="Replace a report file that is there already."),
+    ] = False,
     workers: Annotated[
         int | None,
         typer.Option("--workers", min=1, help="Files worked on at once; default: processors."),
@@ -178,6 +182,9 @@ def randomize(
     Until the job is complete its folder holds the secret of its noise: keep it as safe as the
     answers.
 
+    A report file that is there is not replaced without --overwrite: whoever has the old reports
+    and gets the new ones has two of each person, and twice epsilon is spent.
+
     One person should have one report: --id-column refuses second rows of a person, or leaves them
     out (--duplicates first). --group-by writes columns beside the reports as they are: these are
     not protected.
@@ -197,8 +204,15 @@ def randomize(
     single = _is_file(target)
     if single and resume:
         raise typer.BadParameter("needs a folder as --output", param_hint="--resume")
+    if overwrite and not single:
+        raise typer.BadParameter("needs a file as --output", param_hint="--overwrite")
     # A folder or a pattern stands for its files: none of them may be lost to the output.
     refuse_overwriting_inputs(target, [*map(Path, sources), *files_of(sources)])
+    if single and target.exists() and not overwrite:
+        raise InvalidValueError(
+            f"{target} is there already: to randomize the same people again spends epsilon again; "
+            "take another name, or --overwrite if nobody has the old reports"
+        )
     answers = scanned(
         sources,
         column,
