@@ -19,6 +19,8 @@ FIGURES = (
     "fair/figure-1",
     "fair/figure-3",
     "fair/figure-4",
+    "private-sampling/mixture",
+    "private-sampling/theorem-4",
     "participation/figure-1",
     "participation/figure-5",
     "participation/figure-6",
