@@ -154,8 +154,9 @@ def test_where_the_state_cannot_be_kept_nothing_is_sent_or_spent(tmp_path: pathl
         (UNARY.client().to_bytes(), PlanMismatchError),
     ]:
         other.write_bytes(data)
-        with pytest.raises(error):
+        with pytest.raises(error, match="state ") as refusal:
             client.message(ALL, 1, state=other)
+        assert repr(str(other)) in str(refusal.value)
         assert other.read_bytes() == data
         assert client.spent == 0.0
     stale = MemoizedClient.from_bytes(DIRECT, client.to_bytes())
@@ -202,4 +203,9 @@ def test_other_arguments_are_refused() -> None:
     bad: Any = -1
     with pytest.raises(InvalidValueError, match="seed must be"):
         client.message(ALL, 1, seed=bad)
+    # Whether somebody takes part or not.
+    for plan in (ALL, tn.Plan(DIRECT, tn.Bernoulli(1e-12))):
+        for bad in (3, b"file", ["file"]):
+            with pytest.raises(InvalidTypeError, match="state must be the path of a file, got"):
+                client.message(plan, 1, state=bad)
     assert client.spent == 0.0

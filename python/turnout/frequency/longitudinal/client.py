@@ -149,9 +149,9 @@ class MemoizedClient:
         Raises
         ------
         PlanMismatchError
-            If the plan is of another oracle. Where only ``first_epsilon`` or the instantaneous
-            stage is another, permanent answers stay the same: read the state again with the oracle
-            of the plan, :meth:`from_bytes`.
+            If the plan is of another oracle, or ``state`` a file of other permanent answers. Where
+            only ``first_epsilon`` or the instantaneous stage of the plan is another, permanent
+            answers stay the same: read the state again with its oracle, :meth:`from_bytes`.
         BudgetExceededError
             If it would be one different answer too many, whether the person takes part or not.
         UnknownLabelError, CodeOutsideDomainError
@@ -189,6 +189,10 @@ class MemoizedClient:
         from turnout.report_messages import message_of, refuse_personal  # noqa: PLC0415
 
         _arguments.instance("plan", plan, Plan, "a Plan")
+        if state is not None and not isinstance(state, (str, os.PathLike)):
+            raise InvalidTypeError(
+                f"state must be the path of a file, got {_arguments.shown(state)}"
+            )
         refuse_personal(plan)
         plan.check_same(Plan(self._memoized, plan.participation), "this client")
         code, reports = self._round(value, plan.participation, seed)
@@ -214,7 +218,10 @@ class MemoizedClient:
         if there == data:
             return
         if there:
-            kept = MemoizedClient.from_bytes(self._memoized, there)
+            try:
+                kept = MemoizedClient.from_bytes(self._memoized, there)
+            except (CorruptDataError, PlanMismatchError, UnsupportedVersionError) as error:
+                raise type(error)(f"state {os.fspath(path)!r}: {error}") from error
             if kept._secret != self._secret or not kept._given <= self._given:
                 raise InvalidValueError(
                     f"state must be the file of this client, got {os.fspath(path)!r}, which holds "
