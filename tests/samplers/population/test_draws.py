@@ -384,6 +384,12 @@ def test_rows_beyond_the_reference_are_refused_before_the_first_fit() -> None:
     assert not Mean.calls
 
 
+def test_a_number_too_large_for_a_record_is_not_said_to_be_beyond_the_reference() -> None:
+    sampler = MollifiedDensity(1.0, reference=StandardNormal(1), estimator=Mean(), proposals=8)
+    with pytest.raises(InvalidValueError, match=r"user 0: X\[0, 0\] must be between -1e100 and"):
+        sample_population(sampler, [[1e200], [0.5]], [0, 1])
+
+
 # The density of the mean law.
 
 

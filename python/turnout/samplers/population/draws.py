@@ -19,7 +19,7 @@ from turnout._extras import require
 from turnout._progress import track
 from turnout.errors import InvalidTypeError, InvalidValueError, TurnoutError
 from turnout.samplers.adapters import as_reference
-from turnout.samplers.base import PointSampler, PrivateSampler
+from turnout.samplers.base import LARGEST_NUMBER, PointSampler, PrivateSampler
 from turnout.samplers.minimax import MinimaxSampler
 from turnout.samplers.randomness import derived
 from turnout.samplers.reference import check_support
@@ -171,7 +171,8 @@ def sample_population(
         If an argument cannot be used, or the sampler cannot be fitted on a user's rows: the message
         names the user, and nothing is returned. Such an error tells of that user's data; where
         each user draws by himself he keeps it to himself. Where a parameter of the sampler cannot
-        be used the message names the parameter alone.
+        be used the message names the parameter alone, and of rows outside the support of the
+        reference the first by its place in ``data``.
     MissingExtraError
         If several processes are asked for and joblib is not installed.
 
@@ -244,9 +245,13 @@ def _check_parameters(model: PrivateSampler, rows: npt.NDArray[Any]) -> None:
     if not isinstance(model, (PointSampler, MinimaxSampler)) or given is None or rows.ndim == 1:
         return
     reference = as_reference(given, rows.shape[1])
-    # Before the work of the first fit, and for all users at once; fit refuses what is no number.
-    if rows.dtype.kind in "iuf" and np.isfinite(rows).all():
-        check_support("data", rows.astype(np.float64), reference)
+    if rows.dtype.kind not in "iuf":
+        return
+    records = rows.astype(np.float64)
+    # Before the work of the first fit, and for all users at once; fit refuses what is no number or
+    # is too large to be one of a record.
+    if (np.abs(records) <= LARGEST_NUMBER).all():
+        check_support("data", records, reference)
 
 
 def _rows(data: Any) -> npt.NDArray[Any]:
