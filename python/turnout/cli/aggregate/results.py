@@ -182,7 +182,7 @@ def show_comparison(
         console.print(line, markup=False, highlight=False, style="dim")
     console.print(
         "\nThe error is that of one frequency; bytes are those of a user's shares alone, without "
-        "headers. Nothing was run: --run runs the first that holds for any data.",
+        "headers. Nothing was run: --run runs the first with aggregators that holds for any data.",
         markup=False,
     )
     if plot is not None:
