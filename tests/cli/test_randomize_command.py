@@ -309,7 +309,7 @@ def test_a_report_file_that_is_there_is_not_replaced_unasked(
     before = target.read_bytes()
     result = turnout(*options, "-o", target)
     assert result.exit_code == 1
-    assert f"error: {target} is there already: to randomize the same people again" in result.stderr
+    assert f"error: {target} is there already: to draw for the same people again" in result.stderr
     assert target.read_bytes() == before
     assert turnout(*options, "-o", target, "--overwrite").exit_code == 0
     assert target.read_bytes() != before

@@ -128,8 +128,8 @@ def test_rounds_of_boosting(
 
 
 def test_labels_are_those_of_their_user(visits: Path, tmp_path: Path, turnout: Run) -> None:
-    target = tmp_path / "records.parquet"
     for method in ("minimax", "randomized-response", "mollifier"):
+        target = tmp_path / f"{method}.parquet"
         result = turnout(
             "sample", visits, "-c", "kind,size", "-e", 42, "--rows-are", "who", "-o", target,
             "--method", method, "--labels", "size=2,1,0",
@@ -249,7 +249,12 @@ def test_every_row_may_be_a_user_of_its_own(visits: Path, tmp_path: Path, turnou
     found = rows_of(target)
     assert [int(row["row"]) for row in found] == [1, *range(3, 46)]
     assert [row["kind"] for row in found[:3]] == ["a", "c, d", "a"]
-    result = turnout("sample", visits, "-c", "kind", "-e", 42, "-o", target, "--missing", "none")
+    options = ("-c", "kind", "-e", 42, "-o", target, "--missing", "none")
+    result = turnout("sample", visits, *options)
+    assert result.exit_code == 1
+    assert f"error: {target} is there already: to draw for the same people again" in result.stderr
+    assert len(rows_of(target)) == 44
+    assert turnout("sample", visits, *options, "--overwrite").exit_code == 0
     assert rows_of(target)[1] == {"row": "2", "kind": "none"}
 
 
@@ -263,6 +268,7 @@ def test_without_ids_records_are_sorted(visits: Path, tmp_path: Path, turnout: R
     assert rows_of(target) == [
         {"kind": "a", "size": "0"}, {"kind": "b", "size": "1"}, {"kind": "c, d", "size": "2"},
     ]  # fmt: skip
+    target = tmp_path / "numbers.csv"
     turnout("sample", visits, "-c", "y", "-e", 9, "--rows-are", "who", "-o", target, "--no-ids")
     values = [float(row["y"]) for row in rows_of(target)]
     assert values == sorted(values)

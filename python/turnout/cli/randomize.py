@@ -21,6 +21,7 @@ from turnout.cli.answers import (
 from turnout.cli.running import (
     note,
     output,
+    refuse_drawing_again,
     refuse_overwriting_inputs,
     refusing,
 )
@@ -208,11 +209,8 @@ def randomize(
         raise typer.BadParameter("needs a file as --output", param_hint="--overwrite")
     # A folder or a pattern stands for its files: none of them may be lost to the output.
     refuse_overwriting_inputs(target, [*map(Path, sources), *files_of(sources)])
-    if single and target.exists() and not overwrite:
-        raise InvalidValueError(
-            f"{target} is there already: to randomize the same people again spends epsilon again; "
-            "take another name, or --overwrite if nobody has the old reports"
-        )
+    if single and not overwrite:
+        refuse_drawing_again(target, "reports")
     answers = scanned(
         sources,
         column,

@@ -85,6 +85,15 @@ def refuse_overwriting_inputs(target: Path, inputs: list[Path]) -> None:
             raise InvalidValueError(f"{target}: is an input; name another file for the output")
 
 
+def refuse_drawing_again(target: Path, kind: str) -> None:
+    """Refuse to replace what was drawn for people before: somebody may have it already."""
+    if target.exists():
+        raise InvalidValueError(
+            f"{target} is there already: to draw for the same people again spends epsilon again; "
+            f"take another name, or --overwrite if nobody has the old {kind}"
+        )
+
+
 def check_epsilon(value: float) -> float:
     """Accept a finite epsilon above zero."""
     if not (math.isfinite(value) and value > 0):

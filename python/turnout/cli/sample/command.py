@@ -21,6 +21,7 @@ from turnout.cli.running import (
     messages,
     note,
     output,
+    refuse_drawing_again,
     refuse_overwriting_inputs,
     refusing,
 )
@@ -95,6 +96,10 @@ def sample(
         Path | None,
         typer.Option("--output", "-o", metavar="OUT", help="File of records: .csv or .parquet."),
     ] = None,
+    overwrite: Annotated[
+        bool,
+        typer.Option("--overwrite", help="Replace a file of records that is there already."),
+    ] = False,
     method: Annotated[
         Method | None,
         typer.Option(
@@ -182,7 +187,8 @@ def sample(
     A user is all rows with the same value of --rows-are. From a user's rows, however many, a
     single record is drawn, from a distribution that is close to theirs and never far from a public
     one: no record is more than e^epsilon times as likely as if the user had entirely other rows.
-    Every further run on the same users spends epsilon again.
+    Every further run on the same users spends epsilon again; a file of records that is there is not
+    replaced without --overwrite.
 
     Numbers are drawn around a public distribution: uniform within --bounds, which must not be
     computed from the data; without them the standard normal, and records are numbers of about -3
@@ -214,6 +220,8 @@ def sample(
     for path in (target, plot):
         if path is not None:
             refuse_overwriting_inputs(path, [source])
+    if target is not None and not overwrite:
+        refuse_drawing_again(target, "records")
     records = read_records(source, wanted)
     if rounded:
         _check_rounding(wanted, records)
