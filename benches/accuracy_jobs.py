@@ -155,7 +155,11 @@ def measure(
                 failed.append(f"{program} failed: {type(error).__name__}: {error}")
         title = f"{DOMAIN_SIZE} answers of {NODES:,} nodes, epsilon {EPSILON:g}: {scenario.title}"
         yield Figures(
-            f"accuracy, {scenario.name}", title, HEADINGS, _rows(records), NOTES + missing
+            f"accuracy, {scenario.name}",
+            title,
+            HEADINGS,
+            _rows(records),
+            [*NOTES, *missing, *failed],
         )
     on_progress("accuracy of a small group")
     yield small_group(turnout, seconds)
@@ -182,7 +186,7 @@ def _repeat(
     generator = np.random.default_rng(0)
     own = collector.program == "turnout"
     participation = scenario.participation(turnout, codes) if own and turnout else None
-    collector.respond(codes[:100], None if not own else turnout and turnout.Everyone())  # compiles
+    collector.respond(codes[:100], None)  # compiles
     start, repeats = time.perf_counter(), 0
     while repeats < MIN_REPEATS or (
         repeats < MAX_REPEATS and time.perf_counter() - start < seconds
@@ -274,6 +278,8 @@ def small_group(turnout: ModuleType | None, seconds: float) -> Figures:
             runs.append(make(codes, counts))
         except ImportError as error:
             missing.append(f"{name}: not installed: {error}")
+        except Exception as error:  # a broken peer must not end the comparison
+            missing.append(f"{name}: failed: {type(error).__name__}: {error}")
     rows = []
     for program, mechanism, trusted, run in runs:
         record = Record(program, mechanism, Estimator("", lambda *_: (counts, None)))
@@ -306,8 +312,9 @@ def small_group(turnout: ModuleType | None, seconds: float) -> Figures:
         rows.append(Row(cells, "", raw))
     title = f"{ITEMS} items of {USERS} users, epsilon {EPSILON:g} where one user's item is changed"
     notes = [
-        "OpenDP and diffprivlib get the true counts. diffprivlib counts epsilon where a record is "
-        f"added or removed, so it is given {EPSILON / 2:g}; it cuts counts off at 0.",
+        "OpenDP gets the true counts, diffprivlib the true items, which it counts. diffprivlib's "
+        "epsilon is for a record that is added or removed, so it is given "
+        f"{EPSILON / 2:g}; it cuts counts off at 0.",
         "turnout's aggregation runs all users and three aggregators in one process.",
     ]
     return Figures("accuracy, small group", title, SMALL_HEADINGS, rows, notes + missing)
@@ -340,7 +347,7 @@ def _opendp_group(codes: Codes, counts: Codes) -> tuple[str, str, str, Callable[
     )
     if laplace.map(2) > EPSILON:
         message = f"OpenDP's noise gives epsilon {laplace.map(2)}, not {EPSILON}"
-        raise ImportError(message)
+        raise RuntimeError(message)
     exact = counts.tolist()
     return (
         "OpenDP",

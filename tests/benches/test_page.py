@@ -187,3 +187,16 @@ def test_the_population_has_all_its_nodes(load):
     counts = np.bincount(load("accuracy_jobs").zipf(50_000, 100))
     assert counts.sum() == 50_000
     assert counts[0] / counts[9] == pytest.approx(10.0, rel=0.02)
+
+
+def test_a_program_that_fails_is_named_below_its_table(load, monkeypatch):
+    jobs, peers = load("accuracy_jobs"), load("accuracy_peers")
+
+    def broken(codes, participation):
+        raise ArithmeticError("no more")
+
+    collector = peers.Collector("peer", "oracle", broken, [])
+    monkeypatch.setattr(peers, "load", lambda *_: ([collector], {}))
+    monkeypatch.setattr(jobs, "small_group", lambda *_: None)
+    for figures in list(jobs.measure(None, 0.0, lambda _: None))[:3]:
+        assert figures.notes[-1] == "peer, oracle failed: ArithmeticError: no more"
