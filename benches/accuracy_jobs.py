@@ -177,9 +177,7 @@ def _repeat(
     chosen = [
         one
         for one in collector.estimators
-        if not (one.partial_only and everybody)
-        and not (one.everybody_only and not everybody)
-        and not (one.partial_only and scenario.name == "by answer")
+        if not (one.partial_only and (everybody or scenario.name == "by answer"))
     ]
     records = [Record(collector.program, collector.oracle, one) for one in chosen]
     truth = np.bincount(codes, minlength=DOMAIN_SIZE) / codes.size

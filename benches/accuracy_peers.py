@@ -41,8 +41,6 @@ class Estimator:
         Takes reports, the number of nodes, and the true frequencies, for the intervals alone.
     distribution
         Whether what it gives is made a distribution, at the price of a bias.
-    everybody_only
-        Whether it is used only where everybody takes part.
     partial_only
         Whether it differs from another one only where not everybody takes part.
     """
@@ -50,7 +48,6 @@ class Estimator:
     name: str
     estimate: Callable[[Any, int, Floats], Answer]
     distribution: bool = False
-    everybody_only: bool = False
     partial_only: bool = False
 
 
@@ -82,7 +79,6 @@ def own(turnout: ModuleType, epsilon: float, k: int) -> list[Collector]:
                     LIKELIEST,
                     partial(_likeliest, turnout.maximum_likelihood),
                     distribution=True,
-                    everybody_only=True,
                 ),
                 ignored,
             ],
@@ -198,9 +194,7 @@ def multi_freq_ldpy(epsilon: float, k: int) -> list[Collector]:
             respond_subsets,
             [
                 Estimator(CLIPPED, inverted, distribution=True),
-                Estimator(
-                    "iterative Bayesian update", updated, distribution=True, everybody_only=True
-                ),
+                Estimator("iterative Bayesian update", updated, distribution=True),
             ],
         ),
         Collector(
