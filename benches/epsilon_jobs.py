@@ -120,18 +120,21 @@ def measure(turnout: ModuleType | None, on_progress: Callable[[str], object]) ->
     missing = [f"{name}: {problem}" for name, problem in problems.items()]
     own = None if turnout is None else importlib.import_module(f"{turnout.__name__}.accounting")
     on_progress("epsilon of Poisson sampling")
-    poisson, given = [], f"Poisson sampling at {POISSON_RATE:g}"
-    bounds = None
+    poisson: list[Row] = []
+    given, bounds = f"Poisson sampling at {POISSON_RATE:g}", None
     if own is not None:
-        bounds = _own_bounds(own.LocalSampling(POISSON_RATE, POISSON_NOISE), given, poisson)
+        row, bounds = _own(own, own.LocalSampling(POISSON_RATE, POISSON_NOISE), given)
+        poisson.append(row)
     for one in accountants:
         poisson.append(_row(one, given, POISSON_RATE, POISSON_NOISE, bounds))
     on_progress("epsilon of random participation")
-    random, bounds = [], None
+    random: list[Row] = []
+    bounds = None
     if own is not None:
         rates = (CLIENT_RATE, SAMPLE_RATE)
         mechanism = own.RandomParticipation(*rates, LOCAL_SIZE, NOISE)
-        bounds = _own_bounds(mechanism, "random participation", random)
+        row, bounds = _own(own, mechanism, "random participation")
+        random.append(row)
         weak = own.WeakClientSampling(*rates, NOISE)
         upper, seconds = _timed(lambda: _compose(own, weak)[1])
         given = "random participation, seen by the adversary"
@@ -156,13 +159,14 @@ def measure(turnout: ModuleType | None, on_progress: Callable[[str], object]) ->
 
 
 def _compose(own: Any, mechanism: Any) -> tuple[float, float]:
+    """Compose from nothing: what an earlier call has left behind is dropped."""
     importlib.import_module(f"{own.__name__}.composition")._cached.cache_clear()
     low, high = mechanism.compose(rounds=ROUNDS).epsilon_bounds(delta=DELTA)
     return float(low), float(high)
 
 
-def _own_bounds(mechanism: Any, given: str, rows: list[Row]) -> tuple[float, float]:
-    own = importlib.import_module("turnout.accounting")
+def _own(own: Any, mechanism: Any, given: str) -> tuple[Row, tuple[float, float]]:
+    """Return turnout's row, and its lower and upper value."""
     (low, high), seconds = _timed(lambda: _compose(own, mechanism))
     cells = ("turnout", given, f"{low:.5g} to {high:.5g}", "guarantee", duration(seconds))
     raw = {
@@ -173,8 +177,7 @@ def _own_bounds(mechanism: Any, given: str, rows: list[Row]) -> tuple[float, flo
         "best_seconds": seconds,
         "verdict": "guarantee",
     }
-    rows.append(Row(cells, "", raw))
-    return low, high
+    return Row(cells, "", raw), (low, high)
 
 
 def _row(
