@@ -1,7 +1,7 @@
 //! Criterion benches of secret sharing, beside the `prio` crate (libprio-rs).
 //!
-//! One user's step is measured from the secret to the bytes that leave the device, its key from the
-//! operating system included. The two are not the same job: Prio3 shares carry a proof that the
+//! One user's step is measured from the secret to the shares, its key from the operating system
+//! included: ours to the bytes that leave the device, Prio3's before they are encoded. The two are not the same job: Prio3 shares carry a proof that the
 //! secret is a valid one-hot (or few-hot) vector, checked by the aggregators, in a field of 128 bits;
 //! ours carry none, so a user that cheats is not found out. The labels say so. The throughput is in bytes
 //! that leave the device: `benches/core_results.py` reads them from criterion's files.
