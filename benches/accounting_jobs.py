@@ -39,7 +39,7 @@ PEER = "dp-accounting"
 REFERENCE = "NumPy/SciPy"
 LAYOUT = Layout(
     columns=("turnout", REFERENCE, PEER),
-    ratios={REFERENCE: "ratio to NumPy/SciPy", PEER: "to dp-accounting"},
+    ratios={REFERENCE: "ratio to NumPy/SciPy"},
 )
 
 TITLE = (

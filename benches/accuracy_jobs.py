@@ -27,7 +27,7 @@ RATE = 0.3
 #: The rates of those with one of the ten most frequent answers, and of all others.
 SHY, SHY_ANSWERS, OPEN = 0.15, 10, 0.45
 USERS, ITEMS = 600, 30
-MIN_REPEATS, MAX_REPEATS = 4, 200
+MIN_REPEATS, MAX_REPEATS = 12, 200
 #: Fewer repeats say little of their own spread.
 FEW = 20
 

@@ -21,7 +21,7 @@ OWN, HISTOGRAM, MULTIHOT = (
     "Prio3MultihotCountVec, with proof",
 )
 TITLE = "One user's shares for two aggregators in the Rust core, modulo 1009: time and bytes"
-HEADINGS = ("items", OWN, HISTOGRAM, MULTIHOT, "ratio to Prio3Histogram")
+HEADINGS = ("items", OWN, HISTOGRAM, MULTIHOT)
 
 
 def load(folder: Path) -> tuple[Figures | None, dict[str, str]]:
@@ -39,11 +39,8 @@ def load(folder: Path) -> tuple[Figures | None, dict[str, str]]:
     rows = []
     for size in sizes:
         found = {name: results.get((GROUP, name, str(size))) for name in (OWN, HISTOGRAM, MULTIHOT)}
-        own, prio = found[OWN], found[HISTOGRAM]
-        ratio = prio["seconds"] / own["seconds"] if own and prio else None
         cells = (f"{size:,}", *(_cell(one) for one in found.values()))
-        cells += ("-" if ratio is None else f"{ratio:.3g}x",)
-        rows.append(Row(cells, "", {"items": size, "ratio": ratio, "results": found}))
+        rows.append(Row(cells, "", {"items": size, "results": found}))
     notes = [
         "Prio's shares carry a proof that they are those of one item, turnout's do not.",
         *_sums(results),

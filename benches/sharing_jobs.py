@@ -32,7 +32,7 @@ PEER = "flwr"
 REFERENCE = "NumPy"
 LAYOUT = Layout(
     columns=("turnout", REFERENCE, PEER),
-    ratios={REFERENCE: "ratio to NumPy", PEER: "to flwr"},
+    ratios={REFERENCE: "ratio to NumPy"},
 )
 TITLE = f"Secret sharing modulo {MODULUS}, time of a call"
 NOTES = [

@@ -248,11 +248,10 @@ def test_the_picture_names_every_mechanism(found: td.Recommendation) -> None:
     axes = found.plot()
     labels = [label.get_text() for label in axes.get_yticklabels()]
     assert labels == [record.title for record in found.records]
-    bars = sorted(
-        (patch.get_y() + patch.get_height() / 2, patch.get_width()) for patch in axes.patches
+    points = sorted(
+        (float(y), float(x)) for line in axes.lines for x, y in zip(*line.get_data(), strict=True)
     )
-    widths = [width for _, width in reversed(bars)]
-    assert widths == pytest.approx([record.rmse for record in found.records])
+    assert [x for _, x in reversed(points)] == [record.rmse for record in found.records]
     shown = {text.get_text() for text in axes.get_legend().get_texts()}
     assert shown == {"for any data", "for data with the floor", "local, no aggregators"}
     assert "mean squared error" in axes.get_xlabel()

@@ -175,3 +175,12 @@ def test_bad_input_is_refused_by_name(
     given = {"epsilon": 1.0, "domain_size": 10, **arguments}
     with pytest.raises(error, match=message):
         choose_oracle(**given)
+
+
+@pytest.mark.parametrize("size", [20, 21, 31])
+def test_subsets_of_one_answer_are_named_direct_encoding(size: int) -> None:
+    choice = choose_oracle(4.0, size)
+    assert choice.oracle == tn.DirectEncoding(4.0, size)
+    other = next(each for each in choice.candidates if each.name == "subset_selection")
+    assert other.oracle is not None
+    assert other.oracle.support_probabilities == pytest.approx(choice.oracle.support_probabilities)

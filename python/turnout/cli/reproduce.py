@@ -35,7 +35,10 @@ def reproduce(
     ] = False,
     full: Annotated[
         bool,
-        typer.Option("--full/--quick", help="The paper's sizes and repeats, or smaller ones."),
+        typer.Option(
+            "--full/--quick",
+            help="Sizes and repeats of the papers where they say, or smaller ones.",
+        ),
     ] = False,
     target: Annotated[
         Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for pictures and results.")

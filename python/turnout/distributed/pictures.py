@@ -34,12 +34,13 @@ def plot_recommendation(recommendation: Recommendation, ax: Any = None) -> Axes:
         rows = [index for index, record in enumerate(records) if belongs(record)]
         if rows:
             errors = [records[index].rmse for index in rows]
-            axes.barh(positions[rows], errors, height=0.7, color=color, label=label)
+            # Points: on a logarithmic axis the length of a bar would say nothing.
+            axes.plot(errors, positions[rows], "o", color=color, markersize=8, label=label)
     for position, record in zip(positions, records, strict=True):
         axes.annotate(
             f"{record.rmse:.3g}",
             (record.rmse, position),
-            xytext=(4, 0),
+            xytext=(8, 0),
             textcoords="offset points",
             va="center",
             fontsize=8,
@@ -47,6 +48,8 @@ def plot_recommendation(recommendation: Recommendation, ax: Any = None) -> Axes:
     axes.set_xscale("log")
     errors = [record.rmse for record in records]
     axes.set_xlim(min(errors) / 2, max(errors) * 2)
+    axes.grid(visible=True, color="0.92")
+    axes.set_axisbelow(True)
     axes.set_yticks(positions, [record.title for record in records], fontsize=9)
     axes.set_xlabel("root mean squared error of a frequency")
     axes.set_title(

@@ -11,6 +11,7 @@ from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.candidates import Factory, domain_of, factories, make, reasons
 from turnout.frequency.oracle import FrequencyOracle
+from turnout.frequency.oracles.direct_encoding import DirectEncoding
 from turnout.planning.laws import ReportLaw
 
 if TYPE_CHECKING:
@@ -251,7 +252,13 @@ def choose_oracle(
             f"{level:g} and {answers.size:,} answers, got {limit}"
         )
     tied = [each for each in fitting if each.variance <= TIE * fitting[0].variance]
-    chosen = min(tied, key=lambda each: (each.report_bits or 0, each.variance, each.name))
+    # Subsets of one answer are direct encoding but for rounding: the plainer one is named.
+    chosen = min(
+        tied,
+        key=lambda each: (
+            each.report_bits or 0, each.name != DirectEncoding.name, each.variance, each.name
+        ),
+    )  # fmt: skip
     assert chosen.oracle is not None
     return OracleChoice(chosen.oracle, tuple(compared), level, answers, share, limit)
 
