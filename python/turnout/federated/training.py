@@ -64,7 +64,8 @@ class RandomParticipationSGD:
         used, and halves get ledgers with this budget.
     local_size_bound
         A public number d that no client has more elements than. Without one the accounting is weak
-        client sampling, which needs none.
+        client sampling, which needs none. The accounting takes it for its ``local_size``, which
+        counts the elements beside the protected one: by one on the safe side.
     nominal_local_size
         The public number that the sum is scaled by in place of the clients' true sizes;
         ``local_size_bound`` if None. It has no influence on privacy.
