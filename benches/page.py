@@ -1,7 +1,7 @@
 """Write the page of benchmarks, and the short tables of the README, from what was measured.
 
 Both are made of the JSON that ``compare.py`` writes. The text of the page stands in
-``page/benchmarks.rst``; in it ``{{table direct}}`` stands for a table with its title, ``{{goals
+``benchmarks.rst``; in it ``{{table direct}}`` stands for a table with its title, ``{{goals
 direct}}`` for the goals that it meets and misses, ``{{notes direct}}`` for what is said below it,
 ``{{machine}}`` and ``{{versions}}`` for where it was measured, ``{{run}}`` for whether that was a
 short run. No number is written by hand.
@@ -17,7 +17,7 @@ from typing import Any
 
 from report import duration, markdown, rate
 
-TEMPLATE = Path(__file__).with_name("page") / "benchmarks.rst"
+TEMPLATE = Path(__file__).with_name("benchmarks.rst")
 ABSENT = "*Not measured in this run.*"
 QUICK = (
     "This was a short run (``--quick``): what takes seconds a call was left out, and what is\n"
@@ -53,7 +53,7 @@ def page(measured: dict[str, Any], template: str | None = None) -> str:
     measured
         What ``compare.py`` writes as JSON.
     template
-        The page with marks for tables, by default ``page/benchmarks.rst``.
+        The page with marks for tables, by default ``benchmarks.rst``.
 
     Raises
     ------
