@@ -101,7 +101,7 @@ bench: needs $(BUILD)/bench/.made
 	cargo bench --bench sharing -- --warm-up-time 1 --measurement-time 2 \
 		'one user, 2 aggregators|64 vectors of 1000 elements/sum/'
 	$(BUILD)/bench/bin/python benches/compare.py --core $(CRITERION) --json $(BUILD)/bench.json \
-		--markdown $(BUILD)/bench.md --page docs/compare/benchmarks.rst
+		--page docs/compare/benchmarks.rst --readme README.md
 
 bench-core: needs
 	cargo bench --bench direct_encoding --bench oracles --bench accounting --bench sharing --bench networks \

@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from peers import same
+
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[Any]
 
@@ -120,10 +122,6 @@ def pure_ldp(epsilon: float, k: int) -> list[Collector]:
         If the package, or one that it needs, is not installed.
     """
     unary = importlib.import_module("pure_ldp.frequency_oracles.unary_encoding")
-
-    def same(value: int) -> int:
-        return value  # the package's own mapping expects labels that start at 1
-
     client = unary.UEClient(epsilon, k, use_oue=True, index_mapper=same)
 
     def respond(codes: Codes, _: Any) -> Any:

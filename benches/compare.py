@@ -7,7 +7,7 @@ that each accountant states, and of what the programs' noise reveals::
     pip install -r benches/requirements.txt
     python benches/compare.py --page docs/compare/benchmarks.rst --json bench.json
 
-``--page`` writes the page of the documentation, ``--markdown`` the short tables of the README, both
+``--page`` writes the page of the documentation, ``--readme`` the measured parts of the README, both
 also from an earlier run (``--from-json bench.json``). ``--core target/criterion`` adds what
 ``cargo bench --bench sharing`` left there.
 
@@ -132,11 +132,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def write(measured: dict[str, Any], options: argparse.Namespace) -> None:
-    """Write the page and the short tables that were asked for."""
+    """Write the page, and the measured parts of the README, if they were asked for."""
     if options.page is not None:
         options.page.write_text(page.page(measured), encoding="utf-8")
-    if options.markdown is not None:
-        options.markdown.write_text(page.summary(measured), encoding="utf-8")
+    if options.readme is not None:
+        text = options.readme.read_text(encoding="utf-8")
+        options.readme.write_text(page.readme(measured, text), encoding="utf-8")
 
 
 def as_json(figures: Figures) -> dict[str, Any]:
@@ -385,7 +386,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--from-json", type=Path, metavar="FILE", help="measure nothing, take an earlier run's JSON"
     )
     parser.add_argument("--page", type=Path, metavar="FILE", help="write the documentation page")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the README's tables")
+    parser.add_argument(
+        "--readme", type=Path, metavar="FILE", help="write its measured parts again"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the raw numbers as JSON")
     return parser.parse_args(arguments)
 

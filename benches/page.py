@@ -1,17 +1,19 @@
-"""Write the page of benchmarks, and the short tables of the README, from what was measured.
+"""Write the page of benchmarks, and the figures of the README, from what was measured.
 
 Both are made of the JSON that ``compare.py`` writes. The text of the page stands in
 ``benchmarks.rst``; in it ``{{table direct}}`` stands for a table with its title, ``{{goals
 direct}}`` for the goals that it meets and misses, ``{{notes direct}}`` for what is said below it,
 ``{{machine}}`` and ``{{versions}}`` for where it was measured, ``{{run}}`` for whether that was a
-short run. No number is written by hand.
+short run. In the README what is measured stands between ``<!-- make bench: direct -->`` and
+``<!-- end -->``. No number is written by hand.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +41,8 @@ SCENARIOS = {
     "accuracy, some": "some take part",
     "accuracy, by answer": "participation depends on the answer",
 }
+#: Columns of the last scenario in the README, with the names they have there.
+README_LAST = {"bias at the top, points": "its bias at the top", "coverage": "its coverage"}
 #: What the environment says of the machine, and not of a package.
 MACHINE = ("system", "CPUs", "Python")
 
@@ -187,20 +191,59 @@ def _best(row: dict[str, Any], column: str, variants: Iterable[str] | None = Non
     return max(rates, default=None)
 
 
-def summary(measured: dict[str, Any]) -> str:
-    """Return the short tables of the README, in Markdown."""
+def readme(measured: dict[str, Any], text: str) -> str:
+    """Return the README with its measured parts written again.
+
+    Parameters
+    ----------
+    measured
+        What ``compare.py`` writes as JSON.
+    text
+        The README as it is.
+
+    Raises
+    ------
+    ValueError
+        If a mark in the README is not known, or was not measured in full in this run.
+    """
     tables = {table["name"]: table for table in measured["tables"]}
-    environment = measured["environment"]
-    parts = [f"{machine(environment)}; {versions(environment)}\n"]
-    if "direct" in tables:
-        parts += [tables["direct"]["title"] + "\n", _direct(tables["direct"])]
-        parts.append(goals(tables["direct"]) + "\n")
-    if "oracles" in tables:
-        parts.append(goals(tables["oracles"]) + "\n")
-    scenarios = {name: tables[name] for name in SCENARIOS if name in tables}
-    if scenarios:
-        parts += [_accuracy(scenarios)]
-    return "\n".join(parts)
+
+    def fill(match: re.Match[str]) -> str:
+        name = match.group(1)
+        if name not in README_PARTS:
+            message = f"the README has an unknown mark: {match.group(0).splitlines()[0]}"
+            raise ValueError(message)
+        needed = SCENARIOS if name == "accuracy" else [name]
+        if measured.get("quick") or not tables.keys() >= {*needed}:
+            message = f"the README needs a full run of {', '.join(needed)}"
+            raise ValueError(message)
+        return f"<!-- make bench: {name} -->\n{README_PARTS[name](measured, tables)}<!-- end -->"
+
+    return re.sub(r"<!-- make bench: (\w+) -->\n.*?<!-- end -->", fill, text, flags=re.DOTALL)
+
+
+def _direct_part(measured: dict[str, Any], tables: dict[str, Table]) -> str:
+    """Return where it was measured, direct encoding, and its goals."""
+    where = measured["environment"]
+    told = _filled(f"One run on {machine(where)}; {versions(where)}.")
+    return f"{told}\n\n{_direct(tables['direct'])}\n{goals(tables['direct'])}\n"
+
+
+def _oracles_part(_: dict[str, Any], tables: dict[str, Table]) -> str:
+    """Return the goals of the other oracles."""
+    return f"{goals(tables['oracles'])}\n"
+
+
+def _accuracy_part(_: dict[str, Any], tables: dict[str, Table]) -> str:
+    """Return the errors of every program, with its best oracle, in every scenario."""
+    return _accuracy({name: tables[name] for name in SCENARIOS})
+
+
+README_PARTS: dict[str, Callable[[dict[str, Any], dict[str, Table]], str]] = {
+    "direct": _direct_part,
+    "oracles": _oracles_part,
+    "accuracy": _accuracy_part,
+}
 
 
 def _direct(table: Table) -> str:
@@ -236,22 +279,32 @@ def _told(row: dict[str, Any], found: float | None) -> str:
 
 
 def _accuracy(scenarios: dict[str, Table]) -> str:
-    """Return the errors of what is in every scenario, side by side."""
+    """Return the errors of what is in every scenario, of the best oracle of each program."""
     found: dict[tuple[str, str, str], dict[str, dict[str, Any]]] = {}
     for name, table in scenarios.items():
         for row in table["rows"]:
             who = (row["program"], row["oracle"], row["estimator"])
             found.setdefault(who, {})[name] = row
-    headings = ("program", "oracle", "estimator", *(SCENARIOS[name] for name in scenarios), "time")
-    rows = []
-    for who, results in found.items():
-        if len(results) == len(scenarios):
-            cells = (
+    whole = {who: rows for who, rows in found.items() if len(rows) == len(scenarios)}
+    first, last = next(iter(scenarios)), list(scenarios)[-1]
+    best: dict[str, tuple[float, str]] = {}
+    for (program, oracle, _), rows in whole.items():
+        best[program] = min(best.get(program, (math.inf, "")), (rows[first]["rmse"], oracle))
+    places = [scenarios[last]["headings"].index(name) for name in README_LAST]
+    headings = ("program", "oracle", "estimator", *(SCENARIOS[name] for name in scenarios))
+    lines = [
+        (
+            *who,
+            *(
                 f"{100 * row['rmse']:.3f} ± {100 * row['rmse_standard_error']:.3f}"
-                for row in results.values()
-            )
-            rows.append((*who, *cells, next(iter(results.values()))["cells"][-1]))
-    return markdown(headings, rows)
+                for row in rows.values()
+            ),
+            *(rows[last]["cells"][place] for place in places),
+        )
+        for who, rows in whole.items()
+        if best[who[0]][1] == who[1]
+    ]
+    return markdown((*headings, *README_LAST.values()), lines)
 
 
 def _escaped(text: str) -> str:

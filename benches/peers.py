@@ -29,6 +29,11 @@ class Peer:
         return self.tally(self.randomize(values))
 
 
+def same(value: int) -> int:
+    """Return a code as it is: pure-ldp's own mapping expects labels that start at 1."""
+    return value
+
+
 def pure_ldp(epsilon: float, k: int) -> Peer:
     """Return pure-ldp's ``DEClient`` and ``DEServer``.
 
@@ -38,10 +43,6 @@ def pure_ldp(epsilon: float, k: int) -> Peer:
         If the package, or one that it needs, is not installed.
     """
     direct = importlib.import_module("pure_ldp.frequency_oracles.direct_encoding")
-
-    def same(value: int) -> int:
-        return value  # the package's own mapping expects labels that start at 1
-
     client = direct.DEClient(epsilon, k, index_mapper=same)
 
     def randomize(values: list[int]) -> list[int]:

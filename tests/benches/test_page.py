@@ -136,9 +136,93 @@ def test_the_template_has_no_number_of_a_measurement(load, measured):
     assert page.page(measured).count(page.ABSENT) == text.count("{{table ") - 1
 
 
-def test_the_readme_gets_both_programs_of_numpy(load, measured):
-    lines = load("page").summary(measured).splitlines()
+README = "before\n<!-- make bench: direct -->\nold\n<!-- end -->\nafter\n"
+
+
+def test_the_readme_gets_both_programs_of_numpy_and_the_goals(load, measured):
+    page = load("page")
+    lines = page.readme(measured, README).splitlines()
     assert "| randomize, uint8 | 1.20 G/s | 100 M/s | 200 M/s | - | - | - |" in lines
+    assert "* Missed: randomize, int64, 4 times the fastest plain NumPy (goal 5)." in lines
+    assert lines[:2] == ["before", "<!-- make bench: direct -->"]
+    assert lines[-2:] == ["<!-- end -->", "after"]
+    assert "old" not in lines
+    assert page.readme(measured, "\n".join(lines) + "\n").splitlines() == lines
+
+
+def test_the_readme_is_not_written_from_parts_of_a_run(load, measured):
+    page = load("page")
+    for text, run in (
+        (README, {**measured, "quick": True}),
+        (README, {**measured, "tables": []}),
+        (README.replace("direct", "accuracy"), measured),
+    ):
+        with pytest.raises(ValueError, match="the README needs a full run of"):
+            page.readme(run, text)
+    with pytest.raises(ValueError, match="unknown mark: <!-- make bench: speed -->"):
+        page.readme(measured, README.replace("direct", "speed"))
+
+
+def scenario(name, errors):
+    headings = ["program", "bias at the top, points", "coverage"]
+    rows = [
+        {
+            "cells": [program, f"bias of {name}", f"coverage of {name}"],
+            "program": program,
+            "oracle": oracle,
+            "estimator": "hajek",
+            "rmse": error,
+            "rmse_standard_error": 0.001,
+        }
+        for (program, oracle), error in errors.items()
+    ]
+    return {"name": f"accuracy, {name}", "headings": headings, "rows": rows}
+
+
+def test_the_readme_shows_the_best_oracle_of_each_program(load, measured):
+    first = {("a", "good"): 0.01, ("a", "bad"): 0.02, ("b", "only"): 0.03, ("b", "partly"): 0.001}
+    later = {who: 0.05 for who in first if who != ("b", "partly")}
+    tables = [scenario("everybody", first), scenario("some", later), scenario("by answer", later)]
+    text = load("page").readme({**measured, "tables": tables}, README.replace("direct", "accuracy"))
+    rows = [line for line in text.splitlines() if line.startswith(("| a", "| b"))]
+    assert rows == [
+        f"| {who} | hajek | {one} ± 0.100 | 5.000 ± 0.100 | 5.000 ± 0.100 | bias of by answer | "
+        "coverage of by answer |"
+        for who, one in (("a | good", "1.000"), ("b | only", "3.000"))
+    ]
+
+
+def test_the_readme_and_the_page_are_of_one_run(load):
+    root = BENCHES.parent
+    readme = (root / "README.md").read_text(encoding="utf-8")
+    page = (root / "docs/compare/benchmarks.rst").read_text(encoding="utf-8")
+    parts = re.findall(r"<!-- make bench: (\w+) -->\n(.*?)<!-- end -->", readme, re.DOTALL)
+    assert [name for name, _ in parts] == list(load("page").README_PARTS)
+    for name, part in parts:
+        # All goals, errors and rates but those of NumPy's first program stand on the page.
+        cells = re.findall(r"[\d.]+ ± [\d.]+", part)
+        cells += re.findall(r"^\| [^|]+ \| ([\d.]+ [kMGm]/?s) ", part, re.MULTILINE)
+        cells += [line for line in part.splitlines() if line.startswith("* ")]
+        assert len(cells) >= (1 if name == "oracles" else 6)
+        for cell in cells:
+            assert cell in page, cell
+    # And none stands outside of them.
+    rest = re.sub(r"<!-- make bench: .*?<!-- end -->", "", readme, flags=re.DOTALL)
+    assert not re.findall(r"\d[\d.,]* ?(?:[kMG]/s|ms|us|times)\b", rest)
+
+
+def test_the_readme_compares_packages_as_the_page_does():
+    root = BENCHES.parent
+    text = (root / "docs/compare/peers.rst").read_text(encoding="utf-8")
+    begin, end = text.index("What each of them does"), text.index("Reports of single people")
+    rows = re.split(r"\n   \* - ", text[begin:end])[1:]
+    cells = [
+        [cell.strip().replace("\\-", "-") for cell in re.split(r"\n     - ", row)] for row in rows
+    ]
+    readme = (root / "README.md").read_text(encoding="utf-8").replace("–", "-")
+    assert len(cells) == 14
+    for row in cells:
+        assert f"| {' | '.join(row)} |" in readme, row[0]
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,7 @@ def test_the_state_is_kept_before_a_message_leaves(tmp_path: pathlib.Path) -> No
 
 
 def test_where_the_state_cannot_be_kept_nothing_is_sent_or_spent(tmp_path: pathlib.Path) -> None:
-    client = DIRECT.client(max_values=2)
+    client = DIRECT.client(secret(1), max_values=2)
     with pytest.raises(OSError, match="none"):
         client.message(ALL, 1, state=tmp_path / "none" / "state")
     assert client.spent == 0.0
@@ -165,6 +165,11 @@ def test_where_the_state_cannot_be_kept_nothing_is_sent_or_spent(tmp_path: pathl
     with pytest.raises(InvalidValueError, match="answers that this client has not given"):
         stale.message(ALL, 2, state=path)
     assert (stale.values_given, path.read_bytes()) == (0, client.to_bytes())
+    # The same secret with a higher limit would spend more than the file allows.
+    raised = DIRECT.client(secret(1), max_values=3)
+    with pytest.raises(InvalidValueError, match=r"allows 2 different answer\(s\), not max_values"):
+        raised.message(ALL, 1, state=path)
+    assert (raised.spent, path.read_bytes()) == (0.0, client.to_bytes())
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,8 @@ class MemoizedClient:
         UnknownLabelError, CodeOutsideDomainError
             If the answer is not in the domain, whether the person takes part or not.
         InvalidValueError
-            If participation is personal, or ``state`` is the file of another client.
+            If participation is personal, or ``state`` is the file of another client, or of one
+            that may give another number of answers.
         CorruptDataError, UnsupportedVersionError
             If ``state`` is a file that is no state of a client, or one of another version.
         InvalidTypeError
@@ -227,6 +228,12 @@ class MemoizedClient:
                     f"state must be the file of this client, got {os.fspath(path)!r}, which holds "
                     "another secret or answers that this client has not given: begin with "
                     "MemoizedClient.from_bytes of what is there"
+                )
+            if kept._most != self._most:
+                raise InvalidValueError(
+                    f"state must be the file of this client, got {os.fspath(path)!r}, which allows "
+                    f"{kept._most} different answer(s), not max_values = {self._most}: what was "
+                    "promised for a lifetime stays"
                 )
         with atomic_write(path, private=True) as temporary:
             temporary.write_bytes(data)
