@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import pickle
 import stat
 from pathlib import Path
 from typing import Any
@@ -225,6 +226,7 @@ def test_other_files_are_no_keys_and_are_not_shown(tmp_path: Path, changes: dict
 def test_what_is_no_record_is_no_key(tmp_path: Path, text: bytes) -> None:
     path = tmp_path / "plans.key"
     path.write_bytes(text)
+    path.chmod(0o600)
     with pytest.raises(CorruptDataError, match="not a signing key of turnout"):
         SigningKey.read(path)
 
@@ -233,6 +235,25 @@ def test_halves_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
     path = written(tmp_path / "plans.key", secret=bytes(32).hex())
     with pytest.raises(CorruptDataError, match="the public key is not that of the secret key"):
         SigningKey.read(path)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are of POSIX")
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o620, 0o604, 0o601])
+def test_a_key_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "plans.key"
+    SigningKey.generate().write(path)
+    path.chmod(mode)
+    with pytest.raises(InvalidValueError, match="others than its owner can read this key: chmod"):
+        SigningKey.read(path)
+    path.chmod(0o400)
+    SigningKey.read(path)
+
+
+def test_a_key_is_not_pickled() -> None:
+    key = SigningKey.generate()
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        with pytest.raises(InvalidTypeError, match="a SigningKey cannot be pickled"):
+            pickle.dumps(key, protocol)
 
 
 def test_a_missing_file_is_an_error_of_the_system(tmp_path: Path) -> None:

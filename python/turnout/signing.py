@@ -6,15 +6,14 @@ secret key lives in a file of its own, a line of JSON that only its owner can re
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
 import secrets
-from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from turnout import _arguments, _core
+from turnout._secret_files import read_secret_file, write_secret_file
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 
 __all__ = ["SigningKey", "verify"]
@@ -135,16 +134,7 @@ class SigningKey:
             "public_key": self._public_key,
             "secret": self._secret.hex(),
         }
-        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-        try:
-            with os.fdopen(descriptor, "w", encoding="ascii") as file:
-                file.write(json.dumps(record, separators=(",", ":")) + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-        except BaseException:
-            with contextlib.suppress(OSError):
-                Path(path).unlink()
-            raise
+        write_secret_file(path, json.dumps(record, separators=(",", ":")) + "\n")
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> SigningKey:
@@ -165,12 +155,14 @@ class SigningKey:
         CorruptDataError
             If it is no file of a key, or its two halves do not belong together. The message shows
             nothing of what the file holds.
+        InvalidValueError
+            If others than its owner can read the file.
         OSError
             If the file cannot be read.
         """
-        name = os.fspath(path)
+        name, data = os.fspath(path), read_secret_file(path)
         try:
-            record: Any = json.loads(Path(path).read_bytes())
+            record: Any = json.loads(data)
         except (ValueError, RecursionError):
             record = None
         match record:
@@ -188,6 +180,10 @@ class SigningKey:
                 raise CorruptDataError(f"{name}: the public key is not that of the secret key")
         # Nothing of the file is shown: it may hold a secret.
         raise CorruptDataError(f"{name}: not a signing key of turnout, of version {_VERSION}")
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled or copied: a secret key is in its file only."""
+        raise InvalidTypeError("a SigningKey cannot be pickled: write it to a file of its own")
 
     def __eq__(self, other: object) -> bool:
         """Compare the public keys."""

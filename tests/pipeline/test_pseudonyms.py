@@ -88,7 +88,16 @@ def test_secrets_are_not_shown(tmp_path: Path) -> None:
     shown = repr(key) + repr(answers) + json.dumps(answers.describe()) + key.identifier
     assert secret.hex()[:8] not in shown
     assert str(secret)[2:10] not in shown
-    assert pickle.loads(pickle.dumps(key)) == key
+
+
+def test_a_key_is_not_pickled_and_answers_take_its_secret_along() -> None:
+    key = PseudonymKey(bytes(range(32)))
+    with pytest.raises(InvalidTypeError, match="a PseudonymKey cannot be pickled"):
+        pickle.dumps(key)
+    table = pa.table({"a": ["no"], "id": [1]})
+    for kept in (key, None):
+        answers = scan(table, "a", id_column="id", pseudonym_key=kept)
+        assert pickle.loads(pickle.dumps(answers)).pseudonym_key == kept
 
 
 @pytest.mark.parametrize(

@@ -180,8 +180,16 @@ class Answers:
         return f"<Answers: {self.name}{rows}>"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the source and what was found in it."""
-        return {**self.__dict__, "source": _Elsewhere(self.source), "_digests": None}
+        """Leave out the source and what was found in it; take the secret of the key along."""
+        key = self.pseudonym_key
+        secret = None if key is None else key._secret
+        left = {"source": _Elsewhere(self.source), "_digests": None, "pseudonym_key": secret}
+        return {**self.__dict__, **left}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Make the key again."""
+        secret = state["pseudonym_key"]
+        self.__dict__.update(state, pseudonym_key=secret and PseudonymKey(secret))
 
     # Persons ----------------------------------------------------------------------------------
 

@@ -6,13 +6,13 @@ import hashlib
 import json
 import os
 import secrets
-from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._secret_files import read_secret_file, write_secret_file
 from turnout.errors import (
     CorruptDataError,
     InvalidTypeError,
@@ -84,14 +84,9 @@ class PseudonymKey:
         OSError
             If it cannot be read.
         """
-        place = Path(path)
-        if os.name == "posix" and place.stat().st_mode & 0o077:
-            raise InvalidValueError(
-                f"{place}: others than its owner can read this key: chmod 600, and make another if "
-                "somebody may have read it"
-            )
+        place, data = os.fspath(path), read_secret_file(path)
         try:
-            match json.loads(place.read_text(encoding="ascii")):
+            match json.loads(data):
                 case {"format": "turnout-pseudonym-key", "version": 1, "key": str(text)}:
                     return cls(bytes.fromhex(text))
                 case {"format": "turnout-pseudonym-key", "version": version} if version != 1:
@@ -119,11 +114,7 @@ class PseudonymKey:
         text = json.dumps(
             {"format": "turnout-pseudonym-key", "version": 1, "key": self._secret.hex()}
         )
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(text.encode("ascii") + b"\n")
-            stream.flush()
-            os.fsync(stream.fileno())
+        write_secret_file(path, text + "\n")
 
     @property
     def identifier(self) -> str:
@@ -161,6 +152,10 @@ class PseudonymKey:
         """
         purpose = f"turnout pseudonym/{context}".encode()
         return digests(column, self._secret, purpose, name=name, rows=rows, first_row=first_row)
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled or copied: a key is in its file only."""
+        raise InvalidTypeError("a PseudonymKey cannot be pickled: write it to a file of its own")
 
     def __eq__(self, other: object) -> bool:
         """Compare secrets, in constant time."""

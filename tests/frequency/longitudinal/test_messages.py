@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import json
 import math
 import pathlib
+import pickle
 import stat
+import threading
+import time
 from fractions import Fraction
 from types import ModuleType
 from typing import Any
@@ -14,6 +18,7 @@ import numpy as np
 import pytest
 
 import turnout as tn
+from turnout import _atomic
 from turnout.errors import (
     BudgetExceededError,
     CodeOutsideDomainError,
@@ -170,6 +175,41 @@ def test_where_the_state_cannot_be_kept_nothing_is_sent_or_spent(tmp_path: pathl
     with pytest.raises(InvalidValueError, match=r"allows 2 different answer\(s\), not max_values"):
         raised.message(ALL, 1, state=path)
     assert (raised.spent, path.read_bytes()) == (0.0, client.to_bytes())
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_clients_with_one_state_do_not_answer_differently(
+    there: bool, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = DIRECT.client(secret(1), max_values=1)
+    path = tmp_path / "state"
+    if there:
+        path.write_bytes(first.to_bytes())
+    clients = [MemoizedClient.from_bytes(DIRECT, first.to_bytes()) for _ in range(4)]
+    synchronise, together = _atomic._synchronise_file, threading.Barrier(4)
+
+    def slowly(file: pathlib.Path) -> None:
+        time.sleep(0.02)
+        synchronise(file)
+
+    def send(code: int) -> bytes | None:
+        together.wait()
+        try:
+            return clients[code].message(ALL, code, state=path)
+        except InvalidValueError:
+            return None
+
+    monkeypatch.setattr(_atomic, "_synchronise_file", slowly)
+    with concurrent.futures.ThreadPoolExecutor(4) as threads:
+        messages = list(threads.map(send, range(4)))
+    assert sum(each is not None for each in messages) == 1
+    assert [each is not None for each in messages] == [bool(each.values_given) for each in clients]
+    assert {each.to_bytes() for each in clients if each.values_given} == {path.read_bytes()}
+
+
+def test_a_client_is_not_pickled() -> None:
+    with pytest.raises(InvalidTypeError, match="a MemoizedClient cannot be pickled"):
+        pickle.dumps(DIRECT.client())
 
 
 @pytest.mark.parametrize(

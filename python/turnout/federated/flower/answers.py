@@ -24,8 +24,8 @@ from flwr.app import ConfigRecord, Context
 
 from turnout import Plan, _arguments
 from turnout._atomic import atomic_write
+from turnout._turns import turn
 from turnout.errors import BudgetExceededError, CorruptDataError, PlanMismatchError
-from turnout.federated.flower.ledgers import turn
 
 __all__ = [
     "ANSWERS_KEY",
@@ -192,8 +192,7 @@ def with_room_for(answers: Mapping[str, Answer], name: str, plan: Plan, budget: 
 
 def _path(context: Context) -> Path | None:
     named = context.node_config.get(ANSWERS_KEY)
-    # Links are followed, so that all who name the file take turns.
-    return None if named is None else Path(str(named)).resolve()
+    return None if named is None else Path(str(named))
 
 
 def _decoded(text: str) -> dict[str, Answer]:

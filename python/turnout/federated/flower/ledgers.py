@@ -8,10 +8,11 @@ from pathlib import Path
 
 from flwr.app import ConfigRecord, Context
 
+from turnout._turns import turn
 from turnout.accounting import PrivacyLedger
 from turnout.errors import InvalidValueError
 
-__all__ = ["LEDGER_KEY", "node_ledger", "turn"]
+__all__ = ["LEDGER_KEY", "node_ledger"]
 
 #: The key of the node's configuration that names the ledger's file, and of the record in memory.
 LEDGER_KEY = "turnout-ledger"
@@ -65,8 +66,7 @@ def node_ledger(context: Context, budget: PrivacyLedger | None) -> Iterator[Priv
         if ledger is not None:
             context.state[LEDGER_KEY] = ConfigRecord({"json": ledger.to_json()})
         return
-    # Links are followed: the file behind them is replaced, and all who name it take turns.
-    path = Path(str(named)).resolve()
+    path = Path(str(named))
     with turn(path):
         known = PrivacyLedger.load(path) if path.exists() else _new(budget)
         if known is None:
@@ -82,16 +82,3 @@ def node_ledger(context: Context, budget: PrivacyLedger | None) -> Iterator[Priv
 
 def _new(budget: PrivacyLedger | None) -> PrivacyLedger | None:
     return None if budget is None else PrivacyLedger.from_json(budget.to_json())
-
-
-@contextlib.contextmanager
-def turn(path: Path) -> Iterator[None]:
-    """Wait until no other process uses a file; a process that dies gives its turn back."""
-    try:
-        import fcntl  # noqa: PLC0415 (not on every system)
-    except ImportError:  # pragma: no cover
-        yield
-        return
-    with path.with_name(path.name + ".lock").open("ab") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

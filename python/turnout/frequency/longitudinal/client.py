@@ -8,12 +8,13 @@ import os
 import secrets
 from collections.abc import Hashable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from turnout import _arguments
 from turnout._atomic import atomic_write
+from turnout._turns import turn
 from turnout.collection import Plan
 from turnout.errors import (
     BudgetExceededError,
@@ -43,7 +44,8 @@ class MemoizedClient:
     only when an answer is given for the first time. If it is lost, permanent answers are drawn anew
     from a new secret, and the budget of the old ones is spent once more.
 
-    A client must not be used by two threads at once.
+    A client must not be used by two threads at once, and cannot be pickled: a copy would spend the
+    same lifetime again.
     """
 
     __slots__ = ("_given", "_memoized", "_most", "_secret")
@@ -134,8 +136,10 @@ class MemoizedClient:
             The answer of this round.
         state
             A file for the state. It is written before the message is returned, unless it holds the
-            state already: whole or not at all, and a new one readable by its owner only. Who keeps
-            the state elsewhere stores :meth:`to_bytes` before the message of a new answer leaves.
+            state already: whole or not at all, and a new one readable by its owner only. Threads
+            and processes with one file take turns, and one whose client does not know what the file
+            says is refused. Who keeps the state elsewhere stores :meth:`to_bytes` before the
+            message of a new answer leaves.
         seed
             For tests only: of the coin and of the instantaneous noise.
 
@@ -203,7 +207,8 @@ class MemoizedClient:
             self._given |= {code}
             if state is not None:
                 try:
-                    self._keep(Path(state))
+                    with turn(state):
+                        self._keep(Path(state))
                 except BaseException:
                     self._given = before
                     raise
@@ -333,6 +338,12 @@ class MemoizedClient:
                 client._given = frozenset(given)
                 return client
         raise CorruptDataError("not the state of a client")
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled or copied: whoever means to keep the secret calls to_bytes."""
+        raise InvalidTypeError(
+            "a MemoizedClient cannot be pickled: keep its to_bytes(), in one place only"
+        )
 
     def __repr__(self) -> str:
         """Show what was spent; neither the secret nor the answers."""

@@ -1,0 +1,71 @@
+"""Files that hold a secret: made once, for their owner's eyes only."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from pathlib import Path
+
+from turnout.errors import InvalidValueError
+
+__all__ = ["read_secret_file", "write_secret_file"]
+
+
+def write_secret_file(path: str | os.PathLike[str], text: str) -> None:
+    """Write a new file of mode 0600, whole or not at all.
+
+    Parameters
+    ----------
+    path
+        The file. An existing one is left as it is: a secret that is written over is lost.
+    text
+        What it holds, in ASCII.
+
+    Raises
+    ------
+    FileExistsError
+        If there is something at ``path``.
+    OSError
+        If the file cannot be written.
+    """
+    descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    try:
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        with contextlib.suppress(OSError):
+            Path(path).unlink()
+        raise
+
+
+def read_secret_file(path: str | os.PathLike[str]) -> bytes:
+    """Read a file that :func:`write_secret_file` wrote.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    bytes
+        What it holds.
+
+    Raises
+    ------
+    InvalidValueError
+        If others than its owner can read or change the file.
+    OSError
+        If it cannot be read.
+    """
+    with Path(path).open("rb") as file:
+        # Of the file that is open: at the path there may soon be another one.
+        if os.name == "posix" and stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
+            raise InvalidValueError(
+                f"{os.fspath(path)}: others than its owner can read this key: chmod 600, and make "
+                "another if somebody may have read it"
+            )
+        return file.read()
