@@ -9,6 +9,7 @@ import os
 import pickle
 import subprocess
 import sys
+from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ import turnout as tn
 from turnout.errors import (
     CorruptDataError,
     InvalidTypeError,
+    InvalidValueError,
     PlanMismatchError,
     UnsupportedVersionError,
 )
@@ -29,12 +31,16 @@ LABELS = ["no", "yes", ("x", 2)]
 
 
 def plan(
-    epsilon: float = 1.5, labels: Any = None, participation: tn.Participation | None = None
+    epsilon: float = 1.5,
+    labels: Any = None,
+    participation: tn.Participation | None = None,
+    **terms: Any,
 ) -> tn.Plan:
     domain = tn.Domain(LABELS if labels is None else labels)
     return tn.Plan(
         tn.DirectEncoding(epsilon, domain),
         tn.Bernoulli(0.25) if participation is None else participation,
+        **terms,
     )
 
 
@@ -131,6 +137,62 @@ def test_personal_probabilities_stay_out_of_the_plan() -> None:
     assert one == other
     assert one.fingerprint == other.fingerprint
     assert json.loads(one.to_json())["participation"] == {"kind": "personalized"}
+
+
+END = datetime(2030, 1, 1, 12, tzinfo=timezone.utc)
+
+
+def test_serial_and_expiry_stand_in_the_json_of_a_plan() -> None:
+    with_both = plan(serial=7, expires=END)
+    assert with_both.to_json() == CANONICAL.replace(
+        '{"format"', '{"expires":1893499200,"format"'
+    ).replace(',"version"', ',"serial":7,"version"')
+    for made in (with_both, plan(serial=0), plan(expires=END)):
+        back = tn.Plan.from_json(made.to_json())
+        assert (back.serial, back.expires) == (made.serial, made.expires)
+        assert back.to_json() == made.to_json()
+        # They say when a plan is used, not what its reports mean.
+        assert made == plan()
+        assert hash(made) == hash(plan())
+        assert made.fingerprint != plan().fingerprint
+    there = END.astimezone(timezone(timedelta(hours=-3)))
+    assert plan(expires=there).to_json() == plan(expires=END).to_json()
+    for seconds in (0, 253_402_300_799):
+        text = CANONICAL.replace('{"format"', f'{{"expires":{seconds},"format"')
+        assert tn.Plan.from_json(text).to_json() == text
+
+
+@pytest.mark.parametrize(
+    ("terms", "error", "words"),
+    [
+        ({"serial": -1}, InvalidValueError, "serial must be an integer from 0 to 9007199254740991"),
+        ({"serial": 2**53}, InvalidValueError, "serial must be an integer from 0"),
+        ({"serial": True}, InvalidTypeError, "serial must be an integer from 0"),
+        ({"serial": "1"}, InvalidTypeError, "serial must be an integer from 0"),
+        ({"expires": 1893499200}, InvalidTypeError, "expires must be a datetime, got 1893499200"),
+        ({"expires": date(2030, 1, 1)}, InvalidTypeError, "expires must be a datetime"),
+        ({"expires": datetime(2030, 1, 1)}, InvalidValueError, "expires must have a time zone"),
+        ({"expires": END.replace(microsecond=1)}, InvalidValueError, "of whole seconds from 1970"),
+        ({"expires": END.replace(year=1969)}, InvalidValueError, "of whole seconds from 1970"),
+        (
+            {"expires": datetime(9999, 12, 31, 23, tzinfo=timezone(timedelta(hours=-3)))},
+            InvalidValueError,
+            "expires must be in the years 1 to 9999 of UTC",
+        ),
+    ],
+)
+def test_other_serials_and_expiries_are_refused(
+    terms: dict[str, Any], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        plan(**terms)
+
+
+@pytest.mark.parametrize("name", ["serial", "expires"])
+@pytest.mark.parametrize("value", [None, True, -1, 1.0, "1", 2**63, [], "2030-01-01T12:00:00Z"])
+def test_other_serials_and_expiries_are_no_plan(name: str, value: Any) -> None:
+    with pytest.raises(CorruptDataError, match=f"the {name} of a plan must be an integer from 0"):
+        tn.Plan.from_dict({**json.loads(CANONICAL), name: value})
 
 
 def test_a_plan_cannot_be_changed() -> None:

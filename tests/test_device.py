@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -177,7 +179,46 @@ def test_one_device_sends_a_line_or_nothing(device: Device) -> None:
         device(plan, "1", "--codes", "--seed", 3),
     ):
         assert (done.returncode, done.stderr) == (0, "")
-        assert done.stdout.encode() == (plan.report("once", seed=3) or b"") + b"\n"
+        expected = json.loads(plan.report("once", seed=3) or b"")
+        nonce = json.loads(done.stdout)["nonce"]
+        text = json.dumps({**expected, "nonce": nonce}, separators=(",", ":"))
+        assert done.stdout == text + "\n"
+
+
+def test_every_message_has_a_nonce_of_its_own_whatever_the_seed(device: Device) -> None:
+    plan = tn.Plan(tn.DirectEncoding(1.0, 3), tn.Everyone())
+    lines = "1\n" * 100
+    sent = [device(plan, "--seed", 3, lines=lines).stdout.splitlines() for _ in range(2)]
+    messages = [json.loads(line) for line in sent[0] + sent[1]]
+    assert len({each["nonce"] for each in messages}) == 200
+    assert all(re.fullmatch("[0-9a-f]{32}", each["nonce"]) for each in messages)
+    # What is sent again counts once.
+    counted = plan.gather([*sent[0], *sent[0]], 100, on_bad="count")
+    assert (len(counted.reports), counted.repeated) == (100, 100)
+
+
+def test_a_plan_is_refused_after_its_time_or_behind_a_later_one(device: Device) -> None:
+    oracle, now = tn.DirectEncoding(1.0, 3), datetime.now(timezone.utc).replace(microsecond=0)
+    past, future = now - timedelta(seconds=1), now + timedelta(days=1)
+    for plan, arguments, words in [
+        (tn.Plan(oracle, tn.Everyone(), expires=future), [], ""),
+        (tn.Plan(oracle, tn.Everyone(), expires=past), [], "the plan expired"),
+        (tn.Plan(oracle, tn.Everyone(), serial=4, expires=past), [], "the plan expired"),
+        (tn.Plan(oracle, tn.Everyone(), serial=4), [], ""),
+        (tn.Plan(oracle, tn.Everyone(), serial=4), ["--least-serial", 4], ""),
+        (
+            tn.Plan(oracle, tn.Everyone(), serial=4),
+            ["--least-serial", 5],
+            "the plan has serial 4, expected 5 or a later one",
+        ),
+        (tn.Plan(oracle, tn.Everyone()), ["--least-serial", 0], "the plan has no serial"),
+    ]:
+        done = device(plan, "0", "--public-key", KEY.public_key, *arguments)
+        if words:
+            assert (done.returncode, done.stdout) == (1, "")
+            assert words in done.stderr
+        else:
+            assert len(gathered(plan, done, 1)) == 1
 
 
 def test_labels_of_every_kind_are_answers(device: Device) -> None:
@@ -296,6 +337,11 @@ def resealed(path: Path, old: str, new: str) -> Path:
         ('"bernoulli"', '"everyone"'),
         ('["a","b","\\u00e9"]', '["a"]'),
         ('"b"', '"\\ud800"'),
+        ('"version":1', '"serial":9007199254740992,"version":1'),
+        ('"version":1', '"serial":null,"version":1'),
+        ('"version":1', '"serial":-1,"version":1'),
+        ('{"format"', '{"expires":253402300800,"format"'),
+        ('{"format"', '{"expires":"2030-01-01","format"'),
         ('"version":1', '"version":2'),
         ('"turnout-plan"', '"turnout-planet"'),
     ],
@@ -313,7 +359,13 @@ def test_plans_with_other_values_are_refused_alike(
 
 
 def test_the_command_line(device: Device, tmp_path: Path) -> None:
-    for arguments in (["a", "b"], ["--what"], ["--seed", "x"], ["--public-key"]):
+    for arguments in (
+        ["a", "b"],
+        ["--what"],
+        ["--seed", "x"],
+        ["--public-key"],
+        ["--least-serial", "-1"],
+    ):
         done = device(PLAN, *arguments)
         assert (done.returncode, done.stdout) == (2, "")
         assert "usage: turnout-device PLAN [ANSWER]" in done.stderr

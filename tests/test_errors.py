@@ -16,6 +16,7 @@ HIERARCHY: dict[str, tuple[type[BaseException], ...]] = {
     "InvalidTypeError": (errors.TurnoutError, TypeError),
     "UnknownLabelError": (errors.InvalidValueError, ValueError),
     "CodeOutsideDomainError": (errors.InvalidValueError, ValueError),
+    "PlanExpiredError": (errors.InvalidValueError, ValueError),
     "PlanMismatchError": (errors.InvalidValueError, ValueError),
     "CorruptDataError": (errors.InvalidValueError, ValueError),
     "DownloadError": (errors.TurnoutError, OSError),

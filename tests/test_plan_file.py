@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from turnout.errors import (
     CorruptDataError,
     InvalidTypeError,
     InvalidValueError,
+    PlanExpiredError,
     UnsupportedVersionError,
 )
 from turnout.signing import SigningKey, verify
@@ -71,6 +73,45 @@ def test_the_file_of_a_plan_never_changes(path: Path) -> None:
     unsigned = text_of(PLAN, path)
     assert "signature" not in json.loads(unsigned)
     assert tn.Plan.read(path) == PLAN
+
+
+def test_a_device_refuses_a_plan_that_is_older_than_one_it_knows(path: Path) -> None:
+    plans = {
+        serial: tn.Plan(PLAN.oracle, PLAN.participation, serial=serial) for serial in (None, 4, 5)
+    }
+    for serial, plan in plans.items():
+        plan.write(path, signing_key=KEY)
+        assert tn.Plan.read(path, public_key=KEY.public_key).serial == serial
+        found = "no serial" if serial is None else f"serial {serial}"
+        for least in (0, 4, 5, 2**53 - 1):
+            if serial is not None and serial >= least:
+                assert tn.Plan.read(path, least_serial=least).serial == serial
+                continue
+            with pytest.raises(PlanExpiredError) as caught:
+                tn.Plan.read(path, least_serial=least)
+            words = f"{path}: the plan has {found}, expected {least} or a later one"
+            assert str(caught.value) == words
+    wrong: Any
+    for wrong, error in [
+        (-1, InvalidValueError),
+        (2**53, InvalidValueError),
+        ("5", InvalidTypeError),
+    ]:
+        with pytest.raises(error, match="least_serial must be an integer from 0 to"):
+            tn.Plan.read(path, least_serial=wrong)
+
+
+def test_serial_and_expiry_are_signed_and_an_expired_plan_can_be_read(
+    read: Read, path: Path
+) -> None:
+    end = datetime(2001, 1, 1, tzinfo=timezone.utc)
+    text = text_of(tn.Plan(PLAN.oracle, PLAN.participation, serial=3, expires=end), path, KEY)
+    plan = read(text, KEY.public_key)
+    assert (plan.serial, plan.expires) == (3, end)
+    for old, new in [('"serial":3', '"serial":4'), ('"expires":9', '"expires":19')]:
+        assert old in text
+        with pytest.raises(CorruptDataError, match="altered or formatted anew"):
+            read(text.replace(old, new), KEY.public_key)
 
 
 def test_the_fingerprint_is_that_of_the_bytes_in_the_file(path: Path) -> None:

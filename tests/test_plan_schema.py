@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,11 @@ ORACLES: list[tn.FrequencyOracle] = [
     PaddedOracle(1.0, 3, oracle=tn.SubsetSelection(1.0, 3), share=0.25),
 ]
 PARTICIPATIONS = [tn.Everyone(), tn.Bernoulli(5e-324), tn.Bernoulli(1), tn.Personalized([1.0])]
+TERMS: list[dict[str, Any]] = [
+    {},
+    {"serial": 0},
+    {"serial": 2**53 - 1, "expires": datetime(9999, 12, 31, 23, 59, 59, tzinfo=timezone.utc)},
+]
 
 
 def file_of(plan: tn.Plan, key: SigningKey | None = KEY) -> dict[str, Any]:
@@ -90,7 +96,8 @@ def test_every_oracle_of_turnout_is_in_it() -> None:
 @pytest.mark.parametrize("participation", PARTICIPATIONS, ids=repr)
 def test_what_is_written_fits(oracle: tn.FrequencyOracle, participation: tn.Participation) -> None:
     for key in (None, KEY):
-        VALIDATOR.validate(file_of(tn.Plan(oracle, participation), key))
+        for terms in TERMS:
+            VALIDATOR.validate(file_of(tn.Plan(oracle, participation, **terms), key))
 
 
 LABEL = st.recursive(
@@ -150,8 +157,8 @@ def broken(description: dict[str, Any], place: tuple[Any, ...], how: str, value:
         inner = inner[step]
     if how == "drop":
         del inner[place[-1]]
-    elif how == "add" and isinstance(inner[place[-1]], dict):
-        inner[place[-1]]["more"] = value
+    elif how.startswith("add") and isinstance(inner[place[-1]], dict):
+        inner[place[-1]][how[4:] or "more"] = value
     else:
         inner[place[-1]] = value
     return result
@@ -163,7 +170,8 @@ def test_what_the_schema_refuses_the_reader_refuses(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     oracle = data.draw(st.sampled_from(ORACLES))
-    plan = tn.Plan(oracle, data.draw(st.sampled_from(PARTICIPATIONS)))
+    terms = data.draw(st.sampled_from(TERMS))
+    plan = tn.Plan(oracle, data.draw(st.sampled_from(PARTICIPATIONS)), **terms)
     whole = {**file_of(plan, None), "fingerprint": "RIGHT"}
     description = broken(
         whole,
@@ -212,6 +220,13 @@ BOTH: dict[str, tuple[tuple[Any, ...], str, Any]] = {
     "rate zero": (("plan", "participation", "rate"), "change", 0.0),
     "rate above one": (("plan", "participation", "rate"), "change", 1.5),
     "no rate": (("plan", "participation", "rate"), "drop", None),
+    "a serial as text": (("plan",), "add serial", "1"),
+    "a negative serial": (("plan",), "add serial", -1),
+    "a large serial": (("plan",), "add serial", 2**53),
+    "a serial of null": (("plan",), "add serial", None),
+    "an expiry as text": (("plan",), "add expires", "2030-01-01T00:00:00Z"),
+    "an expiry before 1970": (("plan",), "add expires", -1),
+    "an expiry after 9999": (("plan",), "add expires", 253_402_300_800),
     "another kind": (("plan", "participation", "kind"), "change", "nobody"),
 }
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import numpy as np
@@ -15,6 +19,7 @@ from turnout.errors import (
     CorruptDataError,
     InvalidTypeError,
     InvalidValueError,
+    PlanExpiredError,
     PlanMismatchError,
     UnknownLabelError,
     UnsupportedVersionError,
@@ -27,10 +32,18 @@ HALF = tn.Plan(tn.DirectEncoding(1.0, DOMAIN), tn.Bernoulli(0.5))
 ALL = tn.Plan(tn.DirectEncoding(1.0, DOMAIN), tn.Everyone())
 UNARY = tn.Plan(tn.OptimizedUnaryEncoding(1.0, 100), tn.Bernoulli(0.5))
 
+NUMBERS = itertools.count()
+
 
 def message(plan: tn.Plan = HALF, /, **changes: Any) -> bytes:
-    """A message of the first answer, with members changed; ... leaves one out."""
-    members = {"format": "turnout-report", "version": 1, "plan": plan.fingerprint, "report": 0}
+    """A new message of the first answer, with members changed; ... leaves one out."""
+    members = {
+        "format": "turnout-report",
+        "version": 1,
+        "plan": plan.fingerprint,
+        "nonce": f"{next(NUMBERS):032x}",
+        "report": 0,
+    }
     members.update(changes)
     kept = {name: value for name, value in members.items() if value is not ...}
     return json.dumps(kept).encode()
@@ -39,10 +52,13 @@ def message(plan: tn.Plan = HALF, /, **changes: Any) -> bytes:
 def test_a_message_never_changes() -> None:
     made = ALL.report(("often", 3), seed=7)
     code = ALL.oracle.randomize([("often", 3)], seed=7).codes[0]
+    assert made is not None
+    nonce = json.loads(made)["nonce"]
     assert made == (
-        b'{"format":"turnout-report","version":1,"plan":"%s","report":%d}'
-        % (ALL.fingerprint.encode(), code)
+        b'{"format":"turnout-report","version":1,"plan":"%s","nonce":"%s","report":%d}'
+        % (ALL.fingerprint.encode(), nonce.encode(), code)
     )
+    assert re.fullmatch("[0-9a-f]{32}", nonce)
     plan = tn.Plan(UNARY.oracle, tn.Everyone())
     made = plan.report(3, seed=1)
     assert made is not None
@@ -72,7 +88,8 @@ def test_some_are_silent_and_nobody_is_drawn_twice_alike() -> None:
     sent = [each for each in messages if each]
     # 1000 +- 22.4: 4.9 standard deviations at 1e-6.
     assert abs(len(sent) - 1000) < 110
-    assert len(set(sent)) == 5
+    assert len(set(sent)) == len(sent)
+    assert {json.loads(each)["report"] for each in sent} == set(range(5))
     reports = HALF.gather(sent, nodes=2000)
     p, _ = HALF.oracle.support_probabilities
     assert abs(int(HALF.oracle.tally(reports).support[1]) / len(sent) - p) < 0.08
@@ -107,6 +124,12 @@ BAD: dict[str, tuple[bytes | str, str, type[Exception], str]] = {
     "format": (message(format="turnout-plan"), "malformed", CorruptDataError, "is no message"),
     "more": (message(more=1), "malformed", CorruptDataError, "is no message of turnout"),
     "no report": (message(report=...), "malformed", CorruptDataError, "is no message of turnout"),
+    "no nonce": (message(nonce=...), "malformed", CorruptDataError, "is no message of turnout"),
+    "nonce null": (message(nonce=None), "malformed", CorruptDataError, "have a nonce of 32 hexad"),
+    "short nonce": (message(nonce="0" * 31), "malformed", CorruptDataError, "got '000"),
+    "long nonce": (message(nonce="0" * 33), "malformed", CorruptDataError, "a nonce of 32"),
+    "upper nonce": (message(nonce="0" * 31 + "A"), "malformed", CorruptDataError, "a nonce of 32"),
+    "a line": (message(nonce="0" * 32 + "\n"), "malformed", CorruptDataError, "a nonce of 32"),
     "no plan": (message(plan=...), "malformed", CorruptDataError, "is no message of turnout"),
     "report twice": (
         message()[:-1] + b', "report": 1}',
@@ -182,7 +205,7 @@ def test_all_that_is_impossible_is_found() -> None:
     first = int(np.flatnonzero(codes >= 5)[0])
     with pytest.raises(CorruptDataError, match=rf"^messages\[{first}\] holds no report"):
         HALF.gather([message(report=int(code)) for code in codes], 4000)
-    none = HALF.gather([message(report=9)] * 7, 7, on_bad="count")
+    none = HALF.gather([message(report=9) for _ in range(7)], 7, on_bad="count")
     assert (none.refused, len(none.reports), none.reports.nodes) == (7, 0, 7)
 
 
@@ -198,14 +221,14 @@ def test_one_altered_character_is_refused_or_another_report() -> None:
 
 
 def test_the_number_of_nodes_must_fit() -> None:
-    messages = [message(ALL)] * 3
+    messages = [message(ALL) for _ in range(3)]
     for nodes in (2, 4):
         with pytest.raises(InvalidValueError, match="nodes must equal the number of messages 3"):
             ALL.gather(messages, nodes)
     with pytest.raises(InvalidValueError, match="nodes must be at least the number of messages 3"):
-        HALF.gather([message()] * 3, 2)
+        HALF.gather([message() for _ in range(3)], 2)
     with pytest.raises(InvalidValueError, match="nodes must say how many people were asked"):
-        HALF.gather([message()] * 3)
+        HALF.gather([message() for _ in range(3)])
     with pytest.raises(InvalidTypeError, match="nodes must be an integer"):
         HALF.gather([], 1.5)  # type: ignore[arg-type]
     assert HALF.gather([], 0).nodes == 0
@@ -213,6 +236,112 @@ def test_the_number_of_nodes_must_fit() -> None:
     # Who is refused has no report: where all report there is no node without one.
     assert ALL.gather([*messages, b"x"], 4, on_bad="count").reports.nodes == 3
     assert HALF.gather([message(), b"x"], 4, on_bad="count").reports.nodes == 4
+
+
+def test_bad_messages_are_nobodys_where_they_are_counted() -> None:
+    good, bad = [message(ALL) for _ in range(952)], [b"junk"] * 100
+    # As many as were asked, or fewer, whatever else came in.
+    for plan, nodes in [(ALL, 1000), (ALL, 952), (HALF, 1000), (HALF, 952)]:
+        messages = [
+            each.replace(ALL.fingerprint.encode(), plan.fingerprint.encode()) for each in good
+        ]
+        gathered = plan.gather([*bad, *messages], nodes, on_bad="count")
+        assert (len(gathered.reports), gathered.refused) == (952, 100)
+        assert gathered.reports.nodes == (952 if plan is ALL else nodes)
+        with pytest.raises(InvalidValueError, match=r"of messages 952.* got 951"):
+            plan.gather([*bad, *messages], 951, on_bad="count")
+    with pytest.raises(InvalidValueError, match="952, or that and some of 100 bad ones, got 1053"):
+        ALL.gather([*bad, *good], 1053, on_bad="count")
+    impossible = [message(ALL, report=9)] * 3
+    assert ALL.gather([*good, *impossible], 953, on_bad="count").reports.nodes == 952
+
+
+def test_a_message_that_is_sent_twice_counts_once_and_is_said(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    first, second = message(ALL, report=1), message(ALL, report=1)
+    again = json.dumps(dict(reversed(json.loads(first).items())))
+    seen: list[tuple[str, dict[str, float]]] = []
+    stop = metrics.subscribe(lambda event, values: seen.append((event, values)))
+    try:
+        counted = ALL.gather([first, b"x", second, first, again], 2, on_bad="count")
+    finally:
+        stop()
+    assert (counted.reports.codes.tolist(), counted.reports.nodes) == ([1, 1], 2)
+    assert (counted.repeated, counted.refused) == (2, 1)
+    assert ("messages_repeated", {"messages": 2}) in seen
+    assert [each.message for each in caplog.records] == [
+        "messages that were there before and count once: 2"
+    ]
+    assert ALL.gather([first, second, first], 2) == counted.reports
+    rows = [message(UNARY, report="01" + "00" * 15)] * 3
+    assert len(UNARY.gather(rows, 1)) == 1
+    assert ALL.gather([first, second], on_bad="count").repeated == 0
+
+
+def test_two_reports_under_one_nonce_contradict_each_other() -> None:
+    first = message(ALL, report=1)
+    other = first.replace(b'"report": 1', b'"report": 2')
+    with pytest.raises(CorruptDataError, match=r"^messages\[2\] has the nonce of an earlier"):
+        ALL.gather([message(ALL), first, other])
+    counted = ALL.gather([first, other, first], 1, on_bad="count")
+    assert counted.reports.codes.tolist() == [1]
+    assert (counted.refusals["contradictory"], counted.refused, counted.repeated) == (1, 1, 1)
+
+
+NOON = datetime(2030, 1, 1, 12, tzinfo=timezone.utc)
+SECOND = timedelta(seconds=1)
+
+
+def test_an_expired_plan_makes_and_takes_no_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    until = tn.Plan(ALL.oracle, ALL.participation, expires=NOON)
+    made = message(until)
+    for clock, fine in [(NOON - SECOND, True), (NOON, False), (NOON + SECOND, False)]:
+
+        class Clock(datetime):
+            @classmethod
+            def now(cls, tz: Any = None, *, moment: datetime = clock) -> Any:
+                return moment.astimezone(tz)
+
+        monkeypatch.setattr("turnout.collection.datetime", Clock)
+        calls: list[Callable[[], Any]] = [
+            lambda: until.report("once"),
+            lambda: until.gather([made]),
+            until.check_current,
+        ]
+        for call in calls:
+            if fine:
+                call()
+            else:
+                with pytest.raises(PlanExpiredError, match="the plan expired at 2030-01-01T12:00"):
+                    call()
+    # What came in while the plan was valid can be gathered later.
+    assert len(until.gather([made], received=NOON - SECOND)) == 1
+    with pytest.raises(PlanExpiredError):
+        until.gather([made], received=NOON.astimezone(timezone(timedelta(hours=5))))
+    with pytest.raises(InvalidValueError, match="received must have a time zone"):
+        until.gather([made], received=datetime(2029, 1, 1))
+    with pytest.raises(InvalidTypeError, match="received must be a datetime, got '2029'"):
+        until.gather([made], received="2029")  # type: ignore[call-overload]
+
+
+def test_messages_are_of_one_serial_and_one_expiry() -> None:
+    plans = [
+        ALL,
+        tn.Plan(ALL.oracle, ALL.participation, serial=1),
+        tn.Plan(ALL.oracle, ALL.participation, serial=2),
+        tn.Plan(ALL.oracle, ALL.participation, serial=2, expires=NOON),
+    ]
+    for made in plans:
+        sent = made.report("once")
+        for plan in plans:
+            gathered = plan.gather([sent or b""], on_bad="count", received=NOON - SECOND)
+            assert gathered.refusals["other_plan"] == (made is not plan)
+    # The reports mean the same, and go together.
+    tallies = [
+        plan.oracle.tally(plan.gather([message(plan)], received=NOON - SECOND)) for plan in plans
+    ]
+    assert sum(tallies[1:], tallies[0]).received == 4
 
 
 def test_other_arguments_are_refused() -> None:
@@ -250,7 +379,9 @@ def test_permanent_answers_are_not_drawn_and_forgotten() -> None:
 
 
 def test_the_seed_is_checked() -> None:
-    assert HALF.report("once", seed=3) == HALF.report("once", seed=3)
+    made = [json.loads(ALL.report("once", seed=3) or b"") for _ in range(20)]
+    assert len({each["report"] for each in made}) == 1
+    assert len({each["nonce"] for each in made}) == 20
     with pytest.raises(InvalidValueError, match="seed must be an integer"):
         HALF.report("once", seed=-1)
 

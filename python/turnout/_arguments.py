@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import operator
 from collections.abc import Collection
+from datetime import datetime, timezone
 from typing import Any, TypeVar
 
 import numpy as np
@@ -62,6 +63,20 @@ def integer(argument: str, value: object, *, least: int, most: int | None = None
     if result < least or (most is not None and result > most):
         raise InvalidValueError(f"{argument} must be {bounds}, got {shown(result)}")
     return result
+
+
+def moment(argument: str, value: object) -> datetime:
+    """Return a moment in UTC; a time without a time zone is refused."""
+    if not isinstance(value, datetime):
+        raise InvalidTypeError(f"{argument} must be a datetime, got {shown(value)}")
+    if value.utcoffset() is None:
+        raise InvalidValueError(f"{argument} must have a time zone, got {shown(value)}")
+    try:
+        return value.astimezone(timezone.utc)
+    except OverflowError as error:
+        raise InvalidValueError(
+            f"{argument} must be in the years 1 to 9999 of UTC, got {shown(value)}"
+        ) from error
 
 
 def seed(value: object) -> int | None:

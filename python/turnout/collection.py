@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -15,6 +16,8 @@ from turnout.domain import Domain
 from turnout.errors import (
     CorruptDataError,
     InvalidTypeError,
+    InvalidValueError,
+    PlanExpiredError,
     PlanMismatchError,
     UnsupportedVersionError,
 )
@@ -30,6 +33,11 @@ __all__ = ["Plan"]
 
 _FORMAT = "turnout-plan"
 _VERSION = 1
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+#: What every reader of JSON takes for an integer, and the end of the year 9999.
+MOST_SERIAL = 2**53 - 1
+MOST_EXPIRES = 253_402_300_799
 
 
 @dataclass(frozen=True)
@@ -43,11 +51,26 @@ class Plan:
     participation
         How nodes take part. Of personal probabilities the plan keeps only that they are personal:
         they travel with the reports.
+    serial
+        A number below 2^53 that grows whenever the plan of a collection is published anew, so that
+        a device that knows a later one refuses this one; None by default.
+    expires
+        The moment, of whole seconds and with a time zone, from which on nobody reports under the
+        plan; never by default.
 
     Raises
     ------
     InvalidTypeError
-        If the arguments are not an oracle and a participation.
+        If the arguments are not an oracle and a participation, an integer and a moment.
+    InvalidValueError
+        If the serial is out of range, or the moment before 1970, without a time zone, or has
+        fractions of a second.
+
+    Notes
+    -----
+    Serial and expiry say when a plan is used, not what reports mean. Its text, fingerprint and
+    signature cover them, and so do messages; plans that differ in nothing else are equal, and
+    their reports and tallies go together.
 
     Examples
     --------
@@ -55,13 +78,21 @@ class Plan:
     >>> plan = tn.Plan(tn.DirectEncoding(1.0, 3), tn.Bernoulli(0.5))
     >>> tn.Plan.from_json(plan.to_json()) == plan
     True
+    >>> from datetime import datetime, timezone
+    >>> end = datetime(2001, 1, 1, tzinfo=timezone.utc)
+    >>> tn.Plan(plan.oracle, plan.participation, serial=3, expires=end).report(0)
+    Traceback (most recent call last):
+        ...
+    turnout.errors.PlanExpiredError: the plan expired at 2001-01-01T00:00:00+00:00
     """
 
     oracle: FrequencyOracle
     participation: Participation
+    serial: int | None = field(default=None, kw_only=True, compare=False)
+    expires: datetime | None = field(default=None, kw_only=True, compare=False)
 
     def __post_init__(self) -> None:
-        """Check the classes of the fields; leave out the probabilities of single nodes."""
+        """Check the fields; leave out the probabilities of single nodes."""
         _arguments.instance("oracle", self.oracle, FrequencyOracle, "an oracle")
         _arguments.instance(
             "participation",
@@ -70,6 +101,17 @@ class Plan:
             "Everyone(), Bernoulli(...) or Personalized(...)",
         )
         object.__setattr__(self, "participation", self.participation.in_plan())
+        if self.serial is not None:
+            serial = _arguments.integer("serial", self.serial, least=0, most=MOST_SERIAL)
+            object.__setattr__(self, "serial", serial)
+        if self.expires is not None:
+            expires = _arguments.moment("expires", self.expires)
+            if expires.microsecond or expires < _EPOCH:
+                raise InvalidValueError(
+                    "expires must be a moment of whole seconds from 1970 on, got "
+                    f"{_arguments.shown(self.expires)}"
+                )
+            object.__setattr__(self, "expires", expires)
 
     @property
     def domain(self) -> Domain:
@@ -78,12 +120,17 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the plan in terms of JSON."""
-        return {
+        description = {
             "format": _FORMAT,
             "version": _VERSION,
             "oracle": self.oracle.to_dict(),
             "participation": self.participation.to_dict(),
         }
+        if self.serial is not None:
+            description["serial"] = self.serial
+        if self.expires is not None:
+            description["expires"] = (self.expires - _EPOCH) // timedelta(seconds=1)
+        return description
 
     def to_json(self) -> str:
         """Describe the plan as canonical JSON: keys sorted, no spaces, ASCII only.
@@ -125,8 +172,13 @@ class Plan:
                 "oracle": oracle,
                 "participation": taking_part,
                 **rest,
-            } if not rest:
-                return cls(oracle_from_dict(oracle), participation.from_dict(taking_part))
+            } if rest.keys() <= {"serial", "expires"}:
+                return cls(
+                    oracle_from_dict(oracle),
+                    participation.from_dict(taking_part),
+                    serial=_count(rest, "serial", MOST_SERIAL),
+                    expires=_moment(_count(rest, "expires", MOST_EXPIRES)),
+                )
         raise CorruptDataError(f"not a plan of turnout: {_arguments.shown(description)}")
 
     @classmethod
@@ -156,6 +208,28 @@ class Plan:
     def fingerprint(self) -> str:
         """SHA-256 of :meth:`to_json`, in hexadecimal."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+    def check_current(self, at: datetime | None = None) -> None:
+        """Refuse to go on under a plan that has expired.
+
+        :meth:`report`, :meth:`gather` and the ``message`` of a client call it. Reading a plan does
+        not, so that what was collected under it can still be looked at.
+
+        Parameters
+        ----------
+        at
+            The moment that counts, with a time zone; now by default, by this machine's clock.
+
+        Raises
+        ------
+        PlanExpiredError
+            If the plan had expired at that moment.
+        InvalidTypeError, InvalidValueError
+            If ``at`` is no moment with a time zone.
+        """
+        moment = datetime.now(timezone.utc) if at is None else _arguments.moment("at", at)
+        if self.expires is not None and moment >= self.expires:
+            raise PlanExpiredError(f"the plan expired at {self.expires.isoformat()}")
 
     def write(self, path: str | os.PathLike[str], *, signing_key: SigningKey | None = None) -> None:
         """Write a plan file, ``plan.json``, by which devices can be driven.
@@ -192,7 +266,13 @@ class Plan:
         write_plan(self, path, signing_key=signing_key)
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str], *, public_key: str | None = None) -> Plan:
+    def read(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        public_key: str | None = None,
+        least_serial: int | None = None,
+    ) -> Plan:
         """Read a plan file, checking everything that it says.
 
         Parameters
@@ -202,27 +282,32 @@ class Plan:
         public_key
             Whose signature the file must have, 64 hexadecimal digits. Without it any valid
             signature is taken, and none.
+        least_serial
+            The serial that the plan must have at least, such as that of the last plan that a device
+            used; by default any, and none.
 
         Returns
         -------
         Plan
-            The plan.
+            The plan; it may have expired (:meth:`check_current`).
 
         Raises
         ------
+        PlanExpiredError
+            If the plan's serial is smaller, or it has none.
         UnsupportedVersionError
             If the file or its plan is of a version that this release does not read.
         CorruptDataError
             If it is no plan file, was altered or formatted anew, or its signature is missing or
             not valid.
         InvalidTypeError, InvalidValueError
-            If ``public_key`` is no public key.
+            If ``public_key`` is no public key, or ``least_serial`` no serial.
         OSError
             If the file cannot be read.
         """
         from turnout.plan_file import read_plan  # noqa: PLC0415
 
-        return read_plan(path, public_key=public_key)
+        return read_plan(path, public_key=public_key, least_serial=least_serial)
 
     @staticmethod
     def schema() -> dict[str, Any]:
@@ -250,14 +335,16 @@ class Plan:
         """Make the one message of one person.
 
         Every call draws anew, and what two messages of a person say adds up: send one, and where
-        sending fails send that message again.
+        sending fails send that message again. It has sixteen random bytes of its own, by which
+        :meth:`gather` counts it once.
 
         Parameters
         ----------
         value
             The person's answer.
         seed
-            For tests and simulations only, as in :meth:`turnout.FrequencyOracle.randomize`.
+            For tests and simulations only, as in :meth:`turnout.FrequencyOracle.randomize`. The
+            sixteen bytes are the operating system's whatever it is.
 
         Returns
         -------
@@ -269,6 +356,8 @@ class Plan:
         ------
         UnknownLabelError, CodeOutsideDomainError
             If the answer is not in the domain, whether the person takes part or not.
+        PlanExpiredError
+            If the plan has expired.
         InvalidValueError
             If participation is personal, or permanent answers are to be kept
             (:meth:`turnout.frequency.longitudinal.MemoizedClient.message` does).
@@ -292,10 +381,16 @@ class Plan:
         nodes: int | None = ...,
         *,
         on_bad: Literal["refuse"] = ...,
+        received: datetime | None = ...,
     ) -> Reports: ...
     @overload
     def gather(
-        self, messages: Iterable[bytes | str], nodes: int | None = ..., *, on_bad: Literal["count"]
+        self,
+        messages: Iterable[bytes | str],
+        nodes: int | None = ...,
+        *,
+        on_bad: Literal["count"],
+        received: datetime | None = ...,
     ) -> Gathered: ...
     def gather(
         self,
@@ -303,10 +398,13 @@ class Plan:
         nodes: int | None = None,
         *,
         on_bad: Literal["refuse", "count"] = "refuse",
+        received: datetime | None = None,
     ) -> Reports | Gathered:
         """Put the messages of many people together.
 
-        A message does not say who sent it: one that is sent twice counts twice, unless the
+        A message that is there twice, because sending seemed to fail, counts once; how many there
+        were is logged, said to the hooks of :mod:`turnout.metrics`, and stands in what ``"count"``
+        returns. A message does not say who sent it: two that one person made are two, unless the
         transport sees to it.
 
         Parameters
@@ -317,12 +415,16 @@ class Plan:
             file that is open for reading will do.
         nodes
             How many people were asked, silent ones included. If everyone takes part it can be left
-            out, and otherwise equals the number of messages.
+            out, and otherwise equals the number of different messages; of messages that are left
+            out each may have been of one of these people, or of nobody.
         on_bad
             What happens if a message is not one of this plan: ``"refuse"`` refuses all, ``"count"``
             leaves it out and counts it. What is left out counts like somebody who said nothing, or
             where everyone takes part like somebody who was not asked: if that depends on the
             answers, the estimates are biased.
+        received
+            When the last of the messages came in, with a time zone; now by default. A plan that had
+            expired by then is refused.
 
         Returns
         -------
@@ -333,12 +435,16 @@ class Plan:
 
         Raises
         ------
+        PlanExpiredError
+            If the plan had expired when the messages came in.
         PlanMismatchError
-            If a message was made under another plan; names the position.
+            If a message was made under another plan, or the same with another serial or expiry;
+            names the position.
         UnsupportedVersionError
             If a message is of a version that this release does not read.
         CorruptDataError
-            If a message is malformed, or holds what the oracle cannot have reported.
+            If a message is malformed, holds what the oracle cannot have reported, or has the
+            sixteen bytes of another message and not its report.
         InvalidValueError
             If ``nodes`` does not fit the messages, or participation is personal.
         InvalidTypeError
@@ -355,7 +461,7 @@ class Plan:
         """
         from turnout.report_messages import gather  # noqa: PLC0415
 
-        return gather(self, messages, nodes, on_bad)
+        return gather(self, messages, nodes, on_bad, received)
 
     def check_same(self, other: Plan, what: str) -> None:
         """Refuse another plan, naming what differs.
@@ -397,6 +503,23 @@ class Plan:
         raise PlanMismatchError(
             f"{what} was made under another plan: {'; '.join(differences) or 'it differs'}"
         )
+
+
+def _count(members: Mapping[Any, Any], name: str, most: int) -> int | None:
+    """Take a number that may be missing, and is none of other types: null, true, 1.0."""
+    if name not in members:
+        return None
+    number = members[name]
+    if type(number) is not int or not 0 <= number <= most:
+        raise CorruptDataError(
+            f"the {name} of a plan must be an integer from 0 to {most}, got "
+            f"{_arguments.shown(number)}"
+        )
+    return number
+
+
+def _moment(seconds: int | None) -> datetime | None:
+    return None if seconds is None else _EPOCH + timedelta(seconds=seconds)
 
 
 def _difference(theirs: Domain, ours: Domain) -> str:

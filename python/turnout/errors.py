@@ -23,6 +23,7 @@ __all__ = [
     "MissingExtraError",
     "MissingPartyError",
     "NotFittedError",
+    "PlanExpiredError",
     "PlanMismatchError",
     "ProtocolError",
     "TurnoutError",
@@ -54,6 +55,10 @@ class CodeOutsideDomainError(InvalidValueError):
 
 class PlanMismatchError(InvalidValueError):
     """Reports or tallies were made under different plans and cannot be put together."""
+
+
+class PlanExpiredError(InvalidValueError):
+    """A plan is not to be used any more: its time is over, or a later one is known."""
 
 
 class CorruptDataError(InvalidValueError):

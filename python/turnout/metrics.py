@@ -19,6 +19,8 @@ Events and their values:
     A file of reports was counted: ``reports`` in it, ``seconds`` that it took.
 ``messages_refused``
     ``messages`` of devices were no reports of the plan.
+``messages_repeated``
+    ``messages`` of devices had been there before, and counted once.
 
 Numbers of rows and reports are not private under the collection's plan: which persons took part is
 seen by whoever runs it. Values never hold answers.

@@ -13,7 +13,8 @@ r"""The plan file, ``plan.json``: what a server publishes and devices are driven
 An ASCII JSON object with these members in any order and no others; ``signature`` may be missing.
 
 * ``plan`` is the canonical text of the plan, :meth:`turnout.Plan.to_json`: keys sorted, no
-  spaces, ASCII only, numbers as Python writes them.
+  spaces, ASCII only, numbers as Python writes them. It may have a ``serial``, an integer below
+  2^53, and ``expires``, a whole number of seconds since the start of 1970 in UTC.
 * ``fingerprint`` is the SHA-256, in lower-case hexadecimal, **of the bytes of** ``plan`` **as
   they stand in the file**, from its first brace to its last. A reader in any language hashes
   these bytes and never has to write a number the way Python does. A file that a program has
@@ -24,7 +25,9 @@ An ASCII JSON object with these members in any order and no others; ``signature`
 A reader refuses unknown members and members that occur twice, a fingerprint that is not that of
 the text, a signature that does not verify, a text that is not the canonical one of the plan that
 it says, and, if it was given a public key, a file without a signature by it. A signature says who
-made the plan only to somebody who knows the public key from elsewhere.
+made the plan only to somebody who knows the public key from elsewhere. A device makes no report
+once ``expires`` has come, and refuses a plan with a smaller serial than one that it has used, or
+with none.
 """
 
 from __future__ import annotations
@@ -38,8 +41,13 @@ from typing import Any
 
 from turnout import _arguments
 from turnout._atomic import atomic_write
-from turnout.collection import Plan
-from turnout.errors import CorruptDataError, InvalidValueError, UnsupportedVersionError
+from turnout.collection import MOST_SERIAL, Plan
+from turnout.errors import (
+    CorruptDataError,
+    InvalidValueError,
+    PlanExpiredError,
+    UnsupportedVersionError,
+)
 from turnout.signing import SigningKey, public_key_bytes, verify
 
 __all__ = ["read_plan", "write_plan"]
@@ -120,7 +128,12 @@ def plan_file_text(plan: Plan, signing_key: SigningKey | None) -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def read_plan(path: str | os.PathLike[str], *, public_key: str | None = None) -> Plan:
+def read_plan(
+    path: str | os.PathLike[str],
+    *,
+    public_key: str | None = None,
+    least_serial: int | None = None,
+) -> Plan:
     """Read a plan file, checking everything that it says.
 
     Parameters
@@ -130,34 +143,46 @@ def read_plan(path: str | os.PathLike[str], *, public_key: str | None = None) ->
     public_key
         Whose signature the file must have, 64 hexadecimal digits. Without it any valid signature is
         taken, and none.
+    least_serial
+        The serial that the plan must have at least; by default any, and none.
 
     Returns
     -------
     Plan
-        The plan.
+        The plan; it may have expired.
 
     Raises
     ------
+    PlanExpiredError
+        If the plan's serial is smaller, or it has none.
     UnsupportedVersionError
         If the file or its plan is of a version that this release does not read.
     CorruptDataError
         If it is no plan file, was altered or formatted anew, or its signature is missing or not
         valid.
     InvalidTypeError, InvalidValueError
-        If ``public_key`` is no public key.
+        If ``public_key`` is no public key, or ``least_serial`` no serial.
     OSError
         If the file cannot be read.
     """
+    if least_serial is not None:
+        least_serial = _arguments.integer("least_serial", least_serial, least=0, most=MOST_SERIAL)
     if public_key is not None:
         public_key = public_key_bytes("public_key", public_key).hex()
     name = os.fspath(path)
     data = Path(path).read_bytes()
     try:
-        return _parse(data, public_key)
+        plan = _parse(data, public_key)
     except UnsupportedVersionError as error:
         raise UnsupportedVersionError(f"{name}: {error}") from error
     except CorruptDataError as error:
         raise CorruptDataError(f"{name}: {error}") from error
+    if least_serial is not None and (plan.serial is None or plan.serial < least_serial):
+        found = "no serial" if plan.serial is None else f"serial {plan.serial}"
+        raise PlanExpiredError(
+            f"{name}: the plan has {found}, expected {least_serial} or a later one"
+        )
+    return plan
 
 
 def _parse(data: bytes, public_key: str | None) -> Plan:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+from turnout.collection import MOST_EXPIRES, MOST_SERIAL
 from turnout.frequency.oracle import FrequencyOracle, known_oracles
 
 __all__ = ["plan_file_schema"]
@@ -38,7 +39,10 @@ def plan_file_schema() -> dict[str, Any]:
                     "version": {"const": 1},
                     "oracle": {"$ref": "#/$defs/oracle"},
                     "participation": {"$ref": "#/$defs/participation"},
-                }
+                    "serial": {"type": "integer", "minimum": 0, "maximum": MOST_SERIAL},
+                    "expires": {"type": "integer", "minimum": 0, "maximum": MOST_EXPIRES},
+                },
+                optional=("serial", "expires"),
             ),
             "oracle": {"oneOf": oracles},
             "domain": {

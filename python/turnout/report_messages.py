@@ -2,29 +2,37 @@ r"""Messages: what one device sends, and a server puts together.
 
 .. code-block:: text
 
-   {"format":"turnout-report","version":1,"plan":"32e0...a7d2","report":2}
+   {"format":"turnout-report","version":1,"plan":"32e0...a7d2","nonce":"8f3b...04c1","report":2}
 
-A message is one line of JSON in UTF-8, an object with these four members in any order and no
+A message is one line of JSON in UTF-8, an object with these five members in any order and no
 others:
 
 * ``plan`` is the fingerprint of the plan, 64 hexadecimal digits: what was made under another plan
   is refused.
+* ``nonce`` is the message's own: 16 bytes from the operating system's generator, never from a
+  seed, in lower-case hexadecimal. A message that is sent again keeps them, and counts once; one
+  that has those of another message and not its report is refused. They say nothing about the
+  person or the answer.
 * ``report`` is what the oracle reported: an integer for oracles whose report is one (with up to
   64 bits, more than the 53 that some readers of JSON take for granted), and otherwise, for rows
   of integers, the little-endian bytes of the row in lower-case hexadecimal. What these numbers
   mean is the oracle's (``report_dtype``, ``report_shape``, and the notes of its class).
 
 A person who does not take part sends nothing. A message holds no identity and no checksum: who
-sent it, that nobody sends two, and that nobody else can write into it, is for the transport to
+sent it, that nobody makes two, and that nobody else can write into it, is for the transport to
 see to.
 """
 
 from __future__ import annotations
 
 import json
+import logging
+import re
+import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from datetime import datetime
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -46,10 +54,13 @@ __all__ = ["Gathered"]
 
 _FORMAT = "turnout-report"
 _VERSION = 1
-_MEMBERS = {"format", "version", "plan", "report"}
+_MEMBERS = {"format", "version", "plan", "nonce", "report"}
+_NONCE_BYTES = 16
+_NONCE = re.compile("[0-9a-f]{32}")
+_LOGGER = logging.getLogger(__name__)
 
 #: The kinds of refusals.
-REFUSALS = ("malformed", "other_version", "other_plan", "impossible")
+REFUSALS = ("malformed", "other_version", "other_plan", "impossible", "contradictory")
 
 Array = npt.NDArray[Any]
 
@@ -65,8 +76,11 @@ class Gathered:
     reports
         The reports of the messages that are good.
     refusals
-        How many were refused as ``"malformed"``, of ``"other_version"``, of ``"other_plan"``, or
-        ``"impossible"``: what the oracle cannot have reported.
+        How many were refused as ``"malformed"``, of ``"other_version"``, of ``"other_plan"``,
+        ``"impossible"``: what the oracle cannot have reported, or ``"contradictory"``: with the
+        nonce of an earlier message and another report.
+    repeated
+        How many were left out because an earlier message is the same: they were sent again.
 
     Examples
     --------
@@ -79,6 +93,7 @@ class Gathered:
 
     reports: Reports
     refusals: dict[str, int]
+    repeated: int = 0
 
     @property
     def refused(self) -> int:
@@ -94,9 +109,24 @@ class _Refusal(NamedTuple):
     reason: str
 
 
+class _Parsed(NamedTuple):
+    """A message that is well-formed."""
+
+    nonce: str
+    report: int | bytes
+
+
+_CONTRADICTORY: Final = _Refusal(
+    "contradictory",
+    CorruptDataError,
+    "has the nonce of an earlier message and another report",
+)
+
+
 def make_message(plan: Plan, value: Any, seed: int | None) -> bytes | None:
     """Make the message of :meth:`turnout.Plan.report`."""
     refuse_personal(plan)
+    plan.check_current()
     oracle = plan.oracle
     if not oracle.fresh:
         raise InvalidValueError(
@@ -115,6 +145,8 @@ def message_of(plan: Plan, reports: Reports) -> bytes | None:
         "format": _FORMAT,
         "version": _VERSION,
         "plan": plan.fingerprint,
+        # Not of the seed: two messages must never share it.
+        "nonce": secrets.token_hex(_NONCE_BYTES),
         "report": _written(reports.codes[0]),
     }
     return json.dumps(record, separators=(",", ":")).encode("ascii")
@@ -127,15 +159,19 @@ def _written(report: Any) -> int | str:
 
 
 def gather(
-    plan: Plan, messages: Iterable[bytes | str], nodes: int | None, on_bad: str
+    plan: Plan,
+    messages: Iterable[bytes | str],
+    nodes: int | None,
+    on_bad: str,
+    received: datetime | None,
 ) -> Reports | Gathered:
     """Put messages together as :meth:`turnout.Plan.gather` does."""
     _arguments.choice("on_bad", on_bad, ("refuse", "count"))
     refuse_personal(plan)
-    everyone = plan.participation.uniform_rate == 1.0
+    plan.check_current(None if received is None else _arguments.moment("received", received))
     if nodes is not None:
         nodes = _arguments.integer("nodes", nodes, least=0, most=2**64 - 1)
-    elif not everyone:
+    elif plan.participation.uniform_rate != 1.0:
         raise InvalidValueError(
             "nodes must say how many people were asked: under "
             f"{plan.participation!r} silent ones send nothing"
@@ -145,9 +181,6 @@ def gather(
             f"messages must be an iterable of messages, got {_arguments.shown(messages)}"
         )
     given = _arguments.items("messages", messages, "an iterable of messages")
-    if nodes is not None and (len(given) > nodes or (everyone and len(given) != nodes)):
-        bound = "equal the number" if everyone else "be at least the number"
-        raise InvalidValueError(f"nodes must {bound} of messages {len(given)}, got {nodes}")
     return _Gathering(plan, on_bad == "count").of(given, nodes)
 
 
@@ -175,34 +208,53 @@ class _Gathering:
         self._decoder = json.JSONDecoder(object_pairs_hook=_Pairs)
 
     def of(self, messages: list[Any], nodes: int | None) -> Reports | Gathered:
-        kept: list[Any] = []
+        kept: dict[str, int | bytes] = {}
         positions: list[int] = []
+        repeated = 0
         for position, message in enumerate(messages):
-            report = self._report(message, position)
-            if isinstance(report, _Refusal):
-                self._refuse(report, position)
-            else:
-                kept.append(report)
+            parsed = self._parsed(message, position)
+            if isinstance(parsed, _Refusal):
+                self._refuse(parsed, position)
+            elif parsed.nonce not in kept:
+                kept[parsed.nonce] = parsed.report
                 positions.append(position)
-        codes = self._array(kept)
+            elif kept[parsed.nonce] == parsed.report:
+                repeated += 1
+            else:
+                self._refuse(_CONTRADICTORY, position)
+        codes = self._array(list(kept.values()))
         impossible = self._impossible(codes, 0, only_first=not self._counting)
         for index in impossible:
             reason = f"holds no report of {self._plan.oracle.name} that its parameters allow"
             self._refuse(_Refusal("impossible", CorruptDataError, reason), positions[index])
         codes = np.delete(codes, impossible, axis=0)
-        if self._plan.participation.uniform_rate == 1.0 or nodes is None:
-            nodes = len(codes)
-        reports = Reports(self._plan.oracle, self._plan.participation, codes, nodes)
+        reports = Reports(
+            self._plan.oracle, self._plan.participation, codes, self._nodes(nodes, len(codes))
+        )
         if refused := sum(self._refusals.values()):
             observe("messages_refused", messages=refused)
-        return Gathered(reports, self._refusals) if self._counting else reports
+        if repeated:
+            observe("messages_repeated", messages=repeated)
+            _LOGGER.warning("messages that were there before and count once: %d", repeated)
+        return Gathered(reports, self._refusals, repeated) if self._counting else reports
+
+    def _nodes(self, nodes: int | None, good: int) -> int:
+        """Check the number of people against that of good messages; bad ones may be anybody's."""
+        refused = sum(self._refusals.values())
+        everyone = self._plan.participation.uniform_rate == 1.0
+        if nodes is not None and (good > nodes or (everyone and nodes > good + refused)):
+            bound = "equal the number" if everyone else "be at least the number"
+            bad = f", or that and some of {refused} bad ones" if everyone and refused else ""
+            raise InvalidValueError(f"nodes must {bound} of messages {good}{bad}, got {nodes}")
+        # Who is refused has no report: where all report there is no node without one.
+        return good if everyone or nodes is None else nodes
 
     def _refuse(self, refusal: _Refusal, position: int) -> None:
         if not self._counting:
             raise refusal.error(f"messages[{position}] {refusal.reason}")
         self._refusals[refusal.kind] += 1
 
-    def _report(self, message: Any, position: int) -> int | bytes | _Refusal:
+    def _parsed(self, message: Any, position: int) -> _Parsed | _Refusal:
         """Parse one message, or say why it is refused."""
         if not isinstance(message, (str, bytes, bytearray)):
             raise InvalidTypeError(
@@ -233,7 +285,18 @@ class _Gathering:
                 f"was made under the plan {_arguments.shown(members['plan'])}, not under "
                 f"{self._fingerprint!r}",
             )
-        return self._value(members["report"])
+        return self._contents(members["nonce"], members["report"])
+
+    def _contents(self, nonce: Any, report: Any) -> _Parsed | _Refusal:
+        if not (isinstance(nonce, str) and _NONCE.fullmatch(nonce)):
+            return _Refusal(
+                "malformed",
+                CorruptDataError,
+                f"must have a nonce of {2 * _NONCE_BYTES} hexadecimal digits, got "
+                f"{_arguments.shown(nonce)}",
+            )
+        value = self._value(report)
+        return value if isinstance(value, _Refusal) else _Parsed(nonce, value)
 
     def _value(self, report: Any) -> int | bytes | _Refusal:
         if not self._shape:

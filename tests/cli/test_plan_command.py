@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -201,6 +202,40 @@ def test_a_plan_file_is_signed(tmp_path: Path, turnout: Run) -> None:
     assert tn.Plan.read(path, public_key=public_key).oracle.epsilon == 1.0
     result = turnout("plan", *SETTING, "-v", 0.01, "-o", path, "--sign", key, "--json")
     assert json.loads(result.stdout)["plan_file"]["public_key"] == public_key
+
+
+def test_a_plan_file_has_a_serial_and_ends(tmp_path: Path, turnout: Run) -> None:
+    path, key = tmp_path / "plan.json", tmp_path / "plans.key"
+    turnout("key", "new", key)
+    for text in ("2031-06-30T22:00:00Z", "2031-07-01T00:00:00+02:00"):
+        terms = ("--serial", 3, "--expires", text)
+        result = turnout("plan", *SETTING, "-v", 0.01, "-o", path, "--sign", key, *terms, "--json")
+        assert result.exit_code == 0, result.stderr
+        plan = tn.Plan.read(path, least_serial=3)
+        assert (plan.serial, plan.expires) == (3, datetime(2031, 6, 30, 22, tzinfo=timezone.utc))
+        assert json.loads(result.stdout)["plan_file"]["fingerprint"] == plan.fingerprint
+    for text in ("2031-06-30", "2031-06-30T22:00:00", "tomorrow", ""):
+        result = turnout("plan", *SETTING, "-o", path, "--expires", text)
+        assert result.exit_code == 2
+        assert "2030-12-31T00:00:00Z" in result.stderr
+    for terms in (("--serial", 3), ("--expires", "2031-06-30T22:00:00Z")):
+        result = turnout("plan", *SETTING, *terms)
+        assert result.exit_code == 2
+        assert "there is no plan file without" in " ".join(result.stderr.split())
+
+
+def test_nobody_is_randomized_under_a_plan_that_has_expired(tmp_path: Path, turnout: Run) -> None:
+    path, answers = tmp_path / "plan.json", tmp_path / "answers.csv"
+    answers.write_text("answer\na\nb\n")
+    end = datetime(2001, 1, 1, tzinfo=timezone.utc)
+    oracle = tn.DirectEncoding(1.0, tn.Domain(["a", "b"]))
+    tn.Plan(oracle, tn.Everyone(), expires=end).write(path)
+    result = turnout(
+        "randomize", answers, "-o", tmp_path / "r.parquet", "--plan", path, "-c", "answer"
+    )
+    assert result.exit_code == 1
+    assert "the plan expired at 2001-01-01" in result.stderr
+    assert not (tmp_path / "r.parquet").exists()
 
 
 def test_a_plan_file_is_written_whole_or_not_at_all(tmp_path: Path, turnout: Run) -> None:

@@ -13,6 +13,7 @@ PLAN is a plan file (plan.json). Without ANSWER, which other programs of the mac
 are read from standard input, a line each for as many devices.
 
   --public-key HEX  refuse a plan that is not signed by this key
+  --least-serial N  refuse a plan with a smaller serial, or none
   --codes           answers are codes: 0 for the first label
   --seed N          for tests only: whoever knows the seed can undo the noise
   --help            print this
@@ -32,6 +33,7 @@ pub(crate) struct Arguments {
     pub(crate) plan: PathBuf,
     pub(crate) answer: Option<String>,
     pub(crate) public_key: Option<String>,
+    pub(crate) least_serial: Option<u64>,
     pub(crate) codes: bool,
     pub(crate) seed: Option<u64>,
 }
@@ -50,10 +52,9 @@ impl Arguments {
                 Some("--help") => return Ok(Request::Help),
                 Some("--codes") => found.codes = true,
                 Some("--public-key") => found.public_key = Some(value("--public-key", &mut given)?),
-                Some("--seed") => {
-                    let seed = value("--seed", &mut given)?;
-                    let parsed = seed.parse().map_err(|_| "--seed must be below 2^64")?;
-                    found.seed = Some(parsed);
+                Some(name @ "--seed") => found.seed = Some(number(name, &mut given)?),
+                Some(name @ "--least-serial") => {
+                    found.least_serial = Some(number(name, &mut given)?);
                 }
                 Some(other) => return Err(format!("unknown option {other}")),
                 None => places.push(argument),
@@ -71,6 +72,10 @@ impl Arguments {
 
 fn value(option: &str, given: &mut impl Iterator<Item = OsString>) -> Result<String, Refusal> {
     text(given.next().ok_or_else(|| format!("{option} needs a value"))?)
+}
+
+fn number(option: &str, given: &mut impl Iterator<Item = OsString>) -> Result<u64, Refusal> {
+    value(option, given)?.parse().map_err(|_| format!("{option} must be below 2^64"))
 }
 
 fn text(argument: OsString) -> Result<String, Refusal> {
@@ -91,12 +96,13 @@ mod tests {
             plan: "plan.json".into(),
             answer: Some("yes".to_owned()),
             public_key: Some("ab".to_owned()),
+            least_serial: Some(3),
             codes: true,
             seed: Some(7),
         };
         for line in [
-            "plan.json yes --codes --seed 7 --public-key ab",
-            "--seed 7 --public-key ab plan.json --codes -- yes",
+            "plan.json yes --codes --seed 7 --public-key ab --least-serial 3",
+            "--least-serial 3 --seed 7 --public-key ab plan.json --codes -- yes",
         ] {
             assert_eq!(parse(line), Ok(Request::Run(expected.clone())));
         }
@@ -109,7 +115,15 @@ mod tests {
 
     #[test]
     fn other_usage_is_refused() {
-        for line in ["", "a b c", "a --seed", "a --seed -1", "a --seed x", "a --what"] {
+        for line in [
+            "",
+            "a b c",
+            "a --seed",
+            "a --seed -1",
+            "a --seed x",
+            "a --what",
+            "a --least-serial -1",
+        ] {
             assert!(parse(line).is_err(), "{line}");
         }
     }

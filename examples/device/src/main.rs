@@ -11,6 +11,7 @@ mod plan;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use turnout::random::AesStreams;
 
@@ -52,6 +53,11 @@ fn run(arguments: &Arguments) -> Result<(), Refusal> {
     let text = fs::read_to_string(&arguments.plan).map_err(|error| format!("{name}: {error}"))?;
     let plan = Plan::read(&text, arguments.public_key.as_deref())
         .map_err(|reason| format!("{name}: {reason}"))?;
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_err(|_| "the clock of this device stands before 1970")?;
+    plan.check_current(now, arguments.least_serial)
+        .map_err(|reason| format!("{name}: {reason}"))?;
     let answers = match &arguments.answer {
         Some(answer) => answer.clone(),
         None => standard_input()?,
@@ -67,12 +73,19 @@ fn run(arguments: &Arguments) -> Result<(), Refusal> {
     };
     let mut messages = String::new();
     for report in plan.reports(&codes, &streams)? {
-        messages.push_str(&plan.message(&report));
+        messages.push_str(&plan.message(&report, nonce()?));
         messages.push('\n');
     }
     let mut output = io::stdout().lock();
     let written = output.write_all(messages.as_bytes()).and_then(|()| output.flush());
     written.map_err(|error| format!("the message could not be written: {error}"))
+}
+
+/// 16 bytes of the operating system's, whatever the seed.
+fn nonce() -> Result<[u8; 16], Refusal> {
+    let mut nonce = [0; 16];
+    getrandom::fill(&mut nonce).map_err(|error| format!("no randomness: {error}"))?;
+    Ok(nonce)
 }
 
 fn standard_input() -> Result<String, Refusal> {

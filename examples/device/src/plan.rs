@@ -1,6 +1,7 @@
 //! Plan files. Their layout is described in `docs/reference/formats.rst`.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use ed25519_dalek::{Signature, VerifyingKey};
 use serde::{Deserialize, Deserializer};
@@ -16,6 +17,12 @@ use crate::oracles::{self, Description, Nodes, Parameters, Report};
 
 /// What is signed comes behind these bytes, so that no other signature of the key can be taken for it.
 const SIGNED: &[u8] = b"turnout-plan-file v1\0";
+
+/// The largest serial: what every reader of JSON takes for an integer.
+const MOST_SERIAL: u64 = (1 << 53) - 1;
+
+/// The last moment at which a plan can expire: the end of the year 9999, in seconds since 1970.
+const MOST_EXPIRES: u64 = 253_402_300_799;
 
 /// What says how the rest is to be read.
 #[derive(Deserialize)]
@@ -58,6 +65,10 @@ struct Text<'a> {
     #[serde(borrow)]
     oracle: BTreeMap<String, &'a RawValue>,
     participation: Participation,
+    #[serde(default, deserialize_with = "present")]
+    serial: Option<u64>,
+    #[serde(default, deserialize_with = "present")]
+    expires: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -75,6 +86,8 @@ pub(crate) struct Plan {
     oracle: Description,
     /// The probability of taking part; certain if there is none.
     rate: Option<Probability>,
+    serial: Option<u64>,
+    expires: Option<u64>,
     fingerprint: String,
 }
 
@@ -100,8 +113,14 @@ impl Plan {
 
     fn of(text: &str, fingerprint: String) -> Result<Self, Refusal> {
         check_head(text, "turnout-plan")?;
-        let Text { mut oracle, participation, .. } =
+        let Text { mut oracle, participation, serial, expires, .. } =
             serde_json::from_str(text).map_err(|error| format!("not a plan: {error}"))?;
+        if serial.is_some_and(|serial| serial > MOST_SERIAL) {
+            return Err(format!("the serial must be at most {MOST_SERIAL}"));
+        }
+        if expires.is_some_and(|expires| expires > MOST_EXPIRES) {
+            return Err(format!("the plan must expire at {MOST_EXPIRES} at the latest"));
+        }
         let mut member = |name: &str| {
             oracle
                 .remove(name)
@@ -120,7 +139,28 @@ impl Plan {
             })
             .collect();
         let oracle = Description { name, epsilon, parameters: Parameters(parameters?) };
-        Ok(Self { labels, oracle, rate: rate(&participation)?, fingerprint })
+        Ok(Self { labels, oracle, rate: rate(&participation)?, serial, expires, fingerprint })
+    }
+
+    /// Refuses a plan that has expired by now, in seconds since 1970, or that is older than one that
+    /// is known.
+    pub(crate) fn check_current(
+        &self,
+        now: Duration,
+        least_serial: Option<u64>,
+    ) -> Result<(), Refusal> {
+        if let Some(expires) = self.expires.filter(|&expires| now.as_secs() >= expires) {
+            return Err(format!("the plan expired {expires} seconds after the start of 1970"));
+        }
+        match (self.serial, least_serial) {
+            (Some(serial), Some(least)) if serial < least => {
+                Err(format!("the plan has serial {serial}, expected {least} or a later one"))
+            }
+            (None, Some(least)) => {
+                Err(format!("the plan has no serial, expected {least} or a later one"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The reports of those nodes that take part, in the order of the nodes.
@@ -134,16 +174,21 @@ impl Plan {
         oracles::reports(&self.oracle, self.labels.size(), nodes)
     }
 
-    /// The line that a device sends.
-    pub(crate) fn message(&self, report: &Report) -> String {
+    /// The line that a device sends; the nonce is the message's own.
+    pub(crate) fn message(&self, report: &Report, nonce: [u8; 16]) -> String {
         let plan = &self.fingerprint;
-        format!(r#"{{"format":"turnout-report","version":1,"plan":"{plan}","report":{report}}}"#)
+        let nonce = u128::from_be_bytes(nonce);
+        format!(
+            r#"{{"format":"turnout-report","version":1,"plan":"{plan}","nonce":"{nonce:032x}","report":{report}}}"#
+        )
     }
 }
 
 /// A member that may be missing, but is not null.
-fn present<'de, D: Deserializer<'de>>(given: D) -> Result<Option<Signed>, D::Error> {
-    Signed::deserialize(given).map(Some)
+fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    given: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(given).map(Some)
 }
 
 fn check_head(text: &str, format: &str) -> Result<(), Refusal> {
@@ -247,9 +292,50 @@ mod tests {
             assert_eq!(plan.oracle.parameters.0.get("subset_size"), Some(&2));
             assert_eq!(plan.rate.map(|rate| rate.get().to_bits()), Some(1e-7_f64.to_bits()));
             assert_eq!(plan.labels.codes(&["\u{e9}"], false)?, [2]);
-            assert!(plan.message(&Report::Number(5)).ends_with(r#"586d","report":5}"#));
+            let mut nonce = [0; 16];
+            nonce[1] = 0xab;
+            let ending = r#"586d","nonce":"00ab0000000000000000000000000000","report":5}"#;
+            assert!(plan.message(&Report::Number(5), nonce).ends_with(ending));
             let row = Report::Row(vec![1, 0xab]);
-            assert!(plan.message(&row).ends_with(r#""report":"01ab"}"#));
+            assert!(plan.message(&row, nonce).ends_with(r#""report":"01ab"}"#));
+            assert_eq!((plan.serial, plan.expires), (None, None));
+            assert_eq!(plan.check_current(Duration::MAX, None), Ok(()));
+            assert!(plan.check_current(Duration::ZERO, Some(0)).is_err());
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_plan_has_its_time() -> Result<(), Refusal> {
+        let text = |serial: &str, expires: &str| {
+            let changed = format!(r#""serial":{serial},"expires":{expires},"version":1}}"#);
+            let start = FILE.find(r#"{"format":"turnout-plan","#).unwrap_or(0);
+            let end = FILE.find(",\n  \"fingerprint").unwrap_or(0);
+            FILE.get(start..end).unwrap_or("").replace(r#""version":1}"#, &changed)
+        };
+        let plan = Plan::of(&text("7", "1000"), String::new())?;
+        for (now, least, fine) in [
+            (999_999, None, true),
+            (999_999, Some(7), true),
+            (0, Some(8), false),
+            (1_000_000, None, false),
+            (2_000_000, Some(7), false),
+        ] {
+            let found = plan.check_current(Duration::from_millis(now), least);
+            assert_eq!(found.is_ok(), fine, "{now} {least:?}");
+        }
+        assert!(Plan::of(&text("9007199254740991", "253402300799"), String::new()).is_ok());
+        for (serial, expires) in [
+            ("9007199254740992", "1"),
+            ("1", "253402300800"),
+            ("-1", "1"),
+            ("1", "-1"),
+            ("null", "1"),
+            ("1", "null"),
+            ("1.0", "1"),
+            ("\"1\"", "1"),
+        ] {
+            assert!(Plan::of(&text(serial, expires), String::new()).is_err(), "{serial} {expires}");
         }
         Ok(())
     }

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 from rich.table import Table
 
-from turnout import Domain
+from turnout import Domain, Plan
 from turnout.cli.account.shared import (
     AsJson,
     PictureFile,
@@ -105,6 +107,18 @@ def plan(
         Path | None,
         typer.Option("--sign", metavar="KEY", help="Sign it with this key; see turnout key."),
     ] = None,
+    serial: Annotated[
+        int | None,
+        typer.Option(
+            "--serial", min=0, help="Its number: devices that know a larger one refuse it."
+        ),
+    ] = None,
+    expires: Annotated[
+        str | None,
+        typer.Option(
+            "--expires", metavar="TIME", help="When it ends, such as 2030-12-31T00:00:00Z."
+        ),
+    ] = None,
     plot: PictureFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -128,6 +142,8 @@ def plan(
 
     --output writes the plan that is chosen: participation, oracle and answers, by which a device
     makes its report. Without --labels or --labels-file the answers are the codes from 0 on.
+    --serial and --expires stand in the plan: devices refuse one that has expired, and one with a
+    smaller serial than the last.
 
     --plot draws the error against the participation rate, a line for each oracle.
 
@@ -143,6 +159,11 @@ def plan(
     oracles = _checked_names(oracle)
     domain = _domain(domain_size, labels, labels_file)
     key = _signing_key(sign, target_file)
+    end = _moment(expires)
+    if target_file is None and (serial is not None or end is not None):
+        raise typer.BadParameter(
+            "there is no plan file without --output", param_hint="--serial, --expires"
+        )
     with messages().status("planning"):
         proposal = make_plan(
             epsilon=_epsilon(epsilon),
@@ -164,11 +185,12 @@ def plan(
     if plot is not None:
         with messages().status("drawing"):
             save_picture(plot, lambda: proposal.tradeoff().plot())
+    published = replace(proposal.collection_plan, serial=serial, expires=end)
     if target_file is not None:
-        proposal.collection_plan.write(target_file, signing_key=key)
+        published.write(target_file, signing_key=key)
     if as_json:
         print_json(
-            {**_record(proposal, checked), "plan_file": _written(proposal, target_file, key)}
+            {**_record(proposal, checked), "plan_file": _written(published, target_file, key)}
         )
         return
     console = output()
@@ -223,14 +245,28 @@ def _signing_key(sign: Path | None, target: Path | None) -> SigningKey | None:
     return SigningKey.read(sign)
 
 
-def _written(
-    proposal: PlanProposal, target: Path | None, key: SigningKey | None
-) -> dict[str, Any] | None:
+def _moment(text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        # Python 3.10 does not read the Z.
+        found = datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith("Z") else text)
+        if found.utcoffset() is not None:
+            return found
+    except ValueError:
+        pass
+    raise typer.BadParameter(
+        f"{text!r} is no time with a time zone, such as 2030-12-31T00:00:00Z",
+        param_hint="--expires",
+    )
+
+
+def _written(plan: Plan, target: Path | None, key: SigningKey | None) -> dict[str, Any] | None:
     if target is None:
         return None
     return {
         "path": str(target),
-        "fingerprint": proposal.collection_plan.fingerprint,
+        "fingerprint": plan.fingerprint,
         "public_key": None if key is None else key.public_key,
     }
 

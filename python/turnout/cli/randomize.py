@@ -285,6 +285,7 @@ def _plan(answers: Answers, wish: _Wish, name: str, missing: str | None) -> tupl
     """Settle the plan, and what answers mean under it."""
     if wish.plan_file is not None:
         plan = Plan.read(wish.plan_file, public_key=wish.public_key)
+        plan.check_current()
         personal = plan.participation.uniform_rate is None
         if personal != (answers.probability_column is not None):
             raise InvalidValueError(

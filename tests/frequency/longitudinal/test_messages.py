@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import datetime
 import json
 import math
 import pathlib
@@ -25,6 +26,7 @@ from turnout.errors import (
     CorruptDataError,
     InvalidTypeError,
     InvalidValueError,
+    PlanExpiredError,
     PlanMismatchError,
 )
 from turnout.frequency.longitudinal import MemoizedClient
@@ -62,14 +64,19 @@ def test_a_message_is_the_line_of_a_plan() -> None:
     client = DIRECT.client(secret(1))
     made = client.message(ALL, 2, seed=7)
     report = DIRECT.client(secret(1)).report(2, seed=7)
+    assert made is not None
+    nonce = json.loads(made)["nonce"]
     assert made == (
-        b'{"format":"turnout-report","version":1,"plan":"%s","report":%d}'
-        % (ALL.fingerprint.encode(), report)
+        b'{"format":"turnout-report","version":1,"plan":"%s","nonce":"%s","report":%d}'
+        % (ALL.fingerprint.encode(), nonce.encode(), report)
     )
     # The oracle that a device reads from the file of a plan makes the same message.
     read = tn.Plan.from_json(ALL.to_json())
     assert isinstance(read.oracle, tn.Memoized)
-    assert read.oracle.client(secret(1)).message(read, 2, seed=7) == made
+    again = read.oracle.client(secret(1)).message(read, 2, seed=7)
+    assert again is not None
+    assert {**json.loads(again), "nonce": nonce} == json.loads(made)
+    assert json.loads(again)["nonce"] != nonce
 
 
 def test_the_coin_knows_nothing_of_the_answer_and_rounds_are_drawn_anew() -> None:
@@ -83,7 +90,9 @@ def test_the_coin_knows_nothing_of_the_answer_and_rounds_are_drawn_anew() -> Non
     sent = sum(client.message(HALF, 1) is not None for _ in range(2000))
     # 1000 +- 22.4: 4.9 standard deviations at 1e-6.
     assert abs(sent - 1000) < 110
-    assert len({client.message(ALL, 1) for _ in range(200)}) == 4
+    made = [client.message(ALL, 1) or b"" for _ in range(200)]
+    assert len(set(made)) == 200
+    assert len({json.loads(each)["report"] for each in made}) == 4
 
 
 def test_the_law_of_messages(statistical: ModuleType) -> None:
@@ -228,6 +237,16 @@ def test_a_plan_of_another_oracle_is_refused(oracle: tn.FrequencyOracle, words: 
         client.message(tn.Plan(oracle, tn.Everyone()), 1)
     assert str(error.value).startswith(f"this client was made under another plan: {words}")
     assert client.spent == 0.0
+
+
+def test_an_expired_plan_makes_no_message_and_spends_nothing() -> None:
+    client = DIRECT.client()
+    past = datetime.datetime(2020, 1, 1, tzinfo=datetime.timezone.utc)
+    with pytest.raises(PlanExpiredError, match="the plan expired at 2020-01-01"):
+        client.message(tn.Plan(DIRECT, tn.Everyone(), serial=1, expires=past), 1)
+    assert client.spent == 0.0
+    future = past.replace(year=9000)
+    assert client.message(tn.Plan(DIRECT, tn.Everyone(), serial=1, expires=future), 1) is not None
 
 
 def test_a_smaller_epsilon_of_one_report_keeps_the_permanent_answers() -> None:

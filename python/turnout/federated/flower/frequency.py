@@ -285,6 +285,7 @@ def _question(message: Message) -> tuple[Plan, str]:
         raise MalformedMessageError(f"the record {_COLLECTION!r} has no plan and name")
     plan = Plan.from_json(text)
     _check_plan(plan)
+    plan.check_current()
     return plan, name
 
 

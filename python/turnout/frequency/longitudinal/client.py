@@ -141,7 +141,7 @@ class MemoizedClient:
             says is refused. Who keeps the state elsewhere stores :meth:`to_bytes` before the
             message of a new answer leaves.
         seed
-            For tests only: of the coin and of the instantaneous noise.
+            For tests only: of the coin and of the instantaneous noise, not of the message's nonce.
 
         Returns
         -------
@@ -156,6 +156,8 @@ class MemoizedClient:
             If the plan is of another oracle, or ``state`` a file of other permanent answers. Where
             only ``first_epsilon`` or the instantaneous stage of the plan is another, permanent
             answers stay the same: read the state again with its oracle, :meth:`from_bytes`.
+        PlanExpiredError
+            If the plan has expired.
         BudgetExceededError
             If it would be one different answer too many, whether the person takes part or not.
         UnknownLabelError, CodeOutsideDomainError
@@ -200,6 +202,7 @@ class MemoizedClient:
             )
         refuse_personal(plan)
         plan.check_same(Plan(self._memoized, plan.participation), "this client")
+        plan.check_current()
         code, reports = self._round(value, plan.participation, seed)
         message = message_of(plan, reports)
         if message is not None:
