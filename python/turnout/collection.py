@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from turnout import _arguments, participation
+from turnout._plan_differences import differences
 from turnout.domain import Domain
 from turnout.errors import (
     CorruptDataError,
@@ -478,31 +479,10 @@ class Plan:
         PlanMismatchError
             If the plans differ.
         """
-        if self == other:
-            return
-        ours, theirs = self.oracle, other.oracle
-        differences = []
-        if ours.name != theirs.name:
-            differences.append(f"oracle {theirs.name} instead of {ours.name}")
-        if ours.epsilon != theirs.epsilon:
-            differences.append(f"epsilon {theirs.epsilon} instead of {ours.epsilon}")
-        if ours.domain != theirs.domain:
-            differences.append(f"domain {_difference(theirs.domain, ours.domain)}")
-        if ours.name == theirs.name:
-            asked, given = ours._parameters(), theirs._parameters()
-            differences += [
-                f"{name} {_arguments.shown(given.get(name))} instead of "
-                f"{_arguments.shown(asked.get(name))}"
-                for name in asked | given
-                if given.get(name) != asked.get(name)
-            ]
-        if self.participation != other.participation:
-            differences.append(
-                f"participation {other.participation!r} instead of {self.participation!r}"
+        if self != other:
+            raise PlanMismatchError(
+                f"{what} was made under another plan: {differences(self, other)}"
             )
-        raise PlanMismatchError(
-            f"{what} was made under another plan: {'; '.join(differences) or 'it differs'}"
-        )
 
 
 def _count(members: Mapping[Any, Any], name: str, most: int) -> int | None:
@@ -520,15 +500,3 @@ def _count(members: Mapping[Any, Any], name: str, most: int) -> int | None:
 
 def _moment(seconds: int | None) -> datetime | None:
     return None if seconds is None else _EPOCH + timedelta(seconds=seconds)
-
-
-def _difference(theirs: Domain, ours: Domain) -> str:
-    """Say what differs between two domains, by their first different labels."""
-    if repr(theirs) != repr(ours):
-        return f"{theirs!r} instead of {ours!r}"
-    shown = _arguments.shown
-    pairs = zip(theirs.labels, ours.labels, strict=True)
-    for code, (their, our) in enumerate(pairs):
-        if their != our or shown(their) != shown(our):
-            return f"label {code} is {shown(their)} instead of {shown(our)}"
-    return "labels have other types"

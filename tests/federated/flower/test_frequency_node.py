@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from types import ModuleType
 from typing import Any
 
@@ -12,11 +13,13 @@ import turnout as tn
 from turnout.federated.flower import frequency_client_app
 
 
-def asked(labels: list[Any], name: str = "one", epsilon: float = 1.0, rate: float = 1.0) -> Any:
+def asked(
+    labels: list[Any], name: str = "one", epsilon: float = 1.0, rate: float = 1.0, **terms: Any
+) -> Any:
     from flwr.app import ConfigRecord, Message, RecordDict
 
     participation = tn.Bernoulli(rate) if rate < 1.0 else tn.Everyone()
-    plan = tn.Plan(tn.DirectEncoding(epsilon, tn.Domain(labels)), participation)
+    plan = tn.Plan(tn.DirectEncoding(epsilon, tn.Domain(labels)), participation, **terms)
     record = ConfigRecord({"plan": plan.to_json(), "name": name})
     content = RecordDict({"turnout.collection": record})
     return Message(content, dst_node_id=7, message_type="query")
@@ -38,6 +41,17 @@ def test_a_question_that_the_answer_does_not_fit_is_answered_all_the_same(
     assert report(app(asked(labels, "two"), node)) in {0, 1}
     refused = app(asked(labels, "three"), node)
     assert refused.error.reason.startswith("BudgetExceededError")
+
+
+def test_a_question_whose_plan_has_expired_is_not_answered(context: Any) -> None:
+    app, node = frequency_client_app(lambda context: ["yes"], budget=1.0), context()
+    end = datetime(2001, 1, 1, tzinfo=timezone.utc)
+    refused = app(asked(["yes", "no"], serial=1, expires=end), node)
+    assert refused.error.reason.startswith("PlanExpiredError: the plan expired at 2001-01-01")
+    assert report(app(asked(["yes", "no"], serial=1, expires=end.replace(year=9000)), node)) in {
+        0,
+        1,
+    }
 
 
 def test_answers_outside_the_domain_give_every_report_alike(

@@ -1,0 +1,48 @@
+"""What differs between two plans, in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from turnout import _arguments
+from turnout.domain import Domain
+
+if TYPE_CHECKING:
+    from turnout.collection import Plan
+
+__all__ = ["differences"]
+
+
+def differences(wanted: Plan, other: Plan) -> str:
+    """Say what another plan has instead of what is wanted."""
+    ours, theirs = wanted.oracle, other.oracle
+    found = []
+    if ours.name != theirs.name:
+        found.append(f"oracle {theirs.name} instead of {ours.name}")
+    if ours.epsilon != theirs.epsilon:
+        found.append(f"epsilon {theirs.epsilon} instead of {ours.epsilon}")
+    if ours.domain != theirs.domain:
+        found.append(f"domain {_domains(theirs.domain, ours.domain)}")
+    if ours.name == theirs.name:
+        asked, given = ours._parameters(), theirs._parameters()
+        found += [
+            f"{name} {_arguments.shown(given.get(name))} instead of "
+            f"{_arguments.shown(asked.get(name))}"
+            for name in asked | given
+            if given.get(name) != asked.get(name)
+        ]
+    if wanted.participation != other.participation:
+        found.append(f"participation {other.participation!r} instead of {wanted.participation!r}")
+    return "; ".join(found) or "it differs"
+
+
+def _domains(theirs: Domain, ours: Domain) -> str:
+    """Say what differs between two domains, by their first different labels."""
+    if repr(theirs) != repr(ours):
+        return f"{theirs!r} instead of {ours!r}"
+    shown = _arguments.shown
+    pairs = zip(theirs.labels, ours.labels, strict=True)
+    for code, (their, our) in enumerate(pairs):
+        if their != our or shown(their) != shown(our):
+            return f"label {code} is {shown(their)} instead of {shown(our)}"
+    return "labels have other types"
