@@ -27,6 +27,7 @@ from turnout.errors import (
     InvalidTypeError,
     InvalidValueError,
     MalformedMessageError,
+    PlanExpiredError,
     PlanMismatchError,
     ProtocolError,
     TurnoutError,
@@ -343,6 +344,6 @@ def _refusal(message: Message, error: Exception) -> Message:
     reason = "no answer is given: see the node's log"
     if isinstance(error, BudgetExceededError):
         reason = "BudgetExceededError: the node's budget does not allow another answer"
-    elif isinstance(error, (ProtocolError, PlanMismatchError)):
+    elif isinstance(error, (ProtocolError, PlanExpiredError, PlanMismatchError)):
         reason = f"{type(error).__name__}: {error}"
     return Message(Error(REFUSED, reason), reply_to=message)
