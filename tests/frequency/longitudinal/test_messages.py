@@ -7,7 +7,6 @@ import datetime
 import json
 import math
 import pathlib
-import pickle
 import stat
 import threading
 import time
@@ -214,11 +213,6 @@ def test_clients_with_one_state_do_not_answer_differently(
     assert sum(each is not None for each in messages) == 1
     assert [each is not None for each in messages] == [bool(each.values_given) for each in clients]
     assert {each.to_bytes() for each in clients if each.values_given} == {path.read_bytes()}
-
-
-def test_a_client_is_not_pickled() -> None:
-    with pytest.raises(InvalidTypeError, match="a MemoizedClient cannot be pickled"):
-        pickle.dumps(DIRECT.client())
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import secrets
 from collections.abc import Hashable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,6 +35,7 @@ __all__ = ["MemoizedClient"]
 
 _MAGIC = b"turnout-client\x00"
 _VERSION = 1
+_SECRET = re.compile("[0-9a-f]{64}")
 
 
 class MemoizedClient:
@@ -44,8 +46,7 @@ class MemoizedClient:
     only when an answer is given for the first time. If it is lost, permanent answers are drawn anew
     from a new secret, and the budget of the old ones is spent once more.
 
-    A client must not be used by two threads at once, and cannot be pickled: a copy would spend the
-    same lifetime again.
+    A client must not be used by two threads at once.
     """
 
     __slots__ = ("_given", "_memoized", "_most", "_secret")
@@ -321,32 +322,34 @@ class MemoizedClient:
         body = data[len(_MAGIC) + 32 :]
         if head != _MAGIC or hashlib.sha256(body).digest() != digest:
             raise CorruptDataError("not the state of a client, or it was altered or cut")
-        match json.loads(body):
-            case {"version": version} if version != _VERSION:
+        try:
+            state = json.loads(body)
+        except (ValueError, RecursionError) as error:
+            raise CorruptDataError(f"not the state of a client: {error}") from error
+        match state:
+            case {"version": version} if type(version) is not int or version != _VERSION:
                 raise UnsupportedVersionError(
                     f"the state has version {_arguments.shown(version)}; this release of turnout "
                     f"reads {_VERSION}"
                 )
             case {
+                "version": int(),
                 "context": str(context),
                 "secret": str(secret),
                 "max_values": int(most),
                 "given": list(given),
-            }:
+                **rest,
+            } if not rest:
                 if context != memoized.context.hex():
                     raise PlanMismatchError(
                         "data was made for permanent answers of another oracle, domain or question"
                     )
-                client = cls(memoized, bytes.fromhex(secret), max_values=most)
-                client._given = frozenset(given)
-                return client
+                if _is_state(secret, most, given, memoized.domain.size):
+                    client = cls(memoized, bytes.fromhex(secret), max_values=most)
+                    client._given = frozenset(given)
+                    return client
+        # Nothing of it is shown: it may hold a secret.
         raise CorruptDataError("not the state of a client")
-
-    def __reduce__(self) -> NoReturn:
-        """Refuse to be pickled or copied: whoever means to keep the secret calls to_bytes."""
-        raise InvalidTypeError(
-            "a MemoizedClient cannot be pickled: keep its to_bytes(), in one place only"
-        )
 
     def __repr__(self) -> str:
         """Show what was spent; neither the secret nor the answers."""
@@ -354,3 +357,14 @@ class MemoizedClient:
             f"MemoizedClient({self._memoized!r}, {self.values_given} of {self._most} different "
             "answers given)"
         )
+
+
+def _is_state(secret: str, most: int, given: list[Any], size: int) -> bool:
+    """Say whether these are a secret, a limit and answers as ``to_bytes`` writes them."""
+    return (
+        _SECRET.fullmatch(secret) is not None
+        and type(most) is int
+        and all(type(code) is int and 0 <= code < size for code in given)
+        and sorted(set(given)) == given
+        and max(1, len(given)) <= most <= size
+    )
