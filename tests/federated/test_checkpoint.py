@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
+import tracemalloc
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from turnout._seal import new_placeholder, seal_file
 from turnout.accounting import GaussianMechanism, PrivacyLedger
 from turnout.errors import (
     CorruptDataError,
@@ -237,6 +241,51 @@ def test_sealed_arrays_that_are_none_are_refused(
     monkeypatch.setattr(np.lib.format, "write_array", write)
     checkpoint._write(path, METADATA, state()._arrays())
     refused(path, path.read_bytes())
+
+
+def npy(array: Any) -> bytes:
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+def write_overlapping(path: Path, members: int, size: int) -> None:
+    """Write a sealed checkpoint with arrays of ``size`` bytes, each of which holds all later ones.
+
+    The file has that size and a little more, its arrays ``members`` times as much.
+    """
+    data, infos = bytes(size), []
+    for place in reversed(range(members)):
+        content = npy(np.frombuffer(data, np.uint8))
+        info = checkpoint._member(f"state_{place}.npy")
+        info.CRC, info.file_size, info.compress_size = zlib.crc32(content), *[len(content)] * 2
+        data = info.FileHeader() + content
+        infos.append((info, len(data)))
+    placeholder = new_placeholder()
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.comment = placeholder.encode("ascii")
+        metadata = {**METADATA, "arrays": members, "ledger": None}
+        archive.writestr(checkpoint._member("metadata.json"), checkpoint._canonical(metadata))
+        archive.writestr(checkpoint._member("parameters.npy"), npy(state().parameters))
+        assert archive.fp is not None
+        archive.fp.write(data)
+        archive.start_dir = archive.fp.tell()
+        for info, length in reversed(infos):
+            info.header_offset = archive.start_dir - length
+            archive.filelist.append(info)
+    seal_file(path, placeholder)
+
+
+def test_a_small_file_does_not_take_much_memory(tmp_path: Path) -> None:
+    path = tmp_path / "damaged"
+    write_overlapping(path, members=100, size=100_000)
+    assert path.stat().st_size < 200_000
+    tracemalloc.start()
+    with pytest.raises(CorruptDataError, match=r"damaged: .* overlaps another"):
+        load_checkpoint(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2_000_000
 
 
 def test_a_compressed_archive_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

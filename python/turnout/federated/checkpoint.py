@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import os
 import zipfile
 from collections.abc import Sequence
@@ -34,6 +33,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._arrays import read_archive, read_array
 from turnout._atomic import atomic_write
 from turnout._seal import new_placeholder, seal_file, verify_seal
 from turnout.accounting import PrivacyLedger
@@ -53,7 +53,6 @@ VERSION = 1
 
 _METADATA = "metadata.json"
 _MOST_ROUNDS = 2**62
-_LONGEST_HEADER = 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,20 +271,16 @@ def _member(name: str) -> zipfile.ZipInfo:
 def _read(data: bytes) -> TrainingState:
     verify_seal(data)
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            members = {member.filename: member for member in archive.infolist()}
-            if any(
-                member.compress_type != zipfile.ZIP_STORED or member.flag_bits & 1
-                for member in members.values()
-            ):
-                raise CorruptDataError("it is compressed or encrypted")
-            contents = {name: archive.read(member) for name, member in members.items()}
-        metadata = json.loads(contents.pop(_METADATA).decode("ascii"))
+        contents = read_archive(data)
+        if _METADATA not in contents:
+            raise CorruptDataError(f"it holds {_arguments.listed(list(contents))}")
+        metadata = json.loads(bytes(contents.pop(_METADATA)).decode("ascii"))
         _check_version(metadata)
         expected = _names(len(contents) - 1)
         if list(contents) != expected or metadata.get("arrays") != len(contents) - 1:
             raise CorruptDataError(f"it holds {_arguments.listed(list(contents))}")
-        return _state(metadata, [_array(name, contents[name]) for name in expected])
+        # In arrays of its own: steps write to them, and the file's bytes are let go.
+        return _state(metadata, [read_array(contents[name]).copy() for name in expected])
     except TurnoutError:
         raise
     except Exception as error:
@@ -329,21 +324,6 @@ def _state(metadata: dict[str, Any], arrays: list[npt.NDArray[Any]]) -> Training
                 extra=extra,
             )
     raise CorruptDataError(f"its metadata are {_arguments.shown(metadata)}")
-
-
-def _array(name: str, data: bytes) -> npt.NDArray[Any]:
-    """Read an array; what its header claims is compared with what is there first."""
-    stream = io.BytesIO(data)
-    version = np.lib.format.read_magic(stream)
-    if version != (1, 0):
-        raise CorruptDataError(f"{name} has version {version} of NumPy's format")
-    shape, fortran, dtype = np.lib.format.read_array_header_1_0(
-        stream, max_header_size=_LONGEST_HEADER
-    )
-    rest = data[stream.tell() :]
-    if fortran or not _storable(dtype) or len(rest) != math.prod(shape) * dtype.itemsize:
-        raise CorruptDataError(f"{name} holds {len(rest)} bytes as {dtype} of shape {shape}")
-    return np.frombuffer(rest, dtype).reshape(shape).astype(dtype.newbyteorder("="))
 
 
 def _little(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
