@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from turnout.federated import SGD, InProcessEngine, RandomParticipationSGD, StepDecay
+
 Floats = npt.NDArray[np.float64]
 
 
@@ -32,7 +34,25 @@ class LeastSquares:
         chosen = [(self.rows[place], self.targets[place]) for place in places]
         return np.array([row * (float(row @ model) - target) for row, target in chosen])
 
+    def engine(self, plan: RandomParticipationSGD, **more: Any) -> InProcessEngine:
+        optimizer = SGD(StepDecay(0.2, every=4, factor=0.5), momentum=0.5)
+        return InProcessEngine(
+            plan, self.start(), self.gradients, self.size, optimizer, clients=self.clients, **more
+        )
+
 
 @pytest.fixture
 def problem() -> LeastSquares:
     return LeastSquares(clients=40, size=6)
+
+
+@pytest.fixture
+def plan_of() -> Any:
+    def make(**changes: Any) -> RandomParticipationSGD:
+        chosen: dict[str, Any] = {
+            "client_rate": 0.3, "sample_rate": 0.5, "clip": 1.0, "noise_multiplier": 1.5,
+            "local_size_bound": 6, "seed": 11,
+        }  # fmt: skip
+        return RandomParticipationSGD(**{**chosen, **changes})
+
+    return make

@@ -16,7 +16,6 @@ from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.federated import draws
 from turnout.federated.client import LABEL
 from turnout.federated.sums import add_gradients, structure_of, zeros
-from turnout.federated.updates import Update
 
 if TYPE_CHECKING:
     from turnout.federated.optimizers import Optimizer
@@ -120,7 +119,7 @@ class InProcessEngine:
             checkpoint_every=checkpoint_every,
         )
         self._structure = structure_of(parameters)
-        # Rounds in which everybody was available, and those of each client beside them.
+        # Rounds in which everybody was (or may have been) available, and each client's beside them.
         self._common = 0
         self._own: Indices | None = None
 
@@ -140,7 +139,10 @@ class InProcessEngine:
         return self._clients
 
     def client_ledger(self, index: int) -> PrivacyLedger:
-        """Give the ledger of one client: what it spent since this engine was made.
+        """Give the ledger of one client: what it spent in this training.
+
+        A checkpoint does not hold who was available: what came before :meth:`resume` counts as if
+        the client had been, in every round, so that no client has spent more.
 
         Parameters
         ----------
@@ -180,7 +182,9 @@ class InProcessEngine:
         ProtocolError, CorruptDataError, UnsupportedVersionError, PlanMismatchError, OSError
             As for :meth:`turnout.federated.Server.resume`.
         """
-        return self._server.resume()
+        found = self._server.resume()
+        self._common, self._own = self._server.round, None
+        return found
 
     def run(
         self,
@@ -217,7 +221,8 @@ class InProcessEngine:
             ``server.parameters``.
         InvalidTypeError, InvalidValueError
             If an argument is of the wrong type or out of range, or ``gradients`` or ``available``
-            give something else than is expected. The round is abandoned, and stays paid.
+            give something else than is expected, or the model would not be finite. The round is
+            abandoned, and stays paid.
         OSError
             If the checkpoint cannot be written.
         """
@@ -247,7 +252,7 @@ class InProcessEngine:
             if present is not None:
                 taking_part = np.intersect1d(taking_part, present, assume_unique=True)
             for values in self._updates(number, taking_part, present):
-                self._server.add(Update(number, values, self._plan.fingerprint))
+                self._server._put(values)
         except BaseException:
             self._server.abandon()
             raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Hashable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +13,18 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout.accounting import PrivacyLedger
 from turnout.accounting.ledger_entries import parts_of
-from turnout.errors import InvalidTypeError, InvalidValueError, PlanMismatchError, ProtocolError
-from turnout.federated import draws
+from turnout.errors import (
+    CorruptDataError,
+    InvalidTypeError,
+    InvalidValueError,
+    PlanMismatchError,
+    ProtocolError,
+)
 from turnout.federated.checkpoint import TrainingState, load_checkpoint, save_checkpoint
 from turnout.federated.client import LABEL, accepted_ledger
 from turnout.federated.optimizers import Optimizer
-from turnout.federated.sums import structure_of, zeros
+from turnout.federated.rounds import Round
+from turnout.federated.sums import structure_of
 from turnout.federated.trees import flatten, vector
 from turnout.federated.updates import Update
 
@@ -25,9 +32,6 @@ if TYPE_CHECKING:
     from turnout.federated.training import RandomParticipationSGD
 
 __all__ = ["Server"]
-
-#: No sum of updates may reach 2^63.
-_LARGEST_SUM = 2**62
 
 
 class Server:
@@ -74,8 +78,8 @@ class Server:
     >>> for _ in range(20):
     ...     number = server.open(available=len(clients))
     ...     gradient = server.parameters - [0.25, -0.5]
-    ...     for client in clients:
-    ...         server.add(client.answer(number, lambda elements: gradient[None, :]))
+    ...     for index, client in enumerate(clients):
+    ...         server.add(client.answer(number, lambda elements: gradient[None, :]), index)
     ...     model = server.close()
     >>> bool(np.abs(model - [0.25, -0.5]).max() < 0.01)
     True
@@ -94,7 +98,7 @@ class Server:
         self._plan = plan
         self._structure = structure_of(flatten(parameters)[1])
         self._vector = vector(parameters)
-        if not np.isfinite(self._vector).all():
+        if self._finite(self._vector) is None:
             raise InvalidValueError("parameters must be finite numbers, got NaN or infinity")
         self._optimizer = _arguments.instance(
             "optimizer", optimizer, Optimizer, "an optimizer of turnout.federated, such as SGD(0.1)"
@@ -105,7 +109,7 @@ class Server:
         self._resumed = False
         self._every = _arguments.integer("checkpoint_every", checkpoint_every, least=1)
         self._round = 0
-        self._open: _Round | None = None
+        self._open: Round | None = None
 
     @property
     def plan(self) -> RandomParticipationSGD:
@@ -161,51 +165,53 @@ class Server:
         clients = _arguments.integer("available", available, least=1, most=2**40)
         self._check_unused()
         if self._ledger is not None:
-            assert self._plan.mechanism is not None
-            self._ledger.spend(self._plan.mechanism, label=LABEL)
-            if self._checkpoint is not None and self._plan.seed is None:
-                self._ledger.save(self._journal(self._checkpoint))
-        self._open = _Round(clients, zeros(self._plan, self._structure.total))
+            self._pay(self._ledger)
+        self._open = Round(self._plan, self._round, clients, self._structure.total)
         return self._round
 
-    def add(self, update: Update | None) -> None:
+    def add(self, update: Update | None, client: Hashable) -> None:
         """Add what a client sent.
+
+        Taken is what an honest client can have sent, once: an update of a norm of at most ``clip``
+        for each of ``local_size_bound`` elements, beside the noise of its own that the mode has (an
+        honest client's exceeds that with probability 2^-64 at most). Whatever is sent leaves room
+        for the updates of all others. So one client moves the sum by no more than that norm; where
+        the plan states no ``local_size_bound``, that can be far.
 
         Parameters
         ----------
         update
             What came back; None, from a client that sends nothing, changes nothing.
+        client
+            Who sent it, as the connection knows: a number or a name, one for each client that was
+            asked. An update does not say it, and could say anything.
 
         Raises
         ------
         ProtocolError
-            If no round is open, the update is for another round, or more updates came than clients
-            were available.
+            If no round is open, the update is for another round or the client's second one, or
+            more updates came than clients were available.
         PlanMismatchError
             If it was made under another plan.
         InvalidTypeError, InvalidValueError
-            If it is no update, or has another length or dtype. The sum is as before.
+            If it is no update, or has another length or dtype, a norm that no honest client's has,
+            or numbers that are not finite; or if ``client`` cannot be told from others. The sum is
+            as before.
         """
         if self._open is None:
             raise ProtocolError("no round is open: an update has nowhere to go")
-        if update is None:
-            return
-        _arguments.instance("update", update, Update, "an Update or None")
-        if update.round != self._round:
-            raise ProtocolError(f"update must be for round {self._round}, got {update!r}")
-        if update.plan != self._plan.fingerprint:
-            raise PlanMismatchError(
-                f"update was made under plan {update.plan}, this is {self._plan.fingerprint}"
-            )
-        if (
-            update.values.shape != self._open.total.shape
-            or update.values.dtype != self._open.total.dtype
-        ):
+        if client is None or not isinstance(client, Hashable):
             raise InvalidTypeError(
-                f"update must hold {self._open.total.size} values of dtype "
-                f"{self._open.total.dtype}, got {update!r}"
+                "client must be a number or a name that is the client's alone, got "
+                f"{_arguments.shown(client)}"
             )
-        self._open.add(update.values)
+        if update is not None:
+            self._open.take(update, client)
+
+    def _put(self, values: npt.NDArray[Any]) -> None:
+        """Add what an engine computed in this process, of any number of clients."""
+        assert self._open is not None
+        self._open.put(values)
 
     def close(self) -> Any:
         """Add noise if the server is trusted with it, scale, and make a step.
@@ -219,24 +225,31 @@ class Server:
         ------
         ProtocolError
             If no round is open.
+        InvalidValueError
+            If the step leads to a model that is not finite. The round is given up as by
+            :meth:`abandon`; model and checkpoint are as before.
         OSError
             If the checkpoint cannot be written. The step was made.
         """
         if self._open is None:
             raise ProtocolError("no round is open: open one first")
-        total = self._open.total
-        if self._plan.mode == "trusted_server":
-            total = total + draws.server_noise(self._plan, total.size, self._round)
-        step = self._plan.grid.step if self._plan.grid is not None else 1.0
-        gradient = total.astype(np.float64) * (step * self._plan.scale(self._open.available))
-        self._vector, self._state = self._optimizer.step(
-            self._vector, gradient, self._state, self._round
-        )
+        with np.errstate(over="ignore", invalid="ignore"):
+            moved, state = self._optimizer.step(
+                self._vector, self._open.gradient(), self._state, self._round
+            )
+        model = self._finite(moved)
+        if model is None:
+            self.abandon()
+            raise InvalidValueError(
+                f"the step of round {self._round - 1} leads to a model that is not finite: it is "
+                "not made, and the round stays paid (is the learning rate too large?)"
+            )
+        self._vector, self._state = moved, state
         self._round += 1
         self._open = None
         if self._checkpoint is not None and self._round % self._every == 0:
             self.save(self._checkpoint)
-        return self.parameters
+        return model
 
     def abandon(self) -> None:
         """Give a round up: what came back is forgotten, what was paid stays paid.
@@ -254,6 +267,8 @@ class Server:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state between two rounds to a file, which appears whole or not at all.
 
+        The ledger of a training without a seed is written beside it, as :meth:`resume` needs it.
+
         Parameters
         ----------
         path
@@ -268,7 +283,10 @@ class Server:
         """
         if self._open is not None:
             raise ProtocolError(f"round {self._round} is open: close or abandon it first")
-        save_checkpoint(path, self._training_state())
+        place = Path(path)
+        if self._plan.seed is None and self._ledger is not None and place != self._checkpoint:
+            self._ledger.save(self._journal(place))
+        save_checkpoint(place, self._training_state())
 
     def resume(self) -> bool:
         """Go on from the checkpoint, if there is one.
@@ -289,7 +307,8 @@ class Server:
         ProtocolError
             If a round was opened already, or no checkpoint was named.
         CorruptDataError, UnsupportedVersionError
-            If a file is damaged or of another version.
+            If a file is damaged or of another version, or one of the two is there and the other
+            is missing.
         PlanMismatchError
             If the files are of another plan, model, optimizer or budget, or their ledger lacks
             something that is in the one that was given.
@@ -303,20 +322,29 @@ class Server:
         found = self._checkpoint.exists()
         if found:
             self._restore(load_checkpoint(self._checkpoint))
-        journal = self._journal(self._checkpoint)
-        if self._plan.seed is None and self._ledger is not None and journal.exists():
-            written = PrivacyLedger.load(journal)
-            self._check_budget(written, journal)
-            lost = _rounds(written) - _rounds(self._ledger)
-            if lost > 0 or not found:
-                self._check_kept(written, journal)
-            if lost > 0:
-                # Clients have seen these rounds and take none of their numbers again.
-                self._ledger = written
-                self._round += lost
-            found = True
+        if self._plan.seed is None and self._ledger is not None:
+            self._take_journal(self._ledger, self._checkpoint, found)
         self._resumed = True
         return found
+
+    def _pay(self, ledger: PrivacyLedger) -> None:
+        """Pay for the round that is opened, and write that down where a crash would forget it."""
+        assert self._plan.mechanism is not None
+        path = None if self._plan.seed is not None else self._checkpoint
+        if path is not None and not path.exists() and ledger.can_spend(self._plan.mechanism):
+            # Before anything is spent there are both files: one without the other is a loss.
+            ledger.save(self._journal(path))
+            save_checkpoint(path, self._training_state())
+        ledger.spend(self._plan.mechanism, label=LABEL)
+        if path is not None:
+            ledger.save(self._journal(path))
+
+    def _finite(self, values: npt.NDArray[np.float64]) -> Any:
+        """Give the model of all its numbers; None unless it is finite in its own dtypes."""
+        with np.errstate(over="ignore"):
+            model = self._structure.from_vector(values)
+        leaves = flatten(model)[0]
+        return model if all(np.isfinite(leaf).all() for leaf in leaves) else None
 
     def _training_state(self) -> TrainingState:
         return TrainingState(
@@ -347,8 +375,34 @@ class Server:
         if state.ledger is not None:
             self._check_budget(state.ledger, path)
             self._check_kept(state.ledger, path)
+        if self._finite(state.parameters) is None:
+            raise CorruptDataError(f"{path}: the checkpoint holds a model that is not finite")
         self._vector, self._state = state.parameters, list(state.optimizer_state)
         self._round, self._ledger = state.round, state.ledger
+
+    def _take_journal(self, ledger: PrivacyLedger, path: Path, found: bool) -> None:
+        """Go on from the ledger beside the checkpoint, which knows of the latest rounds."""
+        journal = self._journal(path)
+        if not journal.exists():
+            if found:
+                raise CorruptDataError(
+                    f"{journal} is missing, which knows what was paid after {path}: put it back"
+                )
+            return
+        written = PrivacyLedger.load(journal)
+        self._check_budget(written, journal)
+        known = dict(parts_of(ledger.entries))
+        if all(rounds <= known.get(part, 0) for part, rounds in parts_of(written.entries)):
+            return
+        if not found:
+            raise CorruptDataError(
+                f"{path} is missing, and {journal} has paid for rounds of that training: put the "
+                "file back, or train anew with the ledger that is there, PrivacyLedger.load"
+            )
+        self._check_kept(written, journal)
+        # Clients have seen these rounds and take none of their numbers again.
+        self._round += _rounds(written) - _rounds(ledger)
+        self._ledger = written
 
     def _check_budget(self, ledger: PrivacyLedger, path: Path | None) -> None:
         assert self._ledger is not None
@@ -392,31 +446,6 @@ class Server:
         """Show how far it is."""
         state = "open" if self._open is not None else "next"
         return f"Server(round {self._round} {state}, {self._structure.total} parameters)"
-
-
-class _Round:
-    """A round that is open."""
-
-    def __init__(self, available: int, total: npt.NDArray[Any]) -> None:
-        self.available = available
-        self.total = total
-        self._updates = 0
-        self._largest = 0
-
-    def add(self, values: npt.NDArray[Any]) -> None:
-        if self._updates == self.available:
-            raise ProtocolError(
-                f"update is one more than the {self.available} clients that are available"
-            )
-        if values.dtype.kind == "i":
-            largest = self._largest + max(abs(int(values.max())), abs(int(values.min())))
-            if largest > _LARGEST_SUM:
-                raise InvalidValueError("update must leave the sum below 2^62 steps")
-            self._largest = largest
-        elif not np.isfinite(values).all():
-            raise InvalidValueError("update must hold finite values, got NaN or infinity")
-        self.total = self.total + values
-        self._updates += 1
 
 
 def _writable(checkpoint: str | os.PathLike[str]) -> Path:

@@ -28,7 +28,7 @@ def expected(model: ModuleType, config: dict[str, Any]) -> Any:
         now = server.parameters
         for node, client in enumerate(clients):
             if node < 3 or number == 0:
-                server.add(client.answer(number, partial(model.gradients, now, node)))
+                server.add(client.answer(number, partial(model.gradients, now, node)), node)
         server.close()
     return vector(server.parameters)
 

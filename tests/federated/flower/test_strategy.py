@@ -141,8 +141,101 @@ def test_bad_replies_are_left_out(grid_of: Make, model: ModuleType) -> None:
     server = plan.server(model.NAMED, SGD(0.5))
     client = plan.client(len(model.rows_of(0)), parameters=model.NAMED, index=0)
     server.open(available=NODES)
-    server.add(client.answer(0, lambda elements: model.gradients(model.NAMED, 0, elements)))
+    server.add(client.answer(0, lambda elements: model.gradients(model.NAMED, 0, elements)), 0)
     np.testing.assert_array_equal(vector(unpack(result.arrays)), vector(server.close()))
+
+
+def npy(header: str, entries: bytes = b"") -> bytes:
+    text = header.encode()
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + entries
+
+
+#: Each ends a process that gives it to ``numpy.load``, or takes its memory, or is of another kind.
+HOSTILE = [
+    b"",
+    b"PK\x03\x04" + bytes(7),
+    b"\x80\x04K\x01.",
+    npy("{'descr': '<i8', 'fortran_order': False, 'shape': (10000000000000,), }\n", bytes(24)),
+    npy("{'descr': '<i8', 'fortran_order': False, 'shape': (3,), }\n", bytes(23)),
+    npy("{'descr': '|O', 'fortran_order': False, 'shape': (3,), }\n", bytes(24)),
+    npy("{'descr': '<i8', 'fortran_order': False, 'shape': (" + "9" * 30 + ",), }\n", bytes(24)),
+    npy("{'descr': ('<i8',), 'fortran_order': False, 'shape': (3,), }\n", bytes(24)),
+    npy("{'descr': [1], 'fortran_order': False, 'shape': (3,), }\n", bytes(24)),
+    npy("{'descr': ", bytes(24)),
+    npy("(" * 3000, bytes(24)),
+]
+
+
+def stored(data: bytes, kind: str = "numpy.ndarray") -> Array:
+    return Array(dtype="int64", shape=(3,), stype=kind, data=data)
+
+
+def test_whatever_one_node_sends_the_training_goes_on(grid_of: Make, model: ModuleType) -> None:
+    plan = model.plan_of(settings(**{"client-rate": 1.0}))
+    total = np.concatenate([leaf.ravel() for leaf in model.NAMED.values()]).size
+    arrays = [stored(data) for data in HOSTILE]
+    arrays += [
+        stored(Array(np.zeros(total, np.int64)).data, "torch"),
+        *(
+            Array(values)
+            for values in (
+                np.full(total, 2**62),
+                np.full(total, -(2**63)),
+                np.full(total, int(1000 * plan.grid.radius)),
+                np.zeros((total, 1), np.int64),
+                np.zeros(total, np.bool_),
+            )
+        ),
+    ]
+
+    def attacking(array: Array) -> Any:
+        app = apps_of(model, plan, 1)[0]
+
+        def answer(message: Message, context: Context) -> Message:
+            reply = app(message, context)
+            reply.content["turnout.update"] = ArrayRecord({"values": array})
+            return reply
+
+        return answer
+
+    good = apps_of(model, plan)
+    attackers = [attacking(array) for array in arrays]
+    silent = [lambda message, context: Message(RecordDict(), reply_to=message)] * len(attackers)
+    models = []
+    for others in (attackers, silent):
+        strategy = RandomParticipationStrategy(plan, SGD(0.5))
+        result = strategy.start(grid_of([*good, *others]), pack(model.NAMED), num_rounds=2)
+        models.append(vector(unpack(result.arrays)))
+        assert strategy.server.round == 2
+    np.testing.assert_array_equal(*models)
+    assert np.abs(models[0]).max() > 0.0
+
+
+def test_a_reply_that_comes_twice_counts_once(grid_of: Make, model: ModuleType) -> None:
+    plan = model.plan_of(settings(**{"client-rate": 1.0}))
+    models, tallies = [], []
+    for times in (1, 2):
+        grid = grid_of(apps_of(model, plan))
+        whole = grid.send_and_receive
+        grid.send_and_receive = lambda messages, send=whole, n=times, **options: (
+            send(messages, **options) * n
+        )
+        result = RandomParticipationStrategy(plan, SGD(0.5)).start(grid, pack(model.NAMED), 1)
+        models.append(vector(unpack(result.arrays)))
+        grid.apps = [answering(0)] * 5
+        tallies.append(collect_frequencies(grid, PLAN).nodes)
+    np.testing.assert_array_equal(*models)
+    assert tallies == [5, 5]
+
+
+def test_a_step_that_leads_nowhere_does_not_end_the_training(
+    grid_of: Make, model: ModuleType
+) -> None:
+    plan = model.plan_of(settings(**{"client-rate": 1.0}))
+    strategy = RandomParticipationStrategy(plan, SGD(1e308, momentum=0.9))
+    result = strategy.start(grid_of(apps_of(model, plan)), pack(model.NAMED), num_rounds=3)
+    assert strategy.server.round == 3
+    assert np.isfinite(vector(unpack(result.arrays))).all()
 
 
 def test_a_round_that_nobody_answers_makes_no_step(grid_of: Make, model: ModuleType) -> None:
@@ -208,6 +301,19 @@ def test_nodes_that_speak_for_several_people(grid_of: Make) -> None:
     assert tally.nodes == 101
     assert 0 < tally.received < 101
     assert collect_frequencies(grid_of(nodes), PLAN, most_answers=59).nodes == 41
+
+
+def test_whatever_one_node_sends_the_collection_goes_on(grid_of: Make) -> None:
+    def attacking(data: bytes) -> Any:
+        def answer(message: Message, context: Context) -> Message:
+            reply = answering([0] * 40)(message, context)
+            reply.content["turnout.reports"] = ArrayRecord({"reports": stored(data)})
+            return reply
+
+        return answer
+
+    nodes = [answering(1)] * 3 + [attacking(data) for data in HOSTILE]
+    assert collect_frequencies(grid_of(nodes), PLAN, most_answers=40).nodes == 3
 
 
 def test_a_collection_without_replies_is_empty(grid_of: Make) -> None:

@@ -9,7 +9,6 @@ order, of this ``dtype`` and ``shape``. It holds what was sent, never an answer 
 from __future__ import annotations
 
 import base64
-import binascii
 import contextlib
 import json
 from collections.abc import Iterator, Mapping
@@ -18,11 +17,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 from flwr.app import ConfigRecord, Context
 
 from turnout import Plan, _arguments
+from turnout._arrays import array_of
 from turnout._atomic import atomic_write
 from turnout._turns import turn
 from turnout.errors import BudgetExceededError, CorruptDataError, PlanMismatchError
@@ -95,11 +94,10 @@ class Answer:
                 **rest,
             } if not rest:
                 try:
-                    data = base64.b64decode(text, validate=True)
-                    reports = np.frombuffer(data, np.dtype(dtype)).reshape(shape)
-                except (ValueError, TypeError, binascii.Error) as error:
+                    reports = array_of(base64.b64decode(text, validate=True), dtype, shape)
+                except ValueError as error:
                     raise CorruptDataError(f"no answers of turnout: {error}") from error
-                return cls(plan, epsilon, nodes, reports.astype(reports.dtype.newbyteorder("=")))
+                return cls(plan, epsilon, nodes, reports)
         raise CorruptDataError(f"no answer of a collection: {_arguments.shown(description)}")
 
 

@@ -39,7 +39,7 @@ from turnout.federated.flower.answers import (
     taking_turns,
     with_room_for,
 )
-from turnout.federated.flower.records import REFUSED
+from turnout.federated.flower.records import REFUSED, numbers_of
 from turnout.federated.flower.strategy import connected_nodes, positive_seconds
 
 __all__ = ["collect_frequencies", "frequency_client_app", "frequency_server_app"]
@@ -184,20 +184,22 @@ def collect_frequencies(
         Message(RecordDict({_COLLECTION: record}), dst_node_id=node, message_type=MessageType.QUERY)
         for node in nodes
     ]
-    pieces = []
+    pieces: dict[int, Reports] = {}
     for reply in grid.send_and_receive(messages, timeout=limit):
         if reply.has_error():
             log(WARNING, "turnout: a node failed: %s", reply.error.reason)
             continue
+        node = reply.metadata.src_node_id
         try:
-            pieces.append(_reports(plan, reply, most))
+            if node in pieces:
+                raise ProtocolError("the node has replied already")
+            pieces[node] = _reports(plan, reply, most)
         except TurnoutError as error:
-            node = reply.metadata.src_node_id
             log(WARNING, "turnout: the reply of node %s is left out: %s", node, error)
     if not pieces:
         zeros = np.zeros(plan.domain.size, plan.oracle.support_dtype)
         return Tally(plan, zeros, received=0, nodes=0)
-    return plan.oracle.tally(Reports.concatenate(pieces))
+    return plan.oracle.tally(Reports.concatenate(pieces.values()))
 
 
 def frequency_server_app(
@@ -328,14 +330,17 @@ def _reports(plan: Plan, reply: Message, most: int) -> Reports:
     if not 0 <= nodes <= most:
         raise ProtocolError(f"the node speaks for {nodes} people, at most {most} are taken")
     arrays = reply.content.array_records.get(_REPORTS)
-    if arrays is None:
-        codes = np.empty((0, *plan.oracle.report_shape), plan.oracle.report_dtype)
-    else:
-        try:
-            codes = arrays["reports"].numpy()
-        except (KeyError, ValueError, TypeError, OSError, EOFError) as error:
-            raise MalformedMessageError(f"the reply has no reports: {error}") from error
-    return Reports(plan.oracle, plan.participation, codes, nodes)
+    try:
+        if arrays is None:
+            codes = np.empty((0, *plan.oracle.report_shape), plan.oracle.report_dtype)
+        else:
+            codes = numbers_of(arrays["reports"])
+        return Reports(plan.oracle, plan.participation, codes, nodes)
+    except TurnoutError:
+        raise
+    except Exception as error:
+        # Whatever a node's bytes lead to is wrong with that node's reply alone.
+        raise MalformedMessageError(f"the reply has no reports: {error}") from error
 
 
 def _refusal(message: Message, error: Exception) -> Message:

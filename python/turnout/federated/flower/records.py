@@ -32,9 +32,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from flwr.app import Array, ArrayRecord, ConfigRecord, Message, RecordDict
+from flwr.common.constant import SType
 
 from turnout import _arguments
-from turnout.errors import MalformedMessageError, TurnoutError
+from turnout._arrays import read_array
+from turnout.errors import CorruptDataError, MalformedMessageError, TurnoutError
 from turnout.federated import RandomParticipationSGD, Update
 from turnout.federated.trees import Structure, Tree, flatten
 
@@ -45,6 +47,7 @@ __all__ = [
     "ROUND",
     "gradients_of",
     "model_of",
+    "numbers_of",
     "pack",
     "plan_of",
     "reply_of",
@@ -120,6 +123,8 @@ def unpack(arrays: ArrayRecord, structure: Structure | None = None) -> Tree:
     ------
     InvalidTypeError, InvalidValueError
         If the record and the structure do not fit.
+    CorruptDataError
+        If the record holds something that is no array of numbers.
 
     Examples
     --------
@@ -127,10 +132,44 @@ def unpack(arrays: ArrayRecord, structure: Structure | None = None) -> Tree:
     >>> unpack(pack({"bias": np.zeros(1)}))
     {'bias': array([0.])}
     """
-    leaves = [array.numpy() for array in arrays.values()]
+    # Copied: what is over the bytes of the message cannot be written to.
+    leaves = [numbers_of(array).copy() for array in arrays.values()]
     if structure is not None:
         return structure.unflatten(leaves)
     return dict(zip(arrays, leaves, strict=True))
+
+
+def numbers_of(array: Array) -> npt.NDArray[Any]:
+    """Read an array of a record, which whoever sent it has written.
+
+    ``Array.numpy()`` hands the bytes to ``numpy.load``, of which a few can end a process.
+
+    Parameters
+    ----------
+    array
+        What the record holds.
+
+    Returns
+    -------
+    numpy.ndarray
+        Read-only; over the bytes of the record where that is possible.
+
+    Raises
+    ------
+    CorruptDataError
+        If it is no array of numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> numbers_of(Array(np.arange(3.0)))
+    array([0., 1., 2.])
+    """
+    if array.stype != SType.NUMPY:
+        raise CorruptDataError(
+            f"an array must be stored as {SType.NUMPY!r}, got {_arguments.shown(array.stype)}"
+        )
+    return read_array(array.data)
 
 
 def _named(structure: Structure) -> bool:
@@ -251,6 +290,8 @@ def gradients_of(reply: Message, model: Tree) -> Tree:
     ------
     MalformedMessageError
         If it is an error, or does not hold one ``ArrayRecord`` with the names of the model.
+    CorruptDataError
+        If something in it is no array of numbers.
     """
     if reply.has_error():
         raise MalformedMessageError(f"the train handler replied with {reply.error!r}")
@@ -265,7 +306,7 @@ def gradients_of(reply: Message, model: Tree) -> Tree:
             "the reply of the train handler must hold gradients under the names of the model, "
             f"{_arguments.listed(names)}, got {_arguments.listed(list(found[0]))}"
         )
-    leaves = [found[0][name].numpy() for name in names]
+    leaves = [numbers_of(found[0][name]) for name in names]
     return flatten(model)[1].unflatten(leaves)
 
 
@@ -303,9 +344,10 @@ def update_of(message: Message) -> Update | None:
     try:
         if arrays is None or list(arrays) != [_VALUES]:
             raise MalformedMessageError(f"the reply has no record {_UPDATE!r} with its values")
-        values = arrays[_VALUES].numpy()
+        values = numbers_of(arrays[_VALUES])
         if values.dtype == np.int32:
             values = values.astype(np.int64)
         return Update(record["round"], values, record.get("plan"))  # type: ignore[arg-type]
-    except (TurnoutError, ValueError, TypeError, OSError, EOFError) as error:
+    except Exception as error:
+        # Whatever a node's bytes lead to is wrong with that node's reply alone.
         raise MalformedMessageError(f"not an update: {error}") from error

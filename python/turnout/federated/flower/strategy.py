@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable
-from logging import INFO, WARNING
+from logging import ERROR, INFO, WARNING
 from typing import Any
 
 from flwr.app import (
@@ -233,24 +233,32 @@ class RandomParticipationStrategy(Strategy):
     def aggregate_train(
         self, server_round: int, replies: Iterable[Message]
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
-        """Add up the updates that came back and make a step, unless every node failed."""
+        """Add up the updates that came back and make a step, unless every node failed.
+
+        What a node cannot honestly have sent is left out, as is a step to a model that is not
+        finite: a node that sends something else does not end the training.
+        """
         answered = False
         for reply in replies:
             if reply.has_error():
                 log(WARNING, "turnout: a node failed: %s", reply.error.reason)
                 continue
+            node = reply.metadata.src_node_id
             try:
-                self.server.add(records.update_of(reply))
+                self.server.add(records.update_of(reply), node)
                 answered = True
             except TurnoutError as error:
-                node = reply.metadata.src_node_id
                 log(WARNING, "turnout: the reply of node %s is left out: %s", node, error)
         if not answered:
             # A step would be of noise alone.
             self.server.abandon()
             log(WARNING, "turnout: no node answered: the model stays as it is, the round is paid")
             return records.pack(self.server.parameters), None
-        return records.pack(self.server.close()), None
+        try:
+            return records.pack(self.server.close()), None
+        except InvalidValueError as error:
+            log(ERROR, "turnout: the model stays as it is: %s", error)
+            return records.pack(self.server.parameters), None
 
     def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
