@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import turnout as tn
 import turnout.distributed as td
+from turnout.distributed import mechanism as mechanism_module
 from turnout.errors import (
     CorruptDataError,
     InvalidTypeError,
@@ -431,6 +432,23 @@ def test_altered_descriptions_are_refused(plan: td.AggregationMechanism) -> None
     for description in wrong:
         with pytest.raises(CorruptDataError):
             td.mechanism_from_dict(description)
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.name)
+def test_what_is_read_makes_nobody_search_for_a_parameter(
+    plan: td.AggregationMechanism, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "parameter" if isinstance(plan, td.NoisyAggregation) else "rate"
+    good = json.loads(plan.start_round().to_bytes())
+    good["mechanism"] |= {name: None, "epsilon": 1e-6, "delta": 1e-5}
+
+    def search(*arguments: Any, **named: Any) -> float:
+        raise AssertionError
+
+    # With Skellam noise it would take half a minute, and gigabytes.
+    monkeypatch.setattr(mechanism_module, "calibrate", search)
+    with pytest.raises(CorruptDataError, match=f"its {name} must be given"):
+        td.Round.from_bytes(json.dumps(good, sort_keys=True, separators=(",", ":")).encode())
 
 
 def test_other_rounds_and_versions_are_refused() -> None:

@@ -96,6 +96,57 @@ def test_every_role_refuses_kinds_that_are_not_for_it(harness: ModuleType) -> No
             check_refused(harness, role, data, "of kind", MalformedMessageError)
 
 
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        td.NoisyAggregation(3, 6, parties=3, parameter=0.02),
+        td.NoisyAggregation(40, 6, parties=2, parameter=0.02, compressed=False),
+        td.SamplingAggregation(40, 6, parties="users", rate=0.5, dummies=1),
+        td.TwoStageSampling(5, 6, reported=2, rate=0.5, dummies=1),
+        td.TwoStageSampling(5, 6, reported=5, rate=0.5, dummies=1, elected=6),
+    ],
+)
+def test_no_message_of_a_round_is_larger_than_its_recipient_says(
+    mechanism: td.AggregationMechanism, harness: ModuleType
+) -> None:
+    network = harness.Network(mechanism.start_round())
+    largest: dict[tuple[type, Kind], tuple[int, int]] = {}
+    waiting = [each for user in range(6) for each in network.user(user).report(user % 3)]
+    collectors = network.collectors
+    while waiting or collectors:
+        if not waiting:
+            waiting += collectors.pop().close()
+            continue
+        message = waiting.pop()
+        role, kind, length = network.roles[message.recipient], message.kind, len(message.payload)
+        assert length <= role.takes[kind]
+        seen = largest.get((type(role), kind), (0, 0))
+        largest[type(role), kind] = max(seen, (length, role.takes[kind]))
+        waiting += role.receive(message.to_bytes())
+    assert network.server.received == 6
+    # They are no larger than they have to be.
+    for (_, kind), (length, limit) in largest.items():
+        two_stage = isinstance(mechanism, td.TwoStageSampling)
+        random = two_stage and kind in (Kind.ELECTION, Kind.ITEM_SHARES, Kind.SUM)
+        assert random or length == limit
+
+
+@pytest.mark.parametrize("elected", [None, 3])
+def test_the_largest_election_is_that_of_users_who_all_report_the_same(elected: int | None) -> None:
+    mechanism = td.TwoStageSampling(5, 6, reported=2, rate=0.5, dummies=1, elected=elected)
+    reporters = [6, 0, 6, 0, 0]
+    sizes = [min(mechanism.committee_size(count), 6) for count in reporters]
+    users = np.arange(6)
+    election = payloads.Election(6, np.array(reporters), tuple(users[:size] for size in sizes), {})
+    duties = [(item, users[:count]) for item, count in enumerate(reporters)]
+    public = election.public_part()
+    whole = public + election.duty_part(duties)
+    payloads.Election.unpack(whole, 6, 5, 0).check(mechanism)
+    round_ = mechanism.start_round()
+    assert round_.server().takes[Kind.ELECTION] == len(public)
+    assert round_.user(0).takes[Kind.ELECTION] == len(whole)
+
+
 def test_rounds_of_another_plan_or_use_never_mix(harness: ModuleType) -> None:
     nonce = bytes(16)
     plans = [
@@ -221,6 +272,24 @@ def test_malformed_shares_rosters_and_sums_are_refused(harness: ModuleType) -> N
     for payload in sums:
         data = harness.forged(network.round_, Kind.SUM, Party(AGGREGATOR, 1), SERVER, payload)
         check_refused(harness, network.server, data, "sum|elements|added", MalformedMessageError)
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_shares_travel_as_the_plan_says(compressed: bool, harness: ModuleType) -> None:
+    network, sent = shares(harness, compressed=compressed)
+    field = network.round_.mechanism.field
+    forms = {True: REPORT + b"\x00" + bytes(32), False: REPORT + b"\x01" + field.pack([1, 2, 3])}
+    for index in range(3):
+        aggregator, seeded = network.aggregator(index), compressed and index < 2
+        assert len(sent[index].payload) == len(forms[seeded])
+        for form, payload in forms.items():
+            data = harness.forged(
+                network.round_, Kind.SHARE, Party(USER, 2 + form), aggregator.party, payload
+            )
+            if form == seeded:
+                assert aggregator.receive(data) == []
+            else:
+                check_refused(harness, aggregator, data, "by the plan", MalformedMessageError)
 
 
 def test_late_shares_and_rosters_are_refused(harness: ModuleType) -> None:

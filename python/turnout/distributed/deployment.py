@@ -90,6 +90,10 @@ class Deployed(AggregationMechanism):
         """How many shares are made of each user's vector."""
         return self.users if isinstance(self.parties, str) else self.parties
 
+    def seeded(self, party: int) -> bool:
+        """Whether the shares of a party travel as seeds: all but the last are, if compressed."""
+        return self.compressed and party < self.number_of_parties - 1
+
     @property
     def _contributing_parties(self) -> int:
         """How many parties add dummies or noise so that enough of them are honest."""

@@ -16,11 +16,16 @@ import numpy.typing as npt
 from turnout import _arguments, _core
 from turnout.distributed.costs import CostLedger, Costs, paper_costs
 from turnout.distributed.deployment import Deployed
-from turnout.distributed.field import SEED_BYTES
 from turnout.distributed.mechanism import AggregationMechanism
 from turnout.distributed.messages import MESSAGE_OVERHEAD, Message, Party, Role
 from turnout.distributed.noisy import NoisyAggregation
-from turnout.distributed.payloads import ROSTER_DIGEST, SHARE_OVERHEAD
+from turnout.distributed.payloads import (
+    ROSTER_DIGEST,
+    bits_size,
+    party_sum_size,
+    roster_size,
+    share_size,
+)
 from turnout.distributed.roles import AggregatingServer, Aggregator, ReportingServer, User
 from turnout.distributed.rounds import Round
 from turnout.distributed.sampling import SamplingAggregation
@@ -144,16 +149,16 @@ def _deployed_ledger(mechanism: Deployed, users: Costs, adding: Costs) -> CostLe
     """Complete the costs by what the messages of a round without missing users take."""
     field, size, n = mechanism.field, mechanism.domain.size, mechanism.users
     parties = mechanism.number_of_parties
-    packed = field.packed_size(size)
     seeds = parties - 1 if mechanism.compressed else 0
-    share_bytes = seeds * SEED_BYTES + (parties - seeds) * packed
+    packed = share_size(field, size, seeded=False)
+    share_bytes = seeds * share_size(field, size, seeded=True) + (parties - seeds) * packed
     users.messages = n * parties
-    users.bytes = n * (share_bytes + parties * (MESSAGE_OVERHEAD + SHARE_OVERHEAD))
+    users.bytes = n * (share_bytes + parties * MESSAGE_OVERHEAD)
     # What an aggregator expands, user by user.
     adding.draws += n * seeds * size
     # To each other a roster, to the server a sum with the number of users and the roster's digest.
-    roster = ROSTER_DIGEST if mechanism.users_are_parties else (n + 7) // 8 + 8 * n
-    total = 4 + ROSTER_DIGEST + packed
+    roster = ROSTER_DIGEST if mechanism.users_are_parties else roster_size(n)
+    total = party_sum_size(field, size)
     adding.messages = parties * parties
     adding.bytes = parties * ((parties - 1) * roster + total + parties * MESSAGE_OVERHEAD)
     server = Costs(additions=(parties - 1) * size)
@@ -258,7 +263,7 @@ def _count_two_stage_messages(
     """Add the messages of users: a set each, bundles of shares, a sum of each elected user."""
     field, size, n = mechanism.field, mechanism.domain.size, mechanism.users
     users.messages += n
-    users.bytes += n * (MESSAGE_OVERHEAD + (size + 7) // 8)
+    users.bytes += n * (MESSAGE_OVERHEAD + bits_size(size))
     # Who is elected for which items: bundles go from every user to those elected for its items.
     elected = np.unique(np.concatenate(chosen))
     member = np.zeros((size, len(elected)), np.float32)

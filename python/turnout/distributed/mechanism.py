@@ -82,6 +82,9 @@ class AggregationMechanism(abc.ABC):
     #: The word for this mechanism in descriptions and on the command line.
     name: ClassVar[str]
 
+    #: The parameter that is found for a target if it is not given.
+    _found: ClassVar[str]
+
     _registry: ClassVar[dict[str, type[AggregationMechanism]]] = {}
 
     domain: Domain = dataclasses.field(kw_only=False)
@@ -455,6 +458,11 @@ def mechanism_from_dict(description: Any) -> AggregationMechanism:
         if chosen is not None:
             known = {item.name for item in dataclasses.fields(chosen)} - {"domain"}
             if set(fields) == known:
+                # To find it again could take any time, and it was found before it was written.
+                if fields[chosen._found] is None:
+                    raise CorruptDataError(
+                        f"not a mechanism that can be: its {chosen._found} must be given"
+                    )
                 try:
                     return chosen(domain=Domain.from_dict(domain), **fields)
                 except (InvalidTypeError, InvalidValueError) as error:

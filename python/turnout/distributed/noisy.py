@@ -111,6 +111,7 @@ class NoisyAggregation(Deployed):
     """
 
     name: ClassVar[str] = "noisy"
+    _found: ClassVar[str] = "parameter"
 
     noise: str = "discrete_laplace"
     parameter: float | None = None

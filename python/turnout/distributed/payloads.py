@@ -22,7 +22,10 @@ __all__ = [
     "ROSTER_DIGEST",
     "SHARE_OVERHEAD",
     "Election",
+    "bits_size",
     "check_roster",
+    "item_shares_size",
+    "largest_election",
     "new_report",
     "pack_bits",
     "pack_item_shares",
@@ -30,7 +33,10 @@ __all__ = [
     "pack_party_sum",
     "pack_roster",
     "pack_seed_share",
+    "party_sum_size",
     "roster_digest",
+    "roster_size",
+    "share_size",
     "unpack_bits",
     "unpack_item_shares",
     "unpack_party_sum",
@@ -71,6 +77,11 @@ def pack_packed_share(report: int, packed: bytes) -> bytes:
     return _REPORT.pack(report) + _PACKED + packed
 
 
+def share_size(field: PrimeField, length: int, seeded: bool) -> int:
+    """Count the bytes of a share: a seed, or packed elements."""
+    return SHARE_OVERHEAD + (SEED_BYTES if seeded else field.packed_size(length))
+
+
 def unpack_share(payload: bytes, field: PrimeField, length: int) -> tuple[int, Elements | bytes]:
     """Read the report that a share is of, and the share: elements, or the seed of them."""
     if len(payload) > _REPORT.size:
@@ -98,6 +109,11 @@ def _elements(field: PrimeField, data: bytes, length: int) -> Elements:
 # Rosters and sets.
 
 
+def bits_size(length: int) -> int:
+    """Count the bytes of truth values."""
+    return (length + 7) // 8
+
+
 def pack_bits(bits: Bits) -> bytes:
     """Write truth values, lowest bit first."""
     return np.packbits(bits, bitorder="little").tobytes()
@@ -105,14 +121,19 @@ def pack_bits(bits: Bits) -> bytes:
 
 def unpack_bits(payload: bytes, length: int, what: str) -> Bits:
     """Read truth values."""
-    if len(payload) != (length + 7) // 8:
+    if len(payload) != bits_size(length):
         raise MalformedMessageError(
-            f"{what} must have {(length + 7) // 8} bytes, got {len(payload)}"
+            f"{what} must have {bits_size(length)} bytes, got {len(payload)}"
         )
     bits = np.unpackbits(np.frombuffer(payload, np.uint8), bitorder="little")
     if bits[length:].any():
         raise MalformedMessageError(f"{what} must be padded with zero bits")
     return bits[:length].astype(np.bool_)
+
+
+def roster_size(users: int) -> int:
+    """Count the bytes of a roster of all users."""
+    return bits_size(users) + _REPORT.size * users
 
 
 def pack_roster(reports: Reports) -> bytes:
@@ -123,7 +144,7 @@ def pack_roster(reports: Reports) -> bytes:
 
 def unpack_roster(payload: bytes, users: int) -> Reports:
     """Read a roster."""
-    start = (users + 7) // 8
+    start = bits_size(users)
     present = unpack_bits(payload[:start], users, "a roster")
     if len(payload) != start + _REPORT.size * int(present.sum()):
         raise MalformedMessageError(
@@ -155,6 +176,11 @@ def roster_digest(reports: Reports) -> bytes:
 # Sums.
 
 
+def party_sum_size(field: PrimeField, length: int) -> int:
+    """Count the bytes of the sum of an aggregator's shares."""
+    return _NUMBER.size + ROSTER_DIGEST + field.packed_size(length)
+
+
 def pack_party_sum(reports: Reports, field: PrimeField, sums: Elements) -> bytes:
     """Write the sum of an aggregator's shares."""
     received = int((reports != 0).sum())
@@ -169,6 +195,11 @@ def unpack_party_sum(payload: bytes, field: PrimeField, length: int) -> tuple[in
     (received,) = _NUMBER.unpack_from(payload)
     digest = payload[_NUMBER.size : start]
     return received, digest, _elements(field, payload[start:], length)
+
+
+def item_shares_size(field: PrimeField, count: int) -> int:
+    """Count the bytes of an element for each of some items."""
+    return _NUMBER.size * (1 + count) + field.packed_size(count)
 
 
 def pack_item_shares(items: Items, field: PrimeField, elements: Elements) -> bytes:
@@ -190,6 +221,19 @@ def unpack_item_shares(payload: bytes, field: PrimeField, size: int) -> tuple[It
 
 
 # Elections.
+
+
+def largest_election(mechanism: TwoStageSampling, with_duties: bool) -> int:
+    """Count the bytes of the largest election that keeps to the plan.
+
+    It is the one of which a few items are reported by everyone, and the others by nobody: the more
+    unequal they are, the more users are elected.
+    """
+    users, size, reported = mechanism.users, mechanism.domain.size, mechanism.reported
+    most, least = mechanism.committee_size(users), mechanism.committee_size(0)
+    elected = reported * most + (size - reported) * least
+    duties = size + reported * users if with_duties else 0
+    return _NUMBER.size * (1 + 2 * size + elected + duties)
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,8 @@ class Sampled(AggregationMechanism):
 
     See the subclasses for what the parameters mean.
     """
+
+    _found: ClassVar[str] = "rate"
 
     rate: float | None = None
     floor: int = 0

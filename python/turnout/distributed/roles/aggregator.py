@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +13,7 @@ from turnout.distributed import payloads
 from turnout.distributed.deployment import Deployed
 from turnout.distributed.messages import Kind, Message, Party, Role
 from turnout.distributed.roles.base import Participant, State, listed
-from turnout.errors import InvalidTypeError, ProtocolError
+from turnout.errors import InvalidTypeError, MalformedMessageError, ProtocolError
 
 if TYPE_CHECKING:
     from turnout.distributed.rounds import Round
@@ -74,13 +75,29 @@ class Aggregator(Participant):
             Party(Role.AGGREGATOR, other) for other in others if other not in self._rosters
         )
 
+    @property
+    def takes(self) -> Mapping[Kind, int]:
+        """The kinds of messages that this party takes, and the bytes of the largest payload."""
+        mechanism = self._mechanism
+        digests = mechanism.users_are_parties
+        return {
+            Kind.SHARE: payloads.share_size(mechanism.field, mechanism.domain.size, self._seeded),
+            Kind.ROSTER: payloads.ROSTER_DIGEST
+            if digests
+            else payloads.roster_size(mechanism.users),
+        }
+
+    @property
+    def _seeded(self) -> bool:
+        return self._mechanism.seeded(self._party.index)
+
     def _forget(self) -> None:
         self._shares.clear()
         self._reports[:] = 0
         self._rosters.clear()
 
     def _accept(self, message: Message) -> list[Message]:
-        self._expect(message, (Kind.SHARE, Kind.ROSTER))
+        self._expect(message)
         if message.kind is Kind.SHARE:
             return self._take_share(message)
         return self._take_roster(message)
@@ -90,7 +107,16 @@ class Aggregator(Participant):
         user = self._known(message, Role.USER, mechanism.users)
         self._in_state(message, (State.COLLECTING,))
         self._once(message, self._shares)
-        report, _ = payloads.unpack_share(message.payload, mechanism.field, mechanism.domain.size)
+        report, share = payloads.unpack_share(
+            message.payload, mechanism.field, mechanism.domain.size
+        )
+        if isinstance(share, bytes) != self._seeded:
+            # A seed is small, and to expand it takes as long as the largest share.
+            expected = "a seed" if self._seeded else "packed elements"
+            raise MalformedMessageError(
+                f"by the plan the shares for {self._party} are {expected}, got one of "
+                f"{message.sender} that is not"
+            )
         self._shares[user] = message.payload[payloads.SHARE_OVERHEAD - 1 :]
         self._reports[user] = report
         return []

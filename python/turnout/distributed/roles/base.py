@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import enum
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, NoReturn
 
 from turnout.distributed.costs import Costs
@@ -74,6 +74,11 @@ class Participant(abc.ABC):
     @abc.abstractmethod
     def missing(self) -> tuple[Party, ...]:
         """The parties that this one waits for."""
+
+    @property
+    @abc.abstractmethod
+    def takes(self) -> Mapping[Kind, int]:
+        """The kinds of messages that this party takes, and the bytes of the largest payload."""
 
     @abc.abstractmethod
     def _forget(self) -> None:
@@ -149,9 +154,9 @@ class Participant(abc.ABC):
 
     # Refusals.
 
-    def _expect(self, message: Message, kinds: Collection[Kind]) -> None:
-        if message.kind not in kinds:
-            expected = " or ".join(kind.name.lower().replace("_", " ") for kind in kinds)
+    def _expect(self, message: Message) -> None:
+        if message.kind not in self.takes:
+            expected = " or ".join(kind.name.lower().replace("_", " ") for kind in self.takes)
             raise MalformedMessageError(
                 f"{self._party} takes messages of kind {expected or 'none'} only, got "
                 f"{message.kind.name.lower().replace('_', ' ')} from {message.sender}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -54,12 +55,17 @@ class ReportingServer(Participant):
         users = range(self._mechanism.users)
         return tuple(Party(Role.USER, user) for user in users if user not in self._sets)
 
+    @property
+    def takes(self) -> Mapping[Kind, int]:
+        """The kinds of messages that this party takes, and the bytes of the largest payload."""
+        return {Kind.SET: payloads.bits_size(self._mechanism.domain.size)}
+
     def _forget(self) -> None:
         self._sets.clear()
 
     def _accept(self, message: Message) -> list[Message]:
         mechanism = self._mechanism
-        self._expect(message, (Kind.SET,))
+        self._expect(message)
         user = self._known(message, Role.USER, mechanism.users)
         self._in_state(message, (State.COLLECTING,))
         self._once(message, self._sets)

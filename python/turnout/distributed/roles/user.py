@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -66,6 +67,17 @@ class User(Participant):
         if self._duties is None:
             return (Party(Role.REPORTING_SERVER),)
         return tuple(Party(Role.USER, user) for user in sorted(self._waited))
+
+    @property
+    def takes(self) -> Mapping[Kind, int]:
+        """The kinds of messages that this party takes, and the bytes of the largest payload."""
+        mechanism = self._mechanism
+        if not isinstance(mechanism, TwoStageSampling):
+            return {}
+        return {
+            Kind.ELECTION: payloads.largest_election(mechanism, with_duties=True),
+            Kind.ITEM_SHARES: payloads.item_shares_size(mechanism.field, mechanism.reported),
+        }
 
     def _forget(self) -> None:
         self._shares.clear()
@@ -144,8 +156,7 @@ class User(Participant):
         return [self._send(Kind.SET, Party(Role.REPORTING_SERVER), payload)]
 
     def _accept(self, message: Message) -> list[Message]:
-        two_stage = isinstance(self._mechanism, TwoStageSampling)
-        self._expect(message, (Kind.ELECTION, Kind.ITEM_SHARES) if two_stage else ())
+        self._expect(message)
         self._in_state(message, (State.WAITING,))
         if message.kind is Kind.ELECTION:
             return self._take_election(message)
@@ -164,8 +175,9 @@ class User(Participant):
         election.check(mechanism)
         if (election.reporters[self._set] == 0).any():
             raise ProtocolError(f"{self._party} is not counted among the reporters of its items")
+        own = set(self._set.tolist())
         for item, users in election.duties.items():
-            if (self._party.index in users) != (item in self._set):
+            if (self._party.index in users) != (item in own):
                 raise ProtocolError(
                     f"{self._party} is wrongly listed among the reporters of item {item}"
                 )
