@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-from turnout.distributed import Message, Party, Role
+from turnout.distributed import Kind, Message, Party, Role
 from turnout.distributed.transport import Courier, Station
-from turnout.distributed.transport.frames import frame, read_frame
+from turnout.distributed.transport import courier as courier_module
+from turnout.distributed.transport.frames import accepted, frame, read_frame
 from turnout.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -128,7 +129,13 @@ def test_all_messages_to_one_address_take_one_connection(
     sockets.run(main())
 
 
-async def against(handler: Any, message: Message, count: int = 1, **arguments: Any) -> list[Any]:
+async def against(
+    handler: Any,
+    message: Message,
+    count: int = 1,
+    after: Callable[[], object] = lambda: None,
+    **arguments: Any,
+) -> list[Any]:
     """Send a message some times to a server of another make; the errors."""
     handlers: set[asyncio.Task[None]] = set()
 
@@ -147,6 +154,7 @@ async def against(handler: Any, message: Message, count: int = 1, **arguments: A
         async with Courier(book, **arguments) as courier:
             return [each.error for _ in range(count) for each in await courier.send_all([message])]
     finally:
+        after()
         server.close()
         await asyncio.gather(*handlers)
         await server.wait_closed()
@@ -161,6 +169,96 @@ def test_a_station_that_does_not_answer_is_not_waited_for_forever(sockets: Modul
     assert isinstance(error, MissingPartyError)
     assert "did not answer in time" in str(error)
     assert error.parties == (message.recipient,)
+
+
+def test_a_peer_that_never_reads_is_given_up_at_the_deadline_and_not_tried_again(
+    sockets: ModuleType,
+    connecting: Connecting,
+) -> None:
+    over = asyncio.Event()
+
+    async def never_read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await over.wait()
+
+    # More than the buffers of the operating system take.
+    first = Party(Role.AGGREGATOR, 0)
+    message = Message(Kind.SHARE, bytes(16), Party(Role.USER, 0), first, bytes(24_000_000))
+
+    async def main() -> Any:
+        asyncio.get_running_loop().call_later(sockets.PATIENCE, over.set)
+        try:
+            return await against(never_read, message, 3, after=over.set, answer_within=0.1)
+        finally:
+            over.set()
+
+    found = sockets.run(main())
+    assert [type(error) for error in found] == [MissingPartyError] * 3
+    assert all("did not answer in time" in str(error) for error in found)
+    assert connecting.attempts == 1
+
+
+def test_one_message_that_is_not_answered_loses_the_connection_and_all_on_it(
+    sockets: ModuleType,
+    connecting: Connecting,
+) -> None:
+    (message, _), gone = sockets.shares(sockets.silent(), range(1)), asyncio.Event()
+
+    async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+        gone.set()
+
+    async def main() -> None:
+        server = await asyncio.start_server(listen, "127.0.0.1", 0)
+        book = {message.recipient: server.sockets[0].getsockname()}
+        async with server, Courier(book, answer_within=0.1) as courier:
+            undelivered = await courier.send_all([message] * 3)
+            assert len(undelivered) == 3
+            assert all("in time" in str(each.error) for each in undelivered)
+            # The courier is open, the connection is not.
+            await gone.wait()
+        assert connecting.attempts == 1
+
+    sockets.run(main())
+
+
+def test_a_connection_that_answered_before_is_opened_again_after_a_timeout(
+    sockets: ModuleType,
+    connecting: Connecting,
+) -> None:
+    seen = 0
+
+    async def miss_the_second(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal seen
+        while await read_frame(reader, 2**14):
+            seen += 1
+            if seen != 2:
+                writer.write(frame(accepted()))
+
+    (message, _) = sockets.shares(sockets.silent(), range(1))
+    # The other messages are answered at once, so the time is the length of the test.
+    (error,) = sockets.run(against(miss_the_second, message, 4, answer_within=0.5))
+    assert "did not answer in time" in str(error)
+    assert (seen, connecting.attempts) == (4, 2)
+
+
+def test_a_connection_that_was_silent_for_long_is_not_used_again(
+    sockets: ModuleType, connecting: Connecting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    round_ = sockets.silent()
+
+    async def main() -> None:
+        async with sockets.stations(round_, sockets.aggregators(1)) as (found, addresses):
+            async with Courier(addresses) as courier:
+                for user in range(3):
+                    await courier.send(next(sockets.shares(round_, range(user, user + 1))))
+                    if user == 1:
+                        monkeypatch.setattr(courier_module, "KEPT", -1.0)
+            (station,) = found.values()
+            assert len(station.roles[0].missing) == 3
+
+    sockets.run(main())
+    assert connecting.attempts == 2
 
 
 def test_a_connection_that_is_lost_is_opened_again_for_the_next_message(

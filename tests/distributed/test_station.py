@@ -22,7 +22,7 @@ from turnout.distributed import (
     TwoStageSampling,
 )
 from turnout.distributed.transport import Courier, Station
-from turnout.distributed.transport import station as station_module
+from turnout.distributed.transport import listener as listener_module
 from turnout.distributed.transport.frames import frame, read_acknowledgement, read_frame
 from turnout.errors import (
     InvalidTypeError,
@@ -229,14 +229,16 @@ def test_a_frame_above_the_limit_ends_the_connection_and_nothing_else(sockets: M
 
     async def main() -> list[int]:
         parties = [*sockets.aggregators(2), sockets.SERVER]
-        async with sockets.stations(round_, parties, largest_frame=1000) as (found, addresses):
+        async with sockets.stations(round_, parties) as (found, addresses):
             address = addresses[Party(Role.AGGREGATOR, 0)]
-            for start in (b"\xe9\x03\x00\x00", b"\xff\xff\xff\xffabc"):
+            # Of a share with a seed, and somewhat more.
+            most = 52 + 9 + 32 + 1024
+            for start in ((most + 1).to_bytes(4, "little"), b"\xff\xff\xff\xffabc"):
                 reader, writer = await asyncio.open_connection(*address)
                 writer.write(start)
                 data = await read_frame(reader, 2**14)
                 assert data is not None
-                assert "at most 1000 bytes" in str(read_acknowledgement(data))
+                assert f"at most {most} bytes" in str(read_acknowledgement(data))
                 assert await reader.read() == b""
                 writer.close()
                 await writer.wait_closed()
@@ -412,10 +414,13 @@ def test_stations_refuse_what_they_cannot_host(sockets: ModuleType) -> None:
         Station([round_.user(0), other.user(1)], {})
     with pytest.raises(InvalidValueError, match="user 0 twice"):
         Station([round_.user(0), round_.user(0)], {})
-    for arguments in ({"port": 65536}, {"largest_frame": 0}, {"connect_within": 0}):
+    for arguments in (
+        {"port": 65536}, {"connect_within": 0}, {"connections": 0}, {"connections_per_host": 0},
+        {"idle_within": 0},
+    ):  # fmt: skip
         with pytest.raises(InvalidValueError, match=next(iter(arguments))):
             Station([round_.server()], {}, **arguments)  # type: ignore[arg-type]
-    for arguments in ({"host": 5}, {"server_tls": 1}, {"client_tls": 1}):
+    for arguments in ({"host": 5}, {"server_tls": 1}, {"client_tls": 1}, {"admits": 1}):
         with pytest.raises(InvalidTypeError):
             Station([round_.server()], {}, **arguments)  # type: ignore[arg-type]
     with pytest.raises(ProtocolError, match="does not listen"):
@@ -436,14 +441,14 @@ def test_a_station_ends_while_a_connection_is_being_closed(
     sockets: ModuleType,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    closing, close_writer = asyncio.Event(), station_module.close_writer
+    closing, close_writer = asyncio.Event(), listener_module.close_writer
 
     async def slowly(writer: asyncio.StreamWriter) -> None:
         closing.set()
         await asyncio.sleep(0.05)
         await close_writer(writer)
 
-    monkeypatch.setattr(station_module, "close_writer", slowly)
+    monkeypatch.setattr(listener_module, "close_writer", slowly)
     round_ = sockets.silent(4)
 
     async def main() -> None:

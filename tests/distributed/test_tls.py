@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from pathlib import Path
 from types import ModuleType
@@ -82,6 +83,34 @@ def test_a_round_over_tls_with_certificates_on_both_sides(
             return sockets.sums(found)
 
     assert sockets.run(main()) == [0, 20, 0]
+
+
+def test_a_courier_that_is_turned_away_comes_again(
+    sockets: ModuleType, certificates: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    round_ = sockets.silent(4)
+    message = next(sockets.shares(round_, range(1)))
+    turned_away = asyncio.Event()
+
+    async def main() -> None:
+        tls = {"server_tls": server_context(certificates), "connections": 1}
+        async with sockets.stations(round_, sockets.aggregators(1), **tls) as (found, addresses):
+            (station,) = found.values()
+            monkeypatch.setattr(station._listener, "_warn", lambda text: turned_away.set())
+            # In its handshake.
+            _, other = await asyncio.open_connection(*addresses[message.recipient])
+            while not station._listener._lines:
+                await asyncio.sleep(0.001)
+            users = client_context(certificates, "users")
+            async with Courier(addresses, tls=users, connect_within=sockets.PATIENCE) as courier:
+                sending = asyncio.create_task(courier.send(message))
+                await turned_away.wait()
+                other.close()
+                await other.wait_closed()
+                await sending
+            assert len(station.roles[0].missing) == 3
+
+    sockets.run(main())
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,8 @@ after another, lowest bit first, and padded with zero bits to whole bytes):
 share
     The report (8 bytes, random, not all zero, the same in all shares of one report), and one byte:
     0 and a seed of 32 bytes, which the recipient expands (AES-256 in counter mode, see
-    ``PrimeField.expand``), or 1 and N packed elements.
+    ``PrimeField.expand``), or 1 and N packed elements. If shares are compressed, the last party
+    gets elements and the others seeds; otherwise all get elements.
 roster
     One bit for each user, set if its share is there, padded to whole bytes; then the reports (8
     each) of those users, in order. Where users are the parties: BLAKE2b-128 of that.
@@ -59,7 +60,7 @@ from turnout.errors import (
     UnsupportedVersionError,
 )
 
-__all__ = ["MESSAGE_OVERHEAD", "Kind", "Message", "Party", "Role"]
+__all__ = ["MESSAGE_OVERHEAD", "Kind", "Message", "Party", "Role", "read_head"]
 
 MAGIC = b"\x89TDA"
 VERSION = 1
@@ -234,9 +235,7 @@ class Message:
             raise MalformedMessageError(
                 f"data must be one message of turnout's, got {len(data)} bytes that are none"
             )
-        _, version, kind, round_id, sender, sender_index, to, to_index, length = (
-            _HEADER.unpack_from(data)
-        )
+        version, length = data[4], _HEADER.unpack_from(data)[-1]
         if len(data) != MESSAGE_OVERHEAD + length and version == VERSION:
             raise MalformedMessageError(
                 f"data must be a message of {MESSAGE_OVERHEAD + length} bytes by its header, got "
@@ -246,22 +245,57 @@ class Message:
             raise MalformedMessageError(
                 "data must be a message with a checksum that matches: it was altered"
             )
-        if version != VERSION:
-            raise UnsupportedVersionError(
-                f"the message has version {version}; this release of turnout reads {VERSION}"
-            )
-        try:
-            return cls(
-                Kind(kind),
-                round_id,
-                Party(Role(sender), sender_index),
-                Party(Role(to), to_index),
-                data[_HEADER.size : -_DIGEST],
-            )
-        except ValueError as error:
-            raise MalformedMessageError(
-                f"data must be a message of a known kind: {error}"
-            ) from error
+        _check_version(version)
+        return _opened(data, data[_HEADER.size : -_DIGEST])
+
+
+def read_head(data: bytes) -> tuple[Message, int]:
+    """Read the start of a message, before its checksum is there.
+
+    Parameters
+    ----------
+    data
+        Its first bytes, at least those before the payload.
+
+    Returns
+    -------
+    message : Message
+        Who sends what to whom, without the payload.
+    length : int
+        The size of the payload.
+
+    Raises
+    ------
+    UnsupportedVersionError
+        If it is of a version that this release does not read.
+    MalformedMessageError
+        If it is no message.
+    """
+    if len(data) < _HEADER.size or data[:4] != MAGIC:
+        raise MalformedMessageError("data must be the start of a message of turnout's, got another")
+    _check_version(data[4])
+    return _opened(data, b""), _HEADER.unpack_from(data)[-1]
+
+
+def _check_version(version: int) -> None:
+    if version != VERSION:
+        raise UnsupportedVersionError(
+            f"the message has version {version}; this release of turnout reads {VERSION}"
+        )
+
+
+def _opened(data: bytes, payload: bytes) -> Message:
+    _, _, kind, round_id, sender, sender_index, to, to_index, _ = _HEADER.unpack_from(data)
+    try:
+        return Message(
+            Kind(kind),
+            round_id,
+            Party(Role(sender), sender_index),
+            Party(Role(to), to_index),
+            payload,
+        )
+    except ValueError as error:
+        raise MalformedMessageError(f"data must be a message of a known kind: {error}") from error
 
 
 def _checksum(data: bytes) -> bytes:

@@ -25,9 +25,14 @@ bytes       content
             was refused
 ==========  =======================================================================================
 
+What the other side does costs little more than what it sends: no frame is read that is larger than
+the messages of the round are, a connection that does not move ends (``idle_within``,
+``answer_within``), and one host takes a part of the places only (``connections_per_host``).
+
 Messages are secret, and a role believes what a message says of its sender. So a deployment needs
 TLS: contexts with certificates on both sides (``verify_mode = ssl.CERT_REQUIRED`` on that of the
-server), and ``admits``, which says whom a certificate speaks for.
+server), and ``admits``, which says whom a certificate speaks for. Without them anybody can send
+what counts as another's, or as too large for a user.
 """
 
 from turnout.distributed.transport.courier import Address, Courier, Undelivered

@@ -7,10 +7,9 @@ import contextlib
 import socket
 import ssl
 from collections import deque
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TypeVar
 
 from turnout import _arguments
 from turnout.distributed.messages import Message, Party
@@ -20,11 +19,10 @@ from turnout.distributed.transport.frames import (
     read_acknowledgement,
     read_frame,
 )
+from turnout.distributed.transport.waiting import Watch, close_writer, seconds, wait_for
 from turnout.errors import InvalidValueError, MissingPartyError, ProtocolError, TurnoutError
 
-__all__ = ["CLOSING", "Address", "Courier", "Undelivered", "close_writer", "seconds", "wait_for"]
-
-_T = TypeVar("_T")
+__all__ = ["KEPT", "Address", "Courier", "Undelivered"]
 
 #: A host and a port.
 Address = tuple[str, int]
@@ -33,8 +31,8 @@ Address = tuple[str, int]
 _WINDOW = 256
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
 
-#: For how many seconds the other side may take part in closing a connection.
-CLOSING = 2.0
+#: A connection that was silent for so many seconds is not used again: a station may be closing it.
+KEPT = 30.0
 
 
 @dataclass(frozen=True)
@@ -54,25 +52,34 @@ class Undelivered:
     error: TurnoutError
 
 
-def seconds(argument: str, value: object) -> float:
-    """Return a time above zero."""
-    result = _arguments.number(argument, value)
-    if not result > 0:
-        raise InvalidValueError(f"{argument} must be a number of seconds above 0, got {result}")
-    return result
-
-
 class _Connection:
     """One connection: frames go out, acknowledgements come back in the same order."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, answer_within: float
+    ) -> None:
         self._writer = writer
         self._waiting: deque[asyncio.Future[Exception | None]] = deque()
+        self._loop = asyncio.get_running_loop()
+        self._used = self._loop.time()
+        self._answered = False
+        self._late: asyncio.TimeoutError | None = None
+        self._watch = Watch(answer_within, self._lose)
         self._task = asyncio.create_task(self._read(reader))
 
     @property
     def lost(self) -> bool:
         return self._task.done() or self._writer.is_closing()
+
+    @property
+    def stale(self) -> bool:
+        """Whether the other side may be closing it, because nothing was sent for long."""
+        return not self._waiting and self._loop.time() - self._used > KEPT
+
+    @property
+    def silence(self) -> asyncio.TimeoutError | None:
+        """The reason, if the time was over before anything was answered at all."""
+        return None if self._answered else self._late
 
     async def _read(self, reader: asyncio.StreamReader) -> None:
         reason: Exception = ConnectionResetError("the connection was closed")
@@ -81,22 +88,36 @@ class _Connection:
                 if not self._waiting:
                     reason = ProtocolError("an acknowledgement came of no message")
                     break
+                self._answered = True
+                self._used = self._loop.time()
                 self._answer(read_acknowledgement(content))
+                if self._waiting:
+                    self._watch.moved()
+                else:
+                    self._watch.stop()
         except (OSError, TurnoutError) as error:
             reason = error
         finally:
+            self._watch.stop()
             self._writer.close()
             while self._waiting:
-                self._answer(reason)
+                self._answer(self._late or reason)
 
     def _answer(self, result: Exception | None) -> None:
         waiting = self._waiting.popleft()
         if not waiting.done():
             waiting.set_result(result)
 
+    def _lose(self) -> None:
+        """Give up: whoever waits to write, or for an answer, is told at once."""
+        self._late = asyncio.TimeoutError()
+        self._writer.transport.abort()
+
     async def post(self, data: bytes) -> asyncio.Future[Exception | None]:
         """Send a frame; the future gets what the other side says of it, or why it cannot."""
-        answer: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[Exception | None] = self._loop.create_future()
+        if not self._waiting:
+            self._watch.moved()
         self._waiting.append(answer)
         self._writer.write(frame(data))
         # Whoever lost the connection learns it from the future.
@@ -109,32 +130,6 @@ class _Connection:
         # Not awaited itself: a cancellation of this call must not be taken for that of the task.
         await asyncio.wait((self._task,))
         await close_writer(self._writer)
-
-
-async def wait_for(awaitable: Awaitable[_T], within: float) -> _T:
-    """Wait for a result; ``asyncio.wait_for`` loses a cancellation if the result is just there.
-
-    So it is before Python 3.12.
-    """
-    task = asyncio.ensure_future(awaitable)
-    try:
-        await asyncio.wait((task,), timeout=within)
-        if not task.done():
-            task.cancel()
-            await asyncio.wait((task,))
-            raise asyncio.TimeoutError
-        return task.result()
-    finally:
-        task.cancel()
-
-
-async def close_writer(writer: asyncio.StreamWriter) -> None:
-    """Close a stream, by force if the other side does not take part in it."""
-    writer.close()
-    try:
-        await wait_for(writer.wait_closed(), CLOSING)
-    except (OSError, asyncio.TimeoutError):
-        writer.transport.abort()
 
 
 class Courier:
@@ -153,7 +148,9 @@ class Courier:
         For how many seconds a connection is tried again that is refused. An address that was not
         reached then is not tried again.
     answer_within
-        For how many seconds an acknowledgement is waited for.
+        For how many seconds a message may take to be written and acknowledged, from when it was
+        posted or, of several, from the last acknowledgement. Then the connection is lost, with all
+        messages on it; an address from which no acknowledgement came at all is not tried again.
 
     Raises
     ------
@@ -279,7 +276,10 @@ class Courier:
             if address in self._unreachable:
                 return self._missing(recipient, self._unreachable[address])
             connection = self._connections.get(address)
-            if connection is None or connection.lost:
+            if connection is not None and connection.silence is not None:
+                self._unreachable[address] = connection.silence
+                return self._missing(recipient, connection.silence)
+            if connection is None or connection.lost or connection.stale:
                 if connection is not None:
                     await connection.close()
                 try:
@@ -296,9 +296,8 @@ class Courier:
         while True:
             try:
                 opening = asyncio.open_connection(*address, ssl=self._tls)
-                return _Connection(
-                    *await wait_for(opening, max(deadline - loop.time(), _FIRST_PAUSE))
-                )
+                streams = await wait_for(opening, max(deadline - loop.time(), _FIRST_PAUSE))
+                return _Connection(*streams, self._answer_within)
             except (ssl.SSLError, socket.gaierror, asyncio.TimeoutError):
                 raise
             except OSError:
@@ -313,10 +312,7 @@ class Courier:
     ) -> TurnoutError | None:
         if isinstance(answer, TurnoutError):
             return answer
-        try:
-            error = await wait_for(answer, self._answer_within)
-        except asyncio.TimeoutError as timeout:
-            error = timeout
+        error = await answer  # which comes, or the connection is lost
         if error is None or isinstance(error, TurnoutError):
             return error
         return self._missing(message.recipient, error)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import struct
+from collections.abc import Callable
 
 from turnout import errors
 from turnout.errors import MalformedMessageError, ProtocolError, TurnoutError
 
 __all__ = [
     "LARGEST_ACKNOWLEDGEMENT",
-    "LARGEST_FRAME",
+    "PIECE",
     "accepted",
     "frame",
     "read_acknowledgement",
@@ -22,8 +23,8 @@ _LENGTH = struct.Struct("<I")
 _ACCEPTED, _REFUSED = b"\x00", b"\x01"
 _LONGEST_TEXT = 4096
 
-#: The bytes of the largest frame that is taken by default: a share of 16 million items fits.
-LARGEST_FRAME = 2**26
+#: A frame is read in pieces of so many bytes.
+PIECE = 2**16
 LARGEST_ACKNOWLEDGEMENT = 2**14
 
 #: The errors that a refusal can stand for.
@@ -41,7 +42,13 @@ def frame(content: bytes) -> bytes:
     return _LENGTH.pack(len(content)) + content
 
 
-async def read_frame(reader: asyncio.StreamReader, largest: int) -> bytes | None:
+async def read_frame(
+    reader: asyncio.StreamReader,
+    largest: int,
+    *,
+    look: Callable[[bytes], None] = lambda start: None,
+    moved: Callable[[], None] = lambda: None,
+) -> bytes | None:
     """Read the content of the next frame; None where the stream ends after the last one.
 
     Parameters
@@ -50,6 +57,11 @@ async def read_frame(reader: asyncio.StreamReader, largest: int) -> bytes | None
         The stream.
     largest
         The size of the largest frame that is taken; nothing of a larger one is read.
+    look
+        Called with the first piece of a frame that has more than one; what it raises ends the
+        reading.
+    moved
+        Called when a frame begins, and whenever a piece was read.
 
     Raises
     ------
@@ -58,18 +70,36 @@ async def read_frame(reader: asyncio.StreamReader, largest: int) -> bytes | None
     OSError
         If the connection is lost.
     """
-    try:
-        (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
-        if length > largest:
-            raise MalformedMessageError(
-                f"a frame must have at most {largest} bytes, got one of {length}"
-            )
-        return await reader.readexactly(length)
-    except asyncio.IncompleteReadError as error:
-        if not error.partial and error.expected == _LENGTH.size:
-            return None
+    start = await _exactly(reader, _LENGTH.size, or_nothing=True)
+    if not start:
+        return None
+    (length,) = _LENGTH.unpack(start)
+    if length > largest:
         raise MalformedMessageError(
-            f"a frame was cut: expected {error.expected} bytes, got {len(error.partial)}"
+            f"a frame must have at most {largest} bytes, got one of {length}"
+        )
+    moved()
+    if length <= PIECE:
+        content = await _exactly(reader, length)
+        moved()
+        return content
+    whole = bytearray()
+    while len(whole) < length:
+        whole += await _exactly(reader, min(PIECE, length - len(whole)))
+        moved()
+        if len(whole) == PIECE:
+            look(bytes(whole))
+    return bytes(whole)
+
+
+async def _exactly(reader: asyncio.StreamReader, size: int, or_nothing: bool = False) -> bytes:
+    try:
+        return await reader.readexactly(size)
+    except asyncio.IncompleteReadError as error:
+        if or_nothing and not error.partial:
+            return b""
+        raise MalformedMessageError(
+            f"a frame was cut: expected {size} bytes, got {len(error.partial)}"
         ) from error
 
 

@@ -11,25 +11,14 @@ from types import TracebackType
 from typing import Any, NoReturn
 
 from turnout import _arguments
-from turnout.distributed.messages import Kind, Message, Party
+from turnout.distributed.messages import MESSAGE_OVERHEAD, Kind, Message, Party, read_head
 from turnout.distributed.roles import Aggregator, ReportingServer
 from turnout.distributed.roles.base import Participant, State, listed
-from turnout.distributed.transport.courier import (
-    CLOSING,
-    Address,
-    Courier,
-    Undelivered,
-    close_writer,
-    seconds,
-    wait_for,
-)
-from turnout.distributed.transport.frames import (
-    LARGEST_FRAME,
-    accepted,
-    frame,
-    read_frame,
-    refused,
-)
+from turnout.distributed.transport.admission import Admission, Admits
+from turnout.distributed.transport.courier import Address, Courier, Undelivered
+from turnout.distributed.transport.frames import accepted, refused
+from turnout.distributed.transport.listener import Line, Listener
+from turnout.distributed.transport.waiting import seconds, wait_for
 from turnout.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -39,10 +28,10 @@ from turnout.errors import (
     TurnoutError,
 )
 
-__all__ = ["Admits", "Station"]
+__all__ = ["Station"]
 
-#: Says whether whoever has a certificate may send messages in the name of a party.
-Admits = Callable[[Party, dict[str, Any]], bool]
+#: A message that is somewhat too long is refused for what it is; a longer one ends the connection.
+_TOLERATED = 1024
 
 
 class Station:
@@ -66,10 +55,18 @@ class Station:
         connections without TLS.
     admits
         A function of the party that a message names as its sender, and of the certificate of the
-        other side as :meth:`ssl.SSLSocket.getpeercert` gives it (empty without one); False refuses
-        the message. Without it every sender is believed.
-    largest_frame
-        The size of the largest frame that is taken.
+        other side as :meth:`ssl.SSLSocket.getpeercert` gives it (empty without one), which gives
+        True or False; False refuses the message. So does an exception, or anything else, which is
+        logged. Without the function every sender is believed.
+    connections, connections_per_host
+        How many connections may be open, in all and from one host (for IPv6, from one network of 64
+        bits). None for half of the files that the process may open, at most 1,000, and for a
+        quarter of that. If there are so many, the host with the most gives way, see the notes.
+    idle_within
+        For how many seconds a connection may be silent: for a handshake, between frames, for each
+        64 KiB of a frame, and until what is said to the other side is read. A courier uses no
+        connection again that was silent for 30 seconds; with less than that here, it may lose
+        messages.
     connect_within, answer_within
         As for :class:`Courier`.
 
@@ -81,6 +78,18 @@ class Station:
 
     Notes
     -----
+    No frame is read that is larger than the largest message of the round that a role here takes,
+    and of one above 64 KiB no more than that unless its kind may be so large and its sender is
+    admitted.
+
+    Where as many connections are open as may be, a new one takes the place of that of the most
+    crowded host from which no message was accepted for the longest time, of those between two
+    frames if there are any: their couriers connect again for the next message. One in the middle
+    of a frame or of a handshake gives way only if its host still has as many as the new one's, or
+    after five seconds; otherwise the new one is closed, and with TLS tried again by its courier. So
+    one who opens many connections takes places from its own host; behind a proxy, where all come
+    from one, let ``connections_per_host`` be as large as ``connections``.
+
     Roles run in the event loop. A message that cannot be delivered ends the round at this station,
     because every message of a round is needed; :meth:`send` is the exception.
 
@@ -120,7 +129,9 @@ class Station:
         server_tls: ssl.SSLContext | None = None,
         client_tls: ssl.SSLContext | None = None,
         admits: Admits | None = None,
-        largest_frame: int = LARGEST_FRAME,
+        connections: int | None = None,
+        connections_per_host: int | None = None,
+        idle_within: float = 60.0,
         connect_within: float = 10.0,
         answer_within: float = 60.0,
     ) -> None:
@@ -129,16 +140,19 @@ class Station:
         if server_tls is not None:
             _arguments.instance("server_tls", server_tls, ssl.SSLContext, "an ssl.SSLContext")
         self._place = (host, _arguments.integer("port", port, least=0, most=65535))
-        self._server_tls = server_tls
-        self._admits = admits
-        self._largest = _arguments.integer("largest_frame", largest_frame, least=1, most=2**32 - 1)
+        self._admission = Admission(admits)
+        largest = max(max(role.takes.values(), default=0) for role in self._roles.values())
+        self._largest = min(MESSAGE_OVERHEAD + largest + _TOLERATED, 2**32 - 1)
+        self._listener = Listener(
+            self._talk,
+            tls=server_tls,
+            connections=connections,
+            connections_per_host=connections_per_host,
+            idle_within=idle_within,
+        )
         self._courier = Courier(
             addresses, tls=client_tls, connect_within=connect_within, answer_within=answer_within
         )
-        self._server: asyncio.Server | None = None
-        #: One task for each connection, and those of them that are not closing it.
-        self._handlers: set[asyncio.Task[None]] = set()
-        self._reading: set[asyncio.Task[None]] = set()
         self._deliveries: dict[asyncio.Task[None], Message] = {}
         #: The users that each collector still waits for, as a number.
         self._awaited = {
@@ -164,9 +178,7 @@ class Station:
         OSError
             If the port cannot be used.
         """
-        self._server = await asyncio.start_server(
-            self._talk, *self._place, ssl=self._server_tls, backlog=1024
-        )
+        await self._listener.open(*self._place)
         return self
 
     async def __aexit__(
@@ -176,18 +188,12 @@ class Station:
         trace: TracebackType | None,
     ) -> None:
         """Close all connections."""
-        assert self._server is not None
-        self._server.close()
-        await asyncio.sleep(0)  # handlers of connections just made begin
-        while tasks := [*self._handlers, *self._deliveries]:
-            for task in [*self._reading, *self._deliveries]:
+        await self._listener.close()
+        while self._deliveries:
+            for task in self._deliveries:
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.gather(*self._deliveries, return_exceptions=True)
         await self._courier.close()
-        # A handshake that goes on is not waited for.
-        with contextlib.suppress(asyncio.TimeoutError):
-            await wait_for(self._server.wait_closed(), CLOSING)
-        self._server = None
 
     @property
     def address(self) -> Address:
@@ -198,69 +204,74 @@ class Station:
         ProtocolError
             If it does not listen.
         """
-        if self._server is None:
+        address = self._listener.address
+        if address is None:
             raise ProtocolError("the station does not listen: use it in `async with`")
-        host, port = self._server.sockets[0].getsockname()[:2]
-        return host, port
+        return address
 
     @property
     def roles(self) -> tuple[Participant, ...]:
         """The roles that are hosted."""
         return tuple(self._roles.values())
 
-    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _talk(self, line: Line) -> None:
         """Serve one connection."""
-        task = asyncio.current_task()
-        assert task is not None
-        self._handlers.add(task)
-        self._reading.add(task)
-        certificate = writer.get_extra_info("peercert") or {}
-        try:
-            while True:
-                try:
-                    data = await read_frame(reader, self._largest)
-                except MalformedMessageError as error:
-                    # Where the next frame begins is unknown.
-                    writer.write(frame(refused(error)))
-                    break
-                if data is None:
-                    break
-                # Nothing is awaited in between: a message that was accepted is acknowledged.
-                writer.write(frame(self._take(data, certificate)))
-                await writer.drain()
-        except (OSError, asyncio.CancelledError):
-            pass
-        finally:
-            self._reading.discard(task)
+
+        def look(start: bytes) -> None:
+            self._look(start, line.certificate)
+
+        while True:
             try:
-                await close_writer(writer)
-            finally:
-                self._handlers.discard(task)
+                data = await line.read(self._largest, look)
+            except TurnoutError as error:
+                # Where the next frame begins is unknown.
+                await line.answer(refused(error))
+                return
+            if data is None:
+                return
+            # Nothing is awaited in between: a message that was accepted is acknowledged.
+            answer = self._take(data, line)
+            await line.answer(answer)
+            # Many frames that have come at once do not keep others waiting.
+            await asyncio.sleep(0)
 
     # Messages.
 
-    def _take(self, data: bytes, certificate: dict[str, Any]) -> bytes:
+    def _look(self, start: bytes, certificate: dict[str, Any]) -> None:
+        """Refuse a large message by its start."""
+        head, length = read_head(start)
+        role = self._role(head)
+        if head.round_id != role.round.identifier:
+            raise ProtocolError(f"a message of {head.sender} is of another round")
+        most = role.takes.get(head.kind, 0)
+        if length > most:
+            raise MalformedMessageError(
+                f"{role.party} takes at most {most} bytes of the kind "
+                f"{head.kind.name.lower().replace('_', ' ')}, got {length} from {head.sender}"
+            )
+        self._admission.check(head.sender, certificate)
+
+    def _take(self, data: bytes, line: Line) -> bytes:
         """Give a frame to its role, and make the acknowledgement."""
         try:
             message = Message.from_bytes(data)
-            if self._admits is not None and not self._admits(message.sender, certificate):
-                raise ProtocolError(
-                    f"the certificate of the connection does not speak for {message.sender}"
-                )
+            self._admission.check(message.sender, line.certificate)
             self._receive(message, data)
         except TurnoutError as error:
             return refused(error)
         except Exception as error:
-            # A defect of a role, or of what the caller gave.
+            # A defect of a role.
             self._fail(error)
             return refused(ProtocolError("the message could not be handled"))
+        line.served()
         return accepted()
 
     def _receive(self, message: Message, data: bytes) -> None:
         """Give a message to its role, then those that roles here give each other."""
         self._post(self._hand_over(message, data))
 
-    def _hand_over(self, message: Message, data: bytes) -> list[Message]:
+    def _role(self, message: Message) -> Participant:
+        """Find whom a message is for."""
         role = self._roles.get(message.recipient)
         if role is None and len(self._roles) == 1:
             (role,) = self._roles.values()  # it says what is wrong
@@ -268,6 +279,10 @@ class Station:
             raise ProtocolError(
                 f"a message of {message.sender} is for {message.recipient}, which is not here"
             )
+        return role
+
+    def _hand_over(self, message: Message, data: bytes) -> list[Message]:
+        role = self._role(message)
         try:
             given = role.receive(data)
         except MissingPartyError as error:
