@@ -21,6 +21,8 @@ Events and their values:
     ``messages`` of devices were no reports of the plan.
 ``messages_repeated``
     ``messages`` of devices had been there before, and counted once.
+``reports_improbable``
+    ``reports`` of devices or Flower nodes, that an honest one sends with negligible chance only.
 
 Numbers of rows and reports are not private under the collection's plan: which persons took part is
 seen by whoever runs it. Values never hold answers.

@@ -47,6 +47,7 @@ from turnout.errors import (
     TurnoutError,
     UnsupportedVersionError,
 )
+from turnout.frequency.improbable import tell_improbable
 from turnout.frequency.reports import Reports
 from turnout.metrics import observe
 
@@ -81,6 +82,9 @@ class Gathered:
         nonce of an earlier message and another report.
     repeated
         How many were left out because an earlier message is the same: they were sent again.
+    improbable
+        How many of the reports an honest device sends with negligible chance only
+        (:meth:`turnout.FrequencyOracle.improbable`). They are in ``reports``, and count.
 
     Examples
     --------
@@ -94,6 +98,7 @@ class Gathered:
     reports: Reports
     refusals: dict[str, int]
     repeated: int = 0
+    improbable: int = 0
 
     @property
     def refused(self) -> int:
@@ -236,7 +241,10 @@ class _Gathering:
         if repeated:
             observe("messages_repeated", messages=repeated)
             _LOGGER.warning("messages that were there before and count once: %d", repeated)
-        return Gathered(reports, self._refusals, repeated) if self._counting else reports
+        improbable = tell_improbable(self._plan.oracle, codes)
+        if not self._counting:
+            return reports
+        return Gathered(reports, self._refusals, repeated, improbable)
 
     def _nodes(self, nodes: int | None, good: int) -> int:
         """Check the number of people against that of good messages; bad ones may be anybody's."""

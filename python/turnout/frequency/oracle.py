@@ -466,6 +466,37 @@ class FrequencyOracle(ABC):
         """
         self._kernel.check(reports)
 
+    def improbable(self, reports: Array) -> npt.NDArray[np.bool_]:
+        """Say which reports are valid and hardly ever come from an honest node.
+
+        A report with all bits set is one, where there are many bits. They count as any other, since
+        whoever means to mislead can send likely reports as well; but a number of them says that
+        somebody does not follow the plan.
+
+        Parameters
+        ----------
+        reports
+            An array of :attr:`report_dtype`, one :attr:`report_shape` for each report.
+
+        Returns
+        -------
+        numpy.ndarray
+            One truth value for each report: True for those of a set of reports that an honest node
+            hits with a chance of at most 2^-40, whatever its answer. None, where all reports are
+            likely under some answer.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import turnout as tn
+        >>> oracle = tn.OptimizedUnaryEncoding(1.0, 64)
+        >>> int(oracle.improbable(oracle.randomize([3] * 1000).codes).sum())
+        0
+        >>> oracle.improbable(np.array([[2**64 - 1]], np.uint64))
+        array([ True])
+        """
+        return np.zeros(len(reports), np.bool_)
+
     def _refuse_range(self, reports: Array) -> NoReturn:
         """Refuse reports with a number that :attr:`report_dtype` does not hold."""
         limits = np.iinfo(self.report_dtype)

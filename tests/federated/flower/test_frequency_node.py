@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import turnout as tn
-from turnout.federated.flower import frequency_client_app
+from turnout.federated.flower import collect_frequencies, frequency_client_app
 
 
 def asked(
@@ -78,3 +78,29 @@ def test_a_function_that_fails_does_not_show_how(context: Any) -> None:
 
     reply = frequency_client_app(failing, budget=1.0)(asked(["yes", "no"]), context())
     assert reply.error.reason == "no answer is given: see the node's log"
+
+
+def test_reports_that_honest_nodes_hardly_ever_send_are_told(context: Any) -> None:
+    from flwr.app import Array, ArrayRecord, ConfigRecord, Message, RecordDict
+
+    plan = tn.Plan(tn.OptimizedUnaryEncoding(1.0, 64), tn.Everyone())
+    full = np.full((2, 1), 2**64 - 1, np.uint64)
+
+    class Grid:
+        def get_node_ids(self) -> list[int]:
+            return [1]
+
+        def send_and_receive(self, messages: Any, timeout: float) -> list[Any]:
+            answer = ConfigRecord({"plan": plan.fingerprint, "nodes": 2})
+            reports = ArrayRecord({"reports": Array(full)})
+            content = RecordDict({"turnout.collection": answer, "turnout.reports": reports})
+            return [Message(content, reply_to=message) for message in messages]
+
+    seen: list[tuple[str, dict[str, float]]] = []
+    stop = tn.metrics.subscribe(lambda event, values: seen.append((event, values)))
+    try:
+        tally = collect_frequencies(Grid(), plan, most_answers=2)  # type: ignore[arg-type]
+    finally:
+        stop()
+    assert tally.received == 2
+    assert ("reports_improbable", {"reports": 2}) in seen

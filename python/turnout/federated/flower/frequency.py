@@ -41,6 +41,7 @@ from turnout.federated.flower.answers import (
 )
 from turnout.federated.flower.records import REFUSED, numbers_of
 from turnout.federated.flower.strategy import connected_nodes, positive_seconds
+from turnout.frequency.improbable import tell_improbable
 
 __all__ = ["collect_frequencies", "frequency_client_app", "frequency_server_app"]
 
@@ -199,7 +200,9 @@ def collect_frequencies(
     if not pieces:
         zeros = np.zeros(plan.domain.size, plan.oracle.support_dtype)
         return Tally(plan, zeros, received=0, nodes=0)
-    return plan.oracle.tally(Reports.concatenate(pieces.values()))
+    reports = Reports.concatenate(pieces.values())
+    tell_improbable(plan.oracle, reports.codes)
+    return plan.oracle.tally(reports)
 
 
 def frequency_server_app(

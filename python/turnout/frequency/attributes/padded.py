@@ -168,6 +168,10 @@ class PaddedOracle(FrequencyOracle):
         """
         self._inner.check_reports(reports)
 
+    def improbable(self, reports: Array) -> npt.NDArray[np.bool_]:
+        """Say which reports the inner oracle makes with negligible chance only."""
+        return self._inner.improbable(reports)
+
     def _refuse_range(self, reports: Array) -> NoReturn:
         self._inner._refuse_range(reports)
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from turnout import _arguments, _core
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.frequency.improbable import rows_of_bits
 from turnout.frequency.kernel import Kernel
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.sums import DesignSums
@@ -320,6 +321,12 @@ class Memoized(FrequencyOracle):
     def report_shape(self) -> tuple[int, ...]:
         """The shape of a report."""
         return () if self._permanent == _DIRECT else (-(-self._domain.size // 64),)
+
+    def improbable(self, reports: Array) -> npt.NDArray[np.bool_]:
+        """Say which rows have far too many or too few ones for a report of an honest node."""
+        if self._permanent == _DIRECT:
+            return super().improbable(reports)
+        return rows_of_bits(reports, self._domain.size, float(self._through()[1]))
 
     @property
     def _kernel(self) -> Kernel:

@@ -6,10 +6,12 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from turnout._core import CountMeanSketch as _Rows
 from turnout._core import HadamardCountMeanSketch as _Entries
 from turnout.domain import Domain
+from turnout.frequency.improbable import rows_of_bits
 from turnout.frequency.kernel import Kernel
 from turnout.frequency.oracles.hashing import HashedOracle, optional_integer, public_seed
 
@@ -147,6 +149,10 @@ class CountMeanSketch(_Sketch):
     def report_bits(self) -> int:
         """The size of a report in bits: of the number of the function, and of the row."""
         return (self.hashes - 1).bit_length() + self.width
+
+    def improbable(self, reports: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Say which reports have far too many or too few ones for an honest node."""
+        return rows_of_bits(reports[:, 1:], self.width, self._core.flip_words / 2**64)
 
 
 class HadamardCountMeanSketch(_Sketch):

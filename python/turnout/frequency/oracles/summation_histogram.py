@@ -14,6 +14,7 @@ from turnout import _core
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.models import ScoreMoments
+from turnout.frequency.improbable import rows_of_noise
 from turnout.frequency.kernel import Kernel, Noise
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.variation import VariationRatio
@@ -138,6 +139,10 @@ class SummationHistogramEncoding(FrequencyOracle):
     @property
     def _kernel(self) -> Kernel:
         return self._signed
+
+    def improbable(self, reports: Array) -> npt.NDArray[np.bool_]:
+        """Say which reports have far too much or too little noise for an honest node."""
+        return rows_of_noise(reports, float(self.rate))
 
     def check_support(self, support: Array, received: int) -> None:
         """Refuse sums of scores where there is no report.

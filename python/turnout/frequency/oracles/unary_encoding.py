@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from turnout import _core
 from turnout.domain import Domain
+from turnout.frequency.improbable import rows_of_bits
 from turnout.frequency.kernel import Kernel
 from turnout.frequency.oracles.bit_rows import BitRowOracle
 
@@ -31,6 +36,10 @@ class _UnaryEncoding(BitRowOracle):
     def report_bits(self) -> int:
         """The size of a report in bits: k."""
         return self._domain.size
+
+    def improbable(self, reports: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Say which reports have far too many or too few ones for an honest node."""
+        return rows_of_bits(reports, self._domain.size, self.support_probabilities[1])
 
     @property
     def _kernel(self) -> Kernel:
