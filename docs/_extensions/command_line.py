@@ -72,6 +72,7 @@ def _parameters(command: Any, context: Any) -> Iterator[str]:
 def _section(command: Any, path: str, underline: str) -> Iterator[str]:
     """Write the section of a command, and those of the commands below it."""
     context = command.make_context(path, [], resilient_parsing=True)
+    command = context.command  # itself, and not what stands for it until it is chosen
     yield from (path, underline * len(path), "")
     usage = " ".join(piece for piece in command.collect_usage_pieces(context) if piece)
     yield from (".. code-block:: text", "", f"   {path} {usage}", "")

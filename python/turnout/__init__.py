@@ -14,46 +14,22 @@ good enough; :mod:`turnout.accounting` what participation and shuffling protect.
 :mod:`turnout.federated` trains models with clients that take part at random.
 """
 
-import importlib
 import logging
-from importlib.metadata import version as _version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from turnout import accounting, errors, frequency, participation
-from turnout.collection import Plan
-from turnout.domain import Domain
-from turnout.errors import TurnoutError
-from turnout.frequency import (
-    BinaryLocalHashing,
-    Comparison,
-    CountMeanSketch,
-    DirectEncoding,
-    FrequencyEstimate,
-    FrequencyOracle,
-    HadamardCountMeanSketch,
-    HadamardResponse,
-    Interval,
-    OptimizedLocalHashing,
-    OptimizedUnaryEncoding,
-    ProjectiveGeometryResponse,
-    Reports,
-    SubsetSelection,
-    SummationHistogramEncoding,
-    SymmetricUnaryEncoding,
-    Tally,
-    ThresholdHistogramEncoding,
-    compare,
-    estimator_variance,
-)
-from turnout.participation import Bernoulli, Everyone, Participation, Personalized
+from turnout._public import imported_later, listing
 
 if TYPE_CHECKING:
     from turnout import (
+        accounting,
         datasets,
         distributed,
+        errors,
         federated,
+        frequency,
         mean,
         metrics,
+        participation,
         pipeline,
         planning,
         ray,
@@ -61,6 +37,32 @@ if TYPE_CHECKING:
         reproduce,
         samplers,
         weighting,
+    )
+    from turnout._version import __version__
+    from turnout.collection import Plan
+    from turnout.domain import Domain
+    from turnout.errors import TurnoutError
+    from turnout.frequency import (
+        BinaryLocalHashing,
+        Comparison,
+        CountMeanSketch,
+        DirectEncoding,
+        FrequencyEstimate,
+        FrequencyOracle,
+        HadamardCountMeanSketch,
+        HadamardResponse,
+        Interval,
+        OptimizedLocalHashing,
+        OptimizedUnaryEncoding,
+        ProjectiveGeometryResponse,
+        Reports,
+        SubsetSelection,
+        SummationHistogramEncoding,
+        SymmetricUnaryEncoding,
+        Tally,
+        ThresholdHistogramEncoding,
+        compare,
+        estimator_variance,
     )
     from turnout.frequency.adaptive import TwoRoundCollection
     from turnout.frequency.attributes import SampledAttribute, SplitBudget
@@ -70,9 +72,8 @@ if TYPE_CHECKING:
     from turnout.frequency.longitudinal import Memoized
     from turnout.frequency.ordered import ordered
     from turnout.frequency.ordered.hierarchy import HierarchicalCollection
+    from turnout.participation import Bernoulli, Everyone, Participation, Personalized
     from turnout.planning import choose_oracle, estimate_mixed, optimal_participation, plan
-
-__version__ = _version("turnout")
 
 # Whoever runs the program says what is shown of the log; without that nothing is.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
@@ -137,13 +138,56 @@ __all__ = [
     "weighting",
 ]
 
-#: Modules that are imported when they are first used, so that ``import turnout`` stays quick.
-_LATER = (
+#: What is imported when it is first used, so that ``import turnout`` is quick, as above: of each
+#: module its names, and the public submodules.
+_NAMES = {
+    "turnout._version": ["__version__"],
+    "turnout.collection": ["Plan"],
+    "turnout.domain": ["Domain"],
+    "turnout.errors": ["TurnoutError"],
+    "turnout.frequency": [
+        "BinaryLocalHashing",
+        "Comparison",
+        "CountMeanSketch",
+        "DirectEncoding",
+        "FrequencyEstimate",
+        "FrequencyOracle",
+        "HadamardCountMeanSketch",
+        "HadamardResponse",
+        "Interval",
+        "OptimizedLocalHashing",
+        "OptimizedUnaryEncoding",
+        "ProjectiveGeometryResponse",
+        "Reports",
+        "SubsetSelection",
+        "SummationHistogramEncoding",
+        "SymmetricUnaryEncoding",
+        "Tally",
+        "ThresholdHistogramEncoding",
+        "compare",
+        "estimator_variance",
+    ],
+    "turnout.frequency.adaptive": ["TwoRoundCollection"],
+    "turnout.frequency.attributes": ["SampledAttribute", "SplitBudget"],
+    "turnout.frequency.estimation.likelihood": ["maximum_likelihood"],
+    "turnout.frequency.groups": ["GroupedTally"],
+    "turnout.frequency.heavy_hitters": ["HeavyHitters"],
+    "turnout.frequency.longitudinal": ["Memoized"],
+    "turnout.frequency.ordered": ["ordered"],
+    "turnout.frequency.ordered.hierarchy": ["HierarchicalCollection"],
+    "turnout.participation": ["Bernoulli", "Everyone", "Participation", "Personalized"],
+    "turnout.planning": ["choose_oracle", "estimate_mixed", "optimal_participation", "plan"],
+}
+_SUBMODULES = [
+    "accounting",
     "datasets",
     "distributed",
+    "errors",
     "federated",
+    "frequency",
     "mean",
     "metrics",
+    "participation",
     "pipeline",
     "planning",
     "ray",
@@ -151,33 +195,8 @@ _LATER = (
     "reproduce",
     "samplers",
     "weighting",
-)
+]
 
-#: The modules of names that are imported when they are first used.
-_NAMES_LATER = {
-    "GroupedTally": "turnout.frequency.groups",
-    "HeavyHitters": "turnout.frequency.heavy_hitters",
-    "HierarchicalCollection": "turnout.frequency.ordered.hierarchy",
-    "Memoized": "turnout.frequency.longitudinal",
-    "SampledAttribute": "turnout.frequency.attributes",
-    "SplitBudget": "turnout.frequency.attributes",
-    "TwoRoundCollection": "turnout.frequency.adaptive",
-    "choose_oracle": "turnout.planning",
-    "estimate_mixed": "turnout.planning",
-    "maximum_likelihood": "turnout.frequency.estimation.likelihood",
-    "optimal_participation": "turnout.planning",
-    "ordered": "turnout.frequency.ordered",
-    "plan": "turnout.planning",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        return importlib.import_module(f"turnout.{name}")
-    if name in _NAMES_LATER:
-        return getattr(importlib.import_module(_NAMES_LATER[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER, *_NAMES_LATER})
+if not TYPE_CHECKING:  # a checker is to refuse names that are not above
+    __getattr__ = imported_later(__name__, _NAMES, _SUBMODULES)
+__dir__ = listing(__all__)

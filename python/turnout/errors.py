@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from turnout._public import listing
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -31,6 +33,8 @@ __all__ = [
     "UnsupportedVersionError",
     "WorkerLostError",
 ]
+
+__dir__ = listing(__all__)
 
 
 class TurnoutError(Exception):

@@ -35,9 +35,12 @@ import threading
 from collections.abc import Callable
 
 from turnout import _arguments
+from turnout._public import listing
 from turnout.errors import InvalidTypeError
 
 __all__ = ["Hook", "observe", "subscribe"]
+
+__dir__ = listing(__all__)
 
 _LOGGER = logging.getLogger(__name__)
 

@@ -13,9 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._public import listing
 from turnout.errors import CorruptDataError, InvalidValueError
 
 __all__ = ["Bernoulli", "Everyone", "Participation", "Personalized", "from_dict"]
+
+__dir__ = listing(__all__)
 
 
 class Participation:

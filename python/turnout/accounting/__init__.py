@@ -9,9 +9,8 @@ draw several on one axis. Every number is on the safe side, but for
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
+from turnout._public import listing
+from turnout.accounting import paper
 from turnout.accounting.calibration import calibrate, calibrate_noise
 from turnout.accounting.composition import Composition, compose
 from turnout.accounting.counts import CountSampling
@@ -42,9 +41,6 @@ from turnout.accounting.registry import mechanism_from_dict
 from turnout.accounting.shuffling import Shuffled
 from turnout.accounting.two_stage import TwoStageCountSampling
 from turnout.frequency.variation import VariationRatio
-
-if TYPE_CHECKING:
-    from turnout.accounting import paper
 
 __all__ = [
     "CentralShuffling",
@@ -77,9 +73,4 @@ __all__ = [
     "plot_epsilon_against_sample_rate",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    # Only reproductions need the paper's expressions, and SciPy's statistics take long to import.
-    if name == "paper":
-        return importlib.import_module("turnout.accounting.paper")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__dir__ = listing(__all__)

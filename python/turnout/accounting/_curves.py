@@ -13,6 +13,7 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout.accounting._search import first_at_most
 from turnout.accounting.mechanism import Mechanism
+from turnout.accounting.paper import theorem_4_1_delta
 from turnout.accounting.participation import RandomParticipation
 from turnout.errors import InvalidTypeError, InvalidValueError
 
@@ -162,9 +163,6 @@ def _value(value: Any) -> str:
 
 def theorem_delta(mechanism: Mechanism, epsilon: Floats) -> Floats | None:
     """Evaluate the paper's claim for random participation; None where it makes none."""
-    # It needs scipy.stats, which takes longer to import than turnout may.
-    from turnout.accounting.paper import theorem_4_1_delta  # noqa: PLC0415
-
     if not _claimed(mechanism):
         return None
     p, q, d, noise = _arguments_of(mechanism)
@@ -173,8 +171,6 @@ def theorem_delta(mechanism: Mechanism, epsilon: Floats) -> Floats | None:
 
 def theorem_epsilon(mechanism: Mechanism, delta: float) -> float | None:
     """Solve the paper's claim for epsilon; None where it makes none."""
-    from turnout.accounting.paper import theorem_4_1_delta  # noqa: PLC0415
-
     if not _claimed(mechanism):
         return None
     parameters = _arguments_of(mechanism)

@@ -14,7 +14,6 @@ from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, special, stats
 
 from turnout import _arguments
 from turnout.accounting.counts import CountSampling
@@ -87,13 +86,15 @@ def theorem_4_1_delta(
     >>> f"{claimed:.3g} is claimed, the truth is {true:.5g}"
     '7.13e-06 is claimed, the truth is 0.0020325'
     """
+    from scipy import special  # noqa: PLC0415 (slow)
+
     levels = nonnegative("epsilon", epsilon)
     p = _arguments.probability("client_rate", client_rate)
     q = _arguments.probability("sample_rate", sample_rate)
     size = _arguments.integer("local_size", local_size, least=0, most=10**7)
     step = 1 / positive("noise_multiplier", noise_multiplier)
     counts = np.arange(size + 1.0)
-    logs = stats.binom.logpmf(counts, size, q)
+    logs = _binomial_logs(counts, size, q)
     counts, logs = counts[logs > -1000], logs[logs > -1000]
     near, far = counts * step, (counts + 1) * step
 
@@ -111,7 +112,8 @@ def theorem_4_1_delta(
 
         z = _root_of_increasing(excess)
         tails = sampled * special.ndtr(far - z) - absent * special.ndtr(near - z)
-        return float(min(1.0, max(0.0, np.exp(logs) @ tails - away * special.ndtr(-z))))
+        delta = float(np.exp(logs) @ tails - away * special.ndtr(-z))
+        return min(1.0, max(0.0, delta))
 
     # Beyond 700 e^epsilon overflows, and so does nothing else: no delta is left there.
     return shaped(
@@ -120,7 +122,18 @@ def theorem_4_1_delta(
     )
 
 
+def _binomial_logs(counts: Floats, trials: int, p: float) -> Floats:
+    """Give the logarithms of binomial probabilities."""
+    from scipy import special  # noqa: PLC0415 (slow)
+
+    choices = special.gammaln(counts + 1) + special.gammaln(trials - counts + 1)
+    logs: Floats = special.gammaln(trials + 1) - choices
+    return logs + special.xlogy(counts, p) + special.xlog1py(trials - counts, -p)
+
+
 def _root_of_increasing(function: Callable[[float], float]) -> float:
+    from scipy import optimize  # noqa: PLC0415 (slow)
+
     low, high = -1.0, 1.0
     while function(low) > 0:
         low *= 2

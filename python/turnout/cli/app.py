@@ -2,44 +2,21 @@
 
 from __future__ import annotations
 
-import inspect
 import signal
 import sys
-from collections.abc import Callable
 from types import FrameType
 from typing import Annotated
 
 import typer
 
 from turnout import __version__
-from turnout.cli.account import COMMANDS, account
-from turnout.cli.aggregate import aggregate
-from turnout.cli.demo import demo
-from turnout.cli.estimate import estimate
-from turnout.cli.key import COMMANDS as KEY_COMMANDS
-from turnout.cli.key import key
-from turnout.cli.plan import plan
-from turnout.cli.randomize import randomize
-from turnout.cli.report import report
-from turnout.cli.reproduce import reproduce
-from turnout.cli.running import output
-from turnout.cli.sample import sample
-from turnout.cli.tally import tally
+from turnout.cli.commands import Application
 
 __all__ = ["app", "run"]
 
-
-def _reflowed(command: Callable[..., None]) -> str:
-    """Make help of a docstring: a paragraph is one line, an indented one keeps its lines."""
-    paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
-    return "\n\n".join(
-        inspect.cleandoc(text) if text.startswith(" ") else " ".join(text.split())
-        for text in paragraphs
-    )
-
-
 app = typer.Typer(
     name="turnout",
+    cls=Application,
     help=(
         "Private statistics when only some people take part.\n\n"
         "Three steps: [bold]randomize[/] turns people's answers into reports that protect each of "
@@ -60,21 +37,9 @@ app = typer.Typer(
 )
 
 
-def _register(group: typer.Typer, *commands: Callable[..., None]) -> None:
-    for command in commands:
-        group.command(help=_reflowed(command))(command)
-
-
-_register(app, plan, randomize, tally, estimate, report, aggregate, sample, reproduce, demo)
-_register(account, *COMMANDS)
-app.add_typer(account)
-_register(key, *KEY_COMMANDS)
-app.add_typer(key)
-
-
 def _print_version(wanted: bool) -> None:
     if wanted:
-        output().print(f"turnout {__version__}")
+        typer.echo(f"turnout {__version__}")
         raise typer.Exit
 
 

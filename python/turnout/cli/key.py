@@ -11,17 +11,7 @@ from turnout.cli.running import output, refusing
 from turnout.cli.tables import properties
 from turnout.signing import SigningKey
 
-__all__ = ["COMMANDS", "key"]
-
-key = typer.Typer(
-    name="key",
-    help=(
-        "Keys that sign plans, so that devices can tell a plan of yours from any other.\n\n"
-        "[bold]new[/] makes one, [bold]public[/] prints the half of it that devices get."
-    ),
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-)
+__all__ = ["new", "public"]
 
 KeyFile = Annotated[Path, typer.Argument(metavar="FILE", help="The file of the secret key.")]
 
@@ -51,6 +41,3 @@ def public(path: KeyFile) -> None:
         turnout key public plans.key
     """
     output().print(SigningKey.read(path).public_key, soft_wrap=True)
-
-
-COMMANDS = (new, public)

@@ -5,6 +5,7 @@ download from the publishers and check what arrives against published hashes; th
 ``datasets``.
 """
 
+from turnout._public import listing
 from turnout.datasets.adult import TableSplit, fetch_adult, load_adult
 from turnout.datasets.idx import read_idx
 from turnout.datasets.images import (
@@ -28,3 +29,5 @@ __all__ = [
     "load_mnist",
     "read_idx",
 ]
+
+__dir__ = listing(__all__)

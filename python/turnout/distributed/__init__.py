@@ -12,6 +12,7 @@ only the sum; hidden coins, or noise that no single party knows, make the sum pr
 array([ True,  True,  True])
 """
 
+from turnout._public import listing
 from turnout.distributed.costs import CostLedger, Costs, paper_costs
 from turnout.distributed.engine import RoundResult, exchange
 from turnout.distributed.field import PrimeField
@@ -50,3 +51,5 @@ __all__ = [
     "paper_costs",
     "recommend",
 ]
+
+__dir__ = listing(__all__)

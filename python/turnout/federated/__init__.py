@@ -6,6 +6,7 @@ what the accounting counts on. :class:`RandomParticipationSGD` holds the public 
 process, and :mod:`turnout.federated.flower` (extra ``flower``) in Flower.
 """
 
+from turnout._public import listing
 from turnout.federated.checkpoint import TrainingState, load_checkpoint, save_checkpoint
 from turnout.federated.client import Client, Draw
 from turnout.federated.engine import InProcessEngine
@@ -43,3 +44,5 @@ __all__ = [
     "load_checkpoint",
     "save_checkpoint",
 ]
+
+__dir__ = listing(__all__)

@@ -10,6 +10,9 @@ domains; two rounds (:mod:`~turnout.frequency.adaptive`) and many
 (:mod:`~turnout.frequency.longitudinal`); :mod:`~turnout.frequency.studies` of all of them.
 """
 
+from typing import TYPE_CHECKING
+
+from turnout._public import imported_later, listing
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.intervals import Interval
 from turnout.frequency.estimation.variance import estimator_variance
@@ -27,11 +30,13 @@ from turnout.frequency.oracles.unary_encoding import (
     ThresholdHistogramEncoding,
 )
 from turnout.frequency.reports import Reports
-from turnout.frequency.studies.oracles import OracleComparison, OracleRecord, compare_oracles
-from turnout.frequency.studies.shuffled import ShuffledComparison, compare_shuffled
-from turnout.frequency.studies.study import Comparison, compare
-from turnout.frequency.tally import Tally
 from turnout.frequency.variation import VariationRatio
+
+if TYPE_CHECKING:
+    from turnout.frequency.studies.oracles import OracleComparison, OracleRecord, compare_oracles
+    from turnout.frequency.studies.shuffled import ShuffledComparison, compare_shuffled
+    from turnout.frequency.studies.study import Comparison, compare
+    from turnout.frequency.tally import Tally
 
 __all__ = [
     "BinaryLocalHashing",
@@ -62,3 +67,15 @@ __all__ = [
     "estimator_variance",
     "oracle_from_dict",
 ]
+
+#: What is made from plans is imported when it is first used: a plan needs the oracles above.
+_NAMES = {
+    "turnout.frequency.studies.oracles": ["OracleComparison", "OracleRecord", "compare_oracles"],
+    "turnout.frequency.studies.shuffled": ["ShuffledComparison", "compare_shuffled"],
+    "turnout.frequency.studies.study": ["Comparison", "compare"],
+    "turnout.frequency.tally": ["Tally"],
+}
+
+if not TYPE_CHECKING:
+    __getattr__ = imported_later(__name__, _NAMES)
+__dir__ = listing(__all__)

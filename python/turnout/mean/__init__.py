@@ -12,6 +12,7 @@ participation, reports, a tally, an estimate with its interval.
 True
 """
 
+from turnout._public import listing
 from turnout.mean.duchi import Duchi
 from turnout.mean.estimate import MeanEstimate, MeanInterval
 from turnout.mean.mechanism import MeanMechanism, SecondMoment
@@ -33,3 +34,5 @@ __all__ = [
     "SecondMoment",
     "estimator_variance",
 ]
+
+__dir__ = listing(__all__)

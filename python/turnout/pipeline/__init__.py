@@ -9,8 +9,9 @@
 [[1, 0, 1]]
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from turnout._public import imported_later, listing
 
 if TYPE_CHECKING:
     from turnout.pipeline.answers import Answers
@@ -42,32 +43,19 @@ __all__ = [
     "tally",
 ]
 
-#: The modules of names, imported when a name is first used.
-_NAMES_LATER = {
-    "BLOCK": "turnout.pipeline.sources",
-    "Answers": "turnout.pipeline.answers",
-    "Block": "turnout.pipeline.sources",
-    "EncodedBlock": "turnout.pipeline.encoding",
-    "GroupIndex": "turnout.pipeline.grouping",
-    "Job": "turnout.pipeline.job",
-    "PseudonymKey": "turnout.pipeline.pseudonyms",
-    "ReportSet": "turnout.pipeline.report_set",
-    "Source": "turnout.pipeline.sources",
-    "Totals": "turnout.pipeline.job",
-    "collect": "turnout.pipeline.running",
-    "open_reports": "turnout.pipeline.report_set",
-    "open_source": "turnout.pipeline.sources",
-    "randomize": "turnout.pipeline.running",
-    "scan": "turnout.pipeline.scanning",
-    "tally": "turnout.pipeline.report_set",
+#: The names of each module, imported when a name is first used.
+_NAMES = {
+    "turnout.pipeline.answers": ["Answers"],
+    "turnout.pipeline.encoding": ["EncodedBlock"],
+    "turnout.pipeline.grouping": ["GroupIndex"],
+    "turnout.pipeline.job": ["Job", "Totals"],
+    "turnout.pipeline.pseudonyms": ["PseudonymKey"],
+    "turnout.pipeline.report_set": ["ReportSet", "open_reports", "tally"],
+    "turnout.pipeline.running": ["collect", "randomize"],
+    "turnout.pipeline.scanning": ["scan"],
+    "turnout.pipeline.sources": ["BLOCK", "Block", "Source", "open_source"],
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name in _NAMES_LATER:
-        return getattr(importlib.import_module(_NAMES_LATER[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_NAMES_LATER})
+if not TYPE_CHECKING:  # a checker is to refuse names that are not above
+    __getattr__ = imported_later(__name__, _NAMES)
+__dir__ = listing(__all__)

@@ -5,6 +5,7 @@ that meets a target, :func:`optimal_participation` the best participation where 
 epsilon and cost, :func:`estimate_mixed` adds up what such nodes reported.
 """
 
+from turnout._public import listing
 from turnout.planning.choice import OracleCandidate, OracleChoice, choose_oracle
 from turnout.planning.mixed import MixedPlan, estimate_mixed
 from turnout.planning.participation import ParticipationPlan, optimal_participation
@@ -27,3 +28,5 @@ __all__ = [
     "optimal_participation",
     "plan",
 ]
+
+__dir__ = listing(__all__)

@@ -5,7 +5,10 @@ whoever works on it, when, and how often. Needs the extra ``ray``; Ray is import
 call.
 """
 
+from turnout._public import listing
 from turnout.ray.collecting import collect, randomize
 from turnout.ray.tallying import tally
 
 __all__ = ["collect", "randomize", "tally"]
+
+__dir__ = listing(__all__)

@@ -5,8 +5,11 @@ plain words, the estimates with intervals, by group and over time if the tally i
 cost, and who was left out. :func:`save_pictures` writes the pictures as PDF, SVG and PNG.
 """
 
+from turnout._public import listing
 from turnout.reporting.facts import CollectionFacts
 from turnout.reporting.figures import save_pictures
 from turnout.reporting.page import report
 
 __all__ = ["CollectionFacts", "report", "save_pictures"]
+
+__dir__ = listing(__all__)

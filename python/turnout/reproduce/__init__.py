@@ -10,6 +10,7 @@ typed in; what a paper prints stands beside them. ``turnout reproduce --list`` n
 True
 """
 
+from turnout._public import listing
 from turnout.reproduce.outcome import Curve, Experiment, Finding, Outcome, Scale
 from turnout.reproduce.registry import EXPERIMENTS, chosen
 from turnout.reproduce.running import reproduce
@@ -24,3 +25,5 @@ __all__ = [
     "chosen",
     "reproduce",
 ]
+
+__dir__ = listing(__all__)

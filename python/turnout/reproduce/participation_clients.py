@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from turnout.accounting import RandomParticipation, participation_delta
 from turnout.accounting._search import first_at_most
+from turnout.accounting.paper import theorem_4_1_delta
 
 __all__ = ["real_delta", "real_epsilon"]
 
@@ -43,8 +44,6 @@ def real_delta(mechanism: RandomParticipation, epsilon: float) -> float:
     >>> f"{real_delta(printed, 0.015):.3g}"
     '2.04e-06'
     """
-    from turnout.accounting.paper import theorem_4_1_delta  # noqa: PLC0415 (slow)
-
     p, q, noise = mechanism.client_rate, mechanism.sample_rate, mechanism.noise_multiplier
     aligned = theorem_4_1_delta(epsilon, p, q, mechanism.local_size, noise)
     seen, rates = _posterior(mechanism)

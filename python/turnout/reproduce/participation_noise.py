@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from turnout.accounting import LocalSampling, WeakClientSampling
 from turnout.accounting.mechanism import Mechanism
+from turnout.accounting.paper import theorem_4_1_delta
 from turnout.accounting.participation import RandomParticipation
 from turnout.reproduce.outcome import Curve, Experiment, Finding, Outcome, Scale
 from turnout.reproduce.participation_clients import real_delta
@@ -120,8 +121,6 @@ def _needed(printed: Section) -> dict[str, float]:
 
 def _proposed(printed: Section, needed: Mapping[str, float]) -> list[Finding]:
     """Judge the printed noise of Theorem 4.1."""
-    from turnout.accounting.paper import theorem_4_1_delta  # noqa: PLC0415 (slow)
-
     section = printed.number
     noise, unit = printed.noise["proposed"]
     rates, size = (printed.client_rate, printed.sample_rate), printed.local_size

@@ -5,6 +5,7 @@ epsilon-locally differentially private for the whole data set, because the distr
 a band around a public reference.
 """
 
+from turnout._public import listing
 from turnout.samplers.adapters import as_reference
 from turnout.samplers.base import PrivateSampler
 from turnout.samplers.baselines import BernsteinSampler, PrivateKernelDensity
@@ -78,3 +79,5 @@ __all__ = [
     "seed_mixture",
     "total_variation",
 ]
+
+__dir__ = listing(__all__)

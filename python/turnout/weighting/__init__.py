@@ -16,6 +16,7 @@ differentially private distributed frequency estimation"), section 3.2.
 True
 """
 
+from turnout._public import listing
 from turnout.weighting.combination import WeightedMeanPlan, WeightedPlan, combine
 from turnout.weighting.study import (
     WeightingComparison,
@@ -43,3 +44,5 @@ __all__ = [
     "table_2",
     "weights",
 ]
+
+__dir__ = listing(__all__)

@@ -1,0 +1,182 @@
+"""Commands that are imported when one is chosen: until then their names and summaries are known."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import click
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+__all__ = ["COMMANDS", "Application", "Later"]
+
+
+class Later(TyperCommand):
+    """A command that stands for the function of its name until somebody chooses it.
+
+    Parameters
+    ----------
+    name
+        Its name, and that of the function.
+    module
+        The module of the function.
+    summary
+        The first paragraph of the function's docstring, which lists of commands show.
+    """
+
+    def __init__(self, name: str, module: str, summary: str) -> None:
+        super().__init__(name, help=summary)
+        self.module = module
+
+    def function(self) -> Callable[..., None]:
+        """Import the function."""
+        found: Callable[..., None] = getattr(importlib.import_module(self.module), self.name or "")
+        return found
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        """Begin to run the command itself: its options, its help, and what it does."""
+        alone = typer.Typer(
+            add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False
+        )
+        function = self.function()
+        alone.command(self.name, help=_reflowed(function))(function)
+        return get_command(alone).make_context(info_name, args, parent, **extra)
+
+
+def _reflowed(command: Callable[..., None]) -> str:
+    """Make help of a docstring: a paragraph is one line, an indented one keeps its lines."""
+    paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
+    return "\n\n".join(
+        inspect.cleandoc(text) if text.startswith(" ") else " ".join(text.split())
+        for text in paragraphs
+    )
+
+
+def _group(name: str, text: str, commands: Iterable[click.Command]) -> TyperGroup:
+    return TyperGroup(
+        name=name,
+        help=text,
+        commands=list(commands),
+        no_args_is_help=True,
+        rich_markup_mode="rich",
+    )
+
+
+ACCOUNT = _group(
+    "account",
+    "Compute what a release protects: epsilon and delta.\n\n"
+    "[bold]participation[/] accounts for rounds of federated learning with clients that take "
+    "part at random, [bold]calibrate[/] finds the noise that they need, [bold]shuffle[/] "
+    "accounts for shuffled reports, [bold]counts[/] for counts of sampled people. Printed "
+    "numbers are rounded to the safe side.",
+    [
+        Later(
+            "participation",
+            "turnout.cli.account.participation",
+            "Account for federated learning with random participation.",
+        ),
+        Later(
+            "calibrate",
+            "turnout.cli.account.calibrate",
+            "Find what random participation needs to meet an epsilon and a delta.",
+        ),
+        Later(
+            "shuffle",
+            "turnout.cli.account.shuffle",
+            "Account for shuffled reports of direct encoding.",
+        ),
+        Later(
+            "counts",
+            "turnout.cli.account.counts",
+            "Account for counts of sampled people, published without noise.",
+        ),
+    ],
+)
+
+KEY = _group(
+    "key",
+    "Keys that sign plans, so that devices can tell a plan of yours from any other.\n\n"
+    "[bold]new[/] makes one, [bold]public[/] prints the half of it that devices get.",
+    [
+        Later(
+            "new",
+            "turnout.cli.key",
+            "Make a new secret key, in a file that only its owner can read.",
+        ),
+        Later(
+            "public",
+            "turnout.cli.key",
+            "Print the public key of a secret one, 64 hexadecimal digits.",
+        ),
+    ],
+)
+
+#: What ``turnout --help`` lists, in its order.
+COMMANDS: list[click.Command] = [
+    Later(
+        "plan",
+        "turnout.cli.plan",
+        "Plan a collection: which oracle, and which share of the people must report.",
+    ),
+    Later(
+        "randomize",
+        "turnout.cli.randomize",
+        "Turn answers into reports that are safe to hand over.",
+    ),
+    Later(
+        "tally",
+        "turnout.cli.tally",
+        "Count the reports of many files into one small tally.",
+    ),
+    Later(
+        "estimate",
+        "turnout.cli.estimate",
+        "Estimate how often each answer is given, with honest intervals.",
+    ),
+    Later(
+        "report",
+        "turnout.cli.report",
+        "Write a report of a collection that people can read.",
+    ),
+    Later(
+        "aggregate",
+        "turnout.cli.aggregate.command",
+        "Count answers under secret sharing, so that no server sees one, and the counts are "
+        "private.",
+    ),
+    Later(
+        "sample",
+        "turnout.cli.sample.command",
+        "Draw one realistic record for each user that is safe to hand over.",
+    ),
+    Later(
+        "reproduce",
+        "turnout.cli.reproduce",
+        "Compute figures and tables of the papers again, each with a verdict.",
+    ),
+    Later(
+        "demo",
+        "turnout.cli.demo",
+        "Ask 6,366 real people two private questions and compare with the truth.",
+    ),
+    ACCOUNT,
+    KEY,
+]
+
+
+class Application(TyperGroup):
+    """The group of all commands."""
+
+    def __init__(self, **settings: Any) -> None:
+        settings["commands"] = COMMANDS
+        super().__init__(**settings)

@@ -1,0 +1,110 @@
+"""A command is imported when it is chosen, and what is said of it before is what it says itself."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+
+import click
+import pytest
+
+from turnout.cli.commands import COMMANDS, Later
+
+#: The modules that nothing on the way to a command's help may need.
+HEAVY = {"matplotlib", "narwhals", "pandas", "polars", "pyarrow", "scipy", "sklearn", "statsmodels"}
+
+#: The modules of turnout that stand between a person and the commands.
+SKELETON = {
+    "turnout",
+    "turnout._public",
+    "turnout._version",
+    "turnout.cli",
+    "turnout.cli.app",
+    "turnout.cli.commands",
+}
+
+
+def below(commands: Iterable[click.Command], *path: str) -> Iterator[tuple[str, Later]]:
+    """All commands with the words that choose them."""
+    for command in commands:
+        words = (*path, command.name or "")
+        if isinstance(command, click.Group):
+            yield from below(command.commands.values(), *words)
+        else:
+            assert isinstance(command, Later)
+            yield " ".join(words), command
+
+
+ALL = dict(below(COMMANDS))
+
+
+def loaded_after(*lines: list[str]) -> set[str]:
+    """The modules that a process has imported after the command lines."""
+    program = f"""
+import contextlib, io, json, sys
+from turnout.cli import main
+for line in {list(lines)!r}:
+    sys.argv = ["turnout", *line]
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        with contextlib.suppress(SystemExit):
+            main()
+print(json.dumps(sorted(sys.modules)))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    return set(json.loads(done.stdout))
+
+
+def ours(loaded: set[str]) -> set[str]:
+    return {name for name in loaded if name.partition(".")[0] == "turnout"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ["--version"],
+        ["--help"],
+        ["account", "--help"],
+        ["randomise"],
+        ["--no-such-option"],
+    ],
+    ids=" ".join,
+)
+def test_what_chooses_no_command_imports_none(line: list[str]) -> None:
+    loaded = loaded_after(line)
+    assert ours(loaded) == SKELETON
+    assert {"numpy", *HEAVY}.isdisjoint(loaded)
+
+
+def test_a_version_needs_no_formatting() -> None:
+    assert "rich" not in loaded_after(["--version"])
+
+
+def test_help_and_usage_errors_of_commands_import_nothing_heavy() -> None:
+    others = [words.split() for words in ALL if words != "reproduce"]
+    loaded = loaded_after(*([*words, "--help"] for words in others), ["plan", "--no-such-option"])
+    assert "turnout.cli.demo" in loaded
+    assert HEAVY.isdisjoint(loaded)
+    assert "turnout.reproduce" not in loaded
+
+
+def test_help_of_the_reproductions_imports_nothing_heavy() -> None:
+    loaded = loaded_after(["reproduce", "--help"])
+    assert "turnout.cli.reproduce" in loaded
+    assert HEAVY.isdisjoint(loaded)
+
+
+def test_choosing_one_command_imports_no_other() -> None:
+    commands = {command.module for command in ALL.values()}
+    assert loaded_after(["key", "new", "--help"]) & commands == {"turnout.cli.key"}
+
+
+@pytest.mark.parametrize("words", ALL)
+def test_a_summary_is_the_first_paragraph_of_the_commands_own_help(words: str) -> None:
+    command = ALL[words]
+    text = inspect.getdoc(command.function()) or ""
+    assert command.help == " ".join(text.split("\n\n")[0].split())
