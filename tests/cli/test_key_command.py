@@ -46,6 +46,7 @@ def test_a_key_is_not_replaced(tmp_path: Path, turnout: Run) -> None:
 def test_other_files_are_refused(tmp_path: Path, turnout: Run) -> None:
     path = tmp_path / "other"
     path.write_text("{}")
+    path.chmod(0o600)
     for given, words in [(path, "not a signing key of turnout"), (tmp_path / "none", "No such")]:
         result = turnout("key", "public", given)
         assert (result.exit_code, result.stdout) == (1, "")
