@@ -26,6 +26,7 @@ import turnout as tn
 import turnout.accounting as ta
 import turnout.distributed as td
 from turnout import plan_file
+from turnout._seal import SEAL_MARKER
 from turnout.errors import TurnoutError
 from turnout.federated import RandomParticipationSGD
 from turnout.federated.optimizers import SGD
@@ -38,6 +39,7 @@ from turnout.frequency.longitudinal import Memoized, MemoizedClient
 from turnout.frequency.oracle import oracle_from_dict
 from turnout.pipeline import PseudonymKey
 from turnout.pipeline.job import Job
+from turnout.report_files import read_reports, write_reports
 from turnout.signing import SigningKey
 
 WRONG: list[Any] = [
@@ -293,3 +295,36 @@ def test_what_is_cut_or_altered_is_one_error(name: str) -> None:
     for piece in [*pieces, whole + whole]:
         with contextlib.suppress(TurnoutError):
             read(piece)
+
+
+def sealed_again(data: bytes) -> bytes:
+    """A report file with the seal of what it holds."""
+    marker = SEAL_MARKER.encode()
+    last = data[data.rindex(marker) + len(marker) :][:64]
+    blank = data.replace(marker + last, marker + b"0" * 64)
+    return blank.replace(marker + b"0" * 64, marker + hashlib.sha256(blank).hexdigest().encode())
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+def test_a_report_file_altered_anywhere_and_sealed_again_is_one_error(
+    ending: str, tmp_path: Path
+) -> None:
+    path = tmp_path / f"reports.{ending}"
+    write_reports(ORACLE.randomize(["no", "yes"] * 3, seed=1), path)
+    whole = path.read_bytes()
+    assert sealed_again(whole) == whole
+    seal = range(whole.rindex(SEAL_MARKER.encode()), whole.rindex(SEAL_MARKER.encode()) + 79)
+    names = [place for place in range(len(whole)) if whole[place:].startswith(b"report")]
+    refused = 0
+    for place in [*names, *range(0, len(whole), 7)]:
+        if place in seal:
+            continue
+        altered = bytearray(whole)
+        # In the name of a column this is no UTF-8.
+        altered[place] ^= 0x80
+        path.write_bytes(sealed_again(bytes(altered)))
+        try:
+            read_reports(path)
+        except TurnoutError:
+            refused += 1
+    assert refused > len(names)

@@ -249,7 +249,10 @@ class _explained:  # noqa: N801, used as a function
         name = os.fspath(self._path)
         if isinstance(error, (UnsupportedVersionError, MissingExtraError)):
             raise type(error)(f"{name}: {error}") from error
-        if isinstance(error, (TurnoutError, pa.ArrowException, OSError, RecursionError)):
+        if isinstance(
+            error,
+            (TurnoutError, pa.ArrowException, OSError, RecursionError, UnicodeDecodeError),
+        ):
             raise CorruptDataError(f"{name}: {error}") from error
 
 
