@@ -259,6 +259,32 @@ def test_a_frame_above_the_limit_ends_the_connection_and_nothing_else(sockets: M
     assert sockets.run(main()) == [0, 4, 0]
 
 
+def test_a_message_without_memory_for_it_ends_no_round(
+    sockets: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    round_ = sockets.silent(4)
+    first, from_bytes, left = Party(Role.AGGREGATOR, 0), Message.from_bytes, [MemoryError()]
+
+    def read(data: bytes) -> Message:
+        if left:
+            raise left.pop()
+        return from_bytes(data)
+
+    async def main() -> list[int]:
+        parties = [*sockets.aggregators(2), sockets.SERVER]
+        async with sockets.stations(round_, parties) as (found, addresses):
+            monkeypatch.setattr(Message, "from_bytes", read)
+            (said,) = await sockets.answer(addresses[first], b"a large message")
+            assert type(said) is ProtocolError
+            assert "no memory" in str(said)
+            async with Courier(addresses) as courier:
+                assert not await courier.send_all(sockets.shares(round_, range(4)))
+            await sockets.complete(found)
+            return sockets.sums(found)
+
+    assert sockets.run(main()) == [0, 4, 0]
+
+
 def test_missing_users_are_named_at_the_deadline(sockets: ModuleType) -> None:
     round_ = sockets.silent(4)
 

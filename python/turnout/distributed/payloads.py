@@ -289,23 +289,43 @@ class Election:
         sizes = reader.numbers(size, users + 1)
         if (reporters > received).any():
             raise MalformedMessageError("more reporters of an item than users")
-        elected = tuple(reader.numbers(int(count), users) for count in sizes)
-        for item, members in enumerate(elected):
-            if len(np.unique(members)) != len(members):
-                raise MalformedMessageError(f"a user is elected twice for item {item}")
-        duties: dict[int, Items] = {}
-        for item, members in enumerate(elected):
-            if recipient is not None and recipient in members:
-                if reader.number(size - 1) != item:
-                    raise MalformedMessageError(f"the reporters of item {item} are missing")
-                duties[item] = reader.numbers(int(reporters[item]), users)
-                if (np.diff(duties[item]) <= 0).any():
-                    raise MalformedMessageError(
-                        f"the reporters of item {item} must be in order, each once"
-                    )
+        members = reader.numbers(int(sizes.sum()), users)
+        # All items at once: there may be millions.
+        item_of = np.repeat(np.arange(size), sizes)
+        pairs = np.sort(item_of * users + members)
+        twice = pairs[:-1][np.diff(pairs) == 0]
+        if twice.size:
+            raise MalformedMessageError(f"a user is elected twice for item {twice[0] // users}")
+        elected = tuple(np.split(members, np.cumsum(sizes)[:-1]))
+        mine = item_of[members == recipient] if recipient is not None else item_of[:0]
+        duties = cls._unpack_duties(reader, users, mine, reporters[mine])
         if reader.rest():
             raise MalformedMessageError("an election must end after its last item")
         return cls(received, reporters, elected, duties)
+
+    @staticmethod
+    def _unpack_duties(
+        reader: _Reader, users: int, items: Items, counts: Items
+    ) -> dict[int, Items]:
+        """Read, for each of some items, its number and its reporters."""
+        ends = np.cumsum(counts + 1)
+        words = reader.numbers(int(counts.sum()) + len(items), 2**32)
+        starts = ends - counts - 1
+        wrong = words[starts] != items
+        if wrong.any():
+            raise MalformedMessageError(f"the reporters of item {items[wrong][0]} are missing")
+        reporters = np.delete(words, starts)
+        if (reporters >= users).any():
+            raise MalformedMessageError(
+                f"a reporter must be below {users}, got {int(reporters.max())}"
+            )
+        item_of = np.repeat(items, counts)
+        wrong = np.diff(item_of * users + reporters) <= 0
+        if wrong.any():
+            raise MalformedMessageError(
+                f"the reporters of item {item_of[1:][wrong][0]} must be in order, each once"
+            )
+        return dict(zip(items.tolist(), np.split(reporters, np.cumsum(counts)[:-1]), strict=False))
 
     def duties_of_all(self) -> dict[int, list[int]]:
         """Give the items that each elected user is elected for, in order."""

@@ -254,7 +254,10 @@ class Station:
     def _take(self, data: bytes, line: Line) -> bytes:
         """Give a frame to its role, and make the acknowledgement."""
         try:
-            message = Message.from_bytes(data)
+            try:
+                message = Message.from_bytes(data)
+            except MemoryError as error:
+                raise ProtocolError("there is no memory for the message") from error
             self._admission.check(message.sender, line.certificate)
             self._receive(message, data)
         except TurnoutError as error:

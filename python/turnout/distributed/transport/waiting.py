@@ -39,7 +39,8 @@ async def wait_for(awaitable: Awaitable[_T], within: float) -> _T:
         if not task.done():
             task.cancel()
             await asyncio.wait((task,))
-            raise asyncio.TimeoutError
+            if task.cancelled():
+                raise asyncio.TimeoutError
         return task.result()
     finally:
         task.cancel()
