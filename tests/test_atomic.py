@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import stat
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import turnout as tn
 from turnout._atomic import atomic_write
+from turnout._secret_files import write_secret_file
+from turnout.pipeline.repeats import RepeatFinder
+from turnout.report_files import write_reports
 
 
 def test_the_file_appears_only_at_the_end(tmp_path: Path) -> None:
@@ -112,3 +120,71 @@ def test_a_private_file_is_its_owners_from_its_first_moment_on(tmp_path: Path) -
     finally:
         os.umask(before)
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
+
+
+@contextlib.contextmanager
+def room_for(size: int) -> Iterator[None]:
+    """Let no file become longer than so many bytes."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def write_many_reports(path: Path) -> None:
+    write_reports(tn.SymmetricUnaryEncoding(1.0, 256).randomize(np.zeros(5000, int)), path)
+
+
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [
+        ("a", lambda path: _write(path, b"0" * 10_000)),
+        ("a.parquet", write_many_reports),
+        ("a.arrow", write_many_reports),
+        ("a.key", lambda path: write_secret_file(path, "0" * 10_000)),
+    ],
+)
+def test_an_error_of_writing_names_the_file_and_leaves_nothing(
+    tmp_path: Path, name: str, write: Callable[[Path], object]
+) -> None:
+    path = tmp_path / name
+    with room_for(2**12), pytest.raises(OSError, match="File too large") as found:
+        write(path)
+    assert found.value.filename == os.fspath(path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def _write(path: Path, data: bytes) -> None:
+    with atomic_write(path) as temporary:
+        temporary.write_bytes(data)
+
+
+def test_an_error_of_the_disk_names_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_descriptor: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="Input/output error") as found:
+        _write(tmp_path / "a", b"0")
+    assert found.value.filename == os.fspath(tmp_path / "a")
+
+
+def test_an_error_of_something_else_keeps_its_name(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="gone") as found, atomic_write(tmp_path / "a"):
+        raise OSError(errno.ECONNRESET, "gone")
+    assert found.value.filename is None
+    with pytest.raises(FileNotFoundError) as missing, atomic_write(tmp_path / "a"):
+        (tmp_path / "b").read_bytes()
+    assert missing.value.filename == os.fspath(tmp_path / "b")
+
+
+def test_a_full_disk_names_the_file_of_persons(tmp_path: Path) -> None:
+    finder = RepeatFinder(memory=1)
+    with room_for(16), pytest.raises(OSError, match="File too large") as found:
+        finder.add(np.zeros((10, 2), np.uint64), 0)
+    assert Path(found.value.filename).parent.name.startswith("turnout-")

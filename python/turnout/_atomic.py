@@ -9,8 +9,17 @@ import secrets
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
-__all__ = ["atomic_write"]
+from turnout._files import refuse_special
+
+__all__ = ["atomic_write", "naming"]
+
+#: What only writing meets, and what the system says of it without a name: a full disk, a quota, a
+#: limit of the size of files, a file system that can be read only.
+_NO_ROOM: Final = frozenset(
+    getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EFBIG", "EROFS") if hasattr(errno, name)
+)
 
 
 @contextlib.contextmanager
@@ -45,7 +54,8 @@ def atomic_write(
     ------
     OSError
         If the folder does not exist or cannot be written to, or if ``path`` is something other
-        than a regular file (a folder, a device). The error names ``path``, not the temporary file.
+        than a regular file (a folder, a device), or if the disk is full. The error names ``path``,
+        not the temporary file.
 
     Examples
     --------
@@ -69,19 +79,56 @@ def atomic_write(
         raise OSError(error.errno, error.strerror, os.fspath(path)) from error
     os.close(descriptor)
     try:
-        yield temporary
-        if mode is not None:
-            temporary.chmod(mode)
-        _synchronise_file(temporary)
-        if replace:
-            temporary.replace(target)
-        else:
-            _publish(temporary, target)
+        with naming(path, temporary):
+            yield temporary
+            if mode is not None:
+                temporary.chmod(mode)
+            _synchronise_file(temporary)
+            if replace:
+                temporary.replace(target)
+            else:
+                _publish(temporary, target)
     except BaseException:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise
     _synchronise_folder(target.parent)
+
+
+@contextlib.contextmanager
+def naming(
+    path: str | os.PathLike[str], temporary: str | os.PathLike[str] | None = None
+) -> Iterator[None]:
+    """Name the file in an error of writing it: "No space left on device" says not where.
+
+    Parameters
+    ----------
+    path
+        The file that is written.
+    temporary
+        Where it is written until it is whole; errors that name this file name ``path`` instead.
+
+    Raises
+    ------
+    OSError
+        What the block raised, with the name of the file.
+
+    Examples
+    --------
+    >>> with naming("answer.txt"):
+    ...     raise OSError(28, "No space left on device")
+    Traceback (most recent call last):
+        ...
+    OSError: [Errno 28] No space left on device: 'answer.txt'
+    """
+    try:
+        yield
+    except OSError as error:
+        nameless = error.filename is None and error.errno in _NO_ROOM
+        hidden = temporary is not None and error.filename in (temporary, os.fspath(temporary))
+        if not (nameless or hidden) or error.errno is None:
+            raise
+        raise OSError(error.errno, os.strerror(error.errno), os.fspath(path)) from error
 
 
 def _publish(temporary: Path, target: Path) -> None:
@@ -104,17 +151,18 @@ def _mode_of_existing(target: Path, path: str | os.PathLike[str]) -> int | None:
         status = target.stat()
     except FileNotFoundError:
         return None
-    if stat.S_ISDIR(status.st_mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
-    if not stat.S_ISREG(status.st_mode):
-        # os.replace would put a regular file in the place of a device or a pipe.
-        raise OSError(errno.EINVAL, "Not a regular file", os.fspath(path))
+    # os.replace would put a regular file in the place of a device or a pipe.
+    refuse_special(status, path)
     return stat.S_IMODE(status.st_mode)
 
 
 def _synchronise_file(path: Path) -> None:
     with path.open("r+b") as file:
-        os.fsync(file.fileno())
+        try:
+            os.fsync(file.fileno())
+        except OSError as error:
+            # An error of the disk that the system met after the bytes were handed to it.
+            raise OSError(error.errno, error.strerror, os.fspath(path)) from error
 
 
 def _synchronise_folder(folder: Path) -> None:

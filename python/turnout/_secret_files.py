@@ -7,6 +7,8 @@ import os
 import stat
 from pathlib import Path
 
+from turnout._atomic import naming
+from turnout._files import open_regular
 from turnout.errors import InvalidValueError
 
 __all__ = ["read_secret_file", "write_secret_file"]
@@ -31,7 +33,7 @@ def write_secret_file(path: str | os.PathLike[str], text: str) -> None:
     """
     descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     try:
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+        with naming(path), os.fdopen(descriptor, "w", encoding="ascii") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
@@ -61,7 +63,7 @@ def read_secret_file(path: str | os.PathLike[str]) -> bytes:
     OSError
         If it cannot be read.
     """
-    with Path(path).open("rb") as file:
+    with open_regular(path) as file:
         # Of the file that is open: at the path there may soon be another one.
         if os.name == "posix" and stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
             raise InvalidValueError(

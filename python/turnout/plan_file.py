@@ -36,11 +36,11 @@ import hashlib
 import json
 import os
 import re
-from pathlib import Path
 from typing import Any
 
 from turnout import _arguments
 from turnout._atomic import atomic_write
+from turnout._files import read_bytes
 from turnout.collection import MOST_SERIAL, Plan
 from turnout.errors import (
     CorruptDataError,
@@ -170,7 +170,7 @@ def read_plan(
     if public_key is not None:
         public_key = public_key_bytes("public_key", public_key).hex()
     name = os.fspath(path)
-    data = Path(path).read_bytes()
+    data = read_bytes(path)
     try:
         plan = _parse(data, public_key)
     except UnsupportedVersionError as error:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import os
 import threading
-from pathlib import Path
 from typing import Any
 
 from turnout import _arguments
 from turnout._atomic import atomic_write
+from turnout._files import read_bytes
 from turnout.accounting import ledger_encoding
 from turnout.accounting._proofs import Parts, Proofs, composed, extended, proofs_for
 from turnout.accounting._rounds import MOST_ROUNDS, largest_within
@@ -426,7 +426,7 @@ class PrivacyLedger:
             If the file cannot be read.
         """
         try:
-            return cls.from_json(Path(path).read_bytes())
+            return cls.from_json(read_bytes(path))
         except CorruptDataError as error:
             raise type(error)(f"{os.fspath(path)}: {error}") from error
 

@@ -12,6 +12,7 @@ import typer
 
 from turnout import Domain
 from turnout._extras import require
+from turnout._files import read_bytes
 from turnout.cli.columns import Column, Value, label_text, parse_label, read_column
 from turnout.cli.running import messages, note
 from turnout.errors import InvalidValueError, UnknownLabelError
@@ -142,7 +143,7 @@ def read_labels(labels: str | None, labels_file: Path | None) -> list[str] | Non
     if labels_file is None:
         return None
     try:
-        lines = labels_file.read_text(encoding="utf-8-sig").splitlines()
+        lines = read_bytes(labels_file).decode("utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
         raise InvalidValueError(f"{labels_file}: not UTF-8 text: {error}") from error
     return [line for line in lines if line.strip()]

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout._extras import require
+from turnout._files import check_regular, open_regular
 from turnout._label_texts import INTEGER, Kind, Value, label_text, parse_label
 from turnout.errors import InvalidTypeError, InvalidValueError
 
@@ -123,9 +124,7 @@ def read_column(
     if suffixes and suffixes[-1] in _COMPRESSED:
         suffixes.pop()
     suffix = suffixes[-1] if suffixes else ""
-    if not name.is_file():
-        # Opening says why: no such file, a folder, no permission.
-        name.open("rb").close()
+    check_regular(name)
     try:
         if suffix in _DELIMITED:
             encoded = _read_delimited(name, column, _DELIMITED[suffix])
@@ -203,10 +202,10 @@ def _read_parquet(path: Path, column: str) -> Any:
 def _read_arrow(path: Path, column: str) -> Any:
     pa = require("pyarrow", "cli")
     ipc = require("pyarrow.ipc", "cli")
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         is_file = file.read(6) == b"ARROW1"
     opener = ipc.open_file if is_file else ipc.open_stream
-    with pa.memory_map(os.fspath(path)) as source:
+    with pa.OSFile(os.fspath(path)) as source:
         with opener(source) as reader:
             position = _only(reader.schema.names, column, path)
         source.seek(0)

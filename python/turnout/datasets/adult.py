@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from turnout._files import read_bytes
 from turnout.datasets import download
 from turnout.errors import CorruptDataError
 
@@ -91,7 +92,7 @@ def load_adult(path: str | os.PathLike[str]) -> Table:
     ([39], ['Adm-clerical'])
     """
     place = Path(path)
-    content = place.read_bytes()
+    content = read_bytes(place)
     try:
         text = (gzip.decompress(content) if content[:2] == _GZIP else content).decode("ascii")
     except (EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError) as error:

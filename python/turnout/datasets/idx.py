@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 import numpy.typing as npt
 
+from turnout._files import open_regular
 from turnout.errors import CorruptDataError
 
 __all__ = ["read_idx"]
@@ -68,7 +69,7 @@ def read_idx(path: str | os.PathLike[str]) -> npt.NDArray[Any]:
     array([5, 0, 4], dtype=uint8)
     """
     place = Path(path)
-    with place.open("rb") as file:
+    with open_regular(place) as file:
         size = os.fstat(file.fileno()).st_size
         compressed = file.read(2) == _GZIP
         file.seek(0)

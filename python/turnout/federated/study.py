@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from turnout import _arguments, _seeds
 from turnout._atomic import atomic_write
+from turnout._files import read_bytes
 from turnout._progress import track
 from turnout.errors import CorruptDataError, InvalidValueError, PlanMismatchError
 from turnout.federated.engine import InProcessEngine
@@ -372,7 +373,7 @@ class _Training:
         if self._file is None or not self._file.exists():
             return {}
         try:
-            content = json.loads(self._file.read_text(encoding="utf-8"))
+            content = json.loads(read_bytes(self._file))
             settings = content["settings"]
             found = {int(after): float(value) for after, value in content["accuracies"]}
         except (ValueError, TypeError, KeyError) as error:

@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from turnout._atomic import naming
 from turnout.errors import InvalidValueError
 
 __all__ = ["Digests", "Folder", "RepeatFinder", "StreamPersons"]
@@ -137,8 +138,9 @@ class RepeatFinder:
 
 def _append(path: Path, records: npt.NDArray[Any]) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    with os.fdopen(descriptor, "ab") as stream:
-        records.tofile(stream)
+    # Not tofile, whose error of a full disk has neither number nor name.
+    with naming(path), os.fdopen(descriptor, "ab") as stream:
+        stream.write(records.tobytes())
 
 
 def _repeats(records: npt.NDArray[Any]) -> tuple[int, npt.NDArray[np.int64]]:

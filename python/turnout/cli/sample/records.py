@@ -14,6 +14,7 @@ import numpy.typing as npt
 import typer
 
 from turnout import Domain
+from turnout._files import read_bytes
 from turnout.cli.answers import name_rows, settle_domain
 from turnout.cli.columns import Column, Value, label_text, parse_label, read_column
 from turnout.cli.running import messages, note
@@ -225,7 +226,7 @@ def _values_of(texts: list[str], column: Column, missing: str | None) -> Sequenc
 
 
 def _lines(path: Path | None, where: str) -> list[str]:
-    data = b"" if path is None else path.read_bytes()
+    data = b"" if path is None else read_bytes(path)
     try:
         return data.decode("utf-8").removeprefix("\ufeff").splitlines()
     except UnicodeDecodeError as error:

@@ -23,6 +23,7 @@ from flwr.app import ConfigRecord, Context
 from turnout import Plan, _arguments
 from turnout._arrays import array_of
 from turnout._atomic import atomic_write
+from turnout._files import read_bytes
 from turnout._turns import turn
 from turnout.errors import BudgetExceededError, CorruptDataError, PlanMismatchError
 
@@ -136,7 +137,7 @@ def load_answers(context: Context) -> dict[str, Answer]:
     if not path.exists():
         return {}
     try:
-        return _decoded(path.read_text(encoding="utf-8"))
+        return _decoded(read_bytes(path).decode("utf-8"))
     except ValueError as error:
         raise CorruptDataError(f"{path}: {error}") from error
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from turnout import _arguments
 from turnout._atomic import atomic_write
+from turnout._files import read_bytes
 from turnout._turns import turn
 from turnout.collection import Plan
 from turnout.errors import (
@@ -222,7 +223,7 @@ class MemoizedClient:
         """See to it that a file holds the state; refuse one that says what this client does not."""
         data = self.to_bytes()
         try:
-            there = path.read_bytes()
+            there = read_bytes(path)
         except FileNotFoundError:
             there = b""
         if there == data:

@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from turnout._files import read_bytes
 from turnout._seeds import derived
 from turnout.datasets import load_adult
 from turnout.errors import CorruptDataError
@@ -159,7 +160,7 @@ def _real(
 
 def _cells(place: Path) -> Integers:
     try:
-        lines = place.read_text(encoding="ascii").split()[1:]
+        lines = read_bytes(place).decode("ascii").split()[1:]
         table = np.array([line.split(",") for line in lines]).astype(np.int64).reshape(-1, 2)
     except ValueError as error:
         raise CorruptDataError(f"{place} is not a table of users and cells: {error}") from error

@@ -14,7 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._atomic import naming
 from turnout._extras import require
+from turnout._files import read_bytes
 from turnout._progress import track
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.samplers.population.draws import seeded
@@ -439,7 +441,7 @@ def _stored(path: Path, setting: dict[str, Any]) -> dict[Key, list[float]]:
     done: dict[Key, list[float]] = {}
     if not path.exists():
         return done
-    text = path.read_text(encoding="utf-8")
+    text = read_bytes(path).decode("utf-8")
     whole, _, cut = text.rpartition("\n")
     for number, line in enumerate(whole.splitlines(), start=1):
         try:
@@ -461,7 +463,7 @@ def _stored(path: Path, setting: dict[str, Any]) -> dict[Key, list[float]]:
 
 def _append(path: Path, setting: dict[str, Any], key: Key, result: list[float]) -> None:
     entry = json.dumps({"key": list(key), "result": result, "setting": setting})
-    with path.open("a", encoding="utf-8") as file:
+    with naming(path), path.open("a", encoding="utf-8") as file:
         file.write(f"{entry}\n")
 
 
