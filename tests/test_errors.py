@@ -28,6 +28,7 @@ HIERARCHY: dict[str, tuple[type[BaseException], ...]] = {
     "BudgetExceededError": (errors.TurnoutError, RuntimeError),
     "EstimatorError": (errors.InvalidValueError, ValueError),
     "NotFittedError": (errors.TurnoutError, ValueError, AttributeError),
+    "MemoryLimitError": (errors.TurnoutError, MemoryError),
     "MissingExtraError": (errors.TurnoutError, ImportError),
 }
 

@@ -13,11 +13,10 @@ can write the file can also seal it again.
 from __future__ import annotations
 
 import hashlib
-import mmap
 import os
 import secrets
-from collections.abc import Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 from turnout.errors import CorruptDataError, TurnoutError
 
@@ -27,6 +26,8 @@ SEAL_MARKER = "turnout-sha256:"
 _MARKER = SEAL_MARKER.encode("ascii")
 _DIGITS = 64
 _BLANK = b"0" * _DIGITS
+#: Bytes that are read at once.
+_STRETCH = 2**20
 
 
 def new_placeholder() -> str:
@@ -65,25 +66,28 @@ def seal_file(path: str | os.PathLike[str], placeholder: str) -> None:
     ...     placeholder = new_placeholder()
     ...     _ = file.write_text("before " + placeholder + " after")
     ...     seal_file(file, placeholder)
-    ...     verify_seal(file.read_bytes())
+    ...     with file.open("rb") as sealed:
+    ...         verify_seal(sealed)
     """
-    with Path(path).open("r+b") as file, mmap.mmap(file.fileno(), 0) as data:
-        positions = _positions(data, placeholder.encode("ascii"))
+    with Path(path).open("r+b") as file:
+        digest, positions = _digest(file, placeholder.encode("ascii"))
         if not positions:
             raise TurnoutError(f"{os.fspath(path)}: the file holds no place for its checksum")
-        digest = _digest(data, positions)
         for position in positions:
-            data[position : position + _DIGITS] = digest
-        data.flush()
+            file.seek(position)
+            file.write(digest)
 
 
-def verify_seal(data: bytes | mmap.mmap) -> None:
+def verify_seal(file: BinaryIO) -> None:
     """Check a file's bytes against the seal that they hold.
+
+    The file is read, in stretches, and not mapped: to look at a mapped file that somebody cuts
+    meanwhile kills the process.
 
     Parameters
     ----------
-    data
-        The whole file, read or mapped.
+    file
+        The whole file, open for reading.
 
     Raises
     ------
@@ -93,37 +97,52 @@ def verify_seal(data: bytes | mmap.mmap) -> None:
 
     Examples
     --------
-    >>> verify_seal(b"no seal here")
+    >>> import io
+    >>> verify_seal(io.BytesIO(b"no seal here"))
     Traceback (most recent call last):
         ...
     turnout.errors.CorruptDataError: not a file of turnout's, or its end is missing
     """
-    last = data.rfind(_MARKER)
-    found = data[last + len(_MARKER) : last + len(_MARKER) + _DIGITS]
-    if last < 0 or len(found) < _DIGITS:
-        raise CorruptDataError("not a file of turnout's, or its end is missing")
-    if _digest(data, _positions(data, _MARKER + found)) != found:
+    seal = _last_seal(file)
+    if _digest(file, seal)[0] != seal[-_DIGITS:]:
         raise CorruptDataError("the checksum does not match: the file was altered or cut")
 
 
-def _positions(data: bytes | mmap.mmap, seal: bytes) -> list[int]:
-    """Offsets of the digits of every copy of a seal."""
-    positions: list[int] = []
-    start = data.find(seal)
-    while start >= 0:
-        positions.append(start + len(_MARKER))
-        start = data.find(seal, start + len(seal))
-    return positions
+def _last_seal(file: BinaryIO) -> bytes:
+    """Find the last seal of a file; it stands near the end."""
+    end = file.seek(0, os.SEEK_END)
+    # What follows a stretch, so far that a seal which begins in it is whole.
+    after = b""
+    while end:
+        start = max(end - _STRETCH, 0)
+        file.seek(start)
+        data = file.read(end - start) + after
+        last = data.rfind(_MARKER)
+        if last >= 0:
+            seal = data[last : last + len(_MARKER) + _DIGITS]
+            if len(seal) == len(_MARKER) + _DIGITS:
+                return seal
+            break
+        after, end = data[: len(_MARKER) + _DIGITS - 1], start
+    raise CorruptDataError("not a file of turnout's, or its end is missing")
 
 
-def _digest(data: bytes | mmap.mmap, positions: Sequence[int]) -> bytes:
-    """SHA-256 in hexadecimal of the bytes with the digits at ``positions`` blanked."""
-    digest = hashlib.sha256()
-    with memoryview(data) as view:
-        start = 0
-        for position in positions:
-            digest.update(view[start:position])
-            digest.update(_BLANK)
-            start = position + _DIGITS
-        digest.update(view[start:])
-    return digest.hexdigest().encode("ascii")
+def _digest(file: BinaryIO, seal: bytes) -> tuple[bytes, list[int]]:
+    """SHA-256 in hexadecimal with the digits of all copies of a seal blanked, and their places."""
+    file.seek(0)
+    digest, positions = hashlib.sha256(), []
+    # The bytes that were read and not digested yet begin at this offset.
+    rest, offset = b"", 0
+    while chunk := file.read(_STRETCH):
+        data, start = rest + chunk, 0
+        while (found := data.find(seal, start)) >= 0:
+            digits = found + len(_MARKER)
+            digest.update(data[start:digits] + _BLANK)
+            positions.append(offset + digits)
+            start = digits + _DIGITS
+        # A seal may have begun in the last bytes.
+        end = max(start, len(data) - len(seal) + 1)
+        digest.update(memoryview(data)[start:end])
+        rest, offset = data[end:], offset + end
+    digest.update(rest)
+    return digest.hexdigest().encode("ascii"), positions

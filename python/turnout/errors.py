@@ -22,6 +22,7 @@ __all__ = [
     "InvalidTypeError",
     "InvalidValueError",
     "MalformedMessageError",
+    "MemoryLimitError",
     "MissingExtraError",
     "MissingPartyError",
     "NotFittedError",
@@ -71,6 +72,10 @@ class CorruptDataError(InvalidValueError):
 
 class UnsupportedVersionError(CorruptDataError):
     """Stored bytes or a plan are of a version that this release does not read."""
+
+
+class MemoryLimitError(TurnoutError, MemoryError):
+    """What a file asks for takes more memory than it may, or than there is."""
 
 
 class DownloadError(TurnoutError, OSError):

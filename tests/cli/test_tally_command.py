@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +14,9 @@ import numpy as np
 import pytest
 
 import turnout as tn
+from turnout.errors import InvalidValueError
+from turnout.pipeline import open_reports
+from turnout.plan_file import write_plan
 from turnout.report_files import write_reports
 
 Run = Callable[..., Any]
@@ -164,3 +170,109 @@ def test_reports_with_probabilities_of_their_own_go_the_whole_path(
     never = next(record for record in answer["estimates"] if record["label"] == "never")
     # 5.2 standard errors: two-sided alpha of 2e-7.
     assert abs(never["frequency"] - 1) < 5.2 * never["standard_error"]
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+def test_a_copy_of_a_file_of_reports_in_its_folder_is_refused(
+    tmp_path: Path, turnout: Run, suffix: str
+) -> None:
+    folder = tmp_path / "reports"
+    folder.mkdir()
+    one = make(folder / f"one.{suffix}")
+    shutil.copy(one, folder / f"two.{suffix}")
+    target = tmp_path / "all.tally"
+    result = turnout("tally", folder, "-o", target)
+    assert result.exit_code == 1
+    copy = folder / f"two.{suffix}"
+    assert result.stderr.startswith(f"error: {copy}: is a copy of {one}, whose reports")
+    assert not target.exists()
+    with pytest.raises(InvalidValueError, match="is a copy of"):
+        list(open_reports(folder).batches())
+
+
+def test_two_files_that_hold_the_same_reports_by_chance_both_count(
+    tmp_path: Path, turnout: Run
+) -> None:
+    oracle = tn.DirectEncoding(1.0, tn.Domain(["no", "yes"]))
+    folder = tmp_path / "reports"
+    folder.mkdir()
+    for name in ("one.parquet", "two.parquet", "three.arrow", "four.arrow"):
+        write_reports(oracle.randomize(["no"], seed=1), folder / name)
+    assert turnout("tally", folder, "-o", tmp_path / "all.tally").exit_code == 0
+    assert tn.Tally.from_bytes((tmp_path / "all.tally").read_bytes()).received == 4
+
+
+@pytest.mark.parametrize("command", ["tally", "report"])
+def test_a_copy_of_a_tally_is_refused_unless_it_is_allowed(
+    tmp_path: Path, turnout: Run, command: str
+) -> None:
+    one, two = tmp_path / "one.tally", tmp_path / "two.tally"
+    turnout("tally", make(tmp_path / "one.parquet"), "-o", one)
+    shutil.copy(one, two)
+    target = tmp_path / "all.html"
+    result = turnout(command, one, two, "-o", target)
+    assert result.exit_code == 1
+    assert f"{two}: holds the same counts as {one}" in result.stderr
+    assert "--allow-equal" in result.stderr
+    assert not target.exists()
+    if command == "tally":
+        assert turnout(command, one, two, "--allow-equal", "-o", target).exit_code == 0
+        tally = tn.Tally.from_bytes(one.read_bytes())
+        assert tn.Tally.from_bytes(target.read_bytes()) == tally.merge(tally)
+
+
+def test_tallies_of_nobody_are_no_copies(tmp_path: Path, turnout: Run) -> None:
+    tallies = [tmp_path / f"{name}.tally" for name in ("north", "south")]
+    for path in tallies:
+        turnout("tally", make(path.with_suffix(".parquet"), values=0), "-o", path)
+    assert turnout("tally", *tallies, "-o", tmp_path / "all.tally").exit_code == 0
+
+
+def test_a_small_file_that_asks_for_much_is_refused_unless_it_is_allowed(
+    tmp_path: Path, turnout: Run
+) -> None:
+    path, target = tmp_path / "a.parquet", tmp_path / "a.tally"
+    write_reports(tn.DirectEncoding(1.0, 2**16).randomize([5], seed=1), path)
+    result = turnout("tally", path, "--max-memory", "0.001", "-o", target)
+    assert result.exit_code == 1
+    assert "counts of 65,536 answers" in result.stderr
+    assert not target.exists()
+    assert turnout("tally", path, "--max-memory", "0.01", "-o", target).exit_code == 0
+    assert turnout("tally", path, "--max-memory", "0", "-o", target).exit_code == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["tally", "PIPE", "-o", "OUT"],
+        ["estimate", "PIPE"],
+        ["report", "PIPE", "-o", "OUT"],
+        ["report", "TALLY", "--facts", "PIPE", "-o", "OUT"],
+        ["randomize", "ANSWERS", "--column", "answer", "--plan", "PIPE", "-o", "OUT.parquet"],
+        ["randomize", "PIPE", "--column", "answer", "--plan", "PLAN", "-o", "OUT.parquet"],
+    ],
+)
+def test_no_command_waits_for_a_pipe(tmp_path: Path, turnout: Run, arguments: list[str]) -> None:
+    pipe = tmp_path / "pipe.csv" if arguments[1] == "PIPE" else tmp_path / "pipe"
+    os.mkfifo(pipe, 0o600)
+    turnout("tally", make(tmp_path / "a.parquet"), "-o", tmp_path / "a.tally")
+    (tmp_path / "answers.csv").write_text("answer\nno\nyes\n")
+    plan = tn.Plan(tn.DirectEncoding(1.0, tn.Domain(["no", "yes"])), tn.Everyone())
+    write_plan(plan, tmp_path / "plan.json")
+    names = {
+        "PIPE": pipe,
+        "TALLY": tmp_path / "a.tally",
+        "ANSWERS": tmp_path / "answers.csv",
+        "PLAN": tmp_path / "plan.json",
+        "OUT": tmp_path / "out.html",
+        "OUT.parquet": tmp_path / "out.parquet",
+    }
+    # Whoever waits for it after all gets nothing to read and fails.
+    writer = threading.Timer(5, lambda: os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)))
+    writer.daemon = True
+    writer.start()
+    result = turnout(*(names.get(argument, argument) for argument in arguments))
+    writer.cancel()
+    assert result.exit_code == 1
+    assert result.stderr == f"error: {pipe}: Not a regular file\n"

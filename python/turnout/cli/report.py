@@ -8,10 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
+from turnout._files import read_bytes
 from turnout.cli.estimate import Method, Over, Simultaneous
 from turnout.cli.running import check_level, output, refuse_overwriting_inputs, refusing
 from turnout.cli.tables import file_size, properties
-from turnout.cli.tallies import merged_tallies
+from turnout.cli.tallies import ALLOW_EQUAL, merged_tallies
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.pipeline.job import STATE_FOLDER
 from turnout.reporting import CollectionFacts, save_pictures
@@ -62,6 +63,7 @@ def report(
             help="The folder of the job's reports, or a JSON file: rows, dropped, duplicates.",
         ),
     ] = None,
+    allow_equal: Annotated[bool, typer.Option("--allow-equal", help=ALLOW_EQUAL)] = False,
 ) -> None:
     """Write a report of a collection that people can read.
 
@@ -82,7 +84,7 @@ def report(
     inputs = [*sources, *([] if facts is None else [facts])]
     if target is not None:
         refuse_overwriting_inputs(target, inputs)
-    tally = merged_tallies(sources)
+    tally = merged_tallies(sources, allow_equal=allow_equal)
     options: dict[str, Any] = {
         "method": method,
         "level": level,
@@ -103,6 +105,6 @@ def report(
 
 def _read_facts(source: Path) -> CollectionFacts:
     try:
-        return CollectionFacts.from_dict(json.loads(source.read_bytes()))
+        return CollectionFacts.from_dict(json.loads(read_bytes(source)))
     except (InvalidTypeError, InvalidValueError, ValueError, RecursionError) as error:
         raise CorruptDataError(f"{source}: {error}") from error

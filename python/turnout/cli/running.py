@@ -60,6 +60,8 @@ def refusing(command: Command) -> Command:
             if error.errno == errno.EPIPE:
                 raise
             _exit(_describe(error))
+        except MemoryError as error:
+            _exit(f"there is not enough memory: {error}")
 
     return cast("Command", wrapped)
 

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
 from turnout import GroupedTally, Tally
+from turnout._files import read_bytes
 from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.frequency.groups.encoding import MAGIC
 from turnout.pipeline.report_set import check_plans
 
-__all__ = ["REPORT_SUFFIXES", "merged", "merged_tallies", "read_tally", "refuse_repeats"]
+__all__ = [
+    "ALLOW_EQUAL",
+    "REPORT_SUFFIXES",
+    "merged",
+    "merged_tallies",
+    "read_tallies",
+    "read_tally",
+]
 
 #: What names of files of reports end in.
 REPORT_SUFFIXES = (".parquet", ".arrow", ".ipc", ".feather")
+
+#: What the option of that name does.
+ALLOW_EQUAL = (
+    "Add up tallies with the same counts, which are copies of one collection or, rarely, two small "
+    "ones that agree."
+)
 
 
 def read_tally(source: Path) -> Tally | GroupedTally:
@@ -28,7 +43,7 @@ def read_tally(source: Path) -> Tally | GroupedTally:
     """
     if source.is_dir():
         raise InvalidValueError(f"{source}: a folder, and no tally{_hint(source)}")
-    data = source.read_bytes()
+    data = read_bytes(source)
     try:
         if data.startswith(MAGIC):
             return GroupedTally.from_bytes(data)
@@ -47,18 +62,47 @@ def _hint(source: Path) -> str:
     return ""
 
 
-def merged_tallies(sources: Sequence[Path]) -> Tally | GroupedTally:
+def merged_tallies(sources: Sequence[Path], *, allow_equal: bool) -> Tally | GroupedTally:
     """Add up the tallies of several files of one plan, all grouped by the same columns or none.
 
     Raises
     ------
     InvalidValueError
-        If a file is given twice, or files are grouped by different columns.
+        If a file is given twice, be it as a copy, or files are grouped by different columns.
     PlanMismatchError
         If files were made under different plans.
     """
+    return merged(read_tallies(sources, allow_equal=allow_equal))
+
+
+def read_tallies(
+    sources: Sequence[Path], *, allow_equal: bool
+) -> list[tuple[Path, Tally | GroupedTally]]:
+    """Read tallies, of which none may be there twice: its people would count twice.
+
+    A tally does not say whose it is: two collections of few people can have equal ones, which
+    ``allow_equal`` takes.
+
+    Raises
+    ------
+    InvalidValueError
+        If a file is given twice, or holds the same counts as another.
+    CorruptDataError
+        If a file holds no tally.
+    """
     refuse_repeats(sources)
-    return merged([(source, read_tally(source)) for source in sources])
+    found = [(source, read_tally(source)) for source in sources]
+    seen: dict[bytes, Path] = {}
+    for source, tally in found:
+        if allow_equal or not tally.nodes:
+            continue
+        same = seen.setdefault(hashlib.sha256(tally.to_bytes()).digest(), source)
+        if same is not source:
+            raise InvalidValueError(
+                f"{source}: holds the same counts as {same}: the reports of a copy would count "
+                "twice; --allow-equal adds up two collections whose counts are equal by chance"
+            )
+    return found
 
 
 def merged(parts: Sequence[tuple[object, Tally | GroupedTally]]) -> Tally | GroupedTally:

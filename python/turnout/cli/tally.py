@@ -12,14 +12,21 @@ from turnout import GroupedTally, Plan, Tally
 from turnout._atomic import atomic_write
 from turnout.cli.running import output, refuse_overwriting_inputs, refusing
 from turnout.cli.tables import file_size, number, percent, properties
-from turnout.cli.tallies import REPORT_SUFFIXES, merged, read_tally, refuse_repeats
+from turnout.cli.tallies import ALLOW_EQUAL, REPORT_SUFFIXES, merged, read_tallies
 from turnout.errors import InvalidValueError
 from turnout.pipeline import ReportSet, open_reports
+from turnout.report_files import MAX_MEMORY
 
 __all__ = ["describe_participation", "tally"]
 
 
 Counts = Tally | GroupedTally
+
+
+def _check_memory(value: float) -> float:
+    if not 1e-9 <= value < 1e9:
+        raise typer.BadParameter(f"{value} is not a number of gigabytes (10^9 bytes)")
+    return value
 
 
 @refusing
@@ -60,13 +67,23 @@ def tally(
         int | None,
         typer.Option("--workers", min=1, help="Files read at once; default: processors."),
     ] = None,
+    allow_equal: Annotated[bool, typer.Option("--allow-equal", help=ALLOW_EQUAL)] = False,
+    max_memory: Annotated[
+        float,
+        typer.Option(
+            "--max-memory",
+            metavar="GB",
+            callback=_check_memory,
+            help="Memory that the counts of a file may take up.",
+        ),
+    ] = MAX_MEMORY / 10**9,
 ) -> None:
     """Count the reports of many files into one small tally.
 
     All files must have been made under the same plan: the same epsilon, labels and participation.
-    A file that was truncated or altered is refused. A tally holds as many counts as there are
-    labels, whatever the number of people; tallies can be tallied again, so each region may count
-    its own files. Files are read batch by batch, several at once.
+    A file that was truncated or altered is refused, and so is a copy of another one. A tally holds
+    as many counts as there are labels, whatever the number of people; tallies can be tallied again,
+    so each region may count its own files. Files are read batch by batch, several at once.
 
     With --group-by the tally holds one for each group, and turnout estimate makes a table of them.
 
@@ -87,13 +104,15 @@ def tally(
             f"--duplicates: {next(iter(made))} is a tally, in which no pseudonyms are left"
         )
     names = tuple(group_by or ())
-    parts = [(str(path), _regrouped(path, names)) for path in made]
+    found = read_tallies(made, allow_equal=allow_equal)
+    parts = [(str(path), _regrouped(path, tally, names)) for path, tally in found]
     if reports is not None:
         counted = reports.tally(
             group_by=names or None,
             duplicates=duplicates,  # type: ignore[arg-type]
             workers=workers,
             progress=True,
+            max_memory=round(max_memory * 10**9),
         )
         parts.insert(0, (str((reports.paths or [Path(sources[0])])[0]), counted))
     result = merged(parts)
@@ -110,14 +129,12 @@ def _sorted_out(sources: Sequence[str], partial: bool) -> tuple[list[Path], Repo
         for path in map(Path, sources)
         if path.is_file() and path.suffix.lower() not in REPORT_SUFFIXES
     ]
-    refuse_repeats(made)
     reports = [source for source in sources if Path(source) not in made]
     return made, open_reports(reports, partial=partial) if reports else None
 
 
-def _regrouped(path: Path, names: tuple[str, ...]) -> Counts:
-    """Read a tally, and keep the groups that are wanted."""
-    found = read_tally(path)
+def _regrouped(path: Path, found: Counts, names: tuple[str, ...]) -> Counts:
+    """Keep the groups of a tally that are wanted."""
     if not names:
         return found
     if isinstance(found, Tally):

@@ -35,6 +35,7 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout._arrays import read_archive, read_array
 from turnout._atomic import atomic_write
+from turnout._files import read_bytes
 from turnout._seal import new_placeholder, seal_file, verify_seal
 from turnout.accounting import PrivacyLedger
 from turnout.errors import (
@@ -233,7 +234,7 @@ def load_checkpoint(path: str | os.PathLike[str]) -> TrainingState:
     OSError
         If it cannot be read.
     """
-    data = Path(path).read_bytes()
+    data = read_bytes(path)
     try:
         return _read(data)
     except UnsupportedVersionError as error:
@@ -269,7 +270,7 @@ def _member(name: str) -> zipfile.ZipInfo:
 
 
 def _read(data: bytes) -> TrainingState:
-    verify_seal(data)
+    verify_seal(io.BytesIO(data))
     try:
         contents = read_archive(data)
         if _METADATA not in contents:

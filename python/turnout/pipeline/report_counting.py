@@ -5,22 +5,25 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from turnout import metrics
 from turnout.collection import Plan
-from turnout.errors import InvalidValueError
+from turnout.errors import InvalidValueError, MemoryLimitError
 from turnout.frequency.groups import GroupedTally, tally_by_group
 from turnout.frequency.groups.keys import Key, Part
 from turnout.frequency.reports import Reports
 from turnout.frequency.sums import DesignSums, WeightedSums
 from turnout.frequency.tally import Tally
 from turnout.pipeline.report_places import PlacedFile
-from turnout.report_files import Groups, Header, ReportBatch, ReportFile
+from turnout.report_files import MAX_MEMORY, Groups, Header, ReportBatch, ReportFile
 
 __all__ = ["Counter", "LeftOut", "empty_reports", "empty_tally"]
+
+#: How many arrays of counts there are at once while a file is counted.
+_COPIES: Final = 4
 
 
 @dataclass
@@ -51,10 +54,14 @@ class Counter:
         The groups that are wanted; none for one tally.
     left_out
         The reports that do not count, or None.
+    max_memory
+        Bytes of memory that a file may ask for.
     """
 
-    def __init__(self, names: tuple[str, ...], left_out: LeftOut | None) -> None:
-        self._names, self._left_out = names, left_out
+    def __init__(
+        self, names: tuple[str, ...], left_out: LeftOut | None, max_memory: int = MAX_MEMORY
+    ) -> None:
+        self._names, self._left_out, self._max_memory = names, left_out, max_memory
 
     def count(self, file: PlacedFile, start: int) -> tuple[Header, Tally | GroupedTally]:
         """Count the reports of a file, of which ``start`` is the number of the first.
@@ -65,9 +72,19 @@ class Counter:
             If the file has no such group.
         CorruptDataError
             If the file was altered.
+        MemoryLimitError
+            If its answers and groups take up more memory than they may, or than there is.
         """
+        try:
+            return self._counted(file, start)
+        except MemoryLimitError:
+            raise
+        except MemoryError as error:
+            raise MemoryLimitError(f"{file.path}: there is not enough memory: {error}") from error
+
+    def _counted(self, file: PlacedFile, start: int) -> tuple[Header, Tally | GroupedTally]:
         began = time.perf_counter()
-        with ReportFile(file.path) as opened:
+        with ReportFile(file.path, max_memory=self._max_memory) as opened:
             header = opened.header
             wanted = [name for name in self._names if name not in dict(file.partitions)]
             known = header.groups.names if header.groups is not None else ()
@@ -77,6 +94,8 @@ class Counter:
                         f"group_by: {file.path} has no group {name!r}, and is in no folder "
                         f"'{name}=...'; its groups are {list(known)}"
                     )
+            groups = len(header.groups.keys) if wanted and header.groups is not None else 0
+            _check_memory(opened, groups)
             batches = self._batches(opened, start)
             tally: Tally | GroupedTally
             if wanted and header.groups is not None:
@@ -93,6 +112,19 @@ class Counter:
             end = start + len(batch)
             yield batch if self._left_out is None else _without(batch, self._left_out, start, end)
             start = end
+
+
+def _check_memory(opened: ReportFile, groups: int) -> None:
+    """Refuse a file, be it of a few bytes, that names more answers and groups than fit."""
+    plan = opened.header.plan
+    size = plan.domain.size
+    answer = plan.oracle.support_dtype.itemsize
+    if plan.participation.uniform_rate is None:
+        answer += 32
+    what = f"counts of {size:,} answers"
+    if groups:
+        what += f" in each of {groups:,} groups"
+    opened.check_memory((_COPIES + groups) * answer * size, what)
 
 
 def _without(batch: ReportBatch, left_out: LeftOut, start: int, end: int) -> ReportBatch:

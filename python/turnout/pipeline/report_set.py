@@ -20,7 +20,7 @@ from turnout.pipeline.job import Job, Totals
 from turnout.pipeline.repeats import RepeatFinder
 from turnout.pipeline.report_counting import Counter, LeftOut, empty_tally
 from turnout.pipeline.report_places import PlacedFile, placed_files
-from turnout.report_files import Header, ReportBatch, ReportFile
+from turnout.report_files import MAX_MEMORY, ReportBatch, ReportFile
 
 __all__ = [
     "Duplicates",
@@ -103,19 +103,28 @@ class ReportSet:
         """Show where the files are and how many there are."""
         return f"<ReportSet: {self._name}, {len(self)} file(s)>"
 
-    def batches(self, rows: int = 2**20) -> Iterator[ReportBatch]:
+    def batches(self, rows: int | None = None) -> Iterator[ReportBatch]:
         """Read the reports of all files, in order, batch by batch.
+
+        Parameters
+        ----------
+        rows
+            The most reports of a batch; by default a million, or fewer if they are wide.
 
         Raises
         ------
         PlanMismatchError
             If files have different plans.
+        InvalidValueError
+            If a file is a copy of another.
         CorruptDataError
             If a file was altered.
         """
         first: Plan | None = None
+        seen: dict[str, Path] = {}
         for file in self._files:
             with ReportFile(file.path) as opened:
+                refuse_twice(seen, file.path, opened.header.identity)
                 first = first or opened.header.plan
                 check_plans(self._files[0].path, first, file.path, opened.header.plan)
                 yield from opened.batches(rows)
@@ -127,6 +136,7 @@ class ReportSet:
         duplicates: Duplicates | None = None,
         workers: int | None = None,
         progress: bool = False,
+        max_memory: int = MAX_MEMORY,
     ) -> Any:
         """Tally the reports, several files at once, with memory for a batch of each.
 
@@ -141,6 +151,9 @@ class ReportSet:
             How many files are read at once; by default as many as there are processors.
         progress
             Whether work that takes more than two seconds shows a bar on standard error.
+        max_memory
+            Bytes of memory that the counts of a file may take up: a file of a few bytes can name
+            very many answers and groups. Eight times the size of the file is allowed in any case.
 
         Returns
         -------
@@ -154,23 +167,26 @@ class ReportSet:
         CorruptDataError
             If a file was altered.
         InvalidValueError
-            If a file is there twice, has no such group, or no pseudonyms where they are needed, or
-            if a pseudonym is there twice and that is refused.
+            If a file is there twice, be it as a copy of another name, has no such group, or no
+            pseudonyms where they are needed, or if a pseudonym is there twice and that is refused.
+        MemoryLimitError
+            If a file asks for more memory than it may, or than there is.
         OSError
-            If a file cannot be read.
+            If a file cannot be read, or is no regular file.
         """
         names = group_names(group_by)
+        max_memory = _arguments.integer("max_memory", max_memory, least=1)
         left_out = self.duplicate_reports(duplicates) if duplicates is not None else None
-        counter = Counter(names, left_out)
+        counter = Counter(names, left_out, max_memory)
         starts = left_out.starts if left_out is not None else [0] * len(self._files)
         work = list(zip(self._files, starts, strict=True))
         total: Any = None
-        seen: dict[tuple[str, int], Path] = {}
+        seen: dict[str, Path] = {}
         counted = in_flight(lambda item: counter.count(*item), work, checked_workers(workers))
         for file, (header, tally) in zip(
             self._files, track(sized(counted, len(work)), "tallying", progress), strict=True
         ):
-            refuse_twice(seen, file.path, header)
+            refuse_twice(seen, file.path, header.identity)
             if total is None:
                 total = tally
                 continue
@@ -271,6 +287,7 @@ def tally(
     workers: int | None = None,
     progress: bool = False,
     partial: bool = False,
+    max_memory: int = MAX_MEMORY,
 ) -> Any:
     """Tally files of reports.
 
@@ -278,7 +295,7 @@ def tally(
     ----------
     paths, partial
         As for :func:`open_reports`; also a :class:`ReportSet`.
-    group_by, duplicates, workers, progress
+    group_by, duplicates, workers, progress, max_memory
         As for :meth:`ReportSet.tally`.
 
     Returns
@@ -304,7 +321,11 @@ def tally(
     """
     reports = paths if isinstance(paths, ReportSet) else open_reports(paths, partial=partial)
     return reports.tally(
-        group_by=group_by, duplicates=duplicates, workers=workers, progress=progress
+        group_by=group_by,
+        duplicates=duplicates,
+        workers=workers,
+        progress=progress,
+        max_memory=max_memory,
     )
 
 
@@ -322,13 +343,19 @@ def group_names(group_by: Any) -> tuple[str, ...]:
     return names
 
 
-def refuse_twice(seen: dict[tuple[str, int], Path], path: Path, header: Header) -> None:
-    """Refuse two copies of a part: their persons would count twice."""
-    if header.part is None:
-        return
-    same = seen.setdefault((header.part.job, header.part.number), path)
+def refuse_twice(seen: dict[str, Path], path: Path, identity: str) -> None:
+    """Refuse two copies of a file: their persons would count twice.
+
+    Raises
+    ------
+    InvalidValueError
+        If a file of this identity was seen before.
+    """
+    same = seen.setdefault(identity, path)
     if same is not path:
-        raise InvalidValueError(f"{path}: holds the reports of {same}, which would count twice")
+        raise InvalidValueError(
+            f"{path}: is a copy of {same}, whose reports would count twice; leave one of them out"
+        )
 
 
 def check_plans(first: object, plan: Plan, second: object, other: Plan) -> None:

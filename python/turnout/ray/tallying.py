@@ -36,7 +36,7 @@ from turnout.ray.cluster import connected, flight_of
 from turnout.ray.datasets import in_order
 from turnout.ray.tasks import RETRIES, MergeTree, prepare_worker, results
 from turnout.ray.work import merged
-from turnout.report_files import PartFacts, ReportFile
+from turnout.report_files import MAX_MEMORY, ReportFile
 from turnout.report_files.reading import reported
 
 __all__ = ["tally"]
@@ -54,6 +54,7 @@ def tally(
     address: str | None = None,
     workers: int | None = None,
     progress: bool = False,
+    max_memory: int = MAX_MEMORY,
 ) -> Any:
     """Tally reports on a Ray cluster.
 
@@ -82,6 +83,8 @@ def tally(
         Whether a folder whose job is not complete is taken with the parts that are there.
     address, workers, progress
         As for :func:`turnout.ray.randomize`.
+    max_memory
+        As for :func:`turnout.pipeline.tally`.
 
     Returns
     -------
@@ -95,10 +98,12 @@ def tally(
     CorruptDataError
         If a file was altered.
     InvalidValueError
-        If a file is given twice, if something that files say is missing of a data set, if a report
+        If a file is there twice, if something that files say is missing of a data set, if a report
         cannot be one of ``oracle``, or if this process is connected to another cluster.
     InvalidTypeError
         If an argument is of the wrong type.
+    MemoryLimitError
+        If a file asks for more memory than it may, or than there is.
     WorkerLostError
         If the worker of a task died time and again.
     MissingExtraError
@@ -128,14 +133,24 @@ def tally(
         found = (
             reports if isinstance(reports, ReportSet) else open_reports(reports, partial=partial)
         )
-        return _of_files(ray, found, oracle, group_by, duplicates, flight=flight, progress=progress)
+        limit = _arguments.integer("max_memory", max_memory, least=1)
+        return _of_files(
+            ray,
+            found,
+            oracle,
+            group_by,
+            duplicates,
+            max_memory=limit,
+            flight=flight,
+            progress=progress,
+        )
 
 
 @dataclass(frozen=True)
 class _Facts:
     """What a file says of itself, but for what all files say alike."""
 
-    part: PartFacts | None
+    identity: str
     fingerprint: str
     reports: int
     seconds: float
@@ -148,6 +163,7 @@ def _of_files(
     group_by: Any,
     duplicates: Duplicates | None,
     *,
+    max_memory: int,
     flight: int,
     progress: bool,
 ) -> Any:
@@ -163,17 +179,17 @@ def _of_files(
     )
 
     def submit(item: tuple[Any, Any]) -> Any:
-        facts, counted = count.remote(turnout.__version__, names, *item)
+        facts, counted = count.remote(turnout.__version__, names, max_memory, *item)
         tree.add(counted)
         return facts
 
-    seen: dict[tuple[str, int], Any] = {}
+    seen: dict[str, Any] = {}
     first: tuple[Any, str] | None = None
     work = zip(files, left_out, strict=True)
     with tree, contextlib.closing(results(ray, submit, work, flight)) as each:
         for (file, _), facts in track(sized(each, len(files)), "tallying", progress):
             metrics.observe("file_tallied", reports=facts.reports, seconds=facts.seconds)
-            refuse_twice(seen, file.path, facts)
+            refuse_twice(seen, file.path, facts.identity)
             first = first or (file.path, facts.fingerprint)
             if facts.fingerprint != first[1]:
                 _refuse_plans(*sorted([first[0], file.path]))
@@ -200,14 +216,14 @@ def _refuse_plans(first: Any, second: Any) -> None:
 
 
 def _count(
-    version: str, names: tuple[str, ...], file: Any, left_out: Any
+    version: str, names: tuple[str, ...], max_memory: int, file: Any, left_out: Any
 ) -> tuple[_Facts, Tally | GroupedTally]:
     prepare_worker(version)
     began = time.perf_counter()
     start = 0 if left_out is None else left_out.starts[0]
-    header, counted = Counter(names, left_out).count(file, start)
+    header, counted = Counter(names, left_out, max_memory).count(file, start)
     seconds = time.perf_counter() - began
-    return _Facts(header.part, header.plan.fingerprint, header.reports, seconds), counted
+    return _Facts(header.identity, header.plan.fingerprint, header.reports, seconds), counted
 
 
 def _plan_of(oracle: FrequencyOracle | None, participation: Participation | None) -> Plan:

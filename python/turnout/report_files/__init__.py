@@ -32,10 +32,13 @@ Schema metadata
                  "names": ["country"], "keys": [["DE"], ["FR"]],
                  "nodes": [600, 400], "designs": [{...}, {...}]},
              "part": {             only in a file that is part of a job
-                 "job": "6f...", "number": 7, "rows": 1010, "dropped": 6, "duplicates": 4}}
+                 "job": "6f...", "number": 7, "rows": 1010, "dropped": 6, "duplicates": 4},
+             "id": "a3..."}        128 random bits, in any other file
 
         Values of keys are null, booleans, numbers, texts, or ``{"date": "2026-01-31"}`` and the
         like. ``designs`` are there with personalised participation only.
+
+        Two files with one ``id``, or of one part, are copies: they are not tallied together.
 
     ``turnout.checksum``
         ``turnout-sha256:`` and 64 hexadecimal digits: the SHA-256 of the *whole file* with these
@@ -44,7 +47,11 @@ Schema metadata
 :func:`read_reports` and :class:`ReportFile` check the checksum over every byte before any parser
 sees the file, so a file that was truncated or altered anywhere is refused, padding and statistics
 included. It is a checksum against accidents, not authentication: whoever may write the file may
-also seal a different one.
+also seal a different one. A small file can also *ask* for much: name very many answers, or hold
+very many equal reports. What counting it takes up is bounded, by a billion bytes or eight times
+its size, whichever is more, unless ``max_memory`` says otherwise; no page or record batch that is
+larger than that, uncompressed, is read. Pages have the encodings ``PLAIN``, ``PLAIN_DICTIONARY``,
+``RLE`` or ``RLE_DICTIONARY``; in an Arrow IPC file no column is a dictionary.
 
 In Parquet the metadata stands once, in the footer (the Arrow schema is not stored beside it); an
 Arrow IPC file repeats its schema in the footer, and the checksum with it. A text in a label that
@@ -53,10 +60,11 @@ the checksum is.
 """
 
 from turnout.report_files.header import Groups, Header, PartFacts
-from turnout.report_files.reading import ReportBatch, ReportFile, read_reports
+from turnout.report_files.reading import MAX_MEMORY, ReportBatch, ReportFile, read_reports
 from turnout.report_files.writing import FileFormat, ReportWriter, file_format, write_reports
 
 __all__ = [
+    "MAX_MEMORY",
     "FileFormat",
     "Groups",
     "Header",

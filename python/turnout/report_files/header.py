@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ OWN_COLUMNS: Final = ("report", "probability", "pseudonym")
 
 _FORMAT_NAME: Final = "turnout-reports"
 _VERSION: Final = 1
+_ID: Final = re.compile("[0-9a-f]{32}")
 
 
 @dataclass(frozen=True)
@@ -150,6 +152,10 @@ class Header:
         Whether each report has a pseudonym.
     part
         What the part says about its rows, in a file that is part of a job.
+    id
+        128 random bits in hexadecimal, by which a copy of the file is known to be one, since small
+        files can hold the same reports by chance. None in a part, which the job and its number
+        name: whoever makes it again makes the same bytes.
     """
 
     plan: Plan
@@ -159,6 +165,12 @@ class Header:
     groups: Groups | None = None
     pseudonyms: bool = False
     part: PartFacts | None = None
+    id: str | None = None
+
+    @property
+    def identity(self) -> str:
+        """What tells the file from all others, and not from its copies."""
+        return self.id or (f"{self.part.job}/{self.part.number}" if self.part is not None else "")
 
     @property
     def columns(self) -> list[str]:
@@ -184,6 +196,8 @@ class Header:
             header["groups"] = self.groups.to_dict()
         if self.part is not None:
             header["part"] = asdict(self.part)
+        if self.id is not None:
+            header["id"] = self.id
         text = json.dumps(header, ensure_ascii=True, separators=(",", ":"))
         # Only the checksum itself may look like one. "t" and "-" never end or begin an escape.
         return text.replace(SEAL_MARKER, SEAL_MARKER.replace("-", "\\u002d"))
@@ -216,6 +230,7 @@ class Header:
                 None if groups is None else Groups.from_dict(groups, nodes, own),
                 pseudonyms,
                 None if header.get("part") is None else PartFacts.from_dict(header["part"]),
+                _id(header.get("id"), part=header.get("part") is not None),
             )
         except CorruptDataError:
             raise
@@ -243,6 +258,14 @@ def _object(text: bytes | None) -> dict[str, Any]:
     if not isinstance(header.get("plan"), dict):
         raise CorruptDataError("there is no plan in the schema metadata")
     return header
+
+
+def _id(value: Any, *, part: bool) -> str | None:
+    if part and value is None:
+        return None
+    if part or not isinstance(value, str) or _ID.fullmatch(value) is None:
+        raise CorruptDataError(f"'id' is {_arguments.shown(value)}, not that of a file")
+    return value
 
 
 def _count(value: Any) -> int:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import mmap
+import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from turnout import _arguments
 from turnout._extras import require
+from turnout._files import open_regular
 from turnout._seal import verify_seal
 from turnout.errors import (
     CorruptDataError,
+    MemoryLimitError,
     MissingExtraError,
     TurnoutError,
     UnsupportedVersionError,
@@ -23,18 +25,24 @@ from turnout.errors import (
 from turnout.frequency.groups.keys import Key, plain_part
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.reports import Reports
+from turnout.report_files.containers import (
+    ArrowContainer,
+    ParquetContainer,
+    batch_rows,
+    open_container,
+)
 from turnout.report_files.header import METADATA_KEY, Groups, Header
 
-__all__ = ["ReportBatch", "ReportFile", "read_reports", "reported"]
+__all__ = ["MAX_MEMORY", "ReportBatch", "ReportFile", "read_reports", "reported"]
 
-_PARQUET_MAGIC: Final = b"PAR1"
-_ARROW_MAGIC: Final = b"ARROW1\0\0"
+#: Bytes of memory that a file may ask for unless it is allowed more.
+MAX_MEMORY: Final = 10**9
 
-#: Reports of a batch.
-_BATCH: Final = 2**20
+#: As many times its own size a file may ask for in any case: reports of one bit are read as bytes.
+_OWN_SIZE: Final = 8
 
 
-def read_reports(path: str | os.PathLike[str]) -> Reports:
+def read_reports(path: str | os.PathLike[str], *, max_memory: int = MAX_MEMORY) -> Reports:
     """Read a report file and check every byte of it.
 
     The format is told from the content, not from the suffix.
@@ -43,6 +51,9 @@ def read_reports(path: str | os.PathLike[str]) -> Reports:
     ----------
     path
         A file that :func:`write_reports` or ``turnout randomize`` wrote.
+    max_memory
+        Bytes of memory that the reports may take up. A small file can hold very many equal ones;
+        eight times the size of the file is allowed in any case.
 
     Returns
     -------
@@ -56,10 +67,12 @@ def read_reports(path: str | os.PathLike[str]) -> Reports:
         does not allow (codes outside the domain, nulls, another column type or length).
     UnsupportedVersionError
         If the file or its plan is of a version that this release does not read.
+    MemoryLimitError
+        If the reports take up more memory than they may, or than there is.
     MissingExtraError
         If pyarrow is not installed.
     OSError
-        If the file cannot be read.
+        If the file cannot be read, or is no regular file.
 
     Examples
     --------
@@ -74,7 +87,7 @@ def read_reports(path: str | os.PathLike[str]) -> Reports:
     ...         print(str(error).split(": ")[-1])
     not a file of turnout's, or its end is missing
     """
-    with ReportFile(path) as file:
+    with ReportFile(path, max_memory=max_memory) as file:
         return file.reports()
 
 
@@ -112,9 +125,12 @@ class ReportFile:
     path
         A file that :func:`write_reports` or ``turnout randomize`` wrote.
 
+    max_memory
+        Bytes of memory that what the file says may take up, as for :func:`read_reports`.
+
     Raises
     ------
-    CorruptDataError, UnsupportedVersionError, MissingExtraError, OSError
+    CorruptDataError, UnsupportedVersionError, MemoryLimitError, MissingExtraError, OSError
         As :func:`read_reports`; rows are checked when they are read.
 
     Examples
@@ -130,37 +146,59 @@ class ReportFile:
     (4, [3, 1])
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        pa = require("pyarrow", "cli")
+    def __init__(self, path: str | os.PathLike[str], *, max_memory: int = MAX_MEMORY) -> None:
+        require("pyarrow", "cli")
+        self._max_memory = _arguments.integer("max_memory", max_memory, least=1)
         self.path = path
-        self._file = Path(path).open("rb")  # noqa: SIM115, closed by close()
-        self._container: Any = None
+        self._file = open_regular(path)
+        self._opened = os.fstat(self._file.fileno())
         try:
             with _explained(path):
-                self._data = self._mapped()
-                verify_seal(self._data)
-                self._buffer = pa.py_buffer(self._data)
-                self._container, metadata = _container(self._data, self._buffer)
+                # Read and not mapped: a mapped file that somebody cuts kills who looks at it.
+                verify_seal(self._file)
+                self._container: ParquetContainer | ArrowContainer = open_container(self._file)
+                metadata = self._container.metadata
                 self.header = Header.from_text(metadata.get(METADATA_KEY.encode("ascii")))
                 self._check()
         except BaseException:
             self.close()
             raise
 
-    def _mapped(self) -> Any:
-        # An empty file cannot be mapped.
-        if os.fstat(self._file.fileno()).st_size == 0:
-            return b""
-        return mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
-
     def _check(self) -> None:
-        names = self._container.names
+        names, rows = self._container.names, self._container.rows
         if names != self.header.columns:
             raise CorruptDataError(f"expected the columns {self.header.columns}, found {names}")
-        if self._container.rows != self.header.reports:
-            raise CorruptDataError(
-                f"{self._container.rows} rows, but the metadata says {self.header.reports}"
+        if rows is not None and rows != self.header.reports:
+            raise self._other_rows(rows)
+
+    def _other_rows(self, rows: int) -> CorruptDataError:
+        return CorruptDataError(f"{rows} rows, but the metadata says {self.header.reports}")
+
+    def check_memory(self, needed: int, what: str) -> None:
+        """Refuse to take up more memory than the file may ask for.
+
+        Parameters
+        ----------
+        needed
+            How many bytes it is about.
+        what
+            What takes them up.
+
+        Raises
+        ------
+        MemoryLimitError
+            If that is more than ``max_memory``, and than eight times the size of the file.
+        """
+        if needed > self._most:
+            raise MemoryLimitError(
+                f"{os.fspath(self.path)}: {what} would take up {needed:,} bytes of memory, a file "
+                f"of {self._opened.st_size:,} bytes may take up {self._most:,}: max_memory allows "
+                "more"
             )
+
+    @property
+    def _most(self) -> int:
+        return max(self._max_memory, _OWN_SIZE * self._opened.st_size)
 
     def __enter__(self) -> ReportFile:
         """Read within a block."""
@@ -172,17 +210,15 @@ class ReportFile:
 
     def close(self) -> None:
         """Let go of the file."""
-        # What was read from the map may still be looked at: Python closes it when nothing does.
-        self._container = self._buffer = self._data = None
         self._file.close()
 
-    def batches(self, rows: int = _BATCH) -> Iterator[ReportBatch]:
+    def batches(self, rows: int | None = None) -> Iterator[ReportBatch]:
         """Read the reports in order.
 
         Parameters
         ----------
         rows
-            The most reports of a batch.
+            The most reports of a batch; by default a million, or fewer if they are wide.
 
         Yields
         ------
@@ -192,12 +228,36 @@ class ReportFile:
         Raises
         ------
         CorruptDataError
-            If the rows are not as the metadata says.
+            If the rows are not as the metadata says, or the file was changed meanwhile.
+        MemoryLimitError
+            If a piece of the file takes up more memory than it may, or than there is.
         """
-        for table in _tables(self._container, rows, self.path):
+        if rows is None:
+            rows = batch_rows(self._row_bytes)
+        found = 0
+        for table in _each(self._container.tables(rows, self._most), self.path):
             with _explained(self.path):
+                found += len(table)
+                if found > self.header.reports:
+                    raise self._other_rows(found)
                 batch = self._batch(table)
             yield batch
+        with _explained(self.path):
+            if found != self.header.reports:
+                raise self._other_rows(found)
+            now = os.fstat(self._file.fileno())
+            before = self._opened
+            if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
+                raise CorruptDataError("was changed while it was being read")
+
+    @property
+    def _row_bytes(self) -> int:
+        """Bytes of a report and what stands beside it."""
+        oracle, header = self.header.plan.oracle, self.header
+        width = oracle.report_dtype.itemsize * math.prod(oracle.report_shape)
+        groups = 0 if header.groups is None else len(header.groups.names)
+        own = header.plan.participation.uniform_rate is None
+        return width + 8 * own + 8 * groups + 16 * header.pseudonyms
 
     def _batch(self, table: Any) -> ReportBatch:
         pa = require("pyarrow", "cli")
@@ -216,22 +276,34 @@ class ReportFile:
         return ReportBatch(reports, probabilities, groups, pseudonyms)
 
     def reports(self) -> Reports:
-        """Read all reports into memory."""
+        """Read all reports into memory.
+
+        Raises
+        ------
+        CorruptDataError, MemoryLimitError
+            As :meth:`batches`.
+        """
+        header, plan = self.header, self.header.plan
+        self.check_memory(header.reports * self._row_bytes, f"{header.reports:,} reports")
+        own = plan.participation.uniform_rate is None
         with _explained(self.path):
-            batches = [self._batch(table) for table in self._container.tables(None)]
-            codes = [batch.reports for batch in batches]
-            probabilities = [batch.probabilities for batch in batches]
-            plan = self.header.plan
-            shape = (0, *plan.oracle.report_shape)
-            own = plan.participation.uniform_rate is None
-            empty = np.empty(0)
+            codes = np.empty((header.reports, *plan.oracle.report_shape), plan.oracle.report_dtype)
+            probabilities = np.empty(header.reports) if own else None
+        place = 0
+        for batch in self.batches():
+            rows = slice(place, place + len(batch))
+            codes[rows] = batch.reports
+            if probabilities is not None:
+                probabilities[rows] = batch.probabilities
+            place += len(batch)
+        with _explained(self.path):
             return Reports(
                 plan.oracle,
                 plan.participation,
-                _joined([np.empty(shape, plan.oracle.report_dtype), *codes]),
-                self.header.nodes,
-                probabilities=_joined([empty, *probabilities]) if own else None,
-                design=self.header.design,
+                codes,
+                header.nodes,
+                probabilities=probabilities,
+                design=header.design,
             )
 
 
@@ -247,8 +319,10 @@ class _explained:  # noqa: N801, used as a function
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
         pa = require("pyarrow", "cli")
         name = os.fspath(self._path)
-        if isinstance(error, (UnsupportedVersionError, MissingExtraError)):
+        if isinstance(error, (UnsupportedVersionError, MissingExtraError, MemoryLimitError)):
             raise type(error)(f"{name}: {error}") from error
+        if isinstance(error, MemoryError):
+            raise MemoryLimitError(f"{name}: there is not enough memory: {error}") from error
         if isinstance(
             error,
             (TurnoutError, pa.ArrowException, OSError, RecursionError, UnicodeDecodeError),
@@ -262,59 +336,13 @@ def _joined(arrays: list[Any]) -> npt.NDArray[Any]:
     return kept[0] if len(kept) == 1 else np.concatenate(kept)
 
 
-class _Parquet:
-    def __init__(self, buffer: Any) -> None:
-        pa = require("pyarrow", "cli")
-        self._file = require("pyarrow.parquet", "cli").ParquetFile(pa.BufferReader(buffer))
-        self.names = self._file.schema_arrow.names
-        self.rows = self._file.metadata.num_rows
-        self.metadata = dict(self._file.metadata.metadata or {})
-
-    def tables(self, rows: int | None) -> Iterator[Any]:
-        pa = require("pyarrow", "cli")
-        if rows is None:
-            yield self._file.read()
-            return
-        for batch in self._file.iter_batches(rows):
-            yield pa.table(batch)
-
-
-class _Arrow:
-    def __init__(self, buffer: Any) -> None:
-        pa = require("pyarrow", "cli")
-        with require("pyarrow.ipc", "cli").open_file(pa.BufferReader(buffer)) as reader:
-            self._table = reader.read_all()
-        self._table.validate(full=True)
-        self.names = self._table.column_names
-        self.rows = len(self._table)
-        self.metadata = dict(self._table.schema.metadata or {})
-
-    def tables(self, rows: int | None) -> Iterator[Any]:
-        pa = require("pyarrow", "cli")
-        for batch in self._table.to_batches(rows):
-            yield pa.table(batch)
-
-
-def _tables(container: Any, rows: int, path: str | os.PathLike[str]) -> Iterator[Any]:
-    tables = container.tables(rows)
+def _each(tables: Iterator[Any], path: str | os.PathLike[str]) -> Iterator[Any]:
     while True:
         with _explained(path):
             table = next(tables, None)
         if table is None:
             return
         yield table
-
-
-def _container(data: Any, buffer: Any) -> tuple[Any, dict[bytes, bytes]]:
-    """Open Parquet or Arrow IPC, and give its schema metadata."""
-    start = data[: len(_ARROW_MAGIC)]
-    if start.startswith(_PARQUET_MAGIC):
-        parquet = _Parquet(buffer)
-        return parquet, parquet.metadata
-    if start == _ARROW_MAGIC:
-        arrow = _Arrow(buffer)
-        return arrow, arrow.metadata
-    raise CorruptDataError("neither a Parquet nor an Arrow IPC file")
 
 
 def reported(table: Any, oracle: FrequencyOracle) -> npt.NDArray[Any]:
@@ -378,10 +406,13 @@ def _group_index(table: Any, groups: Groups) -> npt.NDArray[np.int64]:
 def _encoded(column: Any, name: str) -> tuple[list[Any], npt.NDArray[np.int64]]:
     """Reduce a column to its distinct values and the position of each entry's among them."""
     pa = require("pyarrow", "cli")
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    encoded = column.dictionary_encode("encode").combine_chunks()
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode("encode")
+    encoded = encoded.unify_dictionaries().combine_chunks()
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.chunk(0) if encoded.num_chunks else pa.array([]).dictionary_encode()
-    distinct = [plain_part(name, value) for value in encoded.dictionary.to_pylist()]
-    return distinct, encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    # A null may be one of the values, or no value at all.
+    codes = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)
+    used, index = np.unique(codes, return_inverse=True)
+    values = pa.concat_arrays([encoded.dictionary, pa.nulls(1, encoded.dictionary.type)])
+    distinct = [plain_part(name, value) for value in values.take(pa.array(used)).to_pylist()]
+    return distinct, index.reshape(-1).astype(np.int64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -18,6 +19,7 @@ from turnout.collection import Plan
 from turnout.errors import InvalidTypeError, InvalidValueError, TurnoutError
 from turnout.frequency.reports import Reports
 from turnout.frequency.sums import DesignSums
+from turnout.report_files.containers import batch_rows
 from turnout.report_files.header import CHECKSUM_KEY, METADATA_KEY, Groups, Header, PartFacts
 
 if TYPE_CHECKING:
@@ -286,7 +288,16 @@ class ReportWriter:
             What was written in the file's metadata.
         """
         pa = require("pyarrow", "cli")
-        header = Header(self._plan, nodes, self._reports, design, groups, self._pseudonyms, part)
+        header = Header(
+            self._plan,
+            nodes,
+            self._reports,
+            design,
+            groups,
+            self._pseudonyms,
+            part,
+            secrets.token_hex(16) if part is None else None,
+        )
         placeholder = new_placeholder()
         metadata = {METADATA_KEY: header.to_text(), CHECKSUM_KEY: placeholder}
         try:
@@ -316,7 +327,9 @@ def _write_arrow(reports: Reports, path: str | os.PathLike[str]) -> None:
     columns = {"report": _column(reports.codes)}
     if reports.probabilities is not None:
         columns["probability"] = pa.array(reports.probabilities)
-    header = Header(reports.plan, reports.nodes, len(reports), reports.design)
+    header = Header(
+        reports.plan, reports.nodes, len(reports), reports.design, id=secrets.token_hex(16)
+    )
     placeholder = new_placeholder()
     metadata = {METADATA_KEY: header.to_text(), CHECKSUM_KEY: placeholder}
     table = pa.table(columns).replace_schema_metadata(metadata)
@@ -327,7 +340,9 @@ def _write_arrow(reports: Reports, path: str | os.PathLike[str]) -> None:
                 pa.OSFile(os.fspath(temporary), "wb") as sink,
                 ipc.new_file(sink, table.schema, options=options) as writer,
             ):
-                writer.write_table(table)
+                # A reader takes up a record batch as a whole.
+                rows = batch_rows(table.nbytes // max(len(table), 1))
+                writer.write_table(table, max_chunksize=rows)
         except pa.ArrowException as error:
             raise TurnoutError(f"{os.fspath(path)}: cannot be written: {error}") from error
         seal_file(temporary, placeholder)

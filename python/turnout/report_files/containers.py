@@ -1,0 +1,159 @@
+"""Parquet and Arrow IPC files as sequences of tables, each of which fits into bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, BinaryIO, Final
+
+from turnout._extras import require
+from turnout.errors import CorruptDataError, MemoryLimitError
+from turnout.report_files.pages import message_bytes, page_bytes
+
+__all__ = ["ArrowContainer", "ParquetContainer", "batch_rows", "open_container"]
+
+_PARQUET_MAGIC: Final = b"PAR1"
+_ARROW_MAGIC: Final = b"ARROW1\0\0"
+
+#: Bytes that are read at once of a column of a Parquet file.
+_BUFFER: Final = 2**20
+
+#: The most rows of a batch, and how many bytes make up a batch if the rows are wide.
+_BATCH: Final = 2**20
+_BATCH_BYTES: Final = 2**24
+
+
+def batch_rows(row_bytes: int) -> int:
+    """Tell how many rows of so many bytes are written or read at once.
+
+    Examples
+    --------
+    >>> batch_rows(1), batch_rows(4096), batch_rows(2**30)
+    (1048576, 4096, 1)
+    """
+    return max(min(_BATCH, _BATCH_BYTES // max(row_bytes, 1)), 1)
+
+
+class ParquetContainer:
+    """A Parquet file.
+
+    Attributes
+    ----------
+    names
+        Its columns.
+    rows
+        The number of its rows.
+    metadata
+        What its schema says beside the columns.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        opened = self._opened([], None)
+        self._footer = opened.metadata
+        self._schema = opened.schema_arrow
+        self.names: list[str] = self._schema.names
+        self.rows: int | None = self._footer.num_rows
+        self.metadata: dict[bytes, bytes] = dict(self._footer.metadata or {})
+
+    def _opened(self, dictionaries: list[str], footer: Any) -> Any:
+        pa = require("pyarrow", "cli")
+        return require("pyarrow.parquet", "cli").ParquetFile(
+            pa.PythonFile(self._file, mode="r"),
+            metadata=footer,
+            read_dictionary=dictionaries,
+            pre_buffer=False,
+            buffer_size=_BUFFER,
+        )
+
+    def tables(self, rows: int, most: int) -> Iterator[Any]:
+        """Read tables of at most so many rows, of pages of at most ``most`` bytes."""
+        pa = require("pyarrow", "cli")
+        for group in range(self._footer.num_row_groups):
+            for place in range(self._footer.num_columns):
+                column = self._footer.row_group(group).column(place)
+                starts = [column.dictionary_page_offset, column.data_page_offset]
+                start = min(offset for offset in starts if offset)
+                for size in page_bytes(self._file, start, column.total_compressed_size):
+                    _check(size, most)
+        # A text that stands in a row group once stays one, whatever the number of its rows.
+        texts = [item.name for item in self._schema if pa.types.is_string(item.type)]
+        for batch in self._opened(texts, self._footer).iter_batches(rows, use_threads=False):
+            yield pa.table(batch)
+
+
+class ArrowContainer:
+    """An Arrow IPC file, read from its beginning on as the stream that it holds.
+
+    Attributes
+    ----------
+    names
+        Its columns.
+    rows
+        None: only who has read it all knows how many there are.
+    metadata
+        What its schema says beside the columns.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._schema, _ = self._begun()
+        self.names: list[str] = self._schema.names
+        self.rows: int | None = None
+        self.metadata: dict[bytes, bytes] = dict(self._schema.metadata or {})
+
+    def _begun(self) -> tuple[Any, Any]:
+        pa, ipc = require("pyarrow", "cli"), require("pyarrow.ipc", "cli")
+        self._file.seek(len(_ARROW_MAGIC))
+        messages = ipc.MessageReader.open_stream(pa.PythonFile(self._file, mode="r"))
+        first = next(messages, None)
+        if first is None:
+            raise CorruptDataError("there is no schema")
+        schema = ipc.read_schema(first)
+        if any(pa.types.is_dictionary(item.type) for item in schema):
+            raise CorruptDataError("a column is a dictionary")
+        return schema, messages
+
+    def tables(self, rows: int, most: int) -> Iterator[Any]:
+        """Read tables of at most so many rows, of record batches of at most ``most`` bytes."""
+        pa, ipc = require("pyarrow", "cli"), require("pyarrow.ipc", "cli")
+        schema, messages = self._begun()
+        place = self._file.tell()
+        while True:
+            # Somebody else may read from the same file in between.
+            self._file.seek(place)
+            message = next(messages, None)
+            place = self._file.tell()
+            if message is None:
+                return
+            if message.type != "record batch":
+                raise CorruptDataError(f"a {message.type} where a record batch is expected")
+            _check(message_bytes(message), most)
+            batch = ipc.read_record_batch(message, schema)
+            batch.validate(full=True)
+            for piece in pa.Table.from_batches([batch]).to_batches(rows):
+                yield pa.table(piece)
+
+
+def _check(size: int, most: int) -> None:
+    if size > most:
+        raise MemoryLimitError(
+            f"holds a piece of {size:,} bytes, compressed; at most {most:,} may be read at once "
+            "(max_memory)"
+        )
+
+
+def open_container(file: BinaryIO) -> ParquetContainer | ArrowContainer:
+    """Open a Parquet or an Arrow IPC file, whichever it is.
+
+    Raises
+    ------
+    CorruptDataError
+        If it is neither.
+    """
+    file.seek(0)
+    start = file.read(len(_ARROW_MAGIC))
+    if start.startswith(_PARQUET_MAGIC):
+        return ParquetContainer(file)
+    if start == _ARROW_MAGIC:
+        return ArrowContainer(file)
+    raise CorruptDataError("neither a Parquet nor an Arrow IPC file")
