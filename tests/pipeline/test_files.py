@@ -24,6 +24,7 @@ from turnout.errors import (
     UnknownLabelError,
 )
 from turnout.pipeline import Source, open_source, scan
+from turnout.pipeline.sources import columnar
 from turnout.pipeline.sources.columnar import FileBlock
 from turnout.pipeline.sources.files import find_files
 
@@ -291,6 +292,22 @@ def test_a_file_that_changes(tmp_path: Path) -> None:
     assert before != open_source(path).fingerprint
     with pytest.raises(CorruptDataError, match="was changed while it was being read"):
         blocks[0].read()
+
+
+def test_an_arrow_file_that_is_cut_while_it_is_read_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "a.arrow", [str(i) for i in range(20_000)])
+    [block] = open_source(path).blocks(["answer"])
+    opened = columnar._arrow_group
+
+    def cut(*given: Any) -> Any:
+        os.truncate(path, 5000)
+        return opened(*given)
+
+    monkeypatch.setattr(columnar, "_arrow_group", cut)
+    with pytest.raises(CorruptDataError, match="cannot be read"):
+        block.read()
 
 
 def test_blocks_are_read_by_others(tmp_path: Path) -> None:

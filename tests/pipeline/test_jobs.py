@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import os
 import signal
 import stat
 import subprocess
@@ -503,6 +504,101 @@ def test_a_part_that_two_make_at_once_is_one_file(tmp_path, answers_file):
     assert header.part.job == job.name
     assert len(list((tmp_path / "reports").glob("part-*"))) == 1
     assert not [path for path in (tmp_path / "reports").iterdir() if path.name.endswith(".tmp")]
+
+
+def test_of_two_that_go_on_at_once_the_second_one_ends_well(tmp_path, answers_file):
+    """The first one completes the job while the second one is still writing."""
+    answers = tn.pipeline.scan(answers_file, "answer")
+    folder = tmp_path / "reports"
+    job, task, answers = running.open_job(answers, ORACLE, folder)
+    assert task is not None
+    encoded = [answers.encoded(block, DOMAIN) for block in answers.blocks(DOMAIN)]
+
+    def slow():
+        yield from encoded
+        header = task.write(0, iter(encoded))
+        assert len(list(folder.glob(".part-*.tmp"))) == 1
+        job.finished(1, running.totals_of([header]))
+
+    header = task.write(0, slow())
+    assert job.finished(1, running.totals_of([header])) == Job.read(folder)
+    assert sorted(path.name for path in folder.iterdir()) == ["_turnout", "part-00000.parquet"]
+    assert tn.pipeline.tally(folder).nodes == header.nodes
+
+
+def test_a_part_whose_file_is_taken_away_and_that_is_not_there_is_an_error(tmp_path, answers_file):
+    answers = tn.pipeline.scan(answers_file, "answer")
+    _, task, answers = running.open_job(answers, ORACLE, tmp_path / "reports")
+    assert task is not None
+
+    def removing():
+        yield from [answers.encoded(block, DOMAIN) for block in answers.blocks(DOMAIN)]
+        for path in (tmp_path / "reports").glob(".part-*.tmp"):
+            path.unlink()
+
+    with pytest.raises(FileNotFoundError, match=r"part-00000.parquet'"):
+        task.write(0, removing())
+
+
+def test_a_job_says_nothing_of_the_answers_when_files_are_others(tmp_path, monkeypatch):
+    source, folder = tmp_path / "in.parquet", tmp_path / "reports"
+    pq.write_table(table(1000), source)
+    monkeypatch.setattr(parts.PartTask, "write", lambda *_: (_ for _ in ()).throw(OSError("late")))
+    with pytest.raises(OSError, match="late"):
+        tn.pipeline.randomize(tn.pipeline.scan(source, "answer"), ORACLE, folder)
+    before = tn.pipeline.scan(source, "answer").fingerprint
+    pq.write_table(table(1000, seed=1), source)
+    answers = tn.pipeline.scan(source, "answer")
+    with pytest.raises(errors.InvalidValueError, match="goes on as it began") as refused:
+        tn.pipeline.randomize(answers, ORACLE, folder, resume=True)
+    for digest in (before, answers.fingerprint):
+        assert not any(
+            digest[place:][:16] in str(refused.value) for place in range(len(digest) - 16)
+        )
+
+
+def changed_with_size_and_time_kept(path):
+    """Change an answer far from the end of a file, as a copy with its times does."""
+    status = path.stat()
+    data = bytearray(path.read_bytes())
+    place = data.index(b"yes")
+    data[place : place + 3] = b"no\n"
+    path.write_bytes(data)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def test_a_change_that_keeps_size_and_time_is_seen_before_the_first_part(tmp_path, monkeypatch):
+    source, folder = tmp_path / "in.csv", tmp_path / "reports"
+    source.write_text("answer\n" + "yes\n" * 50_000)
+    answers = tn.pipeline.scan(source, "answer")
+    monkeypatch.setattr(parts.PartTask, "write", lambda *_: (_ for _ in ()).throw(OSError("late")))
+    with pytest.raises(OSError, match="late"):
+        tn.pipeline.randomize(answers, ORACLE, folder)
+    monkeypatch.undo()
+    before, content = states(folder), source.read_bytes()
+    status = source.stat()
+    changed_with_size_and_time_kept(source)
+    other = tn.pipeline.scan(source, "answer")
+    assert other.fingerprint == answers.fingerprint
+    with pytest.raises(errors.InvalidValueError, match="does not hold what it held"):
+        tn.pipeline.randomize(other, ORACLE, folder, resume=True)
+    assert states(folder) == before
+    # What is in it again goes on.
+    source.write_bytes(content)
+    os.utime(source, ns=(status.st_atime_ns, status.st_mtime_ns))
+    answers = tn.pipeline.scan(source, "answer")
+    assert tn.pipeline.randomize(answers, ORACLE, folder, resume=True).totals.nodes == 50_000
+    state = json.loads((folder / "_turnout" / "job.json").read_text())
+    assert state["content"] is None
+
+
+def test_a_change_that_keeps_size_and_time_is_seen_while_a_job_runs(tmp_path):
+    source = tmp_path / "in.csv"
+    source.write_text("answer\n" + "yes\n" * 10)
+    answers = tn.pipeline.scan(source, "answer")
+    changed_with_size_and_time_kept(source)
+    with pytest.raises(errors.CorruptDataError, match="was changed while it was being read"):
+        tn.pipeline.randomize(answers, ORACLE, tmp_path / "reports")
 
 
 def test_a_kill_while_the_secret_is_erased_leaves_a_complete_job(

@@ -305,7 +305,7 @@ def test_a_complete_job_says_nothing_about_what_was_in_its_source(
         # It is known by its name and time.
         assert len(tn.pipeline.randomize(scan(path, "a"), ORACLE, folder, resume=True)) == 1
         os.utime(path, ns=(10**18, 2 * 10**18))
-        with pytest.raises(errors.InvalidValueError, match="was begun with fingerprint"):
+        with pytest.raises(errors.InvalidValueError, match="was begun with other files"):
             tn.pipeline.randomize(scan(path, "a"), ORACLE, folder, resume=True)
         # Nothing in it is secret any more: it can be read by whoever can read the reports.
         assert state_of(folder).stat().st_mode == made.paths[0].stat().st_mode

@@ -25,6 +25,7 @@ from typing import Any, BinaryIO, Final
 
 from turnout import _arguments
 from turnout._atomic import atomic_write
+from turnout._files import read_bytes
 from turnout.collection import Plan
 from turnout.errors import (
     CorruptDataError,
@@ -98,8 +99,8 @@ class Job:
     noise
         The secret; None when the job is complete.
     content
-        A digest of the answers under the secret, where their source has no fingerprint and can be
-        read again; None otherwise, and when the job is complete.
+        A digest of the answers under the secret, where their source can be read again; None
+        otherwise, and when the job is complete.
     parts
         How many parts there are; None before the job is complete.
     totals
@@ -173,7 +174,7 @@ class Job:
         """
         path = folder / STATE_FOLDER / _STATE
         try:
-            text = path.read_bytes()
+            text = read_bytes(path)
         except FileNotFoundError:
             return None
         try:
@@ -207,18 +208,23 @@ class Job:
         for name in {**known, **given}:
             if name == "source" and moved:
                 continue
-            if known.get(name) != given.get(name):
+            if known.get(name) == given.get(name):
+                continue
+            if name == "fingerprint":
+                # Not shown: it depends on the answers, and what is shown is kept in logs.
                 raise InvalidValueError(
-                    f"{where} was begun with {name} = {_arguments.shown(known.get(name))}, got "
-                    f"{_arguments.shown(given.get(name))}: a job goes on as it began, with the "
-                    "same answers"
+                    f"{where} was begun with other files, or they were changed since: a job goes "
+                    "on as it began, with the same answers"
                 )
+            raise InvalidValueError(
+                f"{where} was begun with {name} = {_arguments.shown(known.get(name))}, got "
+                f"{_arguments.shown(given.get(name))}: a job goes on as it began, with the same "
+                "answers"
+            )
 
     def finished(self, parts: int, totals: Totals) -> Job:
         """Write that all parts are there, erase the secret and digests of data, and tidy up."""
-        # Left behind by whoever was killed while it wrote a part.
-        for path in self.folder.glob(".part-*.tmp"):
-            path.unlink(missing_ok=True)
+        self._tidy()
         answers = _without_data(self.answers)
         done = replace(self, answers=answers, noise=None, content=None, parts=parts, totals=totals)
         done._write()
@@ -235,13 +241,23 @@ class Job:
         """
         if any(self.folder.glob("part-*")):
             return
-        for path in self.folder.glob(".part-*.tmp"):
-            path.unlink(missing_ok=True)
+        self._tidy()
         path = self.folder / STATE_FOLDER / _STATE
         with path.open("r+b") as file:
             _overwrite(file)
         path.unlink()
         path.parent.rmdir()
+
+    def _tidy(self) -> None:
+        """Remove what was left behind by whoever was killed while it wrote a part.
+
+        Nobody can tell it from what another run of the same job writes at this moment, which is of
+        no use any more either: :meth:`PartTask.write` then takes the part that is there.
+        """
+        for path in self.folder.glob(".part-*.tmp"):
+            # Windows removes no file that is open.
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
 
     def _write(self) -> None:
         path = self.folder / STATE_FOLDER / _STATE

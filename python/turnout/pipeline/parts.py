@@ -104,8 +104,15 @@ class PartTask:
         if found is not None:
             return found
         path = part_path(self.folder, number)
-        self.write_file(path, blocks, number=number)
-        # Of two that made the part at once the first one's file is there.
+        # Of two that made the part at once the first one's file is there. It may have completed the
+        # job meanwhile, and with it removed what the other one was still writing.
+        try:
+            self.write_file(path, blocks, number=number)
+        except FileNotFoundError:
+            header = self.find(number)
+            if header is None:
+                raise
+            return header
         header = self.find(number)
         assert header is not None
         return header

@@ -275,7 +275,7 @@ def _check_content(job: Job, answers: Answers) -> Answers:
     """Refuse to go on with answers of which nobody can tell whether they are the same."""
     assert job.noise is not None
     content, answers = content_of(answers, job.noise)
-    if content is None and answers.fingerprint is None:
+    if content is None:
         raise InvalidValueError(
             f"the job in {str(job.folder)!r} cannot go on: {answers.name} can be read only once, "
             "and nobody can tell whether it holds what it held"
@@ -289,16 +289,17 @@ def _check_content(job: Job, answers: Answers) -> Answers:
 
 
 def content_of(answers: Answers, noise: JobNoise) -> tuple[str | None, Answers]:
-    """Digest answers that have no fingerprint and can be read again, under the job's secret.
+    """Digest all answers that can be read again, under the job's secret.
 
-    Gives with it answers whose blocks are held to what was digested.
+    Where the rows themselves are digested it gives with that answers whose blocks are held to it.
     """
-    if answers.fingerprint is not None or not answers.source.repeatable:
+    if not answers.source.repeatable:
         return None, answers
     secret = noise.key if noise.key is not None else str(noise.seed).encode()
     digest = hmac.new(secret, b"turnout: the content of a job", hashlib.sha256)
-    if answers.source.content is not None:
-        digest.update(answers.source.content)
+    content = answers.source.content()
+    if content is not None:
+        digest.update(content)
         return digest.hexdigest(), answers
     found = answers.digests()
     for index, rows in found.items():

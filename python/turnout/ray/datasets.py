@@ -131,6 +131,7 @@ class DatasetSource(Source):
         self.columns: tuple[str, ...] = ()
         self._cut: list[list[Piece]] | None = None
         self._digests: dict[int, bytes] = {}
+        self._content: bytes | None = None
         self._dataset, self._schema = with_schema(dataset)
 
     @property
@@ -171,7 +172,11 @@ class DatasetSource(Source):
         state = hashlib.sha256(repr(self.columns).encode())
         for index in sorted(self._digests):
             state.update(self._digests[index])
-        self.content = state.digest()
+        self._content = state.digest()
+
+    def content(self) -> bytes | None:
+        """Give the digest of all rows that was made of those of the blocks."""
+        return self._content
 
     def blocks(
         self,

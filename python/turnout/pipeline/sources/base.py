@@ -106,9 +106,6 @@ class Source(ABC):
         Whether every column is text because the format knows nothing else (CSV).
     block_rows
         Rows of a block.
-    content
-        A digest of all rows, if whoever made the source has computed it: for a job's state, under
-        the job's secret, where there is no fingerprint.
     """
 
     name: str
@@ -118,12 +115,28 @@ class Source(ABC):
     fingerprint: str | None = None
     texts: bool = False
     block_rows: int = BLOCK
-    content: bytes | None = None
 
     @property
     @abstractmethod
     def schema(self) -> Any:
         """The columns and their types, a ``pyarrow.Schema``; partition columns included."""
+
+    def content(self) -> bytes | None:
+        """Compute a digest of all that is in the source, by which a job knows it again.
+
+        It is written under the job's secret only.
+
+        Returns
+        -------
+        bytes or None
+            None if the rows themselves have to be digested.
+
+        Raises
+        ------
+        CorruptDataError, OSError
+            If a file was changed, or cannot be read.
+        """
+        return None
 
     def check(self, columns: Sequence[str]) -> None:
         """Check that columns can be read, as :meth:`blocks` does, before anything is read.

@@ -18,6 +18,7 @@ from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.pipeline.sources.base import BLOCK, Block, Source, TableBlock
 from turnout.pipeline.sources.files import (
     DataFile,
+    content_digest,
     field_kind,
     fingerprint,
     partition_fields,
@@ -155,6 +156,10 @@ class ColumnarSource(Source):
             [pa.field(name, unified(name, kinds, self.name)) for name, kinds in found.items()]
         )
 
+    def content(self) -> bytes:
+        """Digest all bytes of the files."""
+        return content_digest(self._files)
+
     def check(self, columns: Sequence[str]) -> None:
         """Check that columns can be read."""
         self._wanted(columns)
@@ -261,7 +266,9 @@ def _batches(piece: Piece, schema: Any) -> Iterator[Any]:
             ):
                 yield pa.Table.from_batches([batch])
     else:
-        yield _arrow_group(piece, names)
+        # Mapped, because a long record batch need not fit into memory.
+        with pa.memory_map(piece.file.path) as mapped:
+            yield _arrow_group(mapped, piece, names)
 
 
 def _dictionaries(schema: Any, names: Sequence[str]) -> list[str]:
@@ -269,17 +276,16 @@ def _dictionaries(schema: Any, names: Sequence[str]) -> list[str]:
     return [name for name in names if types.is_dictionary(schema.field(name).type)]
 
 
-def _arrow_group(piece: Piece, names: Sequence[str]) -> Any:
-    """Map a record batch of an Arrow IPC file into memory."""
+def _arrow_group(opened: Any, piece: Piece, names: Sequence[str]) -> Any:
+    """Read a record batch of an Arrow IPC file."""
     pa = require("pyarrow", "cli")
     ipc = require("pyarrow.ipc", "cli")
-    with pa.memory_map(piece.file.path) as mapped:
-        with ipc.open_file(mapped) as file:
-            positions = sorted(file.schema.get_field_index(name) for name in names)
-        mapped.seek(0)
-        options = ipc.IpcReadOptions(included_fields=positions, use_threads=False)
-        with ipc.open_file(mapped, options=options) as file:
-            return pa.Table.from_batches([file.get_batch(piece.group)])
+    with ipc.open_file(opened) as file:
+        positions = sorted(file.schema.get_field_index(name) for name in names)
+    opened.seek(0)
+    options = ipc.IpcReadOptions(included_fields=positions, use_threads=False)
+    with ipc.open_file(opened, options=options) as file:
+        return pa.Table.from_batches([file.get_batch(piece.group)])
 
 
 def _read(piece: Piece, schema: Any) -> Any:
@@ -290,7 +296,9 @@ def _read(piece: Piece, schema: Any) -> Any:
         return _with_partitions(None, piece, schema)
     with reading(piece.file):
         if piece.file.format == "arrow":
-            table = _arrow_group(piece, names).slice(piece.offset, piece.length)
+            # Read and not mapped: a mapped file that somebody cuts kills who looks at it.
+            with require("pyarrow", "cli").OSFile(piece.file.path) as opened:
+                table = _arrow_group(opened, piece, names).slice(piece.offset, piece.length)
         elif piece.length == piece.group_rows:
             parquet = require("pyarrow.parquet", "cli")
             with parquet.ParquetFile(

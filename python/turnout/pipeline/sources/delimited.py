@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from turnout._extras import require
+from turnout._files import open_regular
 from turnout.errors import CorruptDataError
 from turnout.pipeline.sources.base import BLOCK, Block, Source, blocks_of_stream
 from turnout.pipeline.sources.columnar import reading
 from turnout.pipeline.sources.files import (
     DataFile,
+    content_digest,
     field_kind,
     fingerprint,
     partition_fields,
@@ -59,6 +61,10 @@ class _SequentialFiles(Source):
         """Read the files in order and cut them into blocks."""
         schema = target_schema(self._wanted(columns), categories)
         return blocks_of_stream(self._tables(schema), self, skip)
+
+    def content(self) -> bytes:
+        """Digest all bytes of the files."""
+        return content_digest(self._files)
 
     def check(self, columns: Sequence[str]) -> None:
         """Check that columns can be read."""
@@ -179,7 +185,7 @@ def _beginning(file: DataFile) -> tuple[list[str], bool]:
 
 def is_ipc_stream(file: DataFile) -> bool:
     """Whether a file holds the streaming format of Arrow IPC and not the file format."""
-    with Path(file.path).open("rb") as stream:
+    with open_regular(file.path) as stream:
         return stream.read(6) != b"ARROW1"
 
 
@@ -189,7 +195,7 @@ class IpcStreamSource(_SequentialFiles):
     def _inspect(self, file: DataFile) -> Any:
         pa = require("pyarrow", "cli")
         ipc = require("pyarrow.ipc", "cli")
-        with pa.memory_map(file.path) as mapped, _open_ipc(ipc, file, mapped) as reader:
+        with pa.OSFile(file.path) as opened, _open_ipc(ipc, file, opened) as reader:
             return reader.schema.remove_metadata()
 
     def _stream(self, file: DataFile, schema: Any, names: Sequence[str]) -> Iterator[Any]:
@@ -199,7 +205,7 @@ class IpcStreamSource(_SequentialFiles):
         options = None
         if names:
             options = ipc.IpcReadOptions(included_fields=sorted(map(own.index, names)))
-        with pa.memory_map(file.path) as mapped, _open_ipc(ipc, file, mapped, options) as reader:
+        with pa.OSFile(file.path) as opened, _open_ipc(ipc, file, opened, options) as reader:
             if is_ipc_stream(file):
                 yield from (pa.Table.from_batches([batch]) for batch in reader)
             else:
@@ -207,5 +213,5 @@ class IpcStreamSource(_SequentialFiles):
                     yield pa.Table.from_batches([reader.get_batch(position)])
 
 
-def _open_ipc(ipc: Any, file: DataFile, mapped: Any, options: Any = None) -> Any:
-    return (ipc.open_stream if is_ipc_stream(file) else ipc.open_file)(mapped, options=options)
+def _open_ipc(ipc: Any, file: DataFile, opened: Any, options: Any = None) -> Any:
+    return (ipc.open_stream if is_ipc_stream(file) else ipc.open_file)(opened, options=options)

@@ -8,7 +8,8 @@ import glob
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -16,10 +17,12 @@ from urllib.parse import unquote
 
 from turnout import _arguments
 from turnout._extras import require
+from turnout._files import check_regular, open_regular
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 
 __all__ = [
     "DataFile",
+    "content_digest",
     "field_kind",
     "find_files",
     "fingerprint",
@@ -41,6 +44,8 @@ _COMPRESSED: Final = {".gz", ".bz2", ".zst", ".lz4"}
 _WILD: Final = re.compile(r"[*?\[]")
 _NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 _TAIL: Final = 2**16
+_STRETCH: Final = 2**20
+_READERS: Final = 4
 
 
 @dataclass(frozen=True)
@@ -57,8 +62,9 @@ class DataFile:
         ``"parquet"``, ``"arrow"`` or ``"csv"``.
     partitions
         Names and texts of the Hive partitions that the file is in; None is a null.
-    size, modified
-        Bytes, and the time of the last change in nanoseconds.
+    size, modified, changed
+        Bytes, the time of the last change in nanoseconds, and that of the last change to the file
+        or to what the system says of it, which no program can set.
     """
 
     path: str
@@ -67,6 +73,7 @@ class DataFile:
     partitions: tuple[tuple[str, str | None], ...]
     size: int
     modified: int
+    changed: int
 
     def check_unchanged(self) -> None:
         """Refuse a file that is no longer the one that was opened.
@@ -74,10 +81,16 @@ class DataFile:
         Raises
         ------
         CorruptDataError
-            If its size or the time of its last change is another.
+            If its size or a time of its last change is another.
+        OSError
+            If it is gone, or no regular file any more.
         """
-        now = Path(self.path).stat()
-        if (now.st_size, now.st_mtime_ns) != (self.size, self.modified):
+        now = check_regular(self.path)
+        if (now.st_size, now.st_mtime_ns, now.st_ctime_ns) != (
+            self.size,
+            self.modified,
+            self.changed,
+        ):
             raise CorruptDataError(f"{self.shown} was changed while it was being read")
 
 
@@ -99,8 +112,8 @@ def find_files(data: Any) -> tuple[str, list[DataFile]]:
 
     Raises
     ------
-    FileNotFoundError
-        If a path does not exist.
+    OSError
+        If a path does not exist, or a file is no regular one.
     InvalidValueError
         If a folder or a glob has no files of a known format, has files of several, or if a file is
         named twice.
@@ -149,7 +162,7 @@ def _expand(entry: Any) -> Iterator[DataFile]:
         partitions = run_of_partitions(path.parts)
         yield from _described(entry, paths, path, partitions)
     elif path.exists():
-        yield _describe(path, run_of_partitions(path.parent.parts), explicit=True)
+        yield _describe(path, run_of_partitions(path.parent.parts))
     elif _WILD.search(entry):
         yield from _expand_glob(entry)
     else:
@@ -222,23 +235,25 @@ def _format(path: Path) -> str | None:
     return _FORMATS.get(suffixes[-1]) if suffixes else None
 
 
-def _describe(
-    path: Path, partitions: Iterable[tuple[str, str | None]], *, explicit: bool = False
-) -> DataFile:
+def _describe(path: Path, partitions: Iterable[tuple[str, str | None]]) -> DataFile:
     kind = _format(path)
     if kind is None:
         raise InvalidValueError(
             f"data: {os.fspath(path)!r} must end in {', '.join(_FORMATS)}, or .csv.gz"
         )
-    if explicit and not path.is_file():
-        raise InvalidValueError(f"data: {os.fspath(path)!r} is not a regular file")
-    status = path.stat()
+    status = check_regular(path)
     pairs = tuple(partitions)
     names = [name for name, _ in pairs]
     if len(set(names)) < len(names):
         raise InvalidValueError(f"{os.fspath(path)}: a partition is named twice in the path")
     return DataFile(
-        os.fspath(path.absolute()), os.fspath(path), kind, pairs, status.st_size, status.st_mtime_ns
+        os.fspath(path.absolute()),
+        os.fspath(path),
+        kind,
+        pairs,
+        status.st_size,
+        status.st_mtime_ns,
+        status.st_ctime_ns,
     )
 
 
@@ -350,7 +365,36 @@ def fingerprint(files: Iterable[DataFile], block_rows: int) -> str:
         head = f"/{len(file.path)}/{file.path}/{file.modified}/"
         places.update(head.encode("utf-8", "surrogateescape"))
         whole.update(f"{head}{file.size}/".encode("utf-8", "surrogateescape"))
-        with Path(file.path).open("rb") as stream:
+        with open_regular(file.path) as stream:
             stream.seek(max(file.size - _TAIL, 0))
             whole.update(hashlib.sha256(stream.read(_TAIL)).digest())
     return places.hexdigest()[:32] + whole.hexdigest()
+
+
+def content_digest(files: Sequence[DataFile]) -> bytes:
+    """Digest of all bytes of files that are as they were when they were found.
+
+    A fingerprint does not see a change that keeps the size and the times, as a copy with its times
+    does: what must be the same answers is compared by this.
+
+    Raises
+    ------
+    CorruptDataError
+        If a file was changed.
+    OSError
+        If a file cannot be read.
+    """
+    whole = hashlib.sha256()
+    with ThreadPoolExecutor(min(_READERS, len(files))) as pool:
+        for digest in pool.map(_digest, files):
+            whole.update(digest)
+    return whole.digest()
+
+
+def _digest(file: DataFile) -> bytes:
+    digest = hashlib.sha256()
+    with open_regular(file.path) as stream:
+        while data := stream.read(_STRETCH):
+            digest.update(data)
+    file.check_unchanged()
+    return digest.digest()
