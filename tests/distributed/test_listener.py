@@ -370,9 +370,7 @@ def test_a_frame_that_has_begun_gives_way_to_its_own_host_after_a_while_only(
             busy = [await Visitor.come(addresses[FIRST]) for _ in range(2)]
             for each in busy:
                 await half_a_frame(each)
-            lines = found[FIRST]._listener._lines
-            while len(lines) < 2 or any(line.resting for line in lines):
-                await asyncio.sleep(0.001)
+            await until_one_has_begun(found[FIRST], 2, begun=2)
             more = await Visitor.come(addresses[FIRST])
             out, other = (more, busy[0]) if grace else (busy[0], more)
             await out.is_shut_out()
@@ -382,6 +380,52 @@ def test_a_frame_that_has_begun_gives_way_to_its_own_host_after_a_while_only(
                 other.writer.write(bytes(60))
             assert "bytes that are none" in str(await other.said())
             for each in (*busy, more):
+                await each.leave()
+
+    sockets.run(main())
+
+
+async def until_one_has_begun(station: Station, count: int, begun: int) -> None:
+    """Wait until there are so many connections, and so many in the middle of a frame."""
+    lines = station._listener._lines
+    while len(lines) < count or sum(not line.resting for line in lines) != begun:
+        await asyncio.sleep(0.001)
+
+
+def test_a_frame_that_has_begun_gives_way_to_a_host_with_fewer_at_once(
+    sockets: ModuleType, another_host: str
+) -> None:
+    async def main() -> None:
+        given = {"connections": 2, "connections_per_host": 2}
+        async with sockets.stations(sockets.silent(4), [FIRST], **given) as (found, addresses):
+            busy = [await Visitor.come(addresses[FIRST]) for _ in range(2)]
+            for each in busy:
+                await half_a_frame(each)
+            await until_one_has_begun(found[FIRST], 2, begun=2)
+            honest = await Visitor.come(addresses[FIRST], another_host)
+            honest.writer.write(frame(b""))
+            assert "got 0 bytes" in str(await honest.said())
+            await busy[0].is_shut_out()
+            for each in (*busy, honest):
+                await each.leave()
+
+    sockets.run(main())
+
+
+def test_what_is_between_two_frames_gives_way_before_what_is_in_one(sockets: ModuleType) -> None:
+    async def main() -> None:
+        async with sockets.stations(sockets.silent(4), [FIRST], connections=8) as (
+            found,
+            addresses,
+        ):
+            busy, resting = [await Visitor.come(addresses[FIRST]) for _ in range(2)]
+            await half_a_frame(busy)
+            await until_one_has_begun(found[FIRST], 2, begun=1)
+            more = await Visitor.come(addresses[FIRST])
+            await resting.is_shut_out()
+            busy.writer.write(bytes(60))
+            assert "64 bytes that are none" in str(await busy.said())
+            for each in (busy, resting, more):
                 await each.leave()
 
     sockets.run(main())
