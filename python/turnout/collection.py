@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from turnout import _arguments, participation
+from turnout._documents import parsed
 from turnout._plan_differences import differences
 from turnout.domain import Domain
 from turnout.errors import (
@@ -200,7 +201,7 @@ class Plan:
                 f"text must be the JSON text of a plan, got {_arguments.shown(text)}"
             )
         try:
-            description = json.loads(text)
+            description = parsed(text)
         except (ValueError, RecursionError) as error:
             raise CorruptDataError(f"not a plan of turnout: {error}") from error
         return cls.from_dict(description)

@@ -40,6 +40,7 @@ from typing import Any
 
 from turnout import _arguments
 from turnout._atomic import atomic_write
+from turnout._documents import decoder, parsed
 from turnout._files import read_bytes
 from turnout.collection import MOST_SERIAL, Plan
 from turnout.errors import (
@@ -58,7 +59,7 @@ _DOMAIN = b"turnout-plan-file v1\0"
 _MEMBERS = frozenset({"format", "version", "plan", "fingerprint", "signature"})
 _SPACE = re.compile(r"[ \t\n\r]*")
 _DIGEST = re.compile("[0-9a-f]{64}")
-_DECODER = json.JSONDecoder()
+_DECODER = decoder()
 
 
 def write_plan(
@@ -290,7 +291,7 @@ def _check_signature(members: dict[str, Any], fingerprint: bytes, public_key: st
 def _is_unicode(text: str) -> bool:
     """Say whether a JSON text holds no halves of surrogate pairs."""
     try:
-        json.dumps(json.loads(text), ensure_ascii=False).encode()
+        json.dumps(parsed(text), ensure_ascii=False).encode()
     except UnicodeEncodeError:
         return False
     return True

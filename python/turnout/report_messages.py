@@ -38,6 +38,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._documents import decoder
 from turnout.collection import Plan
 from turnout.errors import (
     CorruptDataError,
@@ -210,7 +211,7 @@ class _Gathering:
         limits = np.iinfo(self._dtype)
         self._least, self._most = int(limits.min), int(limits.max)
         self._digits = 2 * self._dtype.itemsize * (self._shape[0] if self._shape else 0)
-        self._decoder = json.JSONDecoder(object_pairs_hook=_Pairs)
+        self._decoder = decoder(object_pairs_hook=_Pairs)
 
     def of(self, messages: list[Any], nodes: int | None) -> Reports | Gathered:
         kept: dict[str, int | bytes] = {}

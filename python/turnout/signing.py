@@ -13,6 +13,7 @@ import secrets
 from typing import Any, NoReturn
 
 from turnout import _arguments, _core
+from turnout._documents import parsed
 from turnout._secret_files import read_secret_file, write_secret_file
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 
@@ -162,7 +163,7 @@ class SigningKey:
         """
         name, data = os.fspath(path), read_secret_file(path)
         try:
-            record: Any = json.loads(data)
+            record: Any = parsed(data)
         except (ValueError, RecursionError):
             record = None
         match record:

@@ -394,3 +394,27 @@ def test_outside_of_its_window_a_tilted_sum_has_next_to_no_mass(order: float) ->
         law = np.convolve(law, masses)
     places = np.arange(law.size) - rounds
     assert law[(places < low) | (places > high)].sum() < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "rounds", "adjacency"),
+    [
+        (CountSampling(1e-30, 3), 1_000_000, "replace"),
+        (CountSampling(1e-30, 3), 10**9, "remove"),
+        (CountSampling(1e-218, 1), 202, "remove"),
+        (LocalSampling(1e-60, 0.06), 7_293, "add_or_remove"),
+    ],
+)
+def test_what_hardly_ever_happens_costs_next_to_nothing_however_often_it_is_repeated(
+    mechanism: Mechanism, rounds: int, adjacency: str
+) -> None:
+    composition = mechanism.compose(rounds, adjacency)
+    # Nobody can gain from more than the rounds in which anything happens at all.
+    assert rounds * mechanism.delta(0.0, adjacency) < 1e-10
+    assert composition.epsilon(1e-5) == 0.0
+    assert mechanism.delta(0.1, adjacency) <= composition.delta(0.1) < 1e-6
+
+
+def test_a_grid_may_have_gaps_that_no_number_can_undo() -> None:
+    composition = GaussianMechanism(0.0002).compose(43, "replace")
+    assert composition.epsilon(1e-61) > 43 * GaussianMechanism(0.0002).epsilon(0.5, "replace")

@@ -428,15 +428,52 @@ def test_a_sealed_text_of_something_else_is_refused(change: dict[str, Any]) -> N
         PrivacyLedger.from_json(encode({**filled().to_dict(), **change}))
 
 
-def test_a_ledger_that_spends_more_than_its_budget_is_refused() -> None:
+def test_a_ledger_that_spends_more_than_its_budget_pays_for_nothing_and_says_so() -> None:
     description = filled().to_dict()
     description["entries"][1]["rounds"] = 1000
-    for attempt in (
-        lambda: PrivacyLedger.from_dict(description),
-        lambda: PrivacyLedger.from_json(encode(description)),
+    for read in (
+        PrivacyLedger.from_dict(description),
+        PrivacyLedger.from_json(encode(description)),
     ):
-        with pytest.raises(CorruptDataError, match=r"its entries spend .* its budget of 1\.0"):
-            attempt()
+        assert read.spent() == compose([(TRAINING, 500), (QUERY, 1000)]).epsilon(1e-5) > 1.0
+        assert read.remaining() == 0.0
+        assert not read.can_spend(QUERY)
+        assert read.affordable_rounds(QUERY) == 0
+        with pytest.raises(
+            BudgetExceededError, match=r"budget is 1\.0, and [0-9.]+ of it is spent"
+        ):
+            read.spend(QUERY)
+
+
+def test_reading_composes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    shuffled = Shuffled(tn.DirectEncoding(1.0, 4), 10**10)
+    description = PrivacyLedger(1.0, 1e-5, "replace").to_dict()
+    description["entries"] = [{"mechanism": shuffled.to_dict(), "rounds": 10**9, "label": None}]
+
+    def evaluated(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(Shuffled, "_divergence", evaluated)
+    read = PrivacyLedger.from_json(encode(description))
+    assert read.entries == (LedgerEntry(shuffled, 10**9, None),)
+
+
+@pytest.mark.parametrize(
+    "ratio", ["1e999999999", "1" * 1001, f"1/{'1' * 1001}", "0x10", " 3", "3.0", "1_0", "1/0", "3/"]
+)
+def test_a_fraction_that_no_ledger_writes_is_refused_at_once(ratio: str) -> None:
+    description = PrivacyLedger(1.0, 1e-5, "replace").to_dict()
+    mechanism = REPLACE[-1].to_dict()
+    mechanism["oracle"]["ratio"] = ratio
+    description["entries"] = [{"mechanism": mechanism, "rounds": 1, "label": None}]
+    with pytest.raises(CorruptDataError, match=r"fraction of at most 1000 digits|Fraction"):
+        PrivacyLedger.from_json(encode(description))
+
+
+@pytest.mark.parametrize("ratio", [Fraction(10**400), Fraction(10**1001 + 1, 10**1000), 10**309])
+def test_a_variation_ratio_that_no_ledger_could_hold_is_refused(ratio: Any) -> None:
+    with pytest.raises(InvalidValueError, match="ratio must be"):
+        VariationRatio(ratio, 0.5, 3.0)
 
 
 @pytest.mark.parametrize(

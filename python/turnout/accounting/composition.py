@@ -52,6 +52,13 @@ _TYPICAL = 1e-6
 #: The part of delta by which lower values may be off.
 _CHANCE = 0.01
 
+#: How many tilts are tried for each power of ten, and the largest one that the farthest loss gets:
+#: what is rarer than 1e-300 is not on the grid, so that far less leaves nothing but that loss.
+_TILTS, _STEEPEST = 15.2, 1e6
+
+#: The farthest loss is at most so many steps away: whole numbers that floating point holds.
+_MOST_STEPS = 2.0**52
+
 #: The largest number of rounds.
 _MOST_ROUNDS = 10**9
 
@@ -317,13 +324,18 @@ class _Grid:
         # Connecting dots moves the mean of each loss by at most step^2 / 8.
         single = self.spread / math.sqrt(rounds)
         step = math.sqrt(8.0 * _DRIFT * self.spread / rounds)
-        self._step = min(max(step, single / _FINEST), single / _COARSEST) / finer
+        farthest = max(max(ends) for ends in self._ends)
+        step = min(max(step, single / _FINEST), single / _COARSEST) / finer
+        self._step = max(step, farthest / _MOST_STEPS)
         if len(parts) == 1 and parts[0][0]._lattice is not None:
             # Grid points on the losses themselves: nothing is rounded.
             lattice = parts[0][0]._lattice
             self._step = lattice / max(1, math.ceil(lattice / self._step))
         self._losses = self._connected()
-        self._orders = np.logspace(-3.0, 3.3, 96) / self.spread
+        # A loss that is as rare as it is large hardly counts for the spread: its tilts are smaller.
+        least = min(1e-3 / self.spread, 1.0 / farthest)
+        most = min(10.0**3.3 / self.spread, _STEEPEST / farthest)
+        self._orders = np.geomspace(least, most, math.ceil(_TILTS * math.log10(most / least)))
         self._moments = self._log_moments(self._losses)
         # Where the sum is long for its step, a coarser one.
         order = float(self._orders[self._best(_TYPICAL)[0]])
@@ -391,7 +403,7 @@ class _Grid:
         """Give the sum under the best tilt, or under a lesser one if its window were too long."""
         for place in range(best, -1, -3):
             low, high = privacy_loss.window(self._losses, float(self._orders[place]))
-            if high - low <= 2 * privacy_loss.LONGEST:
+            if high - low <= 2 * privacy_loss.LONGEST and max(high, -low) <= _MOST_STEPS:
                 return privacy_loss.Sum(self._losses, float(self._orders[place]), (low, high))
         return privacy_loss.Sum(self._losses, 0.0, (0, 0))
 

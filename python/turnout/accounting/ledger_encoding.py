@@ -13,6 +13,7 @@ import json
 from typing import Any
 
 from turnout import _arguments
+from turnout._documents import parsed
 from turnout.errors import CorruptDataError, InvalidTypeError, UnsupportedVersionError
 
 __all__ = ["FORMAT", "VERSION", "check_version", "decode", "encode"]
@@ -46,7 +47,7 @@ def decode(text: object) -> dict[str, Any]:
         )
     try:
         characters = text if isinstance(text, str) else text.decode("ascii")
-        description = json.loads(characters)
+        description = parsed(characters)
         # A later version may have another checksum.
         check_version(description)
         checksum = description.pop(_CHECKSUM, None) if isinstance(description, dict) else None

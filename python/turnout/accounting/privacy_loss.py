@@ -57,6 +57,9 @@ _OUTSIDE = 1e-14
 #: The logarithm of the largest factor by which the tilt is undone.
 _FARTHEST = 690.0
 
+#: The exponential function overflows above it.
+_OVERFLOW = 709.0
+
 #: The longest Fourier transform.
 LONGEST = 2**20
 
@@ -203,12 +206,12 @@ def connect(
     gaps = np.diff(right) * step
     falls = -np.diff(above)
     arrives = np.append(0.0, falls / -np.expm1(-gaps))
-    leaves = np.append(falls / np.expm1(gaps), 0.0)
+    leaves = np.append(falls / _growth(gaps), 0.0)
     # On the left a * delta_backward(1/a) rises towards zero.
     gaps = np.diff(left) * step
     scaled = np.exp(-left * step) * below * (1.0 + _UNIT * (8.0 + 4.0 * left * step))
     rises = -np.diff(scaled)
-    towards = np.append(0.0, rises / np.expm1(gaps))
+    towards = np.append(0.0, rises / _growth(gaps))
     away = np.append(rises / -np.expm1(-gaps), scaled[-1])
 
     rounding = 16.0 * _UNIT
@@ -224,6 +227,13 @@ def connect(
     )
     cells = Cells(*(np.concatenate(pair) for pair in zip(*sides, strict=True)))
     return Loss(index[kept], mass[kept], float(above[-1]), step, cells)
+
+
+def _growth(gaps: Floats) -> Floats:
+    """Give ``e^gap - 1``: infinite across a gap that no mass comes over."""
+    with np.errstate(over="ignore"):
+        grown: Floats = np.expm1(gaps)
+    return grown
 
 
 def _places(index: Integers, step: float) -> Floats:
@@ -398,10 +408,11 @@ class Sum:
         value = float((self._values[start:stop] * weight).sum())
         error = self._error * float(np.linalg.norm(weight)) + 4.0 * _OUTSIDE
         rounding = self._rounding + 32.0 * _UNIT * (1.0 + abs(exponent))
-        scale = math.exp(exponent)
         if upper:
-            return min(1.0, scale * (value + error) * math.exp(rounding) + self._infinite)
-        return max(0.0, scale * (value - error) * math.exp(-rounding))
+            if exponent + rounding > _OVERFLOW:
+                return 1.0
+            return min(1.0, math.exp(exponent + rounding) * (value + error) + self._infinite)
+        return max(0.0, math.exp(exponent - rounding) * (value - error))
 
 
 def _fast_length(least: int) -> int:

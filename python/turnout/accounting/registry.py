@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any
 
 from turnout import _arguments, participation
+from turnout._documents import rational
 from turnout.accounting.counts import CountSampling
 from turnout.accounting.integer_noise import (
     DiscreteGaussianNoise,
@@ -93,5 +93,5 @@ def _oracle(description: Any) -> FrequencyOracle | VariationRatio:
         case {"ratio": str(), "total_variation": str(), "blanket_ratio": str(), **rest} if set(
             rest
         ) <= {"blanket"}:
-            return VariationRatio(**{key: Fraction(text) for key, text in description.items()})
+            return VariationRatio(**{key: rational(text) for key, text in description.items()})
     return oracle_from_dict(description)

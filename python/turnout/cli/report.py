@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from turnout._documents import parsed
 from turnout._files import read_bytes
 from turnout.cli.estimate import Method, Over, Simultaneous
 from turnout.cli.running import check_level, output, refuse_overwriting_inputs, refusing
@@ -105,6 +105,6 @@ def report(
 
 def _read_facts(source: Path) -> CollectionFacts:
     try:
-        return CollectionFacts.from_dict(json.loads(read_bytes(source)))
+        return CollectionFacts.from_dict(parsed(read_bytes(source)))
     except (InvalidTypeError, InvalidValueError, ValueError, RecursionError) as error:
         raise CorruptDataError(f"{source}: {error}") from error

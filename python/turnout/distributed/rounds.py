@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from turnout import _arguments
+from turnout._documents import parsed
 from turnout.distributed.deployment import Deployed
 from turnout.distributed.mechanism import AggregationMechanism, mechanism_from_dict
 from turnout.distributed.messages import Party, Role
@@ -204,7 +205,7 @@ class Round:
         if not isinstance(data, (bytes, bytearray, memoryview)):
             raise InvalidTypeError(f"data must be bytes, got {type(data).__name__}")
         try:
-            description: Any = json.loads(bytes(data))
+            description: Any = parsed(bytes(data))
         except (ValueError, RecursionError) as error:
             raise CorruptDataError(f"not a round of turnout's: {error}") from error
         match description:

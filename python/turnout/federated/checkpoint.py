@@ -35,6 +35,7 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout._arrays import read_archive, read_array
 from turnout._atomic import atomic_write
+from turnout._documents import parsed
 from turnout._files import read_bytes
 from turnout._seal import new_placeholder, seal_file, verify_seal
 from turnout.accounting import PrivacyLedger
@@ -275,7 +276,7 @@ def _read(data: bytes) -> TrainingState:
         contents = read_archive(data)
         if _METADATA not in contents:
             raise CorruptDataError(f"it holds {_arguments.listed(list(contents))}")
-        metadata = json.loads(bytes(contents.pop(_METADATA)).decode("ascii"))
+        metadata = parsed(bytes(contents.pop(_METADATA)).decode("ascii"))
         _check_version(metadata)
         expected = _names(len(contents) - 1)
         if list(contents) != expected or metadata.get("arrays") != len(contents) - 1:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from turnout import _arguments, _seeds
 from turnout._atomic import atomic_write
+from turnout._documents import parsed
 from turnout._files import read_bytes
 from turnout._progress import track
 from turnout.errors import CorruptDataError, InvalidValueError, PlanMismatchError
@@ -373,7 +374,7 @@ class _Training:
         if self._file is None or not self._file.exists():
             return {}
         try:
-            content = json.loads(read_bytes(self._file))
+            content = parsed(read_bytes(self._file))
             settings = content["settings"]
             found = {int(after): float(value) for after, value in content["accuracies"]}
         except (ValueError, TypeError, KeyError) as error:

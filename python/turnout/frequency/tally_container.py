@@ -13,6 +13,7 @@ import struct
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+from turnout._documents import parsed
 from turnout.errors import (
     CorruptDataError,
     InvalidTypeError,
@@ -83,7 +84,7 @@ def unpack(data: object, magic: bytes, what: str, read: Callable[[Any, bytes], T
     if len(body) < end or hashlib.sha256(body).digest() != digest:
         raise CorruptDataError(f"the {what} is truncated or was altered: its checksum does not fit")
     try:
-        return read(json.loads(body[_PREFIX.size : end]), body[end:])
+        return read(parsed(body[_PREFIX.size : end]), body[end:])
     except CorruptDataError:
         raise
     except (

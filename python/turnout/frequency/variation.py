@@ -7,6 +7,7 @@ import math
 from fractions import Fraction
 
 from turnout import _arguments
+from turnout._documents import MOST_DIGITS
 from turnout.errors import InvalidValueError
 
 __all__ = ["VariationRatio"]
@@ -140,9 +141,13 @@ def difference_up(own: float, other: float) -> Fraction:
 
 
 def _fraction(argument: str, value: object) -> Fraction:
-    if isinstance(value, (Fraction, int)) and not isinstance(value, bool):
-        return Fraction(value)
+    # Also of a fraction: what does not fit a float cannot be shown, nor accounted for.
     number = _arguments.number(argument, value)
     if not math.isfinite(number):
         raise InvalidValueError(f"{argument} must be finite, got {number}")
-    return Fraction(number)
+    exact = Fraction(value) if isinstance(value, (Fraction, int)) else Fraction(number)
+    if max(abs(exact.numerator), exact.denominator) >= 10**MOST_DIGITS:
+        raise InvalidValueError(
+            f"{argument} must be a fraction of at most {MOST_DIGITS} digits, got {number} with more"
+        )
+    return exact

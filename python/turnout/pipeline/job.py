@@ -25,6 +25,7 @@ from typing import Any, BinaryIO, Final
 
 from turnout import _arguments
 from turnout._atomic import atomic_write
+from turnout._documents import parsed
 from turnout._files import read_bytes
 from turnout.collection import Plan
 from turnout.errors import (
@@ -178,7 +179,7 @@ class Job:
         except FileNotFoundError:
             return None
         try:
-            return _parsed(folder, json.loads(text))
+            return _parsed(folder, parsed(text))
         except (UnsupportedVersionError, CorruptDataError) as error:
             raise type(error)(f"{path}: {error}") from error
         except (ValueError, RecursionError) as error:
@@ -300,7 +301,7 @@ def _overwrite(file: BinaryIO) -> None:
     with contextlib.suppress(OSError):
         text = file.read()
         try:
-            described = json.loads(text)
+            described = parsed(text)
             key = described["noise"]["key"].encode()
         except (ValueError, TypeError, KeyError):
             return

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._documents import parsed
 from turnout._secret_files import read_secret_file, write_secret_file
 from turnout.errors import (
     CorruptDataError,
@@ -86,7 +87,7 @@ class PseudonymKey:
         """
         place, data = os.fspath(path), read_secret_file(path)
         try:
-            match json.loads(data):
+            match parsed(data):
                 case {"format": "turnout-pseudonym-key", "version": 1, "key": str(text)}:
                     return cls(bytes.fromhex(text))
                 case {"format": "turnout-pseudonym-key", "version": version} if version != 1:

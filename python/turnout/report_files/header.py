@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from turnout import _arguments
+from turnout._documents import parsed
 from turnout._seal import SEAL_MARKER
 from turnout.collection import Plan
 from turnout.errors import CorruptDataError, TurnoutError, UnsupportedVersionError
@@ -242,7 +243,7 @@ def _object(text: bytes | None) -> dict[str, Any]:
     if text is None:
         raise CorruptDataError(f"the schema metadata has no key {METADATA_KEY!r}")
     try:
-        header = json.loads(text)
+        header = parsed(text)
     except (ValueError, RecursionError) as error:
         raise CorruptDataError("the schema metadata is not JSON") from error
     if not isinstance(header, dict) or header.get("format") != _FORMAT_NAME:

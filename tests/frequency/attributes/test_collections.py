@@ -104,6 +104,7 @@ def test_descriptions_are_read_back(scheme: str) -> None:
         {"version": 2},
         {"epsilon": "1"},
         {"epsilon": float("nan")},
+        {"epsilon": 10**400},
         {"attributes": []},
         {"attributes": [{"name": "sex"}]},
         {"options": {"padding": "real"}},

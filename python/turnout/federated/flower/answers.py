@@ -23,6 +23,7 @@ from flwr.app import ConfigRecord, Context
 from turnout import Plan, _arguments
 from turnout._arrays import array_of
 from turnout._atomic import atomic_write
+from turnout._documents import parsed
 from turnout._files import read_bytes
 from turnout._turns import turn
 from turnout.errors import BudgetExceededError, CorruptDataError, PlanMismatchError
@@ -196,7 +197,7 @@ def _path(context: Context) -> Path | None:
 
 def _decoded(text: str) -> dict[str, Answer]:
     try:
-        description = json.loads(text)
+        description = parsed(text)
     except (ValueError, RecursionError) as error:
         raise CorruptDataError(f"no answers of turnout: {error}") from error
     match description:

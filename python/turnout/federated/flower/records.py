@@ -36,6 +36,7 @@ from flwr.common.constant import SType
 
 from turnout import _arguments
 from turnout._arrays import read_array
+from turnout._documents import parsed
 from turnout.errors import CorruptDataError, MalformedMessageError, TurnoutError
 from turnout.federated import RandomParticipationSGD, Update
 from turnout.federated.trees import Structure, Tree, flatten
@@ -240,7 +241,7 @@ def model_of(content: RecordDict) -> tuple[Tree, Structure]:
 def _json(record: ConfigRecord, key: str) -> Any:
     text = record.get(key)
     try:
-        return json.loads(text if isinstance(text, str) else "")
+        return parsed(text if isinstance(text, str) else "")
     except (ValueError, RecursionError) as error:
         raise MalformedMessageError(
             f"the record {ROUND!r} has no JSON under {key!r}: {_arguments.shown(text)}"

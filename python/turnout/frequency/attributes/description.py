@@ -7,7 +7,7 @@ from typing import Any
 from turnout import _arguments
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.frequency.attributes.base import AttributeCollection
-from turnout.frequency.attributes.parameters import SCALE, rebuilt
+from turnout.frequency.attributes.parameters import SCALE, checked_epsilon, rebuilt
 from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
 
 __all__ = ["collection_from_dict"]
@@ -63,7 +63,7 @@ def collection_from_dict(description: Any) -> AttributeCollection:
                         )
             try:
                 cls = AttributeCollection._registry[scheme]
-                return rebuilt(cls, float(epsilon), oracles, weights, options)
+                return rebuilt(cls, checked_epsilon(epsilon), oracles, weights, options)
             except (InvalidValueError, InvalidTypeError) as error:
                 raise CorruptDataError(f"not the description of a collection: {error}") from error
     raise CorruptDataError(f"not the description of a collection: {_arguments.shown(description)}")

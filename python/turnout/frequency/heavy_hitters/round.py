@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._documents import parsed
 from turnout.collection import Plan
 from turnout.domain import Domain
 from turnout.errors import CorruptDataError, InvalidTypeError, UnsupportedVersionError
@@ -239,7 +240,7 @@ class Round:
         if not isinstance(text, (str, bytes, bytearray)):
             raise InvalidTypeError(f"text must be JSON text, got {_arguments.shown(text)}")
         try:
-            description = json.loads(text)
+            description = parsed(text)
         except (ValueError, RecursionError) as error:
             raise CorruptDataError(f"not a round of prefixes: {error}") from error
         match description:

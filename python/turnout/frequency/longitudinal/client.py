@@ -15,6 +15,7 @@ import numpy as np
 
 from turnout import _arguments
 from turnout._atomic import atomic_write
+from turnout._documents import parsed
 from turnout._files import read_bytes
 from turnout._turns import turn
 from turnout.collection import Plan
@@ -324,7 +325,7 @@ class MemoizedClient:
         if head != _MAGIC or hashlib.sha256(body).digest() != digest:
             raise CorruptDataError("not the state of a client, or it was altered or cut")
         try:
-            state = json.loads(body)
+            state = parsed(body)
         except (ValueError, RecursionError) as error:
             raise CorruptDataError(f"not the state of a client: {error}") from error
         match state:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._atomic import naming
+from turnout._documents import parsed
 from turnout._extras import require
 from turnout._files import read_bytes
 from turnout._progress import track
@@ -445,7 +446,7 @@ def _stored(path: Path, setting: dict[str, Any]) -> dict[Key, list[float]]:
     whole, _, cut = text.rpartition("\n")
     for number, line in enumerate(whole.splitlines(), start=1):
         try:
-            entry = json.loads(line)
+            entry = parsed(line)
             name, epsilon, repeat = entry["key"]
             made, result = entry["setting"], [float(value) for value in entry["result"]]
         except (ValueError, KeyError, TypeError) as error:

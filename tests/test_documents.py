@@ -1,0 +1,75 @@
+"""Numbers of documents from elsewhere are bounded, whatever reads them."""
+
+from __future__ import annotations
+
+import ast
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+import turnout
+from turnout._documents import MOST_DIGITS, decoder, parsed, rational
+
+
+def test_what_json_writes_is_read_back() -> None:
+    text = '{"a":[1,-2.5,1e308,5e-324,true,null,"x"],"b":18446744073709551615}'
+    values = {"a": [1, -2.5, 1e308, 5e-324, True, None, "x"], "b": 2**64 - 1}
+    for form in (text, text.encode(), bytearray(text.encode())):
+        assert parsed(form) == values
+    assert decoder().decode(text) == values
+    assert [type(value) for value in parsed("[1, 1.0]")] == [int, float]
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        "9" * (MOST_DIGITS + 1),
+        "-" + "9" * MOST_DIGITS,
+        "0." + "1" * MOST_DIGITS,
+        "1e400",
+        "-1e999999999",
+    ],
+)
+def test_numbers_out_of_bounds_are_refused(number: str) -> None:
+    for read in (parsed, decoder().decode):
+        with pytest.raises(ValueError, match=r"more than 1000 digits|out of the range"):
+            read(f'{{"number": {number}}}')
+
+
+def test_numbers_at_the_bounds_are_read() -> None:
+    most = "9" * MOST_DIGITS
+    assert parsed(most) == int(most)
+    assert rational(f"-{most}/{most}") == -1
+    for fraction in (Fraction(5e-324), Fraction(1.7e308), Fraction(-2, 3), Fraction(7)):
+        assert rational(str(fraction)) == fraction
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "/", "1/", "1/-2", "+1", "1.5", "1e5", "1 ", "\u0661", "1_000", "9" * (MOST_DIGITS + 1)],
+)
+def test_what_is_no_fraction_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is no fraction"):
+        rational(text)
+
+
+def test_no_module_reads_json_around_the_bounds() -> None:
+    """``json.loads`` of what was written a moment ago is no document from elsewhere."""
+    folder = Path(turnout.__file__).parent
+    found = []
+    for path in sorted(folder.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            match node:
+                case ast.Call(
+                    func=ast.Attribute(value=ast.Name("json"), attr="loads"),
+                    args=[ast.Call(func=ast.Attribute(value=ast.Name("json"), attr="dumps")), *_],
+                ):
+                    pass
+                case ast.Call(
+                    func=ast.Attribute(
+                        value=ast.Name("json"), attr="loads" | "load" | "JSONDecoder" as name
+                    )
+                ):
+                    found.append((path.name, name))
+    assert sorted(found) == [("_documents.py", "JSONDecoder"), ("_documents.py", "loads")]
