@@ -215,10 +215,28 @@ def test_integer_labels_are_found_in_every_kind_of_number_column(make: Callable[
     assert domain.encode(given).tolist() == expected
 
 
-@pytest.mark.parametrize("kind", ["u1", "u2", "u4", "i8"])
-def test_integer_arrays_that_the_core_takes_are_not_copied(kind: str) -> None:
+@pytest.mark.parametrize("kind", INTEGER_TYPES)
+def test_integer_arrays_are_not_copied(kind: str) -> None:
     array = np.array([2, 0, 1], dtype=kind)
     assert np.shares_memory(tn.Domain.from_integers(3).encode(array), array)
+
+
+@pytest.mark.parametrize("kind", INTEGER_TYPES)
+def test_integers_that_are_no_codes_are_shown_as_they_are(kind: str) -> None:
+    oracle = tn.DirectEncoding(1.0, 3)
+    limits = np.iinfo(kind)
+    for wrong in {int(limits.max), int(limits.min) or 3}:
+        array = np.array([0, 1, wrong, wrong], dtype=kind)
+        for read in (oracle.domain.encode, oracle.randomize, oracle.collect):
+            with pytest.raises(CodeOutsideDomainError, match=rf"values\[2\] = {wrong} .*2 such"):
+                read(array)
+
+
+@pytest.mark.parametrize("kind", INTEGER_TYPES)
+def test_the_type_of_codes_changes_no_report(kind: str) -> None:
+    oracle = tn.DirectEncoding(1.0, 3)
+    codes = np.arange(300) % 3
+    assert oracle.collect(codes.astype(kind), seed=1) == oracle.collect(codes, seed=1)
 
 
 @pytest.mark.parametrize("kind", ["f2", "f4", "f8"])

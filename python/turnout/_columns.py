@@ -22,6 +22,14 @@ Array = npt.NDArray[Any]
 #: Integer types that the core takes as they are.
 _NATIVE = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.uint32), np.dtype(np.int64))
 
+#: Others, and as which of these the core reads their bytes where no value has another sign there.
+_READ_AS: dict[np.dtype[Any], np.dtype[Any]] = {
+    np.dtype(np.int8): np.dtype(np.uint8),
+    np.dtype(np.int16): np.dtype(np.uint16),
+    np.dtype(np.int32): np.dtype(np.uint32),
+    np.dtype(np.uint64): np.dtype(np.int64),
+}
+
 
 class _NotANumber:
     """Stands for every NaN as a key."""
@@ -81,8 +89,8 @@ def label_codes(
 def integer_codes(values: Any, size: int) -> Array:
     """Codes of a column of integers below ``size``.
 
-    An array of a type that the core takes is returned as it is, and its range is not checked: the
-    core does. Others become int64.
+    An array of integers is returned as it is, or as a view of a type that the core takes, and only
+    its sign is looked at: the core checks the range. Others become int64.
 
     Raises
     ------
@@ -136,10 +144,17 @@ def distinct(values: Any) -> list[Any]:
     return list(seen.values())
 
 
+def _leaves(array: Array) -> bool:
+    """Say whether a value is negative, or beyond 63 bits; larger codes are refused by the core."""
+    return bool(array.min() < 0 if array.dtype.kind == "i" else array.max() >= 2**63)
+
+
 def _whole(array: Array, size: int) -> Array:
     """Integers of a type that the core takes."""
     if array.dtype in _NATIVE:
         return np.require(array, requirements=["C", "A"])
+    if array.dtype in _READ_AS and not (array.size and _leaves(array)):
+        return np.require(array, requirements=["C", "A"]).view(_READ_AS[array.dtype])
     wrong = ~((array >= 0) & (array < (size if array.dtype.itemsize > 2 else min(size, 2**15))))
     if array.dtype.kind == "f":
         wrong |= array != np.floor(array)

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import json
 import math
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable
 from typing import Any
 
 import numpy as np
@@ -72,27 +72,15 @@ class Domain:
                 f"labels must be an iterable of labels, got {_arguments.shown(labels)}"
             )
         try:
-            kept = tuple(_plain(label) for label in labels)
+            kept = tuple(labels)
+            if not _all_text(kept):
+                kept = tuple(_plain(label) for label in kept)
         except Exception as error:
             # Anything can go wrong while a foreign object is iterated over.
             raise InvalidTypeError(
                 f"labels must be an iterable of labels, got {_arguments.shown(labels)}"
             ) from error
-        index: dict[Hashable, int] = {}
-        for position, label in enumerate(kept):
-            try:
-                first = index.setdefault(label, position)
-            except TypeError as error:
-                raise InvalidTypeError(
-                    f"labels[{position}] = {_arguments.shown(label)} is not hashable"
-                ) from error
-            if isinstance(label, float) and math.isnan(label):
-                raise InvalidValueError(f"labels[{position}] is NaN, which equals no value")
-            if first != position:
-                raise InvalidValueError(
-                    f"labels must be different: labels[{position}] = {_arguments.shown(label)} "
-                    f"equals labels[{first}] = {_arguments.shown(kept[first])}"
-                )
+        index = _indexed(kept)
         self._integers = all(type(label) is int for label in kept) and kept == tuple(
             range(len(kept))
         )
@@ -224,7 +212,8 @@ class Domain:
         -------
         numpy.ndarray
             One code for each value, of the smallest unsigned type; for a domain of integers an
-            array of uint8, uint16, uint32 or int64 is returned as it came.
+            array of uint8, uint16, uint32 or int64 is returned as it came, and one of int8, int16,
+            int32 or uint64 as a view of one of these types.
 
         Raises
         ------
@@ -354,12 +343,42 @@ class Domain:
                 case {"integers": int(size), **rest} if not rest:
                     return cls.from_integers(size)
                 case {"labels": list(labels), **rest} if not rest:
-                    return cls(_from_json(label) for label in labels)
+                    return cls(labels if _all_text(labels) else map(_from_json, labels))
         except RecursionError as error:
             raise CorruptDataError("not the description of a domain: nested too deep") from error
         except (InvalidTypeError, InvalidValueError) as error:
             raise CorruptDataError(f"not the description of a domain: {error}") from error
         raise CorruptDataError(f"not the description of a domain: {_arguments.shown(description)}")
+
+
+def _all_text(labels: Collection[Any]) -> bool:
+    """Say whether labels are plain text: a million of them are then taken as they are."""
+    return set(map(type, labels)) == {str}
+
+
+def _indexed(labels: tuple[Any, ...]) -> dict[Hashable, int]:
+    """Give different labels their codes; refuse what is no label."""
+    index: dict[Hashable, int] = {}
+    if _all_text(labels):
+        index = dict(zip(labels, range(len(labels)), strict=True))
+        if len(index) == len(labels):
+            return index
+        index = {}
+    for position, label in enumerate(labels):
+        try:
+            first = index.setdefault(label, position)
+        except TypeError as error:
+            raise InvalidTypeError(
+                f"labels[{position}] = {_arguments.shown(label)} is not hashable"
+            ) from error
+        if isinstance(label, float) and math.isnan(label):
+            raise InvalidValueError(f"labels[{position}] is NaN, which equals no value")
+        if first != position:
+            raise InvalidValueError(
+                f"labels must be different: labels[{position}] = {_arguments.shown(label)} "
+                f"equals labels[{first}] = {_arguments.shown(labels[first])}"
+            )
+    return index
 
 
 def _check_size(size: int, argument: str) -> None:

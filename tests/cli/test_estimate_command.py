@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -201,3 +202,50 @@ def test_what_is_no_tally_is_refused_with_the_step_that_makes_one(
     assert result.exit_code == 1
     assert said in result.stderr
     assert str(file) in result.stderr
+
+
+@pytest.fixture
+def many_file(tmp_path: Path) -> Path:
+    """A tally of 1,100 labels, of which the later ones are more frequent."""
+    oracle = tn.DirectEncoding(12.0, tn.Domain([f"label {code}" for code in range(1100)]))
+    path = tmp_path / "many.tally"
+    path.write_bytes(oracle.simulate(range(1100), seed=1).to_bytes())
+    return path
+
+
+def labels_of(text: str) -> list[str]:
+    return re.findall(r"^ (label \d+) ", text, re.MULTILINE)
+
+
+def test_the_labels_with_the_largest_shares_are_shown_and_the_others_counted(
+    many_file: Path, turnout: Run
+) -> None:
+    everything = as_json(turnout, many_file)["estimates"]
+    assert len(everything) == 1100
+    best = [record["label"] for record in everything]
+    text = turnout("estimate", many_file).stdout
+    assert labels_of(text) == best[:20]
+    assert "and 1,080 labels with no larger share; --top all" in text
+    text = turnout("estimate", many_file, "--top", 3, "--sort", "label").stdout
+    assert labels_of(text) == sorted(best[:3])
+    text = turnout("estimate", many_file, "--top", 1099).stdout
+    assert labels_of(text) == best[:1099]
+    assert "and 1 label with no larger share" in text
+    assert as_json(turnout, many_file, "--top", 3)["estimates"] == everything
+
+
+def test_all_labels_are_shown_on_request_in_one_table(many_file: Path, turnout: Run) -> None:
+    text = turnout("estimate", many_file, "--top", "all", "--sort", "domain").stdout
+    assert labels_of(text) == [f"label {code}" for code in range(1100)]
+    assert "no larger share" not in text
+    rows = [line for line in text.splitlines() if re.match(" label ", line)]
+    # The rows that follow the table stand in its columns.
+    ends = {[found.end() for found in re.finditer(" %", row)][1] for row in rows if "\u2013" in row}
+    assert len(ends) == 1
+
+
+@pytest.mark.parametrize("wrong", ["0", "-1", "some", "1.5", ""])
+def test_a_number_of_labels_is_a_number_or_all(tally_file: Path, turnout: Run, wrong: str) -> None:
+    result = turnout("estimate", tally_file, f"--top={wrong}")
+    assert result.exit_code == 2
+    assert "neither a number of labels nor all" in result.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -177,3 +178,12 @@ def test_reports_that_are_refused(
         assert result.exit_code == code, result.stderr
         assert words in " ".join(result.stderr.replace("│", " ").split())
     assert not page.exists()
+
+
+def test_the_first_labels_of_each_group_are_shown(grouped_file: Path, turnout: Run) -> None:
+    rows = turnout("estimate", grouped_file).stdout.splitlines()
+    found = turnout("estimate", grouped_file, "--top", 1).stdout
+    assert len(found.splitlines()) < len(rows)
+    assert re.search(r"\d of \d labels are left out in each group; --top all", found)
+    whole = json.loads(turnout("estimate", grouped_file, "--json").stdout)
+    assert json.loads(turnout("estimate", grouped_file, "--top", 1, "--json").stdout) == whole

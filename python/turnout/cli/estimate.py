@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -20,7 +21,7 @@ from turnout.cli.estimate_groups import (
     json_records,
 )
 from turnout.cli.running import check_level, note, output, refuse_overwriting_inputs, refusing
-from turnout.cli.tables import estimates_table, number, percent, properties
+from turnout.cli.tables import number, percent, print_estimates, properties
 from turnout.cli.tallies import read_tally
 from turnout.cli.tally import describe_participation
 from turnout.errors import EstimatorError, InvalidValueError
@@ -31,6 +32,7 @@ __all__ = [
     "Over",
     "Projection",
     "Simultaneous",
+    "Top",
     "describe_interval",
     "estimate",
     "interval_rows",
@@ -42,6 +44,26 @@ Simultaneous = Literal["bonferroni", "sidak"]
 Projection = Literal["none", "simplex", "norm_sub", "clip_normalize"]
 Order = Literal["frequency", "label", "domain"]
 Over = Literal["labels", "groups", "all"]
+
+
+def top_of(text: str) -> int | None:
+    """Read how many labels are shown; None for all."""
+    if text == "all":
+        return None
+    if not re.fullmatch("[1-9][0-9]{0,17}", text, re.ASCII):
+        raise typer.BadParameter(f"{text} is neither a number of labels nor all")
+    return int(text)
+
+
+Top = Annotated[
+    Any,
+    typer.Option(
+        "--top",
+        metavar="N|all",
+        parser=top_of,
+        help="Show the labels with the largest shares only; --json has all.",
+    ),
+]
 
 _TOGETHER = {
     "labels": "labels of a group",
@@ -90,6 +112,7 @@ def estimate(
         bool, typer.Option("--json", help="Print one JSON object and nothing else.")
     ] = False,
     order: Annotated[Order, typer.Option("--sort", help="Order of the labels.")] = "frequency",
+    top: Top = "20",
     by: Annotated[
         list[str] | None,
         typer.Option(
@@ -117,6 +140,8 @@ def estimate(
 
         turnout estimate week.tally --project simplex --plot answers.png
 
+        turnout estimate airports.tally --top 100
+
         turnout estimate week.tally --json | jq '.estimates[0]'
 
         turnout estimate countries.tally --by day --simultaneous sidak --plot days.png
@@ -132,6 +157,7 @@ def estimate(
             grouped,
             (method, project, order),
             (level, simultaneous, over),
+            top=None if as_json else top,
             plot=plot,
             as_json=as_json,
         )
@@ -139,7 +165,8 @@ def estimate(
     if by:
         raise InvalidValueError(f"{source}: is not grouped, so it has no column {by[0]!r}")
     result = tally.estimate(method).project(project)
-    records = ordered(result.to_records(level, simultaneous=simultaneous), order)
+    top = None if as_json else top
+    records = ordered(result.to_records(level, simultaneous=simultaneous, top=top), order)
     interval = describe_interval(result, level, simultaneous)
     if plot is not None:
         _save_plot(lambda: result.plot(level=level, simultaneous=simultaneous).figure, plot)
@@ -149,7 +176,7 @@ def estimate(
     console = output()
     console.print(properties(f"Estimates from {source}", _summary(result, interval)))
     console.print()
-    console.print(estimates_table(records, level=level, width=console.width))
+    print_estimates(console, records, result.domain.size, level=level)
     if plot is not None:
         console.print(f"\nThe picture: {plot}", markup=False, soft_wrap=True)
 
@@ -228,6 +255,7 @@ def _estimate_groups(
     estimated: tuple[Method, Projection, Order],
     limits: tuple[float, Simultaneous | None, Over],
     *,
+    top: int | None,
     plot: Path | None,
     as_json: bool,
 ) -> None:
@@ -237,8 +265,8 @@ def _estimate_groups(
     interval, reason = interval_of(result, level, simultaneous, over)
     if reason is not None:
         note(reason)
-    records = result.to_records(level, simultaneous=simultaneous, over=over)
-    size = grouped.domain.size
+    records = result.to_records(level, simultaneous=simultaneous, over=over, top=top)
+    size = min(top or grouped.domain.size, grouped.domain.size)
     records = [
         record
         for start in range(0, len(records), size)
@@ -277,6 +305,9 @@ def _estimate_groups(
     console.print(properties(f"Estimates from {source}", rows))
     console.print()
     console.print(groups_table(grouped.names, records, level))
+    if size < grouped.domain.size:
+        rest = f"{grouped.domain.size - size:,} of {grouped.domain.size:,} labels"
+        console.print(f"\n{rest} are left out in each group; --top all shows them", soft_wrap=True)
     if plot is not None:
         console.print(f"\nThe picture: {plot}", markup=False, soft_wrap=True)
 

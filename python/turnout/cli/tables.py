@@ -8,14 +8,18 @@ from typing import Any
 
 from rich import box
 from rich.cells import cell_len
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["bar", "digits_for", "estimates_table", "file_size", "number", "percent", "properties"]
+__all__ = ["bar", "digits_for", "file_size", "number", "percent", "print_estimates", "properties"]
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _LONGEST_LABEL = 28
 _SHORTEST_BAR, _LONGEST_BAR = 5, 24
+
+#: Rows that are drawn as a table; more follow as plain lines, which takes a hundredth of the time.
+_DRAWN = 1000
 
 
 def number(value: float) -> str:
@@ -84,8 +88,22 @@ def properties(title: str, rows: Iterable[tuple[str, str]]) -> Table:
     return table
 
 
-def estimates_table(records: Sequence[dict[str, Any]], *, level: float, width: int) -> Table:
-    """Draw a table of estimates, a row a label, with bars where the terminal has room for them."""
+def print_estimates(
+    console: Console, records: Sequence[dict[str, Any]], size: int, *, level: float
+) -> None:
+    """Print estimates, a row a label, with bars where the terminal has room for them.
+
+    Parameters
+    ----------
+    console
+        Where to.
+    records
+        What is shown.
+    size
+        How many labels there are; how many are left out is said.
+    level
+        The confidence level.
+    """
     errors = sorted(record["standard_error"] for record in records)
     digits = digits_for(errors[len(errors) // 2])
     header = ["label", "count", "frequency", "std. error", f"{percent(level)} interval"]
@@ -101,21 +119,32 @@ def estimates_table(records: Sequence[dict[str, Any]], *, level: float, width: i
         ]
         for record in records
     ]
+    widths = [max(map(cell_len, column)) for column in zip(header, *rows, strict=True)]
+    widths[0] = min(widths[0], _LONGEST_LABEL)
+    # A column has a space on both sides and one before the next.
+    room = console.width - sum(widths) - 3 * len(widths) - 2
+    if room >= _SHORTEST_BAR:
+        largest = max(record["frequency"] for record in records)
+        for row, record in zip(rows, records, strict=True):
+            row.append(bar(record["frequency"], largest, min(room, _LONGEST_BAR)))
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", padding=(0, 1), show_edge=False)
-    table.add_column(header[0], overflow="fold", max_width=_LONGEST_LABEL)
-    for name in header[1:]:
-        table.add_column(name, justify="right", no_wrap=True)
-    widths = [max(map(cell_len, column)) + 2 for column in zip(header, *rows, strict=True)]
-    room = width - min(widths[0], _LONGEST_LABEL + 2) - sum(widths[1:]) - len(widths) - 2
-    largest = max(record["frequency"] for record in records)
+    table.add_column(header[0], overflow="fold", max_width=_LONGEST_LABEL, min_width=widths[0])
+    for name, width in zip(header[1:], widths[1:], strict=True):
+        table.add_column(name, justify="right", no_wrap=True, min_width=width)
     if room >= _SHORTEST_BAR:
         table.add_column("", no_wrap=True, style="cyan")
-    for row, record in zip(rows, records, strict=True):
-        cells = [Text(cell) for cell in row]
-        if room >= _SHORTEST_BAR:
-            cells.append(Text(bar(record["frequency"], largest, min(room, _LONGEST_BAR))))
-        table.add_row(*cells)
-    return table
+    for row in rows[:_DRAWN]:
+        table.add_row(*map(Text, row))
+    console.print(table)
+    for label, *cells in rows[_DRAWN:]:
+        numbers = zip(cells, widths[1:], strict=False)
+        aligned = [" " * (width - cell_len(cell)) + cell for cell, width in numbers]
+        head = label + " " * (widths[0] - cell_len(label))
+        console.file.write("   ".join([f" {head}", *aligned, *cells[len(widths) - 1 :]]) + "\n")
+    if size > len(records):
+        rest = size - len(records)
+        words = "1 label" if rest == 1 else f"{rest:,} labels"
+        console.print(f"\nand {words} with no larger share; --top all shows all", soft_wrap=True)
 
 
 def _printable(label: str) -> str:

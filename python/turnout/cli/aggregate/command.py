@@ -39,6 +39,7 @@ from turnout.cli.estimate import (
     Order,
     Projection,
     Simultaneous,
+    Top,
     describe_interval,
     ordered,
 )
@@ -51,7 +52,7 @@ from turnout.cli.running import (
     refuse_overwriting_inputs,
     refusing,
 )
-from turnout.cli.tables import estimates_table, properties
+from turnout.cli.tables import print_estimates, properties
 from turnout.distributed import Recommendation
 
 __all__ = ["aggregate"]
@@ -263,6 +264,7 @@ def aggregate(
     order: Annotated[
         Order, typer.Option("--sort", rich_help_panel=_ESTIMATES, help="Order of the labels.")
     ] = "frequency",
+    top: Top = "20",
     seed: Annotated[
         int | None,
         typer.Option("--seed", min=0, help="For tests only: whoever knows it can undo the noise."),
@@ -361,7 +363,9 @@ def aggregate(
     if seed is not None:
         note("made with --seed: fit for tests only, the noise can be computed again")
     estimate = result.estimate.project(project)
-    records = ordered(estimate.to_records(level, simultaneous=simultaneous), order)
+    records = ordered(
+        estimate.to_records(level, simultaneous=simultaneous, top=None if as_json else top), order
+    )
     interval = describe_interval(estimate, level, simultaneous)
     if plot is not None:
         save_picture(plot, lambda: estimate.plot(level=level, simultaneous=simultaneous))
@@ -378,7 +382,7 @@ def aggregate(
     title = f"Aggregate of {source}, column {column!r}"
     console.print(properties(title, summary(chosen, answers, estimate, interval)))
     console.print()
-    console.print(estimates_table(records, level=level, width=console.width))
+    print_estimates(console, records, estimate.domain.size, level=level)
     console.print()
     console.print(costs_table(result.costs))
     if plot is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["FrequencyEstimate"]
 
 Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -186,6 +188,12 @@ class FrequencyEstimate:
         >>> tally.estimate().interval(0.9, simultaneous="sidak")
         Interval(3 answers, level=0.9, 'score', simultaneous='sidak')
         """
+        return self._interval(level, method, simultaneous, slice(None))
+
+    def _interval(
+        self, level: float, method: str, simultaneous: str | None, codes: Codes | slice
+    ) -> Interval:
+        """Compute the limits of some answers."""
         level = _arguments.confidence("level", level)
         _arguments.choice("method", method, ("auto", "normal", "score", "exact"))
         _arguments.choice("simultaneous", simultaneous, (None, "bonferroni", "sidak"))
@@ -195,20 +203,22 @@ class FrequencyEstimate:
         if estimation.limits is not None and method in ("auto", "exact"):
             tail = tail_probability(level, self.domain.size, simultaneous)
             low, high = estimation.limits(1 - tail)
-            return Interval(low, high, level, "exact", simultaneous)
+            return Interval(low[codes], high[codes], level, "exact", simultaneous)
         z = critical_value(level, self.domain.size, simultaneous, estimation.degrees)
         model, statistic = estimation.model, estimation.statistic
         if method == "normal" or (method == "auto" and model is None):
             variances = estimation.variances
             if estimation.interval_variances is not None:
                 variances = estimation.interval_variances
-            low, high = normal_interval(estimation.frequencies, np.sqrt(variances), z)
+            errors = np.sqrt(variances[codes])
+            low, high = normal_interval(estimation.frequencies[codes], errors, z)
             return Interval(low, high, level, "normal", simultaneous)
         if model is None or statistic is None:
             raise EstimatorError(
                 f"{self.method!r} with personal probabilities has no {method} interval: its "
                 'variance depends on who holds the answer, not on its frequency alone; use "normal"'
             )
+        statistic = statistic[codes]
         if method == "auto":
             low, high, name = automatic_interval(model, statistic, z)
             return Interval(low, high, level, name, simultaneous)
@@ -323,7 +333,7 @@ class FrequencyEstimate:
         return self.distance(reference, "total_variation")
 
     def to_records(
-        self, level: float = 0.95, *, simultaneous: str | None = None
+        self, level: float = 0.95, *, simultaneous: str | None = None, top: int | None = None
     ) -> list[dict[str, Any]]:
         """List one dictionary for each answer, for tables and programs.
 
@@ -331,17 +341,21 @@ class FrequencyEstimate:
         ----------
         level, simultaneous
             As for :meth:`interval`.
+        top
+            List so many answers only, those with the largest frequencies. Simultaneous limits hold
+            for all answers all the same.
 
         Returns
         -------
         list of dict
-            With ``label``, ``count``, ``frequency``, ``standard_error``, ``low`` and ``high``; the
-            limits are None if the estimator is biased, or if they are infinite.
+            With ``label``, ``count``, ``frequency``, ``standard_error``, ``low`` and ``high``, in
+            the order of the domain; the limits are None if the estimator is biased, or if they are
+            infinite.
 
         Raises
         ------
-        InvalidValueError
-            If an argument is none of the allowed values.
+        InvalidTypeError, InvalidValueError
+            If an argument is of the wrong type, or none of the allowed values.
 
         Examples
         --------
@@ -349,19 +363,26 @@ class FrequencyEstimate:
         >>> estimate = tn.DirectEncoding(1.0, 2).simulate([30, 70]).estimate()
         >>> [record["label"] for record in estimate.to_records()]
         [0, 1]
+        >>> [record["label"] for record in estimate.to_records(top=1)]
+        [1]
         """
         _arguments.confidence("level", level)
         _arguments.choice("simultaneous", simultaneous, (None, "bonferroni", "sidak"))
-        limits: list[tuple[float | None, float | None]] = [(None, None)] * self.domain.size
+        labels: Sequence[Any] = self.domain.labels
+        chosen: Codes | slice = slice(None)
+        if top is not None and _arguments.integer("top", top, least=1) < self.domain.size:
+            chosen = np.sort(np.argsort(-self.frequencies, kind="stable")[:top])
+            labels = self.domain.decode(chosen)
+        limits: list[tuple[float | None, float | None]] = [(None, None)] * len(labels)
         if self._estimation.bias is None:
-            interval = self.interval(level, simultaneous=simultaneous)
+            interval = self._interval(level, "auto", simultaneous, chosen)
             pairs = zip(interval.low.tolist(), interval.high.tolist(), strict=True)
             limits = [pair if all(map(math.isfinite, pair)) else (None, None) for pair in pairs]
         columns = (
-            self.domain.labels,
-            self.counts.tolist(),
-            self.frequencies.tolist(),
-            self.standard_errors.tolist(),
+            labels,
+            self.counts[chosen].tolist(),
+            self.frequencies[chosen].tolist(),
+            self.standard_errors[chosen].tolist(),
             limits,
         )
         return [

@@ -135,13 +135,15 @@ def exact_interval(model: StatisticModel, statistic: Floats, z: float) -> tuple[
 
     trials = float(model.trials or 0)
     tail = special.ndtr(-z)
-    low = np.zeros_like(statistic)
-    some = statistic > 0
-    low[some] = special.betaincinv(statistic[some], trials - statistic[some] + 1, tail)
-    high = np.ones_like(statistic)
-    some = statistic < trials
-    high[some] = special.betainccinv(statistic[some] + 1, trials - statistic[some], tail)
-    return model.frequency(trials * low), model.frequency(trials * high)
+    # A million answers have few different counts.
+    counts, place = np.unique(statistic, return_inverse=True)
+    low = np.zeros_like(counts)
+    some = counts > 0
+    low[some] = special.betaincinv(counts[some], trials - counts[some] + 1, tail)
+    high = np.ones_like(counts)
+    some = counts < trials
+    high[some] = special.betainccinv(counts[some] + 1, trials - counts[some], tail)
+    return model.frequency(trials * low)[place], model.frequency(trials * high)[place]
 
 
 def automatic_interval(

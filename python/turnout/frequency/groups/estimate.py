@@ -318,7 +318,12 @@ class GroupedEstimate:
         return 1.0 - tail_probability(level, labels * groups, simultaneous)
 
     def to_records(
-        self, level: float = 0.95, *, simultaneous: str | None = None, over: str = "all"
+        self,
+        level: float = 0.95,
+        *,
+        simultaneous: str | None = None,
+        over: str = "all",
+        top: int | None = None,
     ) -> list[dict[str, Any]]:
         """List one dictionary for each answer of each group, for tables and programs.
 
@@ -326,6 +331,8 @@ class GroupedEstimate:
         ----------
         level, simultaneous, over
             As for :meth:`interval`.
+        top
+            List so many answers of each group only, those with its largest frequencies.
 
         Returns
         -------
@@ -342,6 +349,8 @@ class GroupedEstimate:
             If an argument is none of the allowed values.
         """
         each = self._each_level(level, simultaneous, over)
+        if top is not None:
+            _arguments.integer("top", top, least=1)
         records = []
         for key, tally in self._tally.items():
             head = {
@@ -351,9 +360,9 @@ class GroupedEstimate:
             }
             reason = self._reasons.get(key)
             if reason is None:
-                rows = self._estimates[key].to_records(each)
+                rows = self._estimates[key].to_records(each, top=top)
             else:
-                rows = [_unknown(label) for label in self.domain.labels]
+                rows = [_unknown(label) for label in self.domain.labels[:top]]
             records += [{**head, **row, "reason": reason} for row in rows]
         return records
 
