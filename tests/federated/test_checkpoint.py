@@ -194,7 +194,7 @@ def test_unknown_versions_are_refused_by_name(tmp_path: Path, version: Any) -> N
         {"arrays": None},
         {"ledger": {}},
         {"ledger": {**METADATA["ledger"], "version": 2}},
-        {"ledger": {**METADATA["ledger"], "epsilon": 0.001}},
+        {"ledger": {**METADATA["ledger"], "epsilon": 0}},
         {"extra": 1},
         {"more": 1},
     ],
