@@ -13,9 +13,10 @@ import pytest
 
 import turnout as tn
 from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
+from turnout.frequency.longitudinal import Memoized
 from turnout.reporting import CollectionFacts, report, save_pictures
 from turnout.reporting.markup import Markup, tag, text
-from turnout.reporting.words import guarantee, rounded_up
+from turnout.reporting.words import epsilon_together, guarantee, rounded_up
 
 pytest.importorskip("matplotlib")
 
@@ -200,6 +201,46 @@ def test_who_was_left_out(made: Callable[..., Page]) -> None:
     others = " ".join(made(tally, facts=CollectionFacts(50)).words)
     assert "in this tally 60" in others
     assert "of them in this tally" not in others
+
+
+def days(oracle: Any, number: int) -> tn.GroupedTally:
+    tallies = {
+        datetime.date(2026, 3, day): oracle.simulate([200, 300 + day], participation=HALF, seed=day)
+        for day in range(1, number + 1)
+    }
+    return tn.GroupedTally(["day"], tallies)
+
+
+def test_who_is_asked_on_many_days_is_not_many_people(made: Callable[..., Page]) -> None:
+    direct = tn.DirectEncoding(1.25, 2)
+    page = made(days(direct, 4), facts={"rows": 2010})
+    text = " ".join(page.words)
+    assert "504 people at most at one of the 4 times" in text
+    assert "2,010 questions to people, at all times together" in text
+    assert "ε = 5 privacy of who reports at all times; ε = 1.25 of one report" in text
+    assert "Who reports at all of them is protected by ε = 5 in all" in text
+    assert "2,010 people" not in text
+    assert "people who count" not in text
+    assert "people who did not report" not in text
+    assert [words for _, words in page.cells][1] == "times held"
+
+
+def test_one_day_has_as_many_people_as_were_asked(made: Callable[..., Page]) -> None:
+    text = " ".join(made(days(tn.DirectEncoding(1.25, 2), 1)).words)
+    assert "501 people (nodes)" in text
+    assert "ε = 1.25 privacy of one report" in text
+    assert "times" not in text.replace("times as likely", "").replace("times in 100", "")
+
+
+def test_permanent_answers_cost_what_their_lifetime_costs() -> None:
+    memoized = Memoized(tn.DirectEncoding(4.0, 2), first_epsilon=1.0)
+    plan = tn.Plan(memoized, tn.Everyone())
+    # Two answers can be given, on however many days.
+    assert (
+        epsilon_together(plan, 2)
+        == epsilon_together(plan, 99)
+        == 2 * Fraction(memoized.lifetime_epsilon)
+    )
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,17 @@ class Contents:
         """The oracle and the participation."""
         return self.tally.plan
 
+    @property
+    def asked(self) -> list[int]:
+        """How many people were asked at each time: once if there is no time.
+
+        Who was asked at two times is in both numbers, and nobody knows how many those are.
+        """
+        if self.series is None:
+            return [self.tally.nodes]
+        numbers = [tally.nodes for tally in self.series.estimate.tally.values() if tally.nodes]
+        return numbers or [0]
+
     @classmethod
     def of(
         cls,

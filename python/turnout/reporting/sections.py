@@ -28,6 +28,7 @@ from turnout.reporting.markup import (
 )
 from turnout.reporting.words import (
     METHODS,
+    epsilon_together,
     guarantee,
     number,
     participation,
@@ -52,12 +53,23 @@ def header(contents: Contents, title: str) -> Markup:
     """Say what was collected."""
     tally, plan = contents.tally, contents.plan
     ratio = tally.received / tally.nodes if tally.nodes else 0.0
+    epsilon = f"ε = {rounded_up(plan.oracle.epsilon, 4)}"
     cards = [
         (f"{tally.nodes:,}", "people (nodes)"),
         (f"{tally.received:,}", f"reports, {percent(ratio, 1)} of the people"),
         (f"{plan.domain.size:,}", "possible answers"),
-        (f"ε = {rounded_up(plan.oracle.epsilon, 4)}", "privacy of one report"),
+        (epsilon, "privacy of one report"),
     ]
+    times = len(contents.asked)
+    if times > 1:
+        together = f"ε = {rounded_up(epsilon_together(plan, times), 4)}"
+        cards = [
+            (f"{max(contents.asked):,}", f"people at most at one of the {times:,} times"),
+            (f"{tally.nodes:,}", "questions to people, at all times together"),
+            (f"{tally.received:,}", f"reports, for {percent(ratio, 1)} of the questions"),
+            (f"{plan.domain.size:,}", "possible answers"),
+            (together, f"privacy of who reports at all times; {epsilon} of one report"),
+        ]
     series = contents.series
     lead = f"A collection with local differential privacy: {participation(plan)}."
     if series is not None and series.times:
@@ -88,7 +100,7 @@ def results(contents: Contents, pictures: Sequence[Picture]) -> Markup:
     if estimate is None:
         missing = paragraph(f"There is no estimate: {contents.reason}.")
         return section("Estimates", missing, name="estimates")
-    records = estimate.to_records(contents.level, simultaneous=contents.simultaneous)
+    records = estimate.to_records(contents.level, simultaneous=contents.simultaneous, top=ROWS)
     ordered = sorted(records, key=lambda record: -record["frequency"])
     digits = _digits([record["standard_error"] for record in ordered])
     rows = [
@@ -102,13 +114,17 @@ def results(contents: Contents, pictures: Sequence[Picture]) -> Markup:
         for record in ordered
     ]
     level = percent(contents.level)
-    head = ("answer", "people", "share", "standard error", f"{level} interval")
+    several = len(contents.asked) > 1
+    held = "times held" if several else "people"
+    head = ("answer", held, "share", "standard error", f"{level} interval")
     caption = f"All {contents.plan.domain.size:,} answers, the most frequent first"
+    if several:
+        caption = f"{caption}; who was asked at several times counts at each of them"
     words = _interval_words(contents, estimate)
     return section(
         "Estimates",
         figures(pictures, "estimate"),
-        _cut(caption, head, rows),
+        _cut(caption, head, rows, of=estimate.domain.size),
         paragraph(words, class_="note"),
         name="estimates",
     )
@@ -173,9 +189,14 @@ def _scope_note(contents: Contents) -> Markup:
     if contents.simultaneous is not None:
         scope = f"{together[contents.over]} ({METHODS[contents.simultaneous]})"
     return paragraph(
-        f"Shares are of the people of a group. {percent(contents.level)} intervals, for {scope}.",
+        f"Shares are of {_people(contents)} of a group. {percent(contents.level)} intervals, for "
+        f"{scope}.",
         class_="note",
     )
+
+
+def _people(contents: Contents) -> str:
+    return "the people" if len(contents.asked) == 1 else "the questions to people"
 
 
 def _details(content: Markup, records: Sequence[object]) -> Markup:
@@ -227,14 +248,20 @@ def _cell(record: dict[str, Any], digits: int) -> object:
 
 
 def _cut(
-    caption: str, head: Sequence[object], rows: Sequence[Sequence[object]], *, names: int = 1
+    caption: str,
+    head: Sequence[object],
+    rows: Sequence[Sequence[object]],
+    *,
+    names: int = 1,
+    of: int | None = None,
 ) -> Markup:
-    """Make a table of the first rows."""
-    if len(rows) <= ROWS:
+    """Make a table of the first rows; ``of`` is their number if more than these are given."""
+    number_of_rows = len(rows) if of is None else of
+    if number_of_rows <= ROWS:
         return table(caption, head, rows, names=names)
     more = (
-        f"The first {ROWS:,} of {len(rows):,} rows. All of them: turnout estimate TALLY --json, or "
-        "estimate().to_records()."
+        f"The first {ROWS:,} of {number_of_rows:,} rows. All of them: turnout estimate TALLY "
+        "--json, or estimate().to_records()."
     )
     return join([table(caption, head, rows[:ROWS], names=names), paragraph(more, class_="note")])
 
@@ -257,33 +284,41 @@ def _digits(errors: Iterable[float]) -> int:
 def promise(contents: Contents) -> Markup:
     """Show the guarantee in plain words."""
     names = contents.grouped.names if contents.grouped is not None else ()
-    statements = (tag("li", words) for words in guarantee(contents.plan, names))
+    words = guarantee(contents.plan, names, len(contents.asked))
+    statements = (tag("li", sentence) for sentence in words)
     inside = tag("ul", *statements, class_="statements")
     return section("What protects the people", inside, name="guarantee")
 
 
 def facts_section(contents: Contents, facts: CollectionFacts | None) -> Markup:
     """Show who took part, and who was left out."""
-    tally = contents.tally
+    tally, asked = contents.tally, contents.asked
     rows: list[tuple[object, object]] = []
+    counted = "people who count" if len(asked) == 1 else "questions to people, at all times"
     if facts is not None:
         rows += [
             ("rows read", f"{facts.rows:,}"),
             ("without an answer, left out", f"{facts.dropped:,}"),
             ("second rows of a person, left out", f"{facts.duplicates:,}"),
             ("refused", f"{facts.refused:,}"),
-            ("people who count", f"{facts.counted:,}"),
+            (counted, f"{facts.counted:,}"),
         ]
         if facts.counted != tally.nodes:
             # More than the facts speak of: other jobs are in the tally too.
             words = "of them in this tally" if facts.counted > tally.nodes else "in this tally"
             rows.append((words, f"{tally.nodes:,}"))
     else:
-        rows.append(("people who count (nodes)", f"{tally.nodes:,}"))
+        rows.append((f"{counted} (nodes)", f"{tally.nodes:,}"))
+    if len(asked) > 1:
+        rows.append(("times", f"{len(asked):,}"))
+        rows.append(("people at one time, at most", f"{max(asked):,}"))
     rows += [
         ("participation", participation(contents.plan)),
         ("reports received", f"{tally.received:,}"),
-        ("people who did not report", f"{tally.nodes - tally.received:,}"),
+        (
+            "people who did not report" if len(asked) == 1 else "questions without a report",
+            f"{tally.nodes - tally.received:,}",
+        ),
     ]
     if contents.grouped is not None:
         empty = sum(1 for group in contents.grouped.values() if not group.received)

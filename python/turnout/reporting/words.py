@@ -7,7 +7,16 @@ from fractions import Fraction
 
 from turnout.collection import Plan
 
-__all__ = ["METHODS", "guarantee", "number", "participation", "percent", "rounded_up", "size"]
+__all__ = [
+    "METHODS",
+    "epsilon_together",
+    "guarantee",
+    "number",
+    "participation",
+    "percent",
+    "rounded_up",
+    "size",
+]
 
 #: How people write the names of the ways to hold many intervals at once.
 METHODS = {"bonferroni": "Bonferroni", "sidak": "Šidák"}
@@ -23,7 +32,7 @@ def rounded_up(value: Fraction | float, digits: int = 3) -> str:
     >>> rounded_up(2.71828), rounded_up(Fraction(3)), rounded_up(123456.7), rounded_up(0.1)
     ('2.72', '3', '124,000', '0.1')
     """
-    exact = Fraction(repr(float(value))) if isinstance(value, float) else Fraction(value)
+    exact = _written(value) if isinstance(value, float) else Fraction(value)
     if exact <= 0:
         return "0"
     places = digits - 1 - math.floor(math.log10(exact))
@@ -80,7 +89,29 @@ def participation(plan: Plan) -> str:
     return "everyone" if rate == 1.0 else f"{percent(rate)} of the people, at random"
 
 
-def guarantee(plan: Plan, groups: tuple[str, ...] = ()) -> list[str]:
+def epsilon_together(plan: Plan, times: int) -> Fraction:
+    """Bound the epsilon of all reports of a person who reports at so many times.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> float(epsilon_together(tn.Plan(tn.DirectEncoding(0.5, 3), tn.Everyone()), 4))
+    2.0
+    """
+    from turnout.frequency.longitudinal import Memoized  # noqa: PLC0415
+
+    if isinstance(plan.oracle, Memoized) and times > 1:
+        # All reports of one answer share what is permanent, however many there are.
+        return min(times, plan.domain.size) * Fraction(plan.oracle.lifetime_epsilon)
+    return times * _written(plan.oracle.epsilon)
+
+
+def _written(value: float) -> Fraction:
+    """Give the shortest decimal that reads as a float: what was typed."""
+    return Fraction(repr(float(value)))
+
+
+def guarantee(plan: Plan, groups: tuple[str, ...] = (), times: int = 1) -> list[str]:
     """Say what the reports protect, and what they do not, one statement an entry.
 
     Parameters
@@ -89,6 +120,8 @@ def guarantee(plan: Plan, groups: tuple[str, ...] = ()) -> list[str]:
         The oracle and the participation.
     groups
         The names of the columns of the groups.
+    times
+        At how many times the same people may have been asked.
     """
     ratio = plan.oracle.realized_ratio
     odds = rounded_up(ratio, 4)
@@ -115,6 +148,13 @@ def guarantee(plan: Plan, groups: tuple[str, ...] = ()) -> list[str]:
             f"The columns of the groups ({columns}) are not randomized: whoever holds the report "
             "files sees the group of each report. Small groups have wide intervals; the answers in "
             "them are protected as all others."
+        )
+    if times > 1:
+        together = rounded_up(epsilon_together(plan, times), 4)
+        statements.append(
+            f"The same people may have been asked at each of the {times:,} times. Who reports at "
+            f"all of them is protected by ε = {together} in all, and everybody who reports less "
+            "often by no more than that."
         )
     statements.append(
         "The guarantee is that of one report. A person who answers again, in this collection or in "
