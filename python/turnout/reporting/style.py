@@ -23,7 +23,7 @@ h3 { font-size: 1.05rem; margin: 1.6rem 0 .6rem; }
 .note { font-size: .9rem; }
 .figures { display: flex; flex-wrap: wrap; gap: .8rem; margin: 1.6rem 0 0; padding: 0;
   list-style: none; }
-.figures li { flex: 1 1 9.5rem; background: var(--panel); border-radius: .5rem;
+.figures li { flex: 1 1 12rem; background: var(--panel); border-radius: .5rem;
   padding: .8rem 1rem; }
 .figures strong { display: block; font-size: 1.45rem; line-height: 1.25;
   font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
