@@ -23,7 +23,7 @@ MODULES = [
 ]
 
 #: The packages that import names later.
-LATER = ["turnout", "turnout.frequency", "turnout.pipeline"]
+LATER = ["turnout", "turnout.accounting", "turnout.frequency", "turnout.pipeline"]
 
 
 def printed(program: str) -> Any:

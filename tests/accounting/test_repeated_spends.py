@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from turnout.accounting import GaussianMechanism, LocalSampling, Mechanism, compose
-from turnout.accounting import _proofs as proofs
+from turnout.accounting import GaussianMechanism, LocalSampling, Mechanism, compose, proofs
 from turnout.accounting.ledger import LedgerEntry, PrivacyLedger
 from turnout.errors import BudgetExceededError, InvalidValueError
 

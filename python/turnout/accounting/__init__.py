@@ -9,38 +9,42 @@ draw several on one axis. Every number is on the safe side, but for
 
 from __future__ import annotations
 
-from turnout._public import listing
-from turnout.accounting import paper
-from turnout.accounting.calibration import calibrate, calibrate_noise
-from turnout.accounting.composition import Composition, compose
-from turnout.accounting.counts import CountSampling
-from turnout.accounting.integer_noise import (
-    DiscreteGaussianNoise,
-    DiscreteLaplaceNoise,
-    SkellamNoise,
-    SummedDiscreteGaussianNoise,
-)
-from turnout.accounting.ledger import LedgerEntry, PrivacyLedger
-from turnout.accounting.mechanism import Mechanism
-from turnout.accounting.participation import (
-    CentralShuffling,
-    GaussianMechanism,
-    LocalSampling,
-    RandomParticipation,
-    WeakClientSampling,
-    participation_delta,
-)
-from turnout.accounting.pictures import (
-    plot_delta,
-    plot_delta_against_noise,
-    plot_epsilon_against_noise,
-    plot_epsilon_against_rounds,
-    plot_epsilon_against_sample_rate,
-)
-from turnout.accounting.registry import mechanism_from_dict
-from turnout.accounting.shuffling import Shuffled
-from turnout.accounting.two_stage import TwoStageCountSampling
-from turnout.frequency.variation import VariationRatio
+from typing import TYPE_CHECKING
+
+from turnout._public import imported_later, listing
+
+if TYPE_CHECKING:
+    from turnout.accounting import paper
+    from turnout.accounting.calibration import calibrate, calibrate_noise
+    from turnout.accounting.composition import Composition, compose
+    from turnout.accounting.counts import CountSampling
+    from turnout.accounting.integer_noise import (
+        DiscreteGaussianNoise,
+        DiscreteLaplaceNoise,
+        SkellamNoise,
+        SummedDiscreteGaussianNoise,
+    )
+    from turnout.accounting.ledger import LedgerEntry, PrivacyLedger
+    from turnout.accounting.mechanism import Mechanism
+    from turnout.accounting.participation import (
+        CentralShuffling,
+        GaussianMechanism,
+        LocalSampling,
+        RandomParticipation,
+        WeakClientSampling,
+        participation_delta,
+    )
+    from turnout.accounting.pictures import (
+        plot_delta,
+        plot_delta_against_noise,
+        plot_epsilon_against_noise,
+        plot_epsilon_against_rounds,
+        plot_epsilon_against_sample_rate,
+    )
+    from turnout.accounting.registry import mechanism_from_dict
+    from turnout.accounting.shuffling import Shuffled
+    from turnout.accounting.two_stage import TwoStageCountSampling
+    from turnout.accounting.variation import VariationRatio
 
 __all__ = [
     "CentralShuffling",
@@ -73,4 +77,41 @@ __all__ = [
     "plot_epsilon_against_sample_rate",
 ]
 
+#: What is imported when it is first used: an oracle needs little of the accounting.
+_NAMES = {
+    "turnout.accounting.calibration": ["calibrate", "calibrate_noise"],
+    "turnout.accounting.composition": ["Composition", "compose"],
+    "turnout.accounting.counts": ["CountSampling"],
+    "turnout.accounting.integer_noise": [
+        "DiscreteGaussianNoise",
+        "DiscreteLaplaceNoise",
+        "SkellamNoise",
+        "SummedDiscreteGaussianNoise",
+    ],
+    "turnout.accounting.ledger": ["LedgerEntry", "PrivacyLedger"],
+    "turnout.accounting.mechanism": ["Mechanism"],
+    "turnout.accounting.participation": [
+        "CentralShuffling",
+        "GaussianMechanism",
+        "LocalSampling",
+        "RandomParticipation",
+        "WeakClientSampling",
+        "participation_delta",
+    ],
+    "turnout.accounting.pictures": [
+        "plot_delta",
+        "plot_delta_against_noise",
+        "plot_epsilon_against_noise",
+        "plot_epsilon_against_rounds",
+        "plot_epsilon_against_sample_rate",
+    ],
+    "turnout.accounting.registry": ["mechanism_from_dict"],
+    "turnout.accounting.shuffling": ["Shuffled"],
+    "turnout.accounting.two_stage": ["TwoStageCountSampling"],
+    "turnout.accounting.variation": ["VariationRatio"],
+}
+_SUBMODULES = ["paper"]
+
+if not TYPE_CHECKING:
+    __getattr__ = imported_later(__name__, _NAMES, _SUBMODULES)
 __dir__ = listing(__all__)

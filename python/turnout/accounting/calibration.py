@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from turnout import _arguments
-from turnout.accounting._search import WIDTH, first_at_most
+from turnout._search import WIDTH, first_at_most
 from turnout.accounting.mechanism import Mechanism, nonnegative, unit_interval
 from turnout.errors import InvalidTypeError, InvalidValueError
 

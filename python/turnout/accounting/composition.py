@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._search import first_at_most
 from turnout.accounting import privacy_loss
-from turnout.accounting._search import first_at_most
 from turnout.accounting.mechanism import (
     Divergence,
     Mechanism,

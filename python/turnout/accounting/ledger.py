@@ -11,8 +11,6 @@ from turnout import _arguments
 from turnout._atomic import atomic_write
 from turnout._files import read_bytes
 from turnout.accounting import ledger_encoding
-from turnout.accounting._proofs import Parts, Proofs, composed, extended, proofs_for
-from turnout.accounting._rounds import MOST_ROUNDS, largest_within
 from turnout.accounting.composition import Composition, compose
 from turnout.accounting.ledger_entries import (
     LedgerEntry,
@@ -23,6 +21,8 @@ from turnout.accounting.ledger_entries import (
     written,
 )
 from turnout.accounting.mechanism import Mechanism, positive
+from turnout.accounting.proofs import Parts, Proofs, composed, extended, proofs_for
+from turnout.accounting.rounds import MOST_ROUNDS, largest_within
 from turnout.errors import (
     BudgetExceededError,
     CorruptDataError,

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from turnout import _arguments
-from turnout.accounting._proofs import Parts
-from turnout.accounting._rounds import MOST_ROUNDS
 from turnout.accounting.mechanism import Mechanism
+from turnout.accounting.proofs import Parts
 from turnout.accounting.registry import mechanism_from_dict
+from turnout.accounting.rounds import MOST_ROUNDS
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 
 __all__ = [

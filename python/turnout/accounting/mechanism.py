@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._extras import require
-from turnout.accounting._search import first_at_most
+from turnout._search import first_at_most
 from turnout.errors import InvalidTypeError, InvalidValueError
 
 if TYPE_CHECKING:

@@ -17,13 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout.accounting._curves import (
+from turnout.accounting.curves import (
     Mechanisms,
     refuse_without,
     theorem_delta,
     theorem_epsilon,
 )
-from turnout.accounting._picture import FEWER_POINTS, Picture, increasing
+from turnout.accounting.drawing import FEWER_POINTS, Picture, increasing
 from turnout.accounting.mechanism import Mechanism
 from turnout.errors import InvalidValueError
 

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from turnout.accounting._search import first_at_most
+from turnout._search import first_at_most
 from turnout.accounting.mechanism import Divergence
 
 __all__ = [

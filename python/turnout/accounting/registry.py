@@ -25,9 +25,9 @@ from turnout.accounting.participation import (
 )
 from turnout.accounting.shuffling import Shuffled
 from turnout.accounting.two_stage import TwoStageCountSampling
+from turnout.accounting.variation import VariationRatio
 from turnout.errors import CorruptDataError, TurnoutError
 from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
-from turnout.frequency.variation import VariationRatio
 
 __all__ = ["mechanism_from_dict"]
 

@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from turnout import _arguments, _core
 from turnout.accounting.mechanism import Divergence, Mechanism, nonnegative, shaped
+from turnout.accounting.variation import VariationRatio
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.oracle import FrequencyOracle
-from turnout.frequency.variation import VariationRatio
 from turnout.participation import Bernoulli, Everyone, Participation
 
 __all__ = ["Shuffled"]

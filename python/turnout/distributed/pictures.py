@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from turnout.frequency.pictures import new_axes
+from turnout._drawing import new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

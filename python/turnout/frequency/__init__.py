@@ -13,6 +13,7 @@ domains; two rounds (:mod:`~turnout.frequency.adaptive`) and many
 from typing import TYPE_CHECKING
 
 from turnout._public import imported_later, listing
+from turnout.accounting.variation import VariationRatio
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.intervals import Interval
 from turnout.frequency.estimation.variance import estimator_variance
@@ -30,7 +31,6 @@ from turnout.frequency.oracles.unary_encoding import (
     ThresholdHistogramEncoding,
 )
 from turnout.frequency.reports import Reports
-from turnout.frequency.variation import VariationRatio
 
 if TYPE_CHECKING:
     from turnout.frequency.studies.oracles import OracleComparison, OracleRecord, compare_oracles

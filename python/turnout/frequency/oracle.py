@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout.accounting.variation import VariationRatio, difference_up
 from turnout.domain import Domain
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.frequency.estimation.models import ScoreMoments
@@ -23,7 +24,6 @@ from turnout.frequency.kernel import (
     taking_part_in,
 )
 from turnout.frequency.sums import WeightedSums
-from turnout.frequency.variation import VariationRatio, difference_up
 from turnout.participation import Participation
 
 if TYPE_CHECKING:

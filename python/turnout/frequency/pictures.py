@@ -8,50 +8,28 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._drawing import new_axes, plain_logarithmic, short
 from turnout._extras import require
-from turnout.errors import EstimatorError, InvalidTypeError
+from turnout.errors import EstimatorError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
 
     from turnout.frequency.estimation.estimate import FrequencyEstimate
     from turnout.frequency.studies.oracles import OracleComparison
     from turnout.frequency.studies.shuffled import ShuffledComparison, ShuffledRecord
     from turnout.frequency.studies.study import Comparison
 
-__all__ = ["plot_comparison", "plot_estimate", "plot_oracles", "plot_shuffled", "short"]
+__all__ = ["plot_comparison", "plot_estimate", "plot_oracles", "plot_shuffled"]
 
 Floats = npt.NDArray[np.float64]
 
 #: Above this many answers a line is drawn instead of bars, and codes instead of labels.
 _MANY = 60
 
-#: Labels of more letters are cut.
-_LONGEST_NAME = 30
-
 _ESTIMATE = "#1f6f8b"
 _TRUTH = "#c9ced6"
 _TRUTH_LINE = "#d1495b"
-
-
-def new_axes(ax: Any, width: float = 7.0, height: float = 4.2) -> Axes:
-    """Give the axes to draw on, new ones if there are none.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    InvalidTypeError
-        If ``ax`` is not matplotlib axes.
-    """
-    pyplot = require("matplotlib.pyplot", "plot")
-    if ax is None:
-        _, ax = pyplot.subplots(figsize=(width, height), layout="constrained")
-    elif not hasattr(ax, "errorbar"):
-        raise InvalidTypeError(f"ax must be matplotlib axes, got {ax!r}")
-    result: Axes = ax
-    return result
 
 
 def plot_estimate(
@@ -124,14 +102,6 @@ def plot_estimate(
     )
     axes.spines[["top", "right"]].set_visible(False)
     return axes
-
-
-def short(name: str) -> str:
-    """Cut a label that would leave no room, and keep it from being a formula or no text at all."""
-    cut = name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
-    # Matplotlib takes what stands between dollars for a formula; halves of pairs of UTF-16 are no
-    # text.
-    return cut.replace("$", r"\$").encode("utf-8", "replace").decode("utf-8")
 
 
 def _aggregated(estimate: FrequencyEstimate) -> bool:
@@ -287,14 +257,6 @@ def plot_oracles(comparison: OracleComparison, ax: Any) -> Axes:
     axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
     axes.spines[["top", "right"]].set_visible(False)
     return axes
-
-
-def plain_logarithmic(axis: Axis) -> None:
-    """Label a logarithmic axis with few plain numbers, which do not overlap: .01, .02, .05."""
-    ticker = require("matplotlib.ticker", "plot")
-    axis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
-    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_locator(ticker.NullLocator())
 
 
 def _draw_shuffled(axes: Axes, records: list[ShuffledRecord]) -> None:

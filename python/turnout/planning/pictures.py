@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from turnout._drawing import new_axes, plain_logarithmic
 from turnout._extras import require
-from turnout.frequency.pictures import new_axes, plain_logarithmic
 from turnout.planning.proposal import WORDS
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from turnout._search import first_at_most
 from turnout.accounting import (
     CentralShuffling,
     GaussianMechanism,
@@ -24,7 +25,6 @@ from turnout.accounting import (
     RandomParticipation,
     WeakClientSampling,
 )
-from turnout.accounting._search import first_at_most
 from turnout.reproduce.outcome import Experiment, Finding, Outcome, Scale
 from turnout.reproduce.participation_clients import real_delta
 from turnout.reproduce.participation_curves import SIZES, Axes, Values

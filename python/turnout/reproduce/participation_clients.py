@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from turnout._search import first_at_most
 from turnout.accounting import RandomParticipation, participation_delta
-from turnout.accounting._search import first_at_most
 from turnout.accounting.paper import theorem_4_1_delta
 
 __all__ = ["real_delta", "real_epsilon"]

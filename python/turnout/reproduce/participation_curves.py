@@ -16,7 +16,7 @@ from turnout.accounting import (
     RandomParticipation,
     WeakClientSampling,
 )
-from turnout.accounting._curves import theorem_delta, theorem_epsilon
+from turnout.accounting.curves import theorem_delta, theorem_epsilon
 from turnout.accounting.mechanism import Mechanism
 from turnout.reproduce.outcome import Curve, Scale
 from turnout.reproduce.participation_clients import real_delta, real_epsilon

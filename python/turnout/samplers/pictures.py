@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._drawing import new_axes
 from turnout._extras import require
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.frequency.pictures import new_axes
 from turnout.samplers.adapters import as_reference
 from turnout.samplers.base import PrivateSampler, points
 from turnout.samplers.minimax import MinimaxSampler

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from turnout import Bernoulli, DirectEncoding, Everyone
+from turnout._search import first_at_most
 from turnout.accounting import GaussianMechanism, Shuffled, calibrate_noise
-from turnout.accounting._search import first_at_most
 from turnout.cli.account.shared import AsJson, Delta, Epsilon, down, one_of, print_json, up
 from turnout.cli.running import check_epsilon, check_rate, messages, output, refusing
 from turnout.cli.tables import number, percent, properties

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from turnout import _arguments
+from turnout._drawing import new_axes
 from turnout._extras import require
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError
@@ -233,8 +234,6 @@ def plot_two_rounds(studies: Any, ax: Axes | None = None) -> Axes:
     InvalidTypeError
         If ``ax`` is not matplotlib axes.
     """
-    from turnout.frequency.pictures import new_axes  # noqa: PLC0415
-
     cycle = require("matplotlib", "plot").colormaps["viridis"]
     axes = new_axes(ax)
     studies = list(studies)

@@ -10,13 +10,13 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._seeds import derived
+from turnout.accounting.variation import VariationRatio
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.frequency.draws import uniform_codes, weighted_choices
 from turnout.frequency.estimation.models import ScoreMoments
 from turnout.frequency.kernel import Kernel, Noise
 from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
-from turnout.frequency.variation import VariationRatio
 
 __all__ = ["PaddedOracle"]
 

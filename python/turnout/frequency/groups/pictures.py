@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._drawing import short
 from turnout._extras import require
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.groups.keys import shown_key
-from turnout.frequency.pictures import short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

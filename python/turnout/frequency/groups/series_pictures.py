@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from turnout._drawing import short
 from turnout._extras import require
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.groups.keys import Key, Part, shown_key, shown_part
 from turnout.frequency.groups.pictures import chosen_labels, heading, interval_words
-from turnout.frequency.pictures import short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

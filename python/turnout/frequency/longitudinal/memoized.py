@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _core
+from turnout.accounting.variation import VariationRatio
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.improbable import rows_of_bits
 from turnout.frequency.kernel import Kernel
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.sums import DesignSums
-from turnout.frequency.variation import VariationRatio
 from turnout.participation import Everyone, Participation, Personalized
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from typing import Any, NoReturn
 import numpy.typing as npt
 
 from turnout import _core
+from turnout.accounting.variation import VariationRatio
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.frequency.kernel import Kernel
 from turnout.frequency.oracle import FrequencyOracle
-from turnout.frequency.variation import VariationRatio
 
 __all__ = ["DirectEncoding"]
 

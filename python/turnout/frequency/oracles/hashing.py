@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout.accounting.variation import VariationRatio, difference_up
 from turnout.errors import InvalidValueError
 from turnout.frequency.oracle import FrequencyOracle
-from turnout.frequency.variation import VariationRatio, difference_up
 
 __all__ = ["HashedOracle"]
 

@@ -7,10 +7,10 @@ from fractions import Fraction
 from typing import Any
 
 from turnout import _arguments, _core
+from turnout.accounting.variation import VariationRatio
 from turnout.domain import Domain
 from turnout.frequency.kernel import Kernel
 from turnout.frequency.oracles.bit_rows import BitRowOracle
-from turnout.frequency.variation import VariationRatio
 
 __all__ = ["SubsetSelection"]
 

@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _core
+from turnout.accounting.variation import VariationRatio
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.models import ScoreMoments
 from turnout.frequency.improbable import rows_of_noise
 from turnout.frequency.kernel import Kernel, Noise
 from turnout.frequency.oracle import FrequencyOracle
-from turnout.frequency.variation import VariationRatio
 
 __all__ = ["SummationHistogramEncoding"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from turnout import _arguments
-from turnout.frequency.pictures import new_axes
+from turnout._drawing import new_axes
 from turnout.samplers.pictures import (
     BAND,
     DRAWS,

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout.accounting._search import first_at_most
+from turnout._search import first_at_most
 from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.paper import theorem_4_1_delta
 from turnout.accounting.participation import RandomParticipation

@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._drawing import new_axes
 from turnout._extras import require
-from turnout.accounting._curves import (
+from turnout.accounting.curves import (
     Mechanisms,
     common_parameters,
     named,
@@ -26,7 +27,6 @@ from turnout.accounting.participation import (
     WeakClientSampling,
 )
 from turnout.errors import InvalidValueError
-from turnout.frequency.pictures import new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

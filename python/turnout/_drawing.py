@@ -1,0 +1,52 @@
+"""What pictures share: axes, plain numbers along them, and labels that fit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from turnout._extras import require
+from turnout.errors import InvalidTypeError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+
+__all__ = ["new_axes", "plain_logarithmic", "short"]
+
+#: Labels of more letters are cut.
+_LONGEST_NAME = 30
+
+
+def new_axes(ax: Any, width: float = 7.0, height: float = 4.2) -> Axes:
+    """Give the axes to draw on, new ones if there are none.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    InvalidTypeError
+        If ``ax`` is not matplotlib axes.
+    """
+    pyplot = require("matplotlib.pyplot", "plot")
+    if ax is None:
+        _, ax = pyplot.subplots(figsize=(width, height), layout="constrained")
+    elif not hasattr(ax, "errorbar"):
+        raise InvalidTypeError(f"ax must be matplotlib axes, got {ax!r}")
+    result: Axes = ax
+    return result
+
+
+def plain_logarithmic(axis: Axis) -> None:
+    """Label a logarithmic axis with few plain numbers, which do not overlap: .01, .02, .05."""
+    ticker = require("matplotlib.ticker", "plot")
+    axis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_locator(ticker.NullLocator())
+
+
+def short(name: str) -> str:
+    """Cut a label that would leave no room, and keep it from being a formula or no text at all."""
+    cut = name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
+    # Matplotlib takes what stands between dollars for a formula; halves of pairs of UTF-16 are no
+    # text.
+    return cut.replace("$", r"\$").encode("utf-8", "replace").decode("utf-8")
