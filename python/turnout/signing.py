@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 from turnout import _arguments, _core
 from turnout._documents import parsed
 from turnout._secret_files import read_secret_file, write_secret_file
+from turnout._secrets import HiddenBytes
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 
 __all__ = ["SigningKey", "verify"]
@@ -55,7 +56,7 @@ class SigningKey:
             raise InvalidTypeError(f"secret must be 32 bytes, got a {type(secret).__name__}")
         if len(secret) != 32:
             raise InvalidValueError(f"secret must be 32 bytes, got {len(secret)}")
-        self._secret = secret
+        self._secret = HiddenBytes(secret)
         self._public_key = _core.ed25519_public_key(secret).hex()
 
     @classmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import inspect
 import json
 import math
 import pickle
@@ -23,7 +24,11 @@ from turnout.errors import (
     UnknownLabelError,
     UnsupportedVersionError,
 )
+from turnout.frequency.longitudinal import Memoized, MemoizedClient
 from turnout.pipeline import Answers, EncodedBlock, PseudonymKey, open_source, scan
+from turnout.pipeline.processing import JobNoise
+from turnout.ray.work import Secrets
+from turnout.signing import SigningKey
 
 DOMAIN = tn.Domain(["no", "yes"])
 
@@ -98,6 +103,38 @@ def test_a_key_is_not_pickled_and_answers_take_its_secret_along() -> None:
     for kept in (key, None):
         answers = scan(table, "a", id_column="id", pseudonym_key=kept)
         assert pickle.loads(pickle.dumps(answers)).pseudonym_key == kept
+
+
+def test_what_ray_sends_to_tasks_has_the_key_and_shows_nothing_of_it() -> None:
+    key = PseudonymKey(bytes(range(32)))
+    answers = scan(pa.table({"a": ["no"], "id": [1]}), "a", id_column="id")
+    for kept in (key, None):
+        sent = pickle.loads(pickle.dumps(Secrets.of(JobNoise.made(None), kept)))
+        assert sent.unlocked(answers).pseudonym_key == kept
+
+
+@pytest.mark.parametrize(
+    "secretive",
+    [
+        PseudonymKey(bytes(range(65, 97))),
+        SigningKey(bytes(range(65, 97))),
+        JobNoise.made(None),
+        MemoizedClient(Memoized(4.0, 8, first_epsilon=1.0), bytes(range(65, 97))),
+        Secrets.of(JobNoise.made(None), PseudonymKey(bytes(range(65, 97)))),
+    ],
+    ids=lambda secretive: type(secretive).__name__,
+)
+def test_no_list_of_the_members_of_an_object_shows_its_secret(secretive: object) -> None:
+    # Errors of Ray hold such a list, and tracebacks that show variables.
+    members = [
+        value
+        for _, value in inspect.getmembers(secretive)
+        if isinstance(value, bytes) and len(value) >= 16
+    ]
+    assert members
+    for value in members:
+        plain = bytes.__repr__(value)
+        assert all(plain not in shown for shown in (f"{value}", str(value), repr([value])))
 
 
 @pytest.mark.parametrize(

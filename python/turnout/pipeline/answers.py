@@ -182,7 +182,7 @@ class Answers:
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the source and what was found in it; take the secret of the key along."""
         key = self.pseudonym_key
-        secret = None if key is None else key._secret
+        secret = None if key is None else key.secret
         left = {"source": _Elsewhere(self.source), "_digests": None, "pseudonym_key": secret}
         return {**self.__dict__, **left}
 

@@ -27,6 +27,7 @@ from turnout import _arguments
 from turnout._atomic import atomic_write
 from turnout._documents import parsed
 from turnout._files import read_bytes
+from turnout._secrets import HiddenBytes
 from turnout.collection import Plan
 from turnout.errors import (
     CorruptDataError,
@@ -356,7 +357,7 @@ def _noise(described: Any) -> JobNoise | None:
             key = bytes.fromhex(text)
             # A key of zeros alone was erased.
             if len(key) == 32 and any(key):
-                return JobNoise(key, None)
+                return JobNoise(HiddenBytes(key), None)
         case {"seed": int(seed), **rest} if not rest and 0 <= seed < 2**64:
             return JobNoise(None, seed)
     raise CorruptDataError("the secret of the noise is damaged: the job cannot go on")

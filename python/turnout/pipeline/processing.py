@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _core
+from turnout._secrets import HiddenBytes
 from turnout.collection import Plan
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.groups import GroupedTally, tally_by_group
@@ -58,7 +59,7 @@ class JobNoise:
     @classmethod
     def made(cls, seed: int | None) -> JobNoise:
         """Draw a key from the operating system, unless there is a seed."""
-        return cls(secrets.token_bytes(32) if seed is None else None, seed)
+        return cls(HiddenBytes(secrets.token_bytes(32)) if seed is None else None, seed)
 
     def block(self, index: int) -> _core.NoiseStreams:
         """Give the streams of a block."""

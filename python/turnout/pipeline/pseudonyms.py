@@ -14,6 +14,7 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout._documents import parsed
 from turnout._secret_files import read_secret_file, write_secret_file
+from turnout._secrets import HiddenBytes
 from turnout.errors import (
     CorruptDataError,
     InvalidTypeError,
@@ -65,7 +66,7 @@ class PseudonymKey:
             raise InvalidTypeError(f"secret must be bytes, got {type(secret).__name__}")
         if len(secret) != _KEY_BYTES:
             raise InvalidValueError(f"secret must be {_KEY_BYTES} bytes, got {len(secret)}")
-        self._secret = secret
+        self._secret = HiddenBytes(secret)
 
     @classmethod
     def generate(cls) -> PseudonymKey:
@@ -116,6 +117,14 @@ class PseudonymKey:
             {"format": "turnout-pseudonym-key", "version": 1, "key": self._secret.hex()}
         )
         write_secret_file(path, text + "\n")
+
+    @property
+    def secret(self) -> bytes:
+        """The 32 bytes, for who must carry them to another process: whoever has them has the key.
+
+        They show nothing of themselves when they are printed.
+        """
+        return self._secret
 
     @property
     def identifier(self) -> str:

@@ -64,7 +64,18 @@ class Secrets:
     """
 
     noise: JobNoise = field(repr=False)
-    pseudonym_key: PseudonymKey | None = field(repr=False)
+    pseudonym_secret: bytes | None = field(repr=False)
+
+    @classmethod
+    def of(cls, noise: JobNoise, key: PseudonymKey | None) -> Secrets:
+        """Take what a key is made of along: a key itself cannot be sent."""
+        return cls(noise, None if key is None else key.secret)
+
+    def unlocked(self, answers: Answers) -> Answers:
+        """Give answers their key back."""
+        if self.pseudonym_secret is None:
+            return answers
+        return replace(answers, pseudonym_key=PseudonymKey(self.pseudonym_secret))
 
 
 _NO_NOISE: Final = JobNoise(None, None)
@@ -84,7 +95,7 @@ class Tasks:
     """
 
     def __init__(self, ray: Any, recipe: Recipe, noise: JobNoise) -> None:
-        self._secrets = Secrets(noise, recipe.answers.pseudonym_key)
+        self._secrets = Secrets.of(noise, recipe.answers.pseudonym_key)
         # A domain may be large: it is sent once to each worker.
         part = None if recipe.part is None else replace(recipe.part, noise=_NO_NOISE)
         answers = replace(recipe.answers, pseudonym_key=None)
@@ -177,9 +188,7 @@ def _recipe(shared: tuple[str, str, list[Any]], hidden: Secrets) -> Recipe:
         _KNOWN.clear()
         _KNOWN[name] = require("ray", "ray").get(box[0])
     recipe = _KNOWN[name]
-    if hidden.pseudonym_key is None:
-        return recipe
-    return replace(recipe, answers=replace(recipe.answers, pseudonym_key=hidden.pseudonym_key))
+    return replace(recipe, answers=hidden.unlocked(recipe.answers))
 
 
 def _collect(

@@ -17,6 +17,7 @@ from turnout import _arguments
 from turnout._atomic import atomic_write
 from turnout._documents import parsed
 from turnout._files import read_bytes
+from turnout._secrets import HiddenBytes
 from turnout._turns import turn
 from turnout.collection import Plan
 from turnout.errors import (
@@ -63,7 +64,7 @@ class MemoizedClient:
             raise InvalidTypeError(f"secret must be bytes, got {type(secret).__name__}")
         if len(secret) != SECRET_BYTES:
             raise InvalidValueError(f"secret must have {SECRET_BYTES} bytes, got {len(secret)}")
-        self._secret = bytes(secret)
+        self._secret = HiddenBytes(secret)
         size = memoized.domain.size
         self._most = _arguments.integer("max_values", max_values, least=1, most=size)
         self._given: frozenset[int] = frozenset()
