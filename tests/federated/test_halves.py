@@ -280,7 +280,13 @@ def test_values_of_an_update_are_one_array(values: Any) -> None:
 
 def test_steps_out_of_order_are_refused() -> None:
     server = plan_of().server(np.zeros(2), SGD(0.1))
-    for step in (server.close, server.abandon, lambda: server.add(None, 0)):
+    sums = np.zeros(2, np.int64)
+    for step in (
+        server.close,
+        server.abandon,
+        lambda: server.add(None, 0),
+        lambda: server.put(sums),
+    ):
         with pytest.raises(ProtocolError, match="no round is open"):
             step()
     server.open(3)

@@ -188,7 +188,7 @@ def test_an_engine_and_its_halves_agree_on_large_sums() -> None:
     rounds = [opened(plan), opened(plan)]
     for client in range(CLIENTS):
         rounds[0].add(Update(0, sent, plan.fingerprint), client)
-        rounds[1]._put(sent)
+        rounds[1].put(sent)
     np.testing.assert_array_equal(rounds[0].close(), rounds[1].close())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +13,9 @@ from turnout import _arguments
 from turnout.accounting import PrivacyLedger
 from turnout.errors import InvalidTypeError, InvalidValueError, ProtocolError
 from turnout.federated import draws
+from turnout.federated.plan import TrainingPlan
 from turnout.federated.sums import add_gradients, structure_of, zeros
 from turnout.federated.updates import Update
-
-if TYPE_CHECKING:
-    from turnout.federated.training import RandomParticipationSGD
 
 __all__ = ["Client", "Draw"]
 
@@ -99,7 +97,7 @@ class Client:
 
     def __init__(
         self,
-        plan: RandomParticipationSGD,
+        plan: TrainingPlan,
         size: int,
         *,
         parameters: Any,
@@ -123,7 +121,7 @@ class Client:
         self._next = 0
 
     @property
-    def plan(self) -> RandomParticipationSGD:
+    def plan(self) -> TrainingPlan:
         """The public parameters."""
         return self._plan
 
@@ -290,9 +288,7 @@ class Client:
         return Update(draw.round, values, self._plan.fingerprint)
 
 
-def accepted_ledger(
-    plan: RandomParticipationSGD, ledger: PrivacyLedger | None
-) -> PrivacyLedger | None:
+def accepted_ledger(plan: TrainingPlan, ledger: PrivacyLedger | None) -> PrivacyLedger | None:
     """Check the ledger of a half, or make one with the plan's target."""
     if ledger is None:
         return plan.ledger()

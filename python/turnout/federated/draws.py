@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from turnout import _core, _seeds
-
-if TYPE_CHECKING:
-    from turnout.federated.training import RandomParticipationSGD
+from turnout.federated.plan import TrainingPlan
 
 __all__ = ["client_noise", "elements", "participants", "server_noise", "takes_part"]
 
@@ -20,13 +18,13 @@ Indices = npt.NDArray[np.int64]
 _CLIENTS, _ELEMENTS, _SERVER_NOISE, _CLIENT_NOISE = range(1, 5)
 
 
-def participants(plan: RandomParticipationSGD, clients: int, number: int) -> Indices:
+def participants(plan: TrainingPlan, clients: int, number: int) -> Indices:
     """Draw which of the first clients take part in a round; the cost follows the participants."""
     seed = _seeds.derived(plan.seed, _CLIENTS, number)
     return _core.select_bernoulli(clients, plan.client_rate, seed)
 
 
-def takes_part(plan: RandomParticipationSGD, index: int, number: int) -> bool:
+def takes_part(plan: TrainingPlan, index: int, number: int) -> bool:
     """Draw whether one client takes part; in a study the same as :func:`participants` draws."""
     if plan.seed is None:
         return bool(_core.select_bernoulli(1, plan.client_rate, None).size)
@@ -34,25 +32,23 @@ def takes_part(plan: RandomParticipationSGD, index: int, number: int) -> bool:
     return bool(drawn.size and drawn[-1] == index)
 
 
-def elements(plan: RandomParticipationSGD, size: int, index: int, number: int) -> Indices:
+def elements(plan: TrainingPlan, size: int, index: int, number: int) -> Indices:
     """Draw which elements of a participating client are sampled."""
     seed = _seeds.derived(plan.seed, _ELEMENTS, number, index)
     return _core.select_bernoulli(size, plan.sample_rate, seed)
 
 
-def server_noise(plan: RandomParticipationSGD, length: int, number: int) -> npt.NDArray[Any]:
+def server_noise(plan: TrainingPlan, length: int, number: int) -> npt.NDArray[Any]:
     """Draw the noise of a trusted server."""
     return _noise(plan, length, _seeds.derived(plan.seed, _SERVER_NOISE, number))
 
 
-def client_noise(
-    plan: RandomParticipationSGD, length: int, index: int, number: int
-) -> npt.NDArray[Any]:
+def client_noise(plan: TrainingPlan, length: int, index: int, number: int) -> npt.NDArray[Any]:
     """Draw the noise of a client that does not trust the server."""
     return _noise(plan, length, _seeds.derived(plan.seed, _CLIENT_NOISE, number, index))
 
 
-def _noise(plan: RandomParticipationSGD, length: int, seed: int | None) -> npt.NDArray[Any]:
+def _noise(plan: TrainingPlan, length: int, seed: int | None) -> npt.NDArray[Any]:
     if plan.grid is not None:
         return _core.rounded_gaussian(length, plan.grid.bits, seed)
     if plan.noise == "none":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,12 +15,10 @@ from turnout.accounting import PrivacyLedger
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.federated import draws
 from turnout.federated.client import LABEL
+from turnout.federated.optimizers import Optimizer
+from turnout.federated.server import Server
 from turnout.federated.sums import add_gradients, structure_of, zeros
-
-if TYPE_CHECKING:
-    from turnout.federated.optimizers import Optimizer
-    from turnout.federated.server import Server
-    from turnout.federated.training import RandomParticipationSGD
+from turnout.federated.training import RandomParticipationSGD
 
 __all__ = ["InProcessEngine"]
 
@@ -102,9 +100,6 @@ class InProcessEngine:
         batched: bool = False,
     ) -> None:
         _check_function("gradients", gradients)
-        # Imported here: plans make their halves.
-        from turnout.federated.training import RandomParticipationSGD  # noqa: PLC0415
-
         self._plan = _arguments.instance(
             "plan", plan, RandomParticipationSGD, "a RandomParticipationSGD"
         )
@@ -252,7 +247,7 @@ class InProcessEngine:
             if present is not None:
                 taking_part = np.intersect1d(taking_part, present, assume_unique=True)
             for values in self._updates(number, taking_part, present):
-                self._server._put(values)
+                self._server.put(values)
         except BaseException:
             self._server.abandon()
             raise

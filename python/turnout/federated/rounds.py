@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,11 +12,9 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout.errors import InvalidTypeError, InvalidValueError, PlanMismatchError, ProtocolError
 from turnout.federated import draws
+from turnout.federated.plan import TrainingPlan
 from turnout.federated.sums import zeros
 from turnout.federated.updates import Update
-
-if TYPE_CHECKING:
-    from turnout.federated.training import RandomParticipationSGD
 
 __all__ = ["Round", "largest_update"]
 
@@ -35,7 +33,7 @@ _ROOM = 2**62
 _DIGITS = 40
 
 
-def largest_update(plan: RandomParticipationSGD, parameters: int) -> float:
+def largest_update(plan: TrainingPlan, parameters: int) -> float:
     """Give the L2 norm that no honest client's update exceeds, in steps if there is a grid.
 
     Without noise of clients this is certain, and it has to be: refusing the sum of an honest client
@@ -95,9 +93,7 @@ class Round:
         How many numbers the model has.
     """
 
-    def __init__(
-        self, plan: RandomParticipationSGD, number: int, available: int, parameters: int
-    ) -> None:
+    def __init__(self, plan: TrainingPlan, number: int, available: int, parameters: int) -> None:
         self._plan, self._number, self._available = plan, number, available
         self._sum = zeros(plan, parameters)
         # Integers: the sum is self._sum + 2^_DIGITS self._beyond, and |self._sum| <= self._used.

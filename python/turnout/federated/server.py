@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,13 +23,11 @@ from turnout.errors import (
 from turnout.federated.checkpoint import TrainingState, load_checkpoint, save_checkpoint
 from turnout.federated.client import LABEL, accepted_ledger
 from turnout.federated.optimizers import Optimizer
+from turnout.federated.plan import TrainingPlan
 from turnout.federated.rounds import Round
 from turnout.federated.sums import structure_of
 from turnout.federated.trees import flatten, vector
 from turnout.federated.updates import Update
-
-if TYPE_CHECKING:
-    from turnout.federated.training import RandomParticipationSGD
 
 __all__ = ["Server"]
 
@@ -87,7 +85,7 @@ class Server:
 
     def __init__(
         self,
-        plan: RandomParticipationSGD,
+        plan: TrainingPlan,
         parameters: Any,
         optimizer: Optimizer,
         *,
@@ -112,7 +110,7 @@ class Server:
         self._open: Round | None = None
 
     @property
-    def plan(self) -> RandomParticipationSGD:
+    def plan(self) -> TrainingPlan:
         """The public parameters."""
         return self._plan
 
@@ -208,9 +206,24 @@ class Server:
         if update is not None:
             self._open.take(update, client)
 
-    def _put(self, values: npt.NDArray[Any]) -> None:
-        """Add what an engine computed in this process, of any number of clients."""
-        assert self._open is not None
+    def put(self, values: npt.NDArray[Any]) -> None:
+        """Add what was computed in this process, of any number of clients.
+
+        For engines that are both halves: nothing is checked, as :meth:`add` checks what comes from
+        elsewhere.
+
+        Parameters
+        ----------
+        values
+            A sum of updates' values, noise of clients included.
+
+        Raises
+        ------
+        ProtocolError
+            If no round is open.
+        """
+        if self._open is None:
+            raise ProtocolError("no round is open: values have nowhere to go")
         self._open.put(values)
 
     def close(self) -> Any:

@@ -25,6 +25,7 @@ from turnout._progress import track
 from turnout.errors import CorruptDataError, InvalidValueError, PlanMismatchError
 from turnout.federated.engine import InProcessEngine
 from turnout.federated.optimizers import SGD
+from turnout.federated.pictures import Line, Panel, plot_study
 from turnout.federated.scenarios import Arm, Scenario
 from turnout.federated.training import RandomParticipationSGD
 
@@ -160,10 +161,28 @@ class ParticipationStudy:
         }
 
     def plot(self, axes: Any = None) -> Any:
-        """Draw accuracy against rounds, see :func:`turnout.federated.pictures.plot_study`."""
-        from turnout.federated.pictures import plot_study  # noqa: PLC0415 (it knows this class)
+        """Draw accuracy against rounds, see :func:`turnout.federated.pictures.plot_study`.
 
-        return plot_study(self, axes)
+        What keeps no guarantee is labelled with the delta that is proven for its noise.
+        """
+        return plot_study([self._panel(*each) for each in self.scenarios], axes)
+
+    def _panel(self, scenario: Scenario, arms: tuple[Arm, ...]) -> Panel:
+        title = (
+            f"{scenario.name}: {scenario.clients:,} clients with {scenario.local_size:,} examples\n"
+            f"p = {scenario.client_rate:g}, q = {scenario.sample_rate:g}; "
+            f"ε = {self.epsilon:g}, δ = {self.delta:g} a round"
+        )
+        return Panel(title, [self._line(scenario, arm) for arm in arms])
+
+    def _line(self, scenario: Scenario, arm: Arm) -> Line:
+        label, noise = arm.label, arm.noise_multiplier
+        if noise:
+            label += f", σ = {noise:.2f}"
+            if not arm.keeps_target:
+                label += f" (proven: δ = {scenario.delta(self.epsilon, noise):.1e})"
+        broken = bool(noise) and not arm.keeps_target
+        return Line(arm.name, label, *self.table(scenario.name, arm.name), broken)
 
 
 def run_study(

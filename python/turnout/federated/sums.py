@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _core
 from turnout.errors import InvalidValueError
+from turnout.federated.plan import TrainingPlan
 from turnout.federated.trees import Structure, example_parts, flatten
-
-if TYPE_CHECKING:
-    from turnout.federated.training import RandomParticipationSGD
 
 __all__ = ["add_gradients", "structure_of", "zeros"]
 
@@ -22,13 +20,13 @@ _MOST_PARAMETERS = 2**40
 _LOG = logging.getLogger(__name__)
 
 
-def zeros(plan: RandomParticipationSGD, parameters: int) -> npt.NDArray[Any]:
+def zeros(plan: TrainingPlan, parameters: int) -> npt.NDArray[Any]:
     """Give the sum of no gradients."""
     return np.zeros(parameters, np.int64 if plan.grid is not None else np.float64)
 
 
 def add_gradients(
-    plan: RandomParticipationSGD, gradients: Any, examples: int, structure: Structure
+    plan: TrainingPlan, gradients: Any, examples: int, structure: Structure
 ) -> npt.NDArray[Any]:
     """Clip each example's gradient, add all up: in steps of the grid if there is one.
 
@@ -74,7 +72,7 @@ def add_gradients(
     return _clipped_sum(plan, [part[finite] for part in parts])
 
 
-def _clipped_sum(plan: RandomParticipationSGD, parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+def _clipped_sum(plan: TrainingPlan, parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     if plan.grid is not None:
         return _core.clip_to_grid(parts, plan.clip, plan.grid.step)
     return _core.clip_and_sum(parts, plan.clip)

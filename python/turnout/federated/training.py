@@ -1,41 +1,20 @@
-"""The algorithm: its public parameters, what a round costs, and its client and server halves."""
+"""The algorithm: a plan, and the halves of client and server that it makes."""
 
 from __future__ import annotations
 
-import functools
-import hashlib
-import json
-import math
-from typing import TYPE_CHECKING, Any
+import os
+from typing import Any
 
-from turnout import _arguments
-from turnout.accounting import (
-    Mechanism,
-    PrivacyLedger,
-    RandomParticipation,
-    WeakClientSampling,
-    calibrate_noise,
-)
-from turnout.errors import CorruptDataError, InvalidValueError, TurnoutError
-from turnout.federated import plan_encoding
-from turnout.federated.grid import Grid
-
-if TYPE_CHECKING:
-    import os
-
-    from turnout.federated.client import Client
-    from turnout.federated.optimizers import Optimizer
-    from turnout.federated.server import Server
+from turnout.accounting import PrivacyLedger
+from turnout.federated.client import Client
+from turnout.federated.optimizers import Optimizer
+from turnout.federated.plan import TrainingPlan
+from turnout.federated.server import Server
 
 __all__ = ["RandomParticipationSGD"]
 
-MODES = ("trusted_server", "always_send", "participants_only")
-NOISES = ("exact", "float", "none")
 
-_LARGEST_LOCAL_SIZE = 10**10
-
-
-class RandomParticipationSGD:
+class RandomParticipationSGD(TrainingPlan):
     """Private stochastic gradient descent in which clients and their elements take part at random.
 
     In every round each available client takes part with probability ``client_rate``, decided by
@@ -110,167 +89,6 @@ class RandomParticipationSGD:
     0.0167
     """
 
-    def __init__(
-        self,
-        client_rate: float,
-        sample_rate: float,
-        clip: float,
-        *,
-        noise_multiplier: float | None = None,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        rounds: int | None = None,
-        local_size_bound: int | None = None,
-        nominal_local_size: int | None = None,
-        mode: str = "trusted_server",
-        noise: str = "exact",
-        grid_bits: int = 24,
-        seed: int | None = None,
-    ) -> None:
-        self._client_rate = _arguments.probability("client_rate", client_rate)
-        self._sample_rate = _arguments.probability("sample_rate", sample_rate)
-        self._mode = _arguments.choice("mode", mode, MODES)
-        self._noise = _arguments.choice("noise", noise, NOISES)
-        self._clip = _clip(clip, self._noise)
-        self._local_size_bound = _size("local_size_bound", local_size_bound)
-        self._nominal_local_size = _size("nominal_local_size", nominal_local_size)
-        if local_size_bound is None and nominal_local_size is None:
-            raise InvalidValueError(
-                "nominal_local_size must be given where local_size_bound is None: the sum is "
-                "scaled by a public number of elements for each client"
-            )
-        self._grid_bits = _arguments.integer("grid_bits", grid_bits, least=8, most=36)
-        self._seed = _arguments.seed(seed)
-        self._target = _target(epsilon, delta, rounds)
-        self._noise_multiplier = self._chosen(noise_multiplier)
-        self._grid = (
-            Grid.of(self._clip, self._noise_multiplier, self._grid_bits)
-            if self._noise == "exact"
-            else None
-        )
-        if self._grid is not None and self._local_size_bound is not None:
-            self._grid.check_examples("local_size_bound", self._local_size_bound)
-
-    def _chosen(self, given: float | None) -> float:
-        """Give the noise multiplier, calibrated if a target was given."""
-        if self._noise == "none":
-            if given is not None or self._target is not None:
-                raise InvalidValueError(
-                    "noise = 'none' gives no privacy: leave out noise_multiplier, epsilon, delta "
-                    "and rounds"
-                )
-            return 0.0
-        if (given is None) == (self._target is None):
-            raise InvalidValueError(
-                "give either noise_multiplier or all of epsilon, delta and rounds, got "
-                f"noise_multiplier = {_arguments.shown(given)} and "
-                f"(epsilon, delta, rounds) = {_arguments.shown(self._target)}"
-            )
-        if self._target is not None:
-            return calibrate_noise(self._accounted(1.0), *self._target)
-        value = _arguments.number("noise_multiplier", given)
-        if not (math.isfinite(value) and value > 0.0):
-            raise InvalidValueError(
-                "noise_multiplier must be finite and above 0 (for no noise at all, say "
-                f"noise='none'), got {_arguments.shown(given)}"
-            )
-        return value
-
-    def _accounted(self, noise_multiplier: float) -> Mechanism:
-        if self._local_size_bound is None or self._mode == "participants_only":
-            return WeakClientSampling(self._client_rate, self._sample_rate, noise_multiplier)
-        return RandomParticipation(
-            self._client_rate, self._sample_rate, self._local_size_bound, noise_multiplier
-        )
-
-    @property
-    def client_rate(self) -> float:
-        """The probability p that an available client takes part."""
-        return self._client_rate
-
-    @property
-    def sample_rate(self) -> float:
-        """The probability q that an element of a participating client is sampled."""
-        return self._sample_rate
-
-    @property
-    def clip(self) -> float:
-        """The norm that the gradient of each example is clipped to."""
-        return self._clip
-
-    @property
-    def noise_multiplier(self) -> float:
-        """The standard deviation of the noise over the clipping norm; 0 without noise."""
-        return self._noise_multiplier
-
-    @property
-    def local_size_bound(self) -> int | None:
-        """The public bound on a client's number of elements, if there is one."""
-        return self._local_size_bound
-
-    @property
-    def nominal_local_size(self) -> int:
-        """The public number of elements that the sum is scaled by."""
-        chosen = self._nominal_local_size or self._local_size_bound
-        assert chosen is not None
-        return chosen
-
-    @property
-    def target(self) -> tuple[float, float, int] | None:
-        """Epsilon, delta and rounds that the noise was calibrated for, if it was."""
-        return self._target
-
-    @property
-    def mode(self) -> str:
-        """Who is trusted."""
-        return self._mode
-
-    @property
-    def noise(self) -> str:
-        """How noise is drawn."""
-        return self._noise
-
-    @property
-    def grid(self) -> Grid | None:
-        """The grid of exact noise; None without it."""
-        return self._grid
-
-    @property
-    def seed(self) -> int | None:
-        """The seed of a study, or None."""
-        return self._seed
-
-    @property
-    def mechanism(self) -> Mechanism | None:
-        """What one round costs a client that is available; None if there is no noise."""
-        return None if self._noise == "none" else self._accounted(self._noise_multiplier)
-
-    def scale(self, available: int) -> float:
-        """Give what the noisy sum is multiplied by: 1 / (p N q d), of public numbers only.
-
-        Parameters
-        ----------
-        available
-            How many clients are available in the round, N; public.
-
-        Returns
-        -------
-        float
-            The factor that makes the sum an estimate of the mean gradient.
-
-        Raises
-        ------
-        InvalidTypeError, InvalidValueError
-            If ``available`` is no integer of at least 1.
-        """
-        clients = _arguments.integer("available", available, least=1)
-        # In this order the divisor can neither overflow nor vanish.
-        return 1.0 / (self._client_rate * clients) / (self._sample_rate * self.nominal_local_size)
-
-    def ledger(self) -> PrivacyLedger | None:
-        """Make a new ledger with the target as its budget; None if no target was given."""
-        return None if self._target is None else PrivacyLedger(self._target[0], self._target[1])
-
     def client(
         self,
         size: int,
@@ -302,8 +120,6 @@ class RandomParticipationSGD:
         InvalidTypeError, InvalidValueError
             If an argument is of the wrong type or out of range, or there is a ledger and no noise.
         """
-        from turnout.federated.client import Client  # noqa: PLC0415 (it knows this class)
-
         return Client(self, size, parameters=parameters, index=index, ledger=ledger)
 
     def server(
@@ -341,8 +157,6 @@ class RandomParticipationSGD:
         InvalidTypeError, InvalidValueError
             If an argument is of the wrong type or out of range, or there is a ledger and no noise.
         """
-        from turnout.federated.server import Server  # noqa: PLC0415 (it knows this class)
-
         return Server(
             self,
             parameters,
@@ -351,112 +165,3 @@ class RandomParticipationSGD:
             checkpoint=checkpoint,
             checkpoint_every=checkpoint_every,
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Describe the plan in terms of JSON: what a server tells its clients."""
-        return {
-            "format": plan_encoding.FORMAT,
-            "version": plan_encoding.VERSION,
-            "client_rate": self._client_rate,
-            "sample_rate": self._sample_rate,
-            "clip": self._clip if math.isfinite(self._clip) else None,
-            "noise_multiplier": self._noise_multiplier,
-            "target": None if self._target is None else list(self._target),
-            "local_size_bound": self._local_size_bound,
-            "nominal_local_size": self._nominal_local_size,
-            "mode": self._mode,
-            "noise": self._noise,
-            "grid_bits": self._grid_bits,
-            "seed": self._seed,
-        }
-
-    @classmethod
-    def from_dict(cls, description: Any) -> RandomParticipationSGD:
-        """Rebuild a plan from :meth:`to_dict`.
-
-        The noise is taken as it is described, not calibrated again: whoever must rely on a target
-        spends :attr:`mechanism` from a ledger.
-
-        Parameters
-        ----------
-        description
-            What :meth:`to_dict` gave, perhaps through JSON.
-
-        Returns
-        -------
-        RandomParticipationSGD
-            Equal to the one that was described.
-
-        Raises
-        ------
-        UnsupportedVersionError
-            If it is a plan of a version that this release does not read.
-        CorruptDataError
-            If it is no plan.
-        """
-        values = plan_encoding.fields(description)
-        target = values.pop("target")
-        if values["clip"] is None:
-            values["clip"] = math.inf
-        if values["noise"] == "none":
-            values["noise_multiplier"] = None
-        try:
-            plan = cls(**values)
-            plan._target = None if target is None else _target(*target)
-        except (TurnoutError, TypeError) as error:
-            raise CorruptDataError(f"not a plan of federated training: {error}") from error
-        return plan
-
-    @functools.cached_property
-    def fingerprint(self) -> str:
-        """A short text that differs between plans: 32 hexadecimal digits of SHA-256."""
-        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode("ascii")).hexdigest()[:32]
-
-    def __eq__(self, other: object) -> bool:
-        """Compare all parameters."""
-        return isinstance(other, RandomParticipationSGD) and self.to_dict() == other.to_dict()
-
-    def __hash__(self) -> int:
-        return hash(self.fingerprint)
-
-    def __repr__(self) -> str:
-        """Show the parameters that differ from plan to plan."""
-        shown = {
-            "noise_multiplier": self._noise_multiplier,
-            "local_size_bound": self._local_size_bound,
-            "mode": self._mode,
-            "noise": self._noise,
-            "seed": self._seed,
-        }
-        rest = ", ".join(f"{name}={value!r}" for name, value in shown.items())
-        return (
-            f"RandomParticipationSGD({self._client_rate!r}, {self._sample_rate!r}, "
-            f"{self._clip!r}, {rest})"
-        )
-
-
-def _clip(value: float, noise: str) -> float:
-    clip = _arguments.number("clip", value)
-    if not clip > 0.0 or (math.isinf(clip) and noise != "none"):
-        wanted = "above 0" if noise == "none" else "finite and above 0"
-        raise InvalidValueError(f"clip must be {wanted}, got {_arguments.shown(value)}")
-    return clip
-
-
-def _size(argument: str, value: int | None) -> int | None:
-    if value is None:
-        return None
-    return _arguments.integer(argument, value, least=1, most=_LARGEST_LOCAL_SIZE)
-
-
-def _target(epsilon: Any, delta: Any, rounds: Any) -> tuple[float, float, int] | None:
-    given = (epsilon, delta, rounds)
-    if all(value is None for value in given):
-        return None
-    if any(value is None for value in given):
-        raise InvalidValueError(
-            f"epsilon, delta and rounds must be given together, got {_arguments.shown(given)}"
-        )
-    budget = PrivacyLedger(epsilon, delta)
-    return budget.epsilon, budget.delta, _arguments.integer("rounds", rounds, least=1, most=10**9)
