@@ -16,8 +16,8 @@ import pytest
 import turnout as tn
 from turnout._atomic import atomic_write
 from turnout._secret_files import write_secret_file
+from turnout.collecting.report_files import write_reports
 from turnout.pipeline.repeats import RepeatFinder
-from turnout.report_files import write_reports
 
 
 def test_the_file_appears_only_at_the_end(tmp_path: Path) -> None:

@@ -25,8 +25,9 @@ import pytest
 import turnout as tn
 import turnout.accounting as ta
 import turnout.distributed as td
-from turnout import plan_file
 from turnout._seal import SEAL_MARKER
+from turnout.collecting import plan_file
+from turnout.collecting.report_files import read_reports, write_reports
 from turnout.errors import TurnoutError
 from turnout.federated import RandomParticipationSGD
 from turnout.federated.optimizers import SGD
@@ -39,7 +40,6 @@ from turnout.frequency.longitudinal import Memoized, MemoizedClient
 from turnout.frequency.oracle import oracle_from_dict
 from turnout.pipeline import PseudonymKey
 from turnout.pipeline.job import Job
-from turnout.report_files import read_reports, write_reports
 from turnout.signing import SigningKey
 
 WRONG: list[Any] = [

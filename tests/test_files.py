@@ -15,10 +15,10 @@ from turnout import datasets
 from turnout._files import check_regular, open_regular, read_bytes
 from turnout.accounting import PrivacyLedger
 from turnout.cli.columns import read_column
+from turnout.collecting.plan_file import read_plan
+from turnout.collecting.report_files import read_reports
 from turnout.federated.checkpoint import load_checkpoint
 from turnout.pipeline import PseudonymKey, open_reports, scan
-from turnout.plan_file import read_plan
-from turnout.report_files import read_reports
 from turnout.signing import SigningKey
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")

@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import turnout as tn
+from turnout.collecting.plan_file import plan_file_text
 from turnout.errors import CorruptDataError, TurnoutError
 from turnout.frequency.attributes import PaddedOracle
 from turnout.frequency.oracle import FrequencyOracle
-from turnout.plan_file import plan_file_text
 from turnout.signing import SigningKey
 
 SCHEMA = tn.Plan.schema()
@@ -256,7 +256,7 @@ def test_an_oracle_of_ones_own_is_described() -> None:
             super().__init__(epsilon, domain)
             self._extra = extra
 
-        def _parameters(self) -> dict[str, Any]:
+        def parameters(self) -> dict[str, Any]:
             return {"extra": self._extra}
 
     try:

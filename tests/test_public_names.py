@@ -95,7 +95,9 @@ def test_an_unknown_name_is_no_attribute(package: str) -> None:
         exec(f"from {package} import nothing")
 
 
-@pytest.mark.parametrize("first", ["accounting", "collection", "frequency", "report_messages"])
+@pytest.mark.parametrize(
+    "first", ["accounting", "collecting.plan", "frequency", "collecting.report_messages"]
+)
 def test_a_module_can_be_imported_before_those_that_import_it(first: str) -> None:
     program = f"import json, turnout.{first} as module; print(json.dumps(module.__all__))"
     assert printed(program)

@@ -16,13 +16,13 @@ from pyarrow import ipc
 
 import turnout as tn
 from turnout._seal import SEAL_MARKER, new_placeholder, seal_file
+from turnout.collecting.report_files import FileFormat, file_format, read_reports, write_reports
 from turnout.errors import (
     CorruptDataError,
     InvalidTypeError,
     InvalidValueError,
     UnsupportedVersionError,
 )
-from turnout.report_files import FileFormat, file_format, read_reports, write_reports
 
 SUFFIXES = ["parquet", "arrow"]
 LABELS = ["never", "once", "often"]
@@ -329,7 +329,7 @@ def test_a_failure_while_writing_keeps_the_old_file(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("turnout.report_files.writing.seal_file", interrupt)
+    monkeypatch.setattr("turnout.collecting.report_files.writing.seal_file", interrupt)
     with pytest.raises(KeyboardInterrupt):
         write_reports(make_reports(seed=4), path)
     assert path.read_bytes() == before

@@ -19,9 +19,7 @@ from pyarrow import ipc
 import turnout as tn
 from turnout import _seal
 from turnout._seal import new_placeholder, seal_file, verify_seal
-from turnout.errors import CorruptDataError, InvalidValueError, MemoryLimitError
-from turnout.pipeline import open_reports
-from turnout.report_files import (
+from turnout.collecting.report_files import (
     MAX_MEMORY,
     Groups,
     ReportFile,
@@ -29,8 +27,10 @@ from turnout.report_files import (
     read_reports,
     write_reports,
 )
-from turnout.report_files.containers import open_container
-from turnout.report_files.pages import message_bytes
+from turnout.collecting.report_files.containers import open_container
+from turnout.collecting.report_files.pages import message_bytes
+from turnout.errors import CorruptDataError, InvalidValueError, MemoryLimitError
+from turnout.pipeline import open_reports
 
 UNARY = tn.SymmetricUnaryEncoding(1.0, 2**15)
 ROW = 2**15 // 8

@@ -14,6 +14,7 @@ import pytest
 
 import turnout as tn
 from turnout import metrics
+from turnout.collecting.report_messages import REFUSALS, Gathered
 from turnout.errors import (
     CodeOutsideDomainError,
     CorruptDataError,
@@ -25,7 +26,6 @@ from turnout.errors import (
     UnsupportedVersionError,
 )
 from turnout.frequency.candidates import registered
-from turnout.report_messages import REFUSALS, Gathered
 
 DOMAIN = tn.Domain(["never", "once", ("often", 3), 4.5, None])
 HALF = tn.Plan(tn.DirectEncoding(1.0, DOMAIN), tn.Bernoulli(0.5))
@@ -303,7 +303,7 @@ def test_an_expired_plan_makes_and_takes_no_messages(monkeypatch: pytest.MonkeyP
             def now(cls, tz: Any = None, *, moment: datetime = clock) -> Any:
                 return moment.astimezone(tz)
 
-        monkeypatch.setattr("turnout.collection.datetime", Clock)
+        monkeypatch.setattr("turnout.collecting.plan.datetime", Clock)
         calls: list[Callable[[], Any]] = [
             lambda: until.report("once"),
             lambda: until.gather([made]),

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         weighting,
     )
     from turnout._version import __version__
-    from turnout.collection import Plan
+    from turnout.collecting.plan import Plan
     from turnout.domain import Domain
     from turnout.errors import TurnoutError
     from turnout.frequency import (
@@ -142,7 +142,7 @@ __all__ = [
 #: module its names, and the public submodules.
 _NAMES = {
     "turnout._version": ["__version__"],
-    "turnout.collection": ["Plan"],
+    "turnout.collecting.plan": ["Plan"],
     "turnout.domain": ["Domain"],
     "turnout.errors": ["TurnoutError"],
     "turnout.frequency": [

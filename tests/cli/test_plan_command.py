@@ -13,10 +13,10 @@ import pytest
 from pyarrow import csv as arrow_csv
 
 import turnout as tn
+from turnout.collecting.report_files import read_reports
 from turnout.frequency.candidates import registered
 from turnout.planning import choose_oracle
 from turnout.planning import plan as make_plan
-from turnout.report_files import read_reports
 
 Run = Callable[..., Any]
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from turnout.report_files import read_reports
+from turnout.collecting.report_files import read_reports
 
 Run = Callable[..., Any]
 
@@ -292,7 +292,7 @@ def test_a_failed_run_keeps_the_old_file(
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device", str(target))
 
-    monkeypatch.setattr("turnout.report_files.writing.seal_file", fail)
+    monkeypatch.setattr("turnout.collecting.report_files.writing.seal_file", fail)
     result = turnout("randomize", people, "-c", "answer", "-e", 1, "-o", target, "--overwrite")
     assert result.exit_code == 1
     assert f"error: {target}: No space left on device" in result.stderr

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import turnout as tn
+from turnout.collecting.plan_file import write_plan
+from turnout.collecting.report_files import write_reports
 from turnout.errors import InvalidValueError
 from turnout.pipeline import open_reports
-from turnout.plan_file import write_plan
-from turnout.report_files import write_reports
 
 Run = Callable[..., Any]
 LABELS = ["never", "once", "often"]

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pytest
 
 import turnout as tn
+from turnout.collecting.sums import DesignSums, WeightedSums
 from turnout.errors import (
     CodeOutsideDomainError,
     CorruptDataError,
@@ -29,7 +30,6 @@ from turnout.errors import (
     TurnoutError,
     UnknownLabelError,
 )
-from turnout.frequency.sums import DesignSums, WeightedSums
 
 NAN, INF = float("nan"), float("inf")
 LABELS = tn.Domain(["a", "b", "c"])

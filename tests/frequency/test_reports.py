@@ -12,13 +12,13 @@ import numpy.typing as npt
 import pytest
 
 import turnout as tn
+from turnout.collecting.sums import DesignSums
 from turnout.errors import (
     CodeOutsideDomainError,
     InvalidTypeError,
     InvalidValueError,
     PlanMismatchError,
 )
-from turnout.frequency.sums import DesignSums
 
 ORACLE = tn.DirectEncoding(1.0, tn.Domain(["a", "b", "c"]))
 KINDS = ["everyone", "bernoulli", "personalized"]

@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import turnout as tn
+from turnout.collecting.sums import DesignSums, WeightedSums
 from turnout.errors import (
     CorruptDataError,
     InvalidTypeError,
@@ -25,7 +26,6 @@ from turnout.errors import (
     PlanMismatchError,
     UnsupportedVersionError,
 )
-from turnout.frequency.sums import DesignSums, WeightedSums
 
 LABELS = ["no", "yes", ("x", 2)]
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import turnout as tn
+from turnout.collecting.report_files import write_reports
 from turnout.errors import CodeOutsideDomainError, InvalidTypeError, InvalidValueError
 from turnout.frequency.candidates import registered
 from turnout.frequency.oracles.bit_rows import BitRowOracle
-from turnout.report_files import write_reports
 
 LABELS = tn.Domain(["never", "once", "often", "daily", 'it\'s "more"'])
 HALF = tn.Bernoulli(0.5)

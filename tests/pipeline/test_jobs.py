@@ -21,9 +21,9 @@ import pytest
 
 import turnout as tn
 from turnout import _atomic, errors, metrics
+from turnout.collecting.report_files import ReportFile, read_reports, write_reports
 from turnout.pipeline import Job, parts, running, scanning, sources
 from turnout.pipeline.processing import JobNoise
-from turnout.report_files import ReportFile, read_reports, write_reports
 
 DOMAIN = tn.Domain(["no", "yes", "maybe"])
 ORACLE = tn.DirectEncoding(1.0, DOMAIN)

@@ -20,6 +20,7 @@ from tests.statistical import ALPHA, quantile
 
 import turnout as tn
 from turnout import _core, errors
+from turnout.collecting.report_files import read_reports
 from turnout.frequency.kernel import randomized
 from turnout.pipeline import BLOCK, PseudonymKey, parts, running, scan, scanning, sources
 from turnout.pipeline.digests import digested
@@ -27,7 +28,6 @@ from turnout.pipeline.encoding import EncodedBlock
 from turnout.pipeline.job import STATE_FOLDER
 from turnout.pipeline.processing import JobNoise, collect_block, randomize_block
 from turnout.pipeline.sources.streams import QuerySource
-from turnout.report_files import read_reports
 
 DOMAIN = tn.Domain(["no", "yes"])
 ORACLE = tn.DirectEncoding(1.0, DOMAIN)

@@ -225,7 +225,7 @@ def test_arguments(ray: Any, files: Path, tmp_path: Path) -> None:
 
 
 def test_tally_of_files_of_other_plans(ray: Any, tmp_path: Path) -> None:
-    from turnout.report_files import write_reports
+    from turnout.collecting.report_files import write_reports
 
     for number, epsilon in enumerate([1.0, 2.0]):
         reports = tn.DirectEncoding(epsilon, DOMAIN).randomize(["once"] * 10)
@@ -240,7 +240,7 @@ def test_tally_of_files_of_other_plans(ray: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("oracle", [ORACLE, tn.OptimizedUnaryEncoding(1.0, DOMAIN)])
 def test_tally_of_a_data_set_of_reports(ray: Any, tmp_path: Path, oracle: Any) -> None:
-    from turnout.report_files import write_reports
+    from turnout.collecting.report_files import write_reports
 
     for number in range(4):
         reports = oracle.randomize(["once", "never"] * 300, participation=HALF)

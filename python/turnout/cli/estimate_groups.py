@@ -12,9 +12,9 @@ from rich.text import Text
 
 from turnout import GroupedTally
 from turnout.cli.tables import _printable, digits_for, percent
+from turnout.collecting.keys import shown_part, time_column, to_json
 from turnout.errors import EstimatorError
 from turnout.frequency.groups import GroupedEstimate
-from turnout.frequency.groups.keys import shown_part, time_column, to_json
 
 __all__ = ["chosen_groups", "draw_groups", "groups_table", "interval_of", "json_records"]
 

@@ -39,6 +39,7 @@ from turnout.cli.scans import (
 )
 from turnout.cli.tables import file_size, number, properties
 from turnout.cli.tally import describe_participation
+from turnout.collecting.report_files import ReportFile, file_format
 from turnout.errors import InvalidValueError
 from turnout.frequency.candidates import registered
 from turnout.pipeline import Answers, Job, Totals
@@ -46,7 +47,6 @@ from turnout.pipeline.processing import plan_of
 from turnout.pipeline.running import randomize as run_job
 from turnout.pipeline.running import randomize_to_file
 from turnout.planning import choose_oracle
-from turnout.report_files import ReportFile, file_format
 from turnout.reporting.words import rounded_up
 
 __all__ = ["randomize"]

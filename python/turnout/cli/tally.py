@@ -13,9 +13,9 @@ from turnout._atomic import atomic_write
 from turnout.cli.running import output, refuse_overwriting_inputs, refusing
 from turnout.cli.tables import file_size, number, percent, properties
 from turnout.cli.tallies import ALLOW_EQUAL, REPORT_SUFFIXES, merged, read_tallies
+from turnout.collecting.report_files import MAX_MEMORY
 from turnout.errors import InvalidValueError
 from turnout.pipeline import ReportSet, open_reports
-from turnout.report_files import MAX_MEMORY
 
 __all__ = ["describe_participation", "tally"]
 

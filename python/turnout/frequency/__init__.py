@@ -1,7 +1,7 @@
 """Frequency estimation under local differential privacy when only some nodes report.
 
 A value's path is the order of the modules: an oracle (:mod:`~turnout.frequency.oracles`) makes
-:mod:`~turnout.frequency.reports`, which add up to a :mod:`~turnout.frequency.tally`, of which
+:mod:`~turnout.collecting.reports`, which add up to a :mod:`~turnout.frequency.tally`, of which
 :mod:`~turnout.frequency.estimation` makes an estimate.
 
 Beyond the path: :mod:`~turnout.frequency.ordered` answers, with sums, ranges and quantiles; several
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from turnout._public import imported_later, listing
 from turnout.accounting.variation import VariationRatio
+from turnout.collecting.reports import Reports
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.intervals import Interval
 from turnout.frequency.estimation.variance import estimator_variance
@@ -30,7 +31,6 @@ from turnout.frequency.oracles.unary_encoding import (
     SymmetricUnaryEncoding,
     ThresholdHistogramEncoding,
 )
-from turnout.frequency.reports import Reports
 
 if TYPE_CHECKING:
     from turnout.frequency.studies.oracles import OracleComparison, OracleRecord, compare_oracles

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import math
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from turnout.metrics import observe
-
-if TYPE_CHECKING:
-    from turnout.frequency.oracle import FrequencyOracle
-
-__all__ = ["NEGLIGIBLE", "rows_of_bits", "rows_of_noise", "tell_improbable"]
-
-_LOGGER = logging.getLogger(__name__)
+__all__ = ["NEGLIGIBLE", "rows_of_bits", "rows_of_noise"]
 
 #: An honest node sends one of the reports that are found here with at most this chance.
 NEGLIGIBLE: Final = 2.0**-40
@@ -28,28 +20,6 @@ _CHUNK: Final = 2**24
 
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
-
-
-def tell_improbable(oracle: FrequencyOracle, reports: Array) -> int:
-    """Count the reports that came from elsewhere and that honest nodes hardly ever send.
-
-    Parameters
-    ----------
-    oracle
-        Which oracle they should be of.
-    reports
-        Reports that it can have made.
-
-    Returns
-    -------
-    int
-        How many there are; if there are any they are also logged, and told to the hooks.
-    """
-    found = int(oracle.improbable(reports).sum())
-    if found:
-        observe("reports_improbable", reports=found)
-        _LOGGER.warning("reports that honest nodes hardly ever send: %d", found)
-    return found
 
 
 def rows_of_bits(words: Array, size: int, other: float) -> Mask:

@@ -10,15 +10,15 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._core import NoiseStreams
+from turnout.collecting.sums import DesignSums, WeightedSums
 from turnout.errors import InvalidValueError
-from turnout.frequency.sums import DesignSums, WeightedSums
 from turnout.participation import Everyone, Participation, Personalized
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
+    from turnout.collecting.reports import Reports
     from turnout.frequency.oracle import FrequencyOracle
-    from turnout.frequency.reports import Reports
     from turnout.frequency.tally import Tally
     from turnout.pipeline.answers import Answers
     from turnout.pipeline.report_set import ReportSet
@@ -78,7 +78,7 @@ def randomized(
     InvalidValueError
         If there are not as many personal probabilities as codes.
     """
-    from turnout.frequency.reports import Reports  # noqa: PLC0415
+    from turnout.collecting.reports import Reports  # noqa: PLC0415
 
     if isinstance(participation, Personalized):
         reports, probabilities = oracle._kernel.randomize_personalized(
@@ -100,7 +100,7 @@ def collected(
     CodeOutsideDomainError, InvalidValueError
         As :func:`randomized`.
     """
-    from turnout.collection import Plan  # noqa: PLC0415
+    from turnout.collecting.plan import Plan  # noqa: PLC0415
     from turnout.frequency.tally import Tally  # noqa: PLC0415
 
     plan = Plan(oracle, participation)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from abc import ABC, abstractmethod
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
@@ -10,8 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from turnout import _arguments
+from turnout import _arguments, _kinds
 from turnout.accounting.variation import VariationRatio, difference_up
+from turnout.collecting.sums import WeightedSums
 from turnout.domain import Domain
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.frequency.estimation.models import ScoreMoments
@@ -23,21 +23,14 @@ from turnout.frequency.kernel import (
     randomized,
     taking_part_in,
 )
-from turnout.frequency.sums import WeightedSums
 from turnout.participation import Participation
 
 if TYPE_CHECKING:
-    from turnout.frequency.reports import Reports
+    from turnout.collecting.reports import Reports
     from turnout.frequency.tally import Tally
     from turnout.pipeline.report_set import ReportSet
 
 __all__ = ["FrequencyOracle", "oracle_from_dict"]
-
-#: The modules of oracles that ``import turnout`` leaves out.
-_LATER = {
-    "memoized": "turnout.frequency.longitudinal",
-    "padded": "turnout.frequency.attributes",
-}
 
 Array = npt.NDArray[Any]
 
@@ -62,7 +55,7 @@ class FrequencyOracle(ABC):
     #: Whether reports of one node in several rounds are independent, so that budgets compose.
     fresh: ClassVar[bool] = True
 
-    _registry: ClassVar[dict[str, type[FrequencyOracle]]] = {}
+    _registry: ClassVar[dict[str, type[FrequencyOracle]]] = _kinds.REGISTERED
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         """Make the oracle known to :func:`oracle_from_dict`."""
@@ -228,8 +221,8 @@ class FrequencyOracle(ABC):
         >>> oracle.tally(oracle.randomize([0, 1, 2, 2])).received
         4
         """
-        from turnout.collection import Plan  # noqa: PLC0415
-        from turnout.frequency.reports import Reports  # noqa: PLC0415
+        from turnout.collecting.plan import Plan  # noqa: PLC0415
+        from turnout.collecting.reports import Reports  # noqa: PLC0415
         from turnout.frequency.tally import Tally  # noqa: PLC0415
 
         if is_report_set(reports):
@@ -330,7 +323,7 @@ class FrequencyOracle(ABC):
         >>> oracle.simulate([400_000_000_000, 600_000_000_000]).nodes
         1000000000000
         """
-        from turnout.collection import Plan  # noqa: PLC0415
+        from turnout.collecting.plan import Plan  # noqa: PLC0415
         from turnout.frequency.tally import Tally  # noqa: PLC0415
 
         taking_part = taking_part_in(participation)
@@ -406,7 +399,7 @@ class FrequencyOracle(ABC):
 
         Where a report is one number, plain SQL; where it is a bit for each answer, in the dialect
         of DuckDB. A database does not check the checksum of a report file:
-        :func:`turnout.report_files.read_reports` does.
+        :func:`turnout.collecting.report_files.read_reports` does.
 
         Parameters
         ----------
@@ -497,7 +490,7 @@ class FrequencyOracle(ABC):
         """
         return np.zeros(len(reports), np.bool_)
 
-    def _refuse_range(self, reports: Array) -> NoReturn:
+    def refuse_range(self, reports: Array) -> NoReturn:
         """Refuse reports with a number that :attr:`report_dtype` does not hold."""
         limits = np.iinfo(self.report_dtype)
         outside = (reports < limits.min) | (reports > limits.max)
@@ -507,7 +500,7 @@ class FrequencyOracle(ABC):
             f"expected an integer from {limits.min} to {limits.max}"
         )
 
-    def _parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, Any]:
         """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""
         return {}
 
@@ -523,8 +516,32 @@ class FrequencyOracle(ABC):
             "name": self.name,
             "epsilon": self._epsilon,
             "domain": self._domain.to_dict(),
-            **self._parameters(),
+            **self.parameters(),
         }
+
+    @classmethod
+    def from_dict(cls, description: Any) -> FrequencyOracle:
+        """Rebuild an oracle of this class from :meth:`to_dict`.
+
+        Raises
+        ------
+        CorruptDataError
+            If it is the description of anything else.
+        """
+        match description:
+            case {
+                "name": cls.name,
+                "epsilon": float() | int() as epsilon,
+                "domain": domain,
+                **rest,
+            }:
+                try:
+                    oracle = cls(epsilon, Domain.from_dict(domain), **_keywords(rest))
+                except (InvalidValueError, InvalidTypeError, TypeError) as error:
+                    raise CorruptDataError(f"not the description of an oracle: {error}") from error
+                if oracle.parameters() == rest:
+                    return oracle
+        raise CorruptDataError(f"not the description of an oracle: {_arguments.shown(description)}")
 
     def __eq__(self, other: object) -> bool:
         """Compare class, epsilon, domain and other parameters."""
@@ -534,7 +551,7 @@ class FrequencyOracle(ABC):
             type(self) is type(other)
             and self._epsilon == other._epsilon
             and self._domain == other._domain
-            and self._parameters() == other._parameters()
+            and self.parameters() == other.parameters()
         )
 
     def __hash__(self) -> int:
@@ -543,12 +560,12 @@ class FrequencyOracle(ABC):
 
     def __repr__(self) -> str:
         """Show the constructor."""
-        others = "".join(f", {name}={value!r}" for name, value in self._parameters().items())
+        others = "".join(f", {name}={value!r}" for name, value in self.parameters().items())
         return f"{type(self).__name__}(epsilon={self._epsilon!r}, domain={self._domain!r}{others})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the parameters: the kernel is rebuilt."""
-        return _rebuild, (type(self), self._epsilon, self._domain, self._parameters())
+        return _rebuild, (type(self), self._epsilon, self._domain, self.parameters())
 
 
 def oracle_from_dict(description: Any) -> FrequencyOracle:
@@ -576,37 +593,8 @@ def oracle_from_dict(description: Any) -> FrequencyOracle:
     >>> tn.frequency.oracle_from_dict(oracle.to_dict()) == oracle
     True
     """
-    match description:
-        case {
-            "name": str(name),
-            "epsilon": float() | int() as epsilon,
-            "domain": domain,
-            **rest,
-        } if _known(name):
-            try:
-                made = FrequencyOracle._registry[name]
-                oracle = made(epsilon, Domain.from_dict(domain), **_keywords(rest))
-            except (InvalidValueError, InvalidTypeError, TypeError) as error:
-                raise CorruptDataError(f"not the description of an oracle: {error}") from error
-            if oracle._parameters() == rest:
-                return oracle
-    raise CorruptDataError(f"not the description of an oracle: {_arguments.shown(description)}")
-
-
-def _known(name: str) -> bool:
-    """Say whether an oracle has that name, importing its module if need be."""
-    if name in _LATER:
-        importlib.import_module(_LATER[name])
-    return name in FrequencyOracle._registry
-
-
-def known_oracles() -> dict[str, type[FrequencyOracle]]:
-    """List all oracles that a plan can name, those that are not imported yet too."""
-    return {
-        name: FrequencyOracle._registry[name]
-        for name in (*_LATER, *FrequencyOracle._registry)
-        if _known(name)
-    }
+    oracle: FrequencyOracle = _kinds.from_dict(description)
+    return oracle
 
 
 def _keywords(rest: dict[Any, Any]) -> dict[str, Any]:

@@ -8,13 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout.collection import Plan
+from turnout.collecting.plan import Plan
+from turnout.collecting.sums import DesignSums, WeightedSums
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.estimators import ESTIMATORS
 from turnout.frequency.oracle import FrequencyOracle
-from turnout.frequency.sums import DesignSums, WeightedSums
 from turnout.participation import Participation
 
 __all__ = ["Tally"]
@@ -71,7 +71,7 @@ class Tally:
         weights: WeightedSums | None = None,
         design: DesignSums | None = None,
     ) -> None:
-        self._plan = _arguments.instance("plan", plan, Plan, "a Plan")
+        self._plan: Plan[FrequencyOracle] = _arguments.instance("plan", plan, Plan, "a Plan")
         size = plan.oracle.domain.size
         taken = _arguments.counts if plan.oracle.support_dtype.kind == "u" else _arguments.scores
         self._support: npt.NDArray[Any] = taken("support", support, size)
@@ -104,7 +104,7 @@ class Tally:
         self._design = design
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> Plan[FrequencyOracle]:
         """The oracle and the participation."""
         return self._plan
 

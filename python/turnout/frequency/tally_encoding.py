@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from turnout.collection import Plan
+from turnout.collecting.plan import Plan
+from turnout.collecting.sums import DesignSums, WeightedSums
 from turnout.errors import CorruptDataError
-from turnout.frequency.sums import DesignSums, WeightedSums
 from turnout.frequency.tally_container import pack, unpack
 
 if TYPE_CHECKING:

@@ -50,7 +50,7 @@ def tally_from_counts(
     by: str,
 ) -> Tally:
     """Make a tally of counts: see :meth:`turnout.FrequencyOracle.tally_from_counts`."""
-    from turnout.collection import Plan  # noqa: PLC0415
+    from turnout.collecting.plan import Plan  # noqa: PLC0415
 
     taking_part = _common(participation)
     _arguments.choice("by", by, _KEYS)

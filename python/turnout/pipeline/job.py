@@ -28,7 +28,7 @@ from turnout._atomic import atomic_write
 from turnout._documents import parsed
 from turnout._files import read_bytes
 from turnout._secrets import HiddenBytes
-from turnout.collection import Plan
+from turnout.collecting.plan import Plan
 from turnout.errors import (
     CorruptDataError,
     InvalidValueError,

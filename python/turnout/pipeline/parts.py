@@ -17,12 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout._extras import require
-from turnout.collection import Plan
+from turnout.collecting.keys import Key, plain_key
+from turnout.collecting.plan import Plan
+from turnout.collecting.report_files import Groups, Header, PartFacts, ReportFile, ReportWriter
+from turnout.collecting.sums import DesignSums
 from turnout.errors import CorruptDataError
-from turnout.frequency.groups.keys import Key, plain_key
-from turnout.frequency.sums import DesignSums
 from turnout.pipeline.processing import BlockReports, JobNoise, randomize_block
-from turnout.report_files import Groups, Header, PartFacts, ReportFile, ReportWriter
 
 if TYPE_CHECKING:
     from turnout.pipeline.answers import Answers

@@ -15,13 +15,13 @@ import numpy.typing as npt
 
 from turnout import _arguments, _core
 from turnout._secrets import HiddenBytes
-from turnout.collection import Plan
+from turnout.collecting.plan import Plan
+from turnout.collecting.reports import Reports
+from turnout.collecting.sums import DesignSums
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.groups import GroupedTally, tally_by_group
 from turnout.frequency.kernel import Noise, collected, common_rate, randomized, taking_part_in
 from turnout.frequency.oracle import FrequencyOracle
-from turnout.frequency.reports import Reports
-from turnout.frequency.sums import DesignSums
 from turnout.frequency.tally import Tally
 from turnout.participation import Participation, Personalized, from_dict
 from turnout.pipeline.sources import BLOCK

@@ -10,15 +10,15 @@ from typing import Any, Final
 import numpy as np
 
 from turnout import metrics
-from turnout.collection import Plan
+from turnout.collecting.keys import Key, Part
+from turnout.collecting.plan import Plan
+from turnout.collecting.report_files import MAX_MEMORY, Groups, Header, ReportBatch, ReportFile
+from turnout.collecting.reports import Reports
+from turnout.collecting.sums import DesignSums, WeightedSums
 from turnout.errors import InvalidValueError, MemoryLimitError
 from turnout.frequency.groups import GroupedTally, tally_by_group
-from turnout.frequency.groups.keys import Key, Part
-from turnout.frequency.reports import Reports
-from turnout.frequency.sums import DesignSums, WeightedSums
 from turnout.frequency.tally import Tally
 from turnout.pipeline.report_places import PlacedFile
-from turnout.report_files import MAX_MEMORY, Groups, Header, ReportBatch, ReportFile
 
 __all__ = ["Counter", "LeftOut", "empty_reports", "empty_tally"]
 

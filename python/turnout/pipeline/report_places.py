@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from turnout.collecting.keys import Part
 from turnout.errors import InvalidValueError
-from turnout.frequency.groups.keys import Part
 from turnout.pipeline.job import STATE_FOLDER, Job
 from turnout.pipeline.sources.files import partition_kind, partition_value, run_of_partitions
 

@@ -12,7 +12,8 @@ import numpy as np
 
 from turnout import _arguments
 from turnout._progress import track
-from turnout.collection import Plan
+from turnout.collecting.plan import Plan
+from turnout.collecting.report_files import MAX_MEMORY, ReportBatch, ReportFile
 from turnout.errors import InvalidTypeError, InvalidValueError, PlanMismatchError
 from turnout.frequency.groups import GroupedTally
 from turnout.pipeline.flight import checked_workers, in_flight, sized
@@ -20,7 +21,6 @@ from turnout.pipeline.job import Job, Totals
 from turnout.pipeline.repeats import RepeatFinder
 from turnout.pipeline.report_counting import Counter, LeftOut, empty_tally
 from turnout.pipeline.report_places import PlacedFile, placed_files
-from turnout.report_files import MAX_MEMORY, ReportBatch, ReportFile
 
 __all__ = [
     "Duplicates",
@@ -44,7 +44,7 @@ class ReportSet:
     --------
     >>> import pathlib, tempfile
     >>> import turnout as tn
-    >>> from turnout.report_files import write_reports
+    >>> from turnout.collecting.report_files import write_reports
     >>> oracle = tn.DirectEncoding(1.0, 3)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     for day in ("2026-11-21", "2026-11-22"):
@@ -312,7 +312,7 @@ def tally(
     --------
     >>> import pathlib, tempfile
     >>> import turnout as tn
-    >>> from turnout.report_files import write_reports
+    >>> from turnout.collecting.report_files import write_reports
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "monday.parquet")
     ...     write_reports(tn.DirectEncoding(1.0, 3).randomize([0, 1, 2]), path)

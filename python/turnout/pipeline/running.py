@@ -13,11 +13,12 @@ from typing import Any
 
 from turnout import _arguments
 from turnout._progress import track
-from turnout.collection import Plan
+from turnout.collecting.plan import Plan
+from turnout.collecting.report_files import Header, file_format, write_reports
+from turnout.collecting.reports import Reports
 from turnout.errors import InvalidTypeError, InvalidValueError, TurnoutError
 from turnout.frequency.groups import GroupedTally
 from turnout.frequency.oracle import FrequencyOracle
-from turnout.frequency.reports import Reports
 from turnout.frequency.tally import Tally
 from turnout.metrics import observe
 from turnout.participation import Participation
@@ -36,7 +37,6 @@ from turnout.pipeline.processing import (
 from turnout.pipeline.report_counting import empty_reports, empty_tally
 from turnout.pipeline.report_set import ReportSet, open_reports
 from turnout.pipeline.sources import Block, TableBlock
-from turnout.report_files import Header, file_format, write_reports
 
 __all__ = [
     "blocks_there",

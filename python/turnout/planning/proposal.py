@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._seeds import derived
-from turnout.collection import Plan
+from turnout.collecting.plan import Plan
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.frequency.oracle import FrequencyOracle

@@ -15,7 +15,9 @@ import turnout
 from turnout import _arguments, metrics
 from turnout._extras import require
 from turnout._progress import track
-from turnout.collection import Plan
+from turnout.collecting.plan import Plan
+from turnout.collecting.report_files import MAX_MEMORY, ReportFile
+from turnout.collecting.report_files.reading import reported
 from turnout.errors import InvalidTypeError, InvalidValueError, TurnoutError
 from turnout.frequency.groups import GroupedTally
 from turnout.frequency.kernel import taking_part_in
@@ -36,8 +38,6 @@ from turnout.ray.cluster import connected, flight_of
 from turnout.ray.datasets import in_order
 from turnout.ray.tasks import RETRIES, MergeTree, prepare_worker, results
 from turnout.ray.work import merged
-from turnout.report_files import MAX_MEMORY, ReportFile
-from turnout.report_files.reading import reported
 
 __all__ = ["tally"]
 

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 import turnout
 from turnout._extras import require
-from turnout.collection import Plan
+from turnout.collecting.plan import Plan
 from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.frequency.groups import GroupedTally
 from turnout.frequency.tally import Tally

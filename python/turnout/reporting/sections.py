@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from turnout.collecting.keys import shown_part
 from turnout.errors import EstimatorError, InvalidTypeError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
-from turnout.frequency.groups.keys import shown_part
 from turnout.reporting.contents import Contents
 from turnout.reporting.facts import CollectionFacts
 from turnout.reporting.figures import Picture

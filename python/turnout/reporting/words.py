@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from turnout.collection import Plan
+from turnout.collecting.plan import Plan
 
 __all__ = [
     "METHODS",

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout.collection import Plan
+from turnout.collecting.plan import Plan
 from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate

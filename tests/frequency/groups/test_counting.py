@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import turnout as tn
+from turnout.collecting.sums import DesignSums
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.candidates import registered
 from turnout.frequency.groups import counting, tally_by_group
-from turnout.frequency.sums import DesignSums
 
 KEYS = [("DE", 1), ("FR", 1), ("DE", 2), (None, 1)]
 NAMES = ["country", "version"]

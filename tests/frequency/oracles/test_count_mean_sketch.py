@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pytest
 
 import turnout as tn
-from turnout import report_files
+from turnout.collecting import report_files
 from turnout.errors import InvalidTypeError, InvalidValueError, PlanMismatchError
 from turnout.frequency import oracle_from_dict
 

@@ -16,10 +16,10 @@ import numpy.typing as npt
 import pytest
 
 import turnout as tn
+from turnout.collecting.report_files import read_reports, write_reports
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.frequency.oracle import oracle_from_dict
 from turnout.frequency.oracles.subset_selection import SubsetSelection
-from turnout.report_files import read_reports, write_reports
 
 CHUNK = 2**16
 

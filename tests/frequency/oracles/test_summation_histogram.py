@@ -14,10 +14,10 @@ import numpy.typing as npt
 import pytest
 
 import turnout as tn
+from turnout.collecting.report_files import read_reports, write_reports
 from turnout.errors import InvalidValueError
 from turnout.frequency.oracle import oracle_from_dict
 from turnout.frequency.oracles.summation_histogram import SummationHistogramEncoding
-from turnout.report_files import read_reports, write_reports
 
 
 @pytest.mark.parametrize("epsilon", [1e-5, 0.1, 0.5, math.log(2), 1.0, 2.0, 3.3, 5.0, 20.0, 42.0])

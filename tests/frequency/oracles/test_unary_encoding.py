@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 import turnout as tn
+from turnout.collecting.report_files import read_reports, write_reports
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
 from turnout.frequency.oracles.unary_encoding import (
@@ -27,7 +28,6 @@ from turnout.frequency.oracles.unary_encoding import (
     ThresholdHistogramEncoding,
     _UnaryEncoding,
 )
-from turnout.report_files import read_reports, write_reports
 
 CHUNK = 2**16
 

@@ -22,6 +22,7 @@ from flwr.common.logger import log
 from flwr.serverapp import Grid, ServerApp
 
 from turnout import Domain, FrequencyEstimate, Plan, Reports, Tally, _arguments, _seeds
+from turnout.collecting.improbable import tell_improbable
 from turnout.errors import (
     BudgetExceededError,
     InvalidTypeError,
@@ -41,7 +42,6 @@ from turnout.federated.flower.answers import (
 )
 from turnout.federated.flower.records import REFUSED, numbers_of
 from turnout.federated.flower.strategy import connected_nodes, positive_seconds
-from turnout.frequency.improbable import tell_improbable
 
 __all__ = ["collect_frequencies", "frequency_client_app", "frequency_server_app"]
 
@@ -202,7 +202,8 @@ def collect_frequencies(
         return Tally(plan, zeros, received=0, nodes=0)
     reports = Reports.concatenate(pieces.values())
     tell_improbable(plan.oracle, reports.codes)
-    return plan.oracle.tally(reports)
+    tally: Tally = plan.oracle.tally(reports)
+    return tally
 
 
 def frequency_server_app(

@@ -15,6 +15,8 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._seeds import derived
+from turnout.collecting.reports import Reports
+from turnout.collecting.sums import DesignSums
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError, PlanMismatchError
 from turnout.frequency.attributes.parameters import checked_epsilon, rebuilt
@@ -22,8 +24,6 @@ from turnout.frequency.attributes.tables import encoded
 from turnout.frequency.draws import participants, personal_probabilities
 from turnout.frequency.estimation.variance import estimator_variance
 from turnout.frequency.oracle import FrequencyOracle
-from turnout.frequency.reports import Reports
-from turnout.frequency.sums import DesignSums
 from turnout.participation import Bernoulli, Everyone, Participation, Personalized
 
 if TYPE_CHECKING:

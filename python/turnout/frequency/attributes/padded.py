@@ -172,8 +172,9 @@ class PaddedOracle(FrequencyOracle):
         """Say which reports the inner oracle makes with negligible chance only."""
         return self._inner.improbable(reports)
 
-    def _refuse_range(self, reports: Array) -> NoReturn:
-        self._inner._refuse_range(reports)
+    def refuse_range(self, reports: Array) -> NoReturn:
+        """Refuse reports with a number that :attr:`report_dtype` does not hold."""
+        self._inner.refuse_range(reports)
 
     def check_support(self, support: Counts, received: int) -> None:
         """Refuse support counts that so many reports of the inner oracle cannot have.
@@ -185,7 +186,8 @@ class PaddedOracle(FrequencyOracle):
         """
         self._inner.check_support(support, received)
 
-    def _parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, Any]:
+        """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""
         return {"oracle": self._inner.to_dict(), "share": self._share}
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from turnout import _arguments
-from turnout.collection import Plan
+from turnout.collecting.plan import Plan
+from turnout.collecting.reports import Reports
 from turnout.errors import InvalidValueError
 from turnout.frequency.attributes.base import AttributeCollection
-from turnout.frequency.reports import Reports
 from turnout.participation import Participation
 
 __all__ = ["AttributeReports", "checked_pieces"]

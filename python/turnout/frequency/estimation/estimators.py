@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from turnout.collecting.sums import WeightedSums
 from turnout.errors import EstimatorError
 from turnout.frequency.estimation.models import (
     ScoreMoments,
@@ -26,7 +27,6 @@ from turnout.frequency.estimation.models import (
     ratio_model,
     support_model,
 )
-from turnout.frequency.sums import WeightedSums
 
 if TYPE_CHECKING:
     from turnout.frequency.oracle import FrequencyOracle

@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout.collecting.reports import Reports
 from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.estimation.intervals import Interval, critical_value, normal_interval
 from turnout.frequency.estimation.likelihoods import Likelihood, likelihood_of
 from turnout.frequency.estimation.projection import simplex
-from turnout.frequency.reports import Reports
 
 if TYPE_CHECKING:
     from turnout.frequency.oracle import FrequencyOracle

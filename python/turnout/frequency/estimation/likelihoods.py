@@ -13,8 +13,8 @@ from turnout import _core
 from turnout.errors import EstimatorError
 
 if TYPE_CHECKING:
+    from turnout.collecting.reports import Reports
     from turnout.frequency.oracle import FrequencyOracle
-    from turnout.frequency.reports import Reports
 
 __all__ = [
     "DenseLikelihood",

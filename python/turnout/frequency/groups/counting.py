@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout.collecting import keys as group_keys
+from turnout.collecting.keys import Key
+from turnout.collecting.reports import Reports
+from turnout.collecting.sums import DesignSums, WeightedSums
 from turnout.errors import InvalidValueError
-from turnout.frequency.groups import keys as group_keys
-from turnout.frequency.groups.keys import Key
 from turnout.frequency.groups.tally import GroupedTally
 from turnout.frequency.oracles.direct_encoding import DirectEncoding
-from turnout.frequency.reports import Reports
-from turnout.frequency.sums import DesignSums, WeightedSums
 from turnout.frequency.tally import Tally
 
 __all__ = ["tally_by_group"]

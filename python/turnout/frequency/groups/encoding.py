@@ -30,12 +30,12 @@ from typing import Any
 
 import numpy as np
 
-from turnout.collection import Plan
+from turnout.collecting import keys
+from turnout.collecting.keys import Key
+from turnout.collecting.plan import Plan
+from turnout.collecting.sums import DesignSums, WeightedSums
 from turnout.errors import CorruptDataError
-from turnout.frequency.groups import keys
-from turnout.frequency.groups.keys import Key
 from turnout.frequency.groups.tally import GroupedTally
-from turnout.frequency.sums import DesignSums, WeightedSums
 from turnout.frequency.tally import Tally
 from turnout.frequency.tally_container import pack, unpack
 

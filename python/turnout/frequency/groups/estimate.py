@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._extras import require
-from turnout.collection import Plan
+from turnout.collecting.keys import Key, plain_key
+from turnout.collecting.plan import Plan
 from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
@@ -20,7 +21,6 @@ from turnout.frequency.estimation.estimators import ESTIMATORS
 from turnout.frequency.estimation.intervals import tail_probability
 from turnout.frequency.estimation.projection import PROJECTIONS
 from turnout.frequency.groups.interval import OVER, GroupedInterval
-from turnout.frequency.groups.keys import Key, plain_key
 from turnout.frequency.groups.tally import GroupedTally
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout._drawing import short
 from turnout._extras import require
+from turnout.collecting.keys import shown_key
 from turnout.errors import EstimatorError, InvalidValueError
-from turnout.frequency.groups.keys import shown_key
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

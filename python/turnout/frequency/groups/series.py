@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout.collecting.keys import Key, Part, in_order, plain_key, time_column
 from turnout.errors import InvalidValueError
 from turnout.frequency.groups.estimate import GroupedEstimate
-from turnout.frequency.groups.keys import Key, Part, in_order, plain_key, time_column
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

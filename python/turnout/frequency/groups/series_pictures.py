@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from turnout._drawing import short
 from turnout._extras import require
+from turnout.collecting.keys import Key, Part, shown_key, shown_part
 from turnout.errors import EstimatorError, InvalidValueError
-from turnout.frequency.groups.keys import Key, Part, shown_key, shown_part
 from turnout.frequency.groups.pictures import chosen_labels, heading, interval_words
 
 if TYPE_CHECKING:

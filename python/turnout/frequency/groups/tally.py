@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from turnout import _arguments
-from turnout.collection import Plan
+from turnout.collecting import keys
+from turnout.collecting.keys import Key
+from turnout.collecting.plan import Plan
+from turnout.collecting.sums import DesignSums, WeightedSums
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.frequency.groups import keys
-from turnout.frequency.groups.keys import Key
 from turnout.frequency.oracle import FrequencyOracle
-from turnout.frequency.sums import DesignSums, WeightedSums
 from turnout.frequency.tally import Tally
 from turnout.participation import Participation
 
@@ -93,7 +93,7 @@ class GroupedTally(Mapping[Key, Tally]):
             if not found:
                 raise InvalidValueError("plan must be given where tallies has no groups")
             plan = next(iter(found.values())).plan
-        self._plan = _arguments.instance("plan", plan, Plan, "a Plan")
+        self._plan: Plan[FrequencyOracle] = _arguments.instance("plan", plan, Plan, "a Plan")
         self._tallies = {
             key: _under(self._plan, found[key], f"tallies[{_arguments.shown(key)}]")
             for key in keys.in_order(found)
@@ -112,7 +112,7 @@ class GroupedTally(Mapping[Key, Tally]):
         return self._names
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> Plan[FrequencyOracle]:
         """The oracle and the participation."""
         return self._plan
 

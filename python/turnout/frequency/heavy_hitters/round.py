@@ -10,14 +10,14 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._documents import parsed
-from turnout.collection import Plan
+from turnout.collecting.plan import Plan
+from turnout.collecting.reports import Reports
+from turnout.collecting.sums import DesignSums
 from turnout.domain import Domain
 from turnout.errors import CorruptDataError, InvalidTypeError, UnsupportedVersionError
 from turnout.frequency.draws import personal_probabilities
 from turnout.frequency.heavy_hitters.values import Rows, Values, keys, values_from_dict
 from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
-from turnout.frequency.reports import Reports
-from turnout.frequency.sums import DesignSums
 from turnout.frequency.tally import Tally
 from turnout.participation import Everyone, Participation
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from turnout.collection import Plan
+from turnout.collecting.plan import Plan
 from turnout.errors import EstimatorError, ProtocolError
 from turnout.frequency.candidates import make_oracle
 from turnout.frequency.estimation.estimate import FrequencyEstimate

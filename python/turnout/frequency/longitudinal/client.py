@@ -19,7 +19,7 @@ from turnout._documents import parsed
 from turnout._files import read_bytes
 from turnout._secrets import HiddenBytes
 from turnout._turns import turn
-from turnout.collection import Plan
+from turnout.collecting.plan import Plan
 from turnout.errors import (
     BudgetExceededError,
     CorruptDataError,
@@ -32,7 +32,7 @@ from turnout.frequency.longitudinal.memoized import SECRET_BYTES, Memoized
 from turnout.participation import Everyone, Participation
 
 if TYPE_CHECKING:
-    from turnout.frequency.reports import Reports
+    from turnout.collecting.reports import Reports
 
 __all__ = ["MemoizedClient"]
 
@@ -197,7 +197,7 @@ class MemoizedClient:
         >>> clients[0].spent <= 4.0
         True
         """
-        from turnout.report_messages import message_of, refuse_personal  # noqa: PLC0415
+        from turnout.collecting.report_messages import message_of, refuse_personal  # noqa: PLC0415
 
         _arguments.instance("plan", plan, Plan, "a Plan")
         if state is not None and not isinstance(state, (str, os.PathLike)):

@@ -13,17 +13,17 @@ import numpy.typing as npt
 
 from turnout import _arguments, _core
 from turnout.accounting.variation import VariationRatio
+from turnout.collecting.sums import DesignSums
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.improbable import rows_of_bits
 from turnout.frequency.kernel import Kernel
 from turnout.frequency.oracle import FrequencyOracle
-from turnout.frequency.sums import DesignSums
 from turnout.participation import Everyone, Participation, Personalized
 
 if TYPE_CHECKING:
+    from turnout.collecting.reports import Reports
     from turnout.frequency.longitudinal.client import MemoizedClient
-    from turnout.frequency.reports import Reports
 
 __all__ = ["Memoized"]
 
@@ -446,7 +446,7 @@ class Memoized(FrequencyOracle):
         >>> tallies[0].estimate().frequencies.round(1)
         array([0.6, 0.3, 0.1])
         """
-        from turnout.frequency.reports import Reports  # noqa: PLC0415
+        from turnout.collecting.reports import Reports  # noqa: PLC0415
 
         taking_part = Everyone() if participation is None else participation
         _arguments.instance("participation", taking_part, Participation, "a participation")
@@ -473,7 +473,8 @@ class Memoized(FrequencyOracle):
             self, taking_part, reports, nodes, probabilities=probabilities, design=design
         )
 
-    def _parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, Any]:
+        """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""
         return {
             "first_epsilon": self._first,
             "instantaneous": self._instantaneous,
@@ -483,5 +484,5 @@ class Memoized(FrequencyOracle):
 
     def __repr__(self) -> str:
         """Show the constructor that takes an epsilon."""
-        others = ", ".join(f"{name}={value!r}" for name, value in self._parameters().items())
+        others = ", ".join(f"{name}={value!r}" for name, value in self.parameters().items())
         return f"Memoized({self._epsilon!r}, {self._domain!r}, {others})"

@@ -70,7 +70,8 @@ class _Sketch(HashedOracle):
         kernel: Kernel = self._core
         return kernel
 
-    def _parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, Any]:
+        """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""
         return {"hashes": self.hashes, "width": self.width, "hash_seed": self._hash_seed}
 
 

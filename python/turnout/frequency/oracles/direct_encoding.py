@@ -101,9 +101,10 @@ class DirectEncoding(FrequencyOracle):
         """
         self._domain._check_codes("codes", reports)
 
-    def _refuse_range(self, reports: npt.NDArray[Any]) -> NoReturn:
+    def refuse_range(self, reports: npt.NDArray[Any]) -> NoReturn:
+        """Refuse reports with a number that :attr:`report_dtype` does not hold."""
         self._domain._check_codes("codes", reports)
-        super()._refuse_range(reports)
+        super().refuse_range(reports)
 
     def check_support(self, support: npt.NDArray[Any], received: int) -> None:
         """Refuse support counts that do not add up to the number of reports.

@@ -93,7 +93,8 @@ class _LocalHashing(HashedOracle):
     def _kernel(self) -> Kernel:
         return self._core
 
-    def _parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, Any]:
+        """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""
         if self._pool is None:
             return {}
         return {"seed_pool": self._pool, "pool_seed": self._pool_seed}
@@ -230,5 +231,6 @@ class OptimizedLocalHashing(_LocalHashing):
     ) -> None:
         super().__init__(epsilon, domain, buckets, seed_pool, pool_seed)
 
-    def _parameters(self) -> dict[str, Any]:
-        return {"buckets": self.buckets, **super()._parameters()}
+    def parameters(self) -> dict[str, Any]:
+        """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""
+        return {"buckets": self.buckets, **super().parameters()}

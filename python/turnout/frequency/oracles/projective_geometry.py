@@ -136,7 +136,8 @@ class ProjectiveGeometryResponse(FrequencyOracle):
     def _kernel(self) -> Kernel:
         return self._core
 
-    def _parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, Any]:
+        """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""
         return {"field_size": self._field_size}
 
 

@@ -119,7 +119,8 @@ class SubsetSelection(BitRowOracle):
     def _kernel(self) -> Kernel:
         return self._core
 
-    def _parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, Any]:
+        """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""
         return {"subset_size": self.subset_size}
 
 

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout.collection import Plan
+from turnout.collecting.plan import Plan
+from turnout.collecting.reports import Reports
 from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError, PlanMismatchError
 from turnout.frequency.estimation.covariance import Covariance, sampled_covariance
@@ -18,7 +19,6 @@ from turnout.frequency.estimation.projection import simplex
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.ordered.statistics import OrderedStatistics
 from turnout.frequency.ordered.tree import Tree
-from turnout.frequency.reports import Reports
 from turnout.frequency.tally import Tally
 from turnout.participation import Bernoulli, Everyone, Participation
 

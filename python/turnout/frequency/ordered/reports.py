@@ -6,12 +6,12 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _core
+from turnout.collecting.reports import Reports
 from turnout.domain import Domain
 from turnout.errors import EstimatorError
 from turnout.frequency.estimation.likelihoods import score_unit, support_of
 from turnout.frequency.estimation.projection import simplex
 from turnout.frequency.ordered.statistics import OrderedStatistics
-from turnout.frequency.reports import Reports
 
 __all__ = ["OrderedReports"]
 
@@ -72,7 +72,7 @@ class OrderedReports(OrderedStatistics):
     @property
     def domain(self) -> Domain:
         """The answers."""
-        return self._reports.oracle.domain
+        return self._reports.plan.domain
 
     @property
     def frequencies(self) -> Floats:

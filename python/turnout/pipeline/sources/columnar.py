@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from turnout._extras import require
+from turnout.collecting.report_files.header import METADATA_KEY
 from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.pipeline.sources.base import BLOCK, Block, Source, TableBlock
 from turnout.pipeline.sources.files import (
@@ -25,7 +26,6 @@ from turnout.pipeline.sources.files import (
     partition_value,
 )
 from turnout.pipeline.sources.schemas import conform, target_schema, unified, wanted_schema
-from turnout.report_files.header import METADATA_KEY
 
 __all__ = ["ColumnarSource", "FileBlock", "Piece", "reading"]
 

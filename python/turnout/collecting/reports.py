@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout.collecting.randomizer import R_co, Randomizer
+from turnout.collecting.sums import DesignSums
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.frequency.oracle import FrequencyOracle
-from turnout.frequency.sums import DesignSums
 from turnout.participation import Participation, Personalized
 
 if TYPE_CHECKING:
-    from turnout.collection import Plan
+    from turnout.collecting.plan import Plan
 
 __all__ = ["Reports"]
 
 
-class Reports:
+class Reports(Generic[R_co]):
     """The reports of the nodes that took part, with the plan they were made under.
 
     Made by :meth:`FrequencyOracle.randomize`; make one yourself for reports that arrived by
@@ -66,7 +66,7 @@ class Reports:
 
     def __init__(
         self,
-        oracle: FrequencyOracle,
+        oracle: R_co,
         participation: Participation,
         codes: npt.ArrayLike,
         nodes: int,
@@ -74,7 +74,7 @@ class Reports:
         probabilities: npt.ArrayLike | None = None,
         design: DesignSums | None = None,
     ) -> None:
-        from turnout.collection import Plan  # noqa: PLC0415
+        from turnout.collecting.plan import Plan  # noqa: PLC0415
 
         self._plan = Plan(oracle, participation)
         self._codes = _checked(oracle, codes)
@@ -104,14 +104,14 @@ class Reports:
     @classmethod
     def _made(
         cls,
-        oracle: FrequencyOracle,
+        oracle: Any,
         participation: Participation,
         codes: npt.NDArray[Any],
         nodes: int,
         *personal: Any,
     ) -> Reports:
         """Take over what a kernel has just made, which needs no check."""
-        from turnout.collection import Plan  # noqa: PLC0415
+        from turnout.collecting.plan import Plan  # noqa: PLC0415
 
         made = cls.__new__(cls)
         made._plan = Plan(oracle, participation)
@@ -123,12 +123,12 @@ class Reports:
         return made
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> Plan[R_co]:
         """The oracle and the participation."""
         return self._plan
 
     @property
-    def oracle(self) -> FrequencyOracle:
+    def oracle(self) -> R_co:
         """The randomizer that made the reports."""
         return self._plan.oracle
 
@@ -246,7 +246,7 @@ class Reports:
 
 
 def _rebuild(
-    oracle: FrequencyOracle,
+    oracle: Any,
     participation: Participation,
     codes: npt.NDArray[Any],
     nodes: int,
@@ -256,7 +256,7 @@ def _rebuild(
     return Reports(oracle, participation, codes, nodes, probabilities=probabilities, design=design)
 
 
-def _checked(oracle: FrequencyOracle, codes: npt.ArrayLike) -> npt.NDArray[np.integer[Any]]:
+def _checked(oracle: Randomizer, codes: npt.ArrayLike) -> npt.NDArray[np.integer[Any]]:
     """Take over the reports that an oracle can have made, as a read-only array of its type."""
     shape, dtype = oracle.report_shape, oracle.report_dtype
     array: npt.NDArray[Any]
@@ -273,7 +273,7 @@ def _checked(oracle: FrequencyOracle, codes: npt.ArrayLike) -> npt.NDArray[np.in
         limits = np.iinfo(dtype)
         if int(array.min()) < limits.min or int(array.max()) > limits.max:
             # A kernel only takes its own type: what does not fit is refused in the type given.
-            oracle._refuse_range(array)
+            oracle.refuse_range(array)
     kept = _frozen(array, dtype)
     oracle.check_reports(kept)
     return kept

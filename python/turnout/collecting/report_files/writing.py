@@ -15,12 +15,18 @@ import numpy.typing as npt
 from turnout._atomic import atomic_write
 from turnout._extras import require
 from turnout._seal import new_placeholder, seal_file
-from turnout.collection import Plan
+from turnout.collecting.plan import Plan
+from turnout.collecting.report_files.containers import batch_rows
+from turnout.collecting.report_files.header import (
+    CHECKSUM_KEY,
+    METADATA_KEY,
+    Groups,
+    Header,
+    PartFacts,
+)
+from turnout.collecting.reports import Reports
+from turnout.collecting.sums import DesignSums
 from turnout.errors import InvalidTypeError, InvalidValueError, TurnoutError
-from turnout.frequency.reports import Reports
-from turnout.frequency.sums import DesignSums
-from turnout.report_files.containers import batch_rows
-from turnout.report_files.header import CHECKSUM_KEY, METADATA_KEY, Groups, Header, PartFacts
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -104,7 +110,7 @@ def write_reports(
     --------
     >>> import pathlib, tempfile
     >>> import turnout as tn
-    >>> from turnout.report_files import read_reports
+    >>> from turnout.collecting.report_files import read_reports
     >>> oracle = tn.DirectEncoding(epsilon=1.0, domain=tn.Domain(["never", "once", "often"]))
     >>> reports = oracle.randomize(["never", "often", "never"])
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -158,7 +164,7 @@ class ReportWriter:
     --------
     >>> import pathlib, tempfile
     >>> import turnout as tn
-    >>> from turnout.report_files import ReportWriter, read_reports
+    >>> from turnout.collecting.report_files import ReportWriter, read_reports
     >>> oracle = tn.DirectEncoding(1.0, 3)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = pathlib.Path(folder, "reports.parquet")

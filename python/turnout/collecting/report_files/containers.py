@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO, Final
 
 from turnout._extras import require
+from turnout.collecting.report_files.pages import message_bytes, page_bytes
 from turnout.errors import CorruptDataError, MemoryLimitError
-from turnout.report_files.pages import message_bytes, page_bytes
 
 __all__ = ["ArrowContainer", "ParquetContainer", "batch_rows", "open_container"]
 

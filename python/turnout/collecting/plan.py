@@ -9,11 +9,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, overload
 
-from turnout import _arguments, participation
+from turnout import _arguments, _kinds, participation
 from turnout._documents import parsed
-from turnout._plan_differences import differences
+from turnout.collecting.plan_differences import differences
+from turnout.collecting.randomizer import R_co, check_randomizer
 from turnout.domain import Domain
 from turnout.errors import (
     CorruptDataError,
@@ -23,12 +24,11 @@ from turnout.errors import (
     PlanMismatchError,
     UnsupportedVersionError,
 )
-from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
 from turnout.participation import Participation
 
 if TYPE_CHECKING:
-    from turnout.frequency.reports import Reports
-    from turnout.report_messages import Gathered
+    from turnout.collecting.report_messages import Gathered
+    from turnout.collecting.reports import Reports
     from turnout.signing import SigningKey
 
 __all__ = ["Plan"]
@@ -43,7 +43,7 @@ MOST_EXPIRES = 253_402_300_799
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Generic[R_co]):
     """What reports and tallies carry, so that they are never mixed up.
 
     Parameters
@@ -88,14 +88,14 @@ class Plan:
     turnout.errors.PlanExpiredError: the plan expired at 2001-01-01T00:00:00+00:00
     """
 
-    oracle: FrequencyOracle
+    oracle: R_co
     participation: Participation
     serial: int | None = field(default=None, kw_only=True, compare=False)
     expires: datetime | None = field(default=None, kw_only=True, compare=False)
 
     def __post_init__(self) -> None:
         """Check the fields; leave out the probabilities of single nodes."""
-        _arguments.instance("oracle", self.oracle, FrequencyOracle, "an oracle")
+        check_randomizer("oracle", self.oracle)
         _arguments.instance(
             "participation",
             self.participation,
@@ -176,7 +176,7 @@ class Plan:
                 **rest,
             } if rest.keys() <= {"serial", "expires"}:
                 return cls(
-                    oracle_from_dict(oracle),
+                    _kinds.from_dict(oracle),
                     participation.from_dict(taking_part),
                     serial=_count(rest, "serial", MOST_SERIAL),
                     expires=_moment(_count(rest, "expires", MOST_EXPIRES)),
@@ -263,7 +263,7 @@ class Plan:
         ...     tn.Plan.read(pathlib.Path(folder, "plan.json")) == plan
         True
         """
-        from turnout.plan_file import write_plan  # noqa: PLC0415
+        from turnout.collecting.plan_file import write_plan  # noqa: PLC0415
 
         write_plan(self, path, signing_key=signing_key)
 
@@ -307,7 +307,7 @@ class Plan:
         OSError
             If the file cannot be read.
         """
-        from turnout.plan_file import read_plan  # noqa: PLC0415
+        from turnout.collecting.plan_file import read_plan  # noqa: PLC0415
 
         return read_plan(path, public_key=public_key, least_serial=least_serial)
 
@@ -329,7 +329,7 @@ class Plan:
         >>> tn.Plan.schema()["$schema"]
         'https://json-schema.org/draft/2020-12/schema'
         """
-        from turnout.plan_schema import plan_file_schema  # noqa: PLC0415
+        from turnout.collecting.plan_schema import plan_file_schema  # noqa: PLC0415
 
         return plan_file_schema()
 
@@ -372,7 +372,7 @@ class Plan:
         >>> plan.gather(messages).nodes
         3
         """
-        from turnout.report_messages import make_message  # noqa: PLC0415
+        from turnout.collecting.report_messages import make_message  # noqa: PLC0415
 
         return make_message(self, value, seed)
 
@@ -384,7 +384,7 @@ class Plan:
         *,
         on_bad: Literal["refuse"] = ...,
         received: datetime | None = ...,
-    ) -> Reports: ...
+    ) -> Reports[R_co]: ...
     @overload
     def gather(
         self,
@@ -393,7 +393,7 @@ class Plan:
         *,
         on_bad: Literal["count"],
         received: datetime | None = ...,
-    ) -> Gathered: ...
+    ) -> Gathered[R_co]: ...
     def gather(
         self,
         messages: Iterable[bytes | str],
@@ -401,7 +401,7 @@ class Plan:
         *,
         on_bad: Literal["refuse", "count"] = "refuse",
         received: datetime | None = None,
-    ) -> Reports | Gathered:
+    ) -> Reports[R_co] | Gathered[R_co]:
         """Put the messages of many people together.
 
         A message that is there twice, because sending seemed to fail, counts once; how many there
@@ -432,8 +432,8 @@ class Plan:
         -------
         Reports or Gathered
             The reports in the order of the messages; with ``"count"`` a
-            :class:`turnout.report_messages.Gathered` with these and the number of refusals of each
-            kind.
+            :class:`turnout.collecting.report_messages.Gathered` with these and the number of
+            refusals of each kind.
 
         Raises
         ------
@@ -461,7 +461,7 @@ class Plan:
         >>> reports.oracle.tally(reports).nodes
         400
         """
-        from turnout.report_messages import gather  # noqa: PLC0415
+        from turnout.collecting.report_messages import gather  # noqa: PLC0415
 
         return gather(self, messages, nodes, on_bad, received)
 

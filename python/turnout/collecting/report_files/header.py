@@ -10,10 +10,10 @@ from typing import Any, Final
 from turnout import _arguments
 from turnout._documents import parsed
 from turnout._seal import SEAL_MARKER
-from turnout.collection import Plan
+from turnout.collecting.keys import Key, checked_names, from_json, to_json
+from turnout.collecting.plan import Plan
+from turnout.collecting.sums import DesignSums
 from turnout.errors import CorruptDataError, TurnoutError, UnsupportedVersionError
-from turnout.frequency.groups.keys import Key, checked_names, from_json, to_json
-from turnout.frequency.sums import DesignSums
 
 __all__ = ["CHECKSUM_KEY", "METADATA_KEY", "OWN_COLUMNS", "Groups", "Header", "PartFacts"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from turnout.collection import MOST_EXPIRES, MOST_SERIAL
-from turnout.frequency.oracle import FrequencyOracle, known_oracles
+from turnout import _kinds
+from turnout.collecting.plan import MOST_EXPIRES, MOST_SERIAL
 
 __all__ = ["plan_file_schema"]
 
@@ -18,7 +18,7 @@ _TYPES = {"int": "integer", "float": "number", "str": "string", "bool": "boolean
 
 def plan_file_schema() -> dict[str, Any]:
     """Return the schema of :meth:`turnout.Plan.schema`."""
-    oracles = [_oracle(name, found) for name, found in sorted(known_oracles().items())]
+    oracles = [_oracle(name, found) for name, found in _kinds.known().items()]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "plan file of turnout",
@@ -97,7 +97,7 @@ def _object(properties: dict[str, Any], optional: tuple[str, ...] = ()) -> dict[
     }
 
 
-def _oracle(name: str, found: type[FrequencyOracle]) -> dict[str, Any]:
+def _oracle(name: str, found: type[Any]) -> dict[str, Any]:
     """Describe an oracle by what its constructor takes by name: a plan writes no other words."""
     parameters = {
         each.name: _value(each.annotation)

@@ -32,14 +32,17 @@ import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Generic, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._documents import decoder
-from turnout.collection import Plan
+from turnout.collecting.improbable import tell_improbable
+from turnout.collecting.plan import Plan
+from turnout.collecting.randomizer import Made, R_co
+from turnout.collecting.reports import Reports
 from turnout.errors import (
     CorruptDataError,
     InvalidTypeError,
@@ -48,8 +51,6 @@ from turnout.errors import (
     TurnoutError,
     UnsupportedVersionError,
 )
-from turnout.frequency.improbable import tell_improbable
-from turnout.frequency.reports import Reports
 from turnout.metrics import observe
 
 __all__ = ["Gathered"]
@@ -68,7 +69,7 @@ Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Gathered:
+class Gathered(Generic[R_co]):
     """Reports, and how many messages were left out.
 
     Made by :meth:`turnout.Plan.gather` with ``on_bad="count"``.
@@ -96,7 +97,7 @@ class Gathered:
     (1, 1, 0)
     """
 
-    reports: Reports
+    reports: Reports[R_co]
     refusals: dict[str, int]
     repeated: int = 0
     improbable: int = 0
@@ -143,7 +144,7 @@ def make_message(plan: Plan, value: Any, seed: int | None) -> bytes | None:
     return message_of(plan, reports)
 
 
-def message_of(plan: Plan, reports: Reports) -> bytes | None:
+def message_of(plan: Plan, reports: Made) -> bytes | None:
     """Write the message of one person's reports under a plan: one, or none."""
     if not len(reports):
         return None

@@ -15,6 +15,16 @@ from turnout import _arguments
 from turnout._extras import require
 from turnout._files import open_regular
 from turnout._seal import verify_seal
+from turnout.collecting.keys import Key, plain_part
+from turnout.collecting.randomizer import Randomizer
+from turnout.collecting.report_files.containers import (
+    ArrowContainer,
+    ParquetContainer,
+    batch_rows,
+    open_container,
+)
+from turnout.collecting.report_files.header import METADATA_KEY, Groups, Header
+from turnout.collecting.reports import Reports
 from turnout.errors import (
     CorruptDataError,
     MemoryLimitError,
@@ -22,16 +32,6 @@ from turnout.errors import (
     TurnoutError,
     UnsupportedVersionError,
 )
-from turnout.frequency.groups.keys import Key, plain_part
-from turnout.frequency.oracle import FrequencyOracle
-from turnout.frequency.reports import Reports
-from turnout.report_files.containers import (
-    ArrowContainer,
-    ParquetContainer,
-    batch_rows,
-    open_container,
-)
-from turnout.report_files.header import METADATA_KEY, Groups, Header
 
 __all__ = ["MAX_MEMORY", "ReportBatch", "ReportFile", "read_reports", "reported"]
 
@@ -77,7 +77,7 @@ def read_reports(path: str | os.PathLike[str], *, max_memory: int = MAX_MEMORY) 
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> from turnout.report_files import read_reports
+    >>> from turnout.collecting.report_files import read_reports
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = pathlib.Path(folder, "reports.parquet")
     ...     _ = file.write_bytes(b"PAR1 and nothing else")
@@ -137,7 +137,7 @@ class ReportFile:
     --------
     >>> import pathlib, tempfile
     >>> import turnout as tn
-    >>> from turnout.report_files import ReportFile, write_reports
+    >>> from turnout.collecting.report_files import ReportFile, write_reports
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "reports.parquet")
     ...     write_reports(tn.DirectEncoding(1.0, 3).randomize([0, 1, 2, 2]), path)
@@ -253,7 +253,8 @@ class ReportFile:
     @property
     def _row_bytes(self) -> int:
         """Bytes of a report and what stands beside it."""
-        oracle, header = self.header.plan.oracle, self.header
+        header = self.header
+        oracle: Randomizer = header.plan.oracle
         width = oracle.report_dtype.itemsize * math.prod(oracle.report_shape)
         groups = 0 if header.groups is None else len(header.groups.names)
         own = header.plan.participation.uniform_rate is None
@@ -345,7 +346,7 @@ def _each(tables: Iterator[Any], path: str | os.PathLike[str]) -> Iterator[Any]:
         yield table
 
 
-def reported(table: Any, oracle: FrequencyOracle) -> npt.NDArray[Any]:
+def reported(table: Any, oracle: Randomizer) -> npt.NDArray[Any]:
     """Get the reports as an array of the oracle's type and shape."""
     pa = require("pyarrow", "cli")
     dtype, shape = oracle.report_dtype, oracle.report_shape

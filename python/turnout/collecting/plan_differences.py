@@ -8,7 +8,7 @@ from turnout import _arguments
 from turnout.domain import Domain
 
 if TYPE_CHECKING:
-    from turnout.collection import Plan
+    from turnout.collecting.plan import Plan
 
 __all__ = ["differences"]
 
@@ -24,7 +24,7 @@ def differences(wanted: Plan, other: Plan) -> str:
     if ours.domain != theirs.domain:
         found.append(f"domain {_domains(theirs.domain, ours.domain)}")
     if ours.name == theirs.name:
-        asked, given = ours._parameters(), theirs._parameters()
+        asked, given = ours.parameters(), theirs.parameters()
         found += [
             f"{name} {_arguments.shown(given.get(name))} instead of "
             f"{_arguments.shown(asked.get(name))}"

@@ -1,0 +1,121 @@
+"""What a plan, a report file and a message need to know of a randomizer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout.domain import Domain
+from turnout.errors import InvalidTypeError
+from turnout.participation import Participation
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    #: A randomizer; what is not said is not checked.
+    R_co = TypeVar("R_co", bound="Randomizer", covariant=True, default=Any)
+else:
+    from typing import TypeVar
+
+    R_co = TypeVar("R_co", covariant=True)
+
+__all__ = ["Made", "R_co", "Randomizer", "check_randomizer"]
+
+Array = npt.NDArray[Any]
+
+
+class Made(Protocol):
+    """What a randomizer makes of answers: one report for each node that takes part."""
+
+    @property
+    def codes(self) -> Array:
+        """What was reported, in the order of the nodes."""
+        ...
+
+    def __len__(self) -> int:
+        """Return the number of reports."""
+        ...
+
+
+class Randomizer(Protocol):
+    """How the answer of one person becomes a report, and which reports there can be."""
+
+    #: The word for this kind in plans.
+    name: ClassVar[str]
+
+    #: Whether every report is drawn anew, so that nothing has to be kept between them.
+    fresh: ClassVar[bool]
+
+    @property
+    def epsilon(self) -> float:
+        """The privacy parameter that was asked for, in nats."""
+        ...
+
+    @property
+    def domain(self) -> Domain:
+        """The answers that can be given."""
+        ...
+
+    @property
+    def report_dtype(self) -> np.dtype[Any]:
+        """The type of the integers that a report is made of."""
+        ...
+
+    @property
+    def report_shape(self) -> tuple[int, ...]:
+        """The shape of a report: ``()`` for one integer, ``(width,)`` for a row of them."""
+        ...
+
+    def randomize(
+        self, values: Any, *, participation: Participation | None = None, seed: int | None = None
+    ) -> Made:
+        """Make the reports of the nodes that take part."""
+        ...
+
+    def check_reports(self, reports: Array) -> None:
+        """Refuse reports that it cannot have made."""
+        ...
+
+    def refuse_range(self, reports: Array) -> NoReturn:
+        """Refuse reports with a number that :attr:`report_dtype` does not hold."""
+        ...
+
+    def improbable(self, reports: Array) -> npt.NDArray[np.bool_]:
+        """Say which reports hardly ever come from an honest node."""
+        ...
+
+    def parameters(self) -> dict[str, Any]:
+        """Name what it takes beyond epsilon and the domain, in terms of JSON."""
+        ...
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe it in terms of JSON."""
+        ...
+
+
+_MEMBERS: Final = tuple(
+    name for name in (*vars(Randomizer), *Randomizer.__annotations__) if not name.startswith("_")
+)
+
+
+def check_randomizer(argument: str, value: object) -> None:
+    """Refuse what is no randomizer.
+
+    Its class is asked, not the object: some of its properties are computed.
+
+    Raises
+    ------
+    InvalidTypeError
+        If a member is missing.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> check_randomizer("oracle", tn.DirectEncoding(1.0, 3))
+    """
+    kind = type(value)
+    if not all(hasattr(kind, name) for name in _MEMBERS):
+        raise InvalidTypeError(f"{argument} must be an oracle, got {_arguments.shown(value)}")
