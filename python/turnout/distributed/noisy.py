@@ -16,6 +16,7 @@ from turnout.accounting import (
     SummedDiscreteGaussianNoise,
 )
 from turnout.accounting.mechanism import Mechanism
+from turnout.collecting.statistic import StatisticModel
 from turnout.distributed.deployment import (
     ANY_DATA,
     HONEST_BUT_CURIOUS,
@@ -26,7 +27,6 @@ from turnout.distributed.mechanism import Guarantee
 from turnout.distributed.noise import GaussianLaw, LaplaceLaw, NoiseLaw, SkellamLaw
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimators import Estimation
-from turnout.frequency.estimation.models import StatisticModel
 
 __all__ = ["NOISES", "NoisyAggregation"]
 

@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from turnout import _arguments, _core
 from turnout.accounting.mechanism import Mechanism
+from turnout.collecting.statistic import StatisticModel
 from turnout.distributed.limits import exact_sampling_limits, summable
 from turnout.distributed.mechanism import AggregationMechanism
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimators import Estimation
-from turnout.frequency.estimation.models import StatisticModel
 
 __all__ = ["Sampled", "checked_floor"]
 

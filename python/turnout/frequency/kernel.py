@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from turnout import _arguments
 from turnout._core import NoiseStreams
 from turnout.collecting.sums import DesignSums, WeightedSums
-from turnout.errors import InvalidValueError
-from turnout.participation import Everyone, Participation, Personalized
+from turnout.collecting.taking_part import common_rate
+from turnout.participation import Participation, Personalized
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -26,11 +25,9 @@ if TYPE_CHECKING:
 __all__ = [
     "Noise",
     "collected",
-    "common_rate",
     "is_report_set",
     "is_scan",
     "randomized",
-    "taking_part_in",
 ]
 
 Array = npt.NDArray[Any]
@@ -136,48 +133,3 @@ def is_report_set(reports: object) -> TypeIs[ReportSet]:
     """
     module = sys.modules.get("turnout.pipeline.report_set")
     return module is not None and isinstance(reports, module.ReportSet)
-
-
-def taking_part_in(participation: Participation | None) -> Participation:
-    """Take everyone for a participation that is not given.
-
-    Raises
-    ------
-    InvalidTypeError
-        If it is no participation.
-
-    Examples
-    --------
-    >>> taking_part_in(None)
-    Everyone()
-    """
-    if participation is None:
-        return Everyone()
-    return _arguments.instance(
-        "participation",
-        participation,
-        Participation,
-        "Everyone(), Bernoulli(...) or Personalized(...)",
-    )
-
-
-def common_rate(participation: Participation) -> float:
-    """Return the rate that all nodes share.
-
-    Raises
-    ------
-    InvalidValueError
-        If each has its own.
-
-    Examples
-    --------
-    >>> import turnout as tn
-    >>> common_rate(tn.Bernoulli(0.25))
-    0.25
-    """
-    rate = participation.uniform_rate
-    if rate is None:
-        raise InvalidValueError(
-            f"participation must hold its probabilities, got {participation!r} of a plan"
-        )
-    return rate

@@ -12,17 +12,11 @@ import numpy.typing as npt
 from turnout import _arguments, _kinds
 from turnout.accounting.variation import VariationRatio, difference_up
 from turnout.collecting.sums import WeightedSums
+from turnout.collecting.taking_part import taking_part_in
 from turnout.domain import Domain
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.frequency.estimation.models import ScoreMoments
-from turnout.frequency.kernel import (
-    Kernel,
-    collected,
-    is_report_set,
-    is_scan,
-    randomized,
-    taking_part_in,
-)
+from turnout.frequency.kernel import Kernel, collected, is_report_set, is_scan, randomized
 from turnout.participation import Participation
 
 if TYPE_CHECKING:

@@ -10,12 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout.collecting.intervals import automatic_interval, critical_value, normal_interval
 from turnout.errors import EstimatorError, InvalidValueError
-from turnout.frequency.estimation.intervals import (
-    automatic_interval,
-    critical_value,
-    normal_interval,
-)
 from turnout.mean.estimators import Estimator, MeanEstimation
 
 if TYPE_CHECKING:

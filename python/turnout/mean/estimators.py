@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from turnout.collecting.statistic import StatisticModel
 from turnout.errors import EstimatorError
-from turnout.frequency.estimation.models import StatisticModel
 
 if TYPE_CHECKING:
     from turnout.mean.tally import MeanTally

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _core
+from turnout.collecting.taking_part import common_rate, taking_part_in
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.frequency.kernel import common_rate, taking_part_in
 from turnout.participation import Participation, Personalized
 
 if TYPE_CHECKING:

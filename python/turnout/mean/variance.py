@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout.collecting.statistic import mean_inverse
 from turnout.errors import InvalidValueError
-from turnout.frequency.estimation.variance import mean_inverse
 from turnout.mean.estimators import ESTIMATORS
 from turnout.mean.mechanism import MeanMechanism, _rates
 from turnout.participation import Participation

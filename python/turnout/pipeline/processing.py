@@ -18,9 +18,10 @@ from turnout._secrets import HiddenBytes
 from turnout.collecting.plan import Plan
 from turnout.collecting.reports import Reports
 from turnout.collecting.sums import DesignSums
+from turnout.collecting.taking_part import common_rate, taking_part_in
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.groups import GroupedTally, tally_by_group
-from turnout.frequency.kernel import Noise, collected, common_rate, randomized, taking_part_in
+from turnout.frequency.kernel import Noise, collected, randomized
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.tally import Tally
 from turnout.participation import Participation, Personalized, from_dict

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout.collecting.statistic import mean_inverse
 from turnout.errors import InvalidValueError
-from turnout.frequency.estimation.variance import mean_inverse
 from turnout.frequency.oracle import FrequencyOracle
 
 __all__ = ["METHODS", "Population", "ReportLaw", "Spread"]

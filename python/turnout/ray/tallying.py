@@ -18,9 +18,9 @@ from turnout._progress import track
 from turnout.collecting.plan import Plan
 from turnout.collecting.report_files import MAX_MEMORY, ReportFile
 from turnout.collecting.report_files.reading import reported
+from turnout.collecting.taking_part import taking_part_in
 from turnout.errors import InvalidTypeError, InvalidValueError, TurnoutError
 from turnout.frequency.groups import GroupedTally
-from turnout.frequency.kernel import taking_part_in
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.tally import Tally
 from turnout.participation import Participation

@@ -11,11 +11,12 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout.collecting.plan import Plan
+from turnout.collecting.statistic import StatisticModel
 from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.estimators import Estimation
-from turnout.frequency.estimation.models import StatisticModel, ratio_model
+from turnout.frequency.estimation.models import ratio_model
 from turnout.mean.estimate import MeanEstimate
 from turnout.mean.estimators import MeanEstimation
 from turnout.mean.plan import MeanPlan

@@ -20,10 +20,10 @@ import pytest
 from scipy import stats
 
 import turnout as tn
+from turnout.collecting.statistic import mean_inverse
 from turnout.collecting.sums import DesignSums
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.estimation.models import ScoreMoments, excess_model, ratio_model
-from turnout.frequency.estimation.variance import mean_inverse
 
 METHODS = ("c", "g", "c_hat", "T", "horvitz_thompson", "hajek")
 

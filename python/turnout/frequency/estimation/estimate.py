@@ -11,12 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout.domain import Domain
-from turnout.errors import EstimatorError, InvalidValueError
-from turnout.frequency.estimation.distances import DISTANCES, distance
-from turnout.frequency.estimation.estimators import Estimation, Estimator, with_pool
-from turnout.frequency.estimation.intervals import (
-    Interval,
+from turnout.collecting.intervals import (
     automatic_interval,
     critical_value,
     exact_interval,
@@ -24,6 +19,11 @@ from turnout.frequency.estimation.intervals import (
     score_interval,
     tail_probability,
 )
+from turnout.domain import Domain
+from turnout.errors import EstimatorError, InvalidValueError
+from turnout.frequency.estimation.distances import DISTANCES, distance
+from turnout.frequency.estimation.estimators import Estimation, Estimator, with_pool
+from turnout.frequency.estimation.intervals import Interval
 from turnout.frequency.estimation.projection import PROJECTIONS
 
 if TYPE_CHECKING:

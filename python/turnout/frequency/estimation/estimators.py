@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from turnout.collecting.statistic import StatisticModel
 from turnout.collecting.sums import WeightedSums
 from turnout.errors import EstimatorError
 from turnout.frequency.estimation.models import (
     ScoreMoments,
-    StatisticModel,
     excess_model,
     personal_support_model,
     ratio_model,

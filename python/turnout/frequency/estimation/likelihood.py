@@ -11,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout.collecting.intervals import critical_value, normal_interval
 from turnout.collecting.reports import Reports
 from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidValueError
-from turnout.frequency.estimation.intervals import Interval, critical_value, normal_interval
+from turnout.frequency.estimation.intervals import Interval
 from turnout.frequency.estimation.likelihoods import Likelihood, likelihood_of
 from turnout.frequency.estimation.projection import simplex
 

@@ -1,9 +1,8 @@
 """How the statistic of an estimator varies with the true frequency.
 
-Every estimator of a count is ``n (X - a) / b`` for a statistic ``X`` with mean ``a + b f`` and
-variance ``v0 + v1 f + v2 f^2``, where ``f`` is the true frequency of the answer among ``n`` nodes.
-The same five numbers give the exact design-based variance, the plug-in standard error and the score
-interval, so these cannot contradict each other.
+Every estimator of a count is ``n (X - a) / b`` for a statistic ``X`` with the mean ``a + b f`` and
+the variance ``v0 + v1 f + v2 f^2`` of a :class:`~turnout.collecting.statistic.StatisticModel`,
+where ``f`` is the true frequency of the answer among ``n`` nodes.
 
 Notation: ``C`` reports support the answer, ``S`` reports were received, a report supports the own
 answer with probability ``p`` and any other fixed one with probability ``q``, ``d = p - q``. Of an
@@ -15,19 +14,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
+from turnout.collecting.statistic import StatisticModel
 
 __all__ = [
     "ScoreMoments",
-    "StatisticModel",
     "excess_model",
     "personal_support_model",
     "ratio_model",
     "support_model",
 ]
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -90,34 +85,6 @@ class ScoreMoments:
         """``(a, b)``: the mean square is ``a + b`` times the mean, whoever holds the answer."""
         slope = (self.own_second - self.other_second) / self.difference
         return self.other_second - slope * self.other, slope
-
-
-@dataclass(frozen=True)
-class StatisticModel:
-    """Mean ``a + b f`` and variance ``v0 + v1 f + v2 f^2`` of a statistic.
-
-    If the statistic is a count of successes in independent trials, or less spread than one, their
-    number is ``trials``.
-    """
-
-    a: float
-    b: float
-    v0: float
-    v1: float
-    v2: float = 0.0
-    trials: int | None = None
-
-    def frequency(self, statistic: Floats) -> Floats:
-        """Invert the mean."""
-        return (statistic - self.a) / self.b
-
-    def variance(self, frequency: Floats) -> Floats:
-        """Variance of the frequency estimate where the true frequency is ``frequency``."""
-        return self.statistic_variance(frequency) / self.b**2
-
-    def statistic_variance(self, frequency: Floats) -> Floats:
-        """Variance of the statistic where the true frequency is ``frequency``."""
-        return np.maximum(self.v0 + (self.v1 + self.v2 * frequency) * frequency, 0.0)
 
 
 def support_model(nodes: int, rate: float, scores: ScoreMoments) -> StatisticModel:

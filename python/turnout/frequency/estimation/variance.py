@@ -8,13 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout.collecting.statistic import mean_inverse
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimators import ESTIMATORS
 from turnout.frequency.estimation.models import ScoreMoments, excess_model, support_model
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.participation import Participation, Personalized
 
-__all__ = ["estimator_variance", "mean_inverse"]
+__all__ = ["estimator_variance"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -140,36 +141,6 @@ def _hajek(nodes: int, rate: float, frequencies: Floats, scores: ScoreMoments) -
     variance = perturbation * inverse / d**2 + frequencies * (1 - frequencies) * sampling
     result: Floats = float(nodes) ** 2 * variance
     return result
-
-
-def mean_inverse(trials: int, rate: float) -> float:
-    """Compute E[1/S | S >= 1] for a binomial S.
-
-    Summed over all counts within 40 standard deviations; for a mean above 10^6 by the series in
-    the inverse mean, whose next term is below 10^-17 of it.
-
-    Examples
-    --------
-    >>> round(mean_inverse(2, 0.5), 6)  # (2/4 * 1 + 1/4 * 1/2) / (3/4)
-    0.833333
-    """
-    if rate == 1.0:
-        return 1.0 / trials
-    mean = trials * rate
-    if mean > 1e6:
-        # Moments of the relative deviation (S - mean) / mean, to the fourth.
-        variance = (1 - rate) / mean
-        third = (1 - rate) * (1 - 2 * rate) / mean**2
-        fourth = 3 * variance**2
-        return (1 + variance - third + fourth) / mean
-    reach = 40 * np.sqrt(mean * (1 - rate)) + 40
-    low, high = max(1, int(mean - reach)), min(trials, int(mean + reach))
-    counts = np.arange(low, high + 1, dtype=np.float64)
-    # The mass up to a factor, by the ratios of neighbours: those of factorials would cancel.
-    steps = np.log((trials - counts[:-1]) / counts[1:] * (rate / (1 - rate)))
-    logarithm = np.concatenate([[0.0], np.cumsum(steps)])
-    mass = np.exp(logarithm - logarithm.max())
-    return float((mass / counts).sum() / mass.sum())
 
 
 def _personal(

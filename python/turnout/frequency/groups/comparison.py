@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout.collecting.intervals import tail_probability
 from turnout.collecting.keys import Key, shown_key
 from turnout.domain import Domain
 from turnout.frequency.estimation.estimate import FrequencyEstimate
-from turnout.frequency.estimation.intervals import tail_probability
 
 __all__ = ["GroupDifference", "difference"]
 

@@ -12,13 +12,13 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._extras import require
+from turnout.collecting.intervals import tail_probability
 from turnout.collecting.keys import Key, plain_key
 from turnout.collecting.plan import Plan
 from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.estimators import ESTIMATORS
-from turnout.frequency.estimation.intervals import tail_probability
 from turnout.frequency.estimation.projection import PROJECTIONS
 from turnout.frequency.groups.interval import OVER, GroupedInterval
 from turnout.frequency.groups.tally import GroupedTally

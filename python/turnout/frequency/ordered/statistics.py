@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout.collecting.intervals import critical_value
 from turnout.collecting.reports import Reports
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError, UnknownLabelError
 from turnout.frequency.estimation.covariance import Covariance, covariance_of
 from turnout.frequency.estimation.estimate import FrequencyEstimate
-from turnout.frequency.estimation.intervals import critical_value
 from turnout.frequency.tally import Tally
 
 __all__ = [

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout.collecting.intervals import critical_value, exact_interval
+from turnout.collecting.statistic import StatisticModel
 from turnout.errors import EstimatorError, InvalidValueError
-from turnout.frequency.estimation.intervals import critical_value, exact_interval
-from turnout.frequency.estimation.models import StatisticModel
 from turnout.samplers.adapters import as_reference
 from turnout.samplers.base import PrivateSampler, points
 from turnout.samplers.minimax import MinimaxSampler

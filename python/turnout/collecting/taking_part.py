@@ -1,0 +1,54 @@
+"""Who takes part, as a call is given it."""
+
+from __future__ import annotations
+
+from turnout import _arguments
+from turnout.errors import InvalidValueError
+from turnout.participation import Everyone, Participation
+
+__all__ = ["common_rate", "taking_part_in"]
+
+
+def taking_part_in(participation: Participation | None) -> Participation:
+    """Take everyone for a participation that is not given.
+
+    Raises
+    ------
+    InvalidTypeError
+        If it is no participation.
+
+    Examples
+    --------
+    >>> taking_part_in(None)
+    Everyone()
+    """
+    if participation is None:
+        return Everyone()
+    return _arguments.instance(
+        "participation",
+        participation,
+        Participation,
+        "Everyone(), Bernoulli(...) or Personalized(...)",
+    )
+
+
+def common_rate(participation: Participation) -> float:
+    """Return the rate that all nodes share.
+
+    Raises
+    ------
+    InvalidValueError
+        If each has its own.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> common_rate(tn.Bernoulli(0.25))
+    0.25
+    """
+    rate = participation.uniform_rate
+    if rate is None:
+        raise InvalidValueError(
+            f"participation must hold its probabilities, got {participation!r} of a plan"
+        )
+    return rate
