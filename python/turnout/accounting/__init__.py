@@ -16,7 +16,7 @@ from turnout._public import imported_later, listing
 if TYPE_CHECKING:
     from turnout.accounting import paper
     from turnout.accounting.calibration import calibrate, calibrate_noise
-    from turnout.accounting.composition import Composition, compose
+    from turnout.accounting.composition import Composition
     from turnout.accounting.counts import CountSampling
     from turnout.accounting.integer_noise import (
         DiscreteGaussianNoise,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         SummedDiscreteGaussianNoise,
     )
     from turnout.accounting.ledger import LedgerEntry, PrivacyLedger
-    from turnout.accounting.mechanism import Mechanism
+    from turnout.accounting.mechanism import Mechanism, compose
     from turnout.accounting.participation import (
         CentralShuffling,
         GaussianMechanism,
@@ -80,7 +80,7 @@ __all__ = [
 #: What is imported when it is first used: an oracle needs little of the accounting.
 _NAMES = {
     "turnout.accounting.calibration": ["calibrate", "calibrate_noise"],
-    "turnout.accounting.composition": ["Composition", "compose"],
+    "turnout.accounting.composition": ["Composition"],
     "turnout.accounting.counts": ["CountSampling"],
     "turnout.accounting.integer_noise": [
         "DiscreteGaussianNoise",
@@ -89,7 +89,7 @@ _NAMES = {
         "SummedDiscreteGaussianNoise",
     ],
     "turnout.accounting.ledger": ["LedgerEntry", "PrivacyLedger"],
-    "turnout.accounting.mechanism": ["Mechanism"],
+    "turnout.accounting.mechanism": ["Mechanism", "compose"],
     "turnout.accounting.participation": [
         "CentralShuffling",
         "GaussianMechanism",

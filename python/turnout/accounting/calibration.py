@@ -7,7 +7,8 @@ from typing import Any
 
 from turnout import _arguments
 from turnout._search import WIDTH, first_at_most
-from turnout.accounting.mechanism import Mechanism, nonnegative, unit_interval
+from turnout.accounting.mechanism import Mechanism
+from turnout.accounting.values import nonnegative, unit_interval
 from turnout.errors import InvalidTypeError, InvalidValueError
 
 __all__ = ["calibrate", "calibrate_noise"]

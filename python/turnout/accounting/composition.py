@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from fractions import Fraction
-from typing import Any, overload
+from typing import ClassVar, Protocol, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -14,17 +14,9 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout._search import first_at_most
 from turnout.accounting import privacy_loss
-from turnout.accounting.mechanism import (
-    Divergence,
-    Mechanism,
-    directions,
-    nonnegative,
-    shaped,
-    unit_interval,
-)
-from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.accounting.values import Divergence, directions, nonnegative, shaped, unit_interval
 
-__all__ = ["Composition", "compose"]
+__all__ = ["Composition", "Release"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -59,8 +51,25 @@ _TILTS, _STEEPEST = 15.2, 1e6
 #: The farthest loss is at most so many steps away: whole numbers that floating point holds.
 _MOST_STEPS = 2.0**52
 
-#: The largest number of rounds.
-_MOST_ROUNDS = 10**9
+
+class Release(Hashable, Protocol):
+    """What composition asks of a mechanism, which compares and hashes by its parameters."""
+
+    #: Whether delta is that of the worst pair of laws, but for rounding.
+    exact: ClassVar[bool]
+
+    @property
+    def lattice(self) -> float | None:
+        """A step of which all privacy losses are multiples, if there is one."""
+
+    def delta(self, epsilon: float, adjacency: str | None = None) -> float:
+        """Bound delta at an epsilon, from above."""
+
+    def epsilon(self, delta: float, adjacency: str | None = None) -> float:
+        """Bound epsilon at a delta, from above."""
+
+    def tail(self, direction: str, epsilon: Floats) -> Divergence:
+        """Evaluate one direction at epsilons of at least 0."""
 
 
 class Composition:
@@ -89,8 +98,8 @@ class Composition:
     1.83
     """
 
-    def __init__(self, parts: Iterable[tuple[Mechanism, int]], adjacency: str) -> None:
-        merged: dict[Mechanism, int] = {}
+    def __init__(self, parts: Iterable[tuple[Release, int]], adjacency: str) -> None:
+        merged: dict[Release, int] = {}
         for mechanism, rounds in parts:
             merged[mechanism] = merged.get(mechanism, 0) + rounds
         self._parts = tuple(merged.items())
@@ -98,7 +107,7 @@ class Composition:
         self._grids: dict[tuple[str, float, bool], _Grid] = {}
 
     @property
-    def parts(self) -> tuple[tuple[Mechanism, int], ...]:
+    def parts(self) -> tuple[tuple[Release, int], ...]:
         """The mechanisms, and how often each is used."""
         return self._parts
 
@@ -211,7 +220,7 @@ class Composition:
         listed = ", ".join(f"{rounds} x {mechanism!r}" for mechanism, rounds in self._parts)
         return f"Composition({listed}; {self._adjacency})"
 
-    def _single(self) -> Mechanism | None:
+    def _single(self) -> Release | None:
         return self._parts[0][0] if self.rounds == 1 else None
 
     def _delta(self, epsilon: float, upper: bool) -> float:
@@ -276,13 +285,13 @@ class _Points:
         return isinstance(other, _Points) and other._key == self._key
 
 
-def _tail(mechanism: Mechanism, direction: str, epsilon: Floats) -> Divergence:
+def _tail(mechanism: Release, direction: str, epsilon: Floats) -> Divergence:
     return _cached(mechanism, direction, _Points(epsilon))
 
 
 @functools.lru_cache(maxsize=32)
-def _cached(mechanism: Mechanism, direction: str, points: _Points) -> Divergence:
-    return mechanism._tail(direction, points.values)
+def _cached(mechanism: Release, direction: str, points: _Points) -> Divergence:
+    return mechanism.tail(direction, points.values)
 
 
 class _Grid:
@@ -290,7 +299,7 @@ class _Grid:
 
     def __init__(
         self,
-        parts: tuple[tuple[Mechanism, int], ...],
+        parts: tuple[tuple[Release, int], ...],
         pair: tuple[str, str],
         floor: float,
         finer: float,
@@ -303,14 +312,14 @@ class _Grid:
         self._profiles = [functools.partial(_tail, mechanism) for mechanism, _ in parts]
         reached = [
             (
-                privacy_loss.reach(mechanism._tail, forward, floor),
-                privacy_loss.reach(mechanism._tail, backward, floor),
+                privacy_loss.reach(mechanism.tail, forward, floor),
+                privacy_loss.reach(mechanism.tail, backward, floor),
             )
             for mechanism, _ in parts
         ]
         self._ends = [(right[0], left[0]) for right, left in reached]
         scales = [
-            privacy_loss.scale_of(mechanism._tail, forward, backward, ends)
+            privacy_loss.scale_of(mechanism.tail, forward, backward, ends)
             for (mechanism, _), ends in zip(parts, self._ends, strict=True)
         ]
         rounds = sum(count for _, count in parts)
@@ -327,9 +336,9 @@ class _Grid:
         farthest = max(max(ends) for ends in self._ends)
         step = min(max(step, single / _FINEST), single / _COARSEST) / finer
         self._step = max(step, farthest / _MOST_STEPS)
-        if len(parts) == 1 and parts[0][0]._lattice is not None:
+        if len(parts) == 1 and parts[0][0].lattice is not None:
             # Grid points on the losses themselves: nothing is rounded.
-            lattice = parts[0][0]._lattice
+            lattice = parts[0][0].lattice
             self._step = lattice / max(1, math.ceil(lattice / self._step))
         self._losses = self._connected()
         # A loss that is as rare as it is large hardly counts for the spread: its tilts are smaller.
@@ -443,68 +452,3 @@ def _first(function: Callable[[float], float], target: float, start: float) -> f
             return start
         start *= 1.25
     return math.inf
-
-
-def compose(
-    mechanisms: Iterable[Mechanism | tuple[Mechanism, int]], adjacency: str | None = None
-) -> Composition:
-    """Compose mechanisms that are used on the same data.
-
-    Parameters
-    ----------
-    mechanisms
-        Mechanisms, or pairs of a mechanism and how often it is used.
-    adjacency
-        What neighbouring data sets are: an adjacency that all of the mechanisms know. If None,
-        their common default.
-
-    Returns
-    -------
-    Composition
-        With upper and lower values of epsilon and delta.
-
-    Raises
-    ------
-    InvalidTypeError, InvalidValueError
-        If there is no mechanism, an entry is none, a number of rounds is out of range, or the
-        mechanisms do not know the adjacency or have different defaults.
-
-    Examples
-    --------
-    >>> from turnout.accounting import GaussianMechanism, LocalSampling
-    >>> both = compose([(LocalSampling(0.01, 1.0), 100), GaussianMechanism(20.0)])
-    >>> both.rounds
-    101
-    """
-    parts = [_part(position, entry) for position, entry in enumerate(_listed(mechanisms))]
-    if not parts:
-        raise InvalidValueError("mechanisms must hold at least one mechanism, got none")
-    if adjacency is None:
-        defaults = sorted({mechanism.default_adjacency for mechanism, _ in parts})
-        if len(defaults) > 1:
-            listed = " and ".join(repr(word) for word in defaults)
-            raise InvalidValueError(
-                f"mechanisms have different adjacencies ({listed}): name one that all of them know"
-            )
-        adjacency = defaults[0]
-    for mechanism, _ in parts:
-        mechanism.adjacency(adjacency)
-    return Composition(parts, adjacency)
-
-
-def _listed(mechanisms: Any) -> list[Any]:
-    return _arguments.items("mechanisms", mechanisms, "a sequence of mechanisms")
-
-
-def _part(position: int, entry: Any) -> tuple[Mechanism, int]:
-    if isinstance(entry, Mechanism):
-        return entry, 1
-    if isinstance(entry, tuple) and len(entry) == 2 and isinstance(entry[0], Mechanism):
-        rounds = _arguments.integer(
-            f"mechanisms[{position}]: rounds", entry[1], least=1, most=_MOST_ROUNDS
-        )
-        return entry[0], rounds
-    raise InvalidTypeError(
-        f"mechanisms[{position}] must be a mechanism or a pair of one and a number of rounds, got "
-        f"{_arguments.shown(entry)}"
-    )

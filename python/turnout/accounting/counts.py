@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _core
-from turnout.accounting.mechanism import Divergence, Mechanism, rate
+from turnout.accounting.mechanism import Mechanism
+from turnout.accounting.values import Divergence, rate
 
 __all__ = ["CountSampling"]
 

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _core
-from turnout.accounting.mechanism import Divergence, Mechanism, positive_up_to
+from turnout.accounting.mechanism import Mechanism
+from turnout.accounting.values import Divergence, positive_up_to
 
 __all__ = [
     "DiscreteGaussianNoise",
@@ -99,7 +100,8 @@ class DiscreteLaplaceNoise(_IntegerNoise):
     calibrated: ClassVar[dict[str, bool]] = {"scale": True}
 
     @property
-    def _lattice(self) -> float | None:
+    def lattice(self) -> float:
+        """All privacy losses are multiples of it."""
         return 1.0 / self.scale
 
 
@@ -137,7 +139,8 @@ class DiscreteGaussianNoise(_IntegerNoise):
     calibrated: ClassVar[dict[str, bool]] = {"scale": True}
 
     @property
-    def _lattice(self) -> float | None:
+    def lattice(self) -> float:
+        """All privacy losses are multiples of it."""
         return 0.5 / self.scale**2
 
 

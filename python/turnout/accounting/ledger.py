@@ -11,7 +11,7 @@ from turnout import _arguments
 from turnout._atomic import atomic_write
 from turnout._files import read_bytes
 from turnout.accounting import ledger_encoding
-from turnout.accounting.composition import Composition, compose
+from turnout.accounting.composition import Composition
 from turnout.accounting.ledger_entries import (
     LedgerEntry,
     checked_entry,
@@ -20,9 +20,10 @@ from turnout.accounting.ledger_entries import (
     parts_of,
     written,
 )
-from turnout.accounting.mechanism import Mechanism, positive
+from turnout.accounting.mechanism import Mechanism, compose
 from turnout.accounting.proofs import Parts, Proofs, composed, extended, proofs_for
 from turnout.accounting.rounds import MOST_ROUNDS, largest_within
+from turnout.accounting.values import positive
 from turnout.errors import (
     BudgetExceededError,
     CorruptDataError,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar, cast, overload
+from collections.abc import Iterable
+from typing import Any, ClassVar, TypeVar, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -13,37 +14,26 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout._extras import require
 from turnout._search import first_at_most
+from turnout.accounting.composition import Composition
+from turnout.accounting.privacy_loss import dots
+from turnout.accounting.rounds import MOST_ROUNDS
+from turnout.accounting.values import (
+    Divergence,
+    directions,
+    nonnegative,
+    positive,
+    shaped,
+    unit_interval,
+)
 from turnout.errors import InvalidTypeError, InvalidValueError
 
-if TYPE_CHECKING:
-    from turnout.accounting.composition import Composition
-
-__all__ = ["Divergence", "Mechanism"]
+__all__ = ["Mechanism", "compose"]
 
 Floats = npt.NDArray[np.float64]
 M = TypeVar("M", bound="Mechanism")
 
 #: Beyond this no epsilon is looked for.
 _LARGEST_EPSILON = 1e18
-
-#: The directions that an adjacency consists of; each is a pair of laws and its reverse.
-_DIRECTIONS = {
-    "remove": (("remove", "add"),),
-    "add": (("add", "remove"),),
-    "add_or_remove": (("remove", "add"), ("add", "remove")),
-    "replace": (("replace", "replace"),),
-}
-
-
-class Divergence(NamedTuple):
-    """The hockey-stick divergence of a pair of laws at some epsilons."""
-
-    #: Upper bounds of delta.
-    delta: Floats
-    #: The probability under the first law that the privacy loss exceeds epsilon.
-    first: Floats
-    #: The same under the second law.
-    second: Floats
 
 
 class Mechanism(abc.ABC):
@@ -70,12 +60,12 @@ class Mechanism(abc.ABC):
     def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
         """Evaluate every direction at epsilons of at least 0."""
 
-    def _tail(self, direction: str, epsilon: Floats) -> Divergence:
+    def tail(self, direction: str, epsilon: Floats) -> Divergence:
         """Evaluate one direction at epsilons of at least 0."""
         return self._divergence(epsilon)[direction]
 
     @property
-    def _lattice(self) -> float | None:
+    def lattice(self) -> float | None:
         """A step of which all privacy losses are multiples, if there is one."""
         return None
 
@@ -107,7 +97,7 @@ class Mechanism(abc.ABC):
         word = self.adjacency(adjacency)
         points = nonnegative("epsilon", epsilon)
         known = self._divergence(np.ascontiguousarray(points.ravel()))
-        deltas = [known[forward].delta for forward, _ in _DIRECTIONS[word]]
+        deltas = [known[forward].delta for forward, _ in directions(word)]
         return shaped(np.maximum.reduce(deltas), points)
 
     @overload
@@ -143,7 +133,7 @@ class Mechanism(abc.ABC):
     def _epsilon(self, target: float, word: str) -> float:
         def bound(epsilon: float) -> float:
             known = self._divergence(np.array([epsilon]))
-            return max(float(known[forward].delta[0]) for forward, _ in _DIRECTIONS[word])
+            return max(float(known[forward].delta[0]) for forward, _ in directions(word))
 
         if target >= 1.0 or bound(0.0) <= target:
             return 0.0
@@ -174,9 +164,6 @@ class Mechanism(abc.ABC):
         InvalidTypeError, InvalidValueError
             If an argument is out of range.
         """
-        # The two modules need each other.
-        from turnout.accounting.composition import compose  # noqa: PLC0415
-
         return compose([(self, rounds)], adjacency)
 
     def adjacency(self, word: str | None) -> str:
@@ -217,15 +204,13 @@ class Mechanism(abc.ABC):
         InvalidTypeError, InvalidValueError
             If an argument is out of range.
         """
-        from turnout.accounting.privacy_loss import dots  # noqa: PLC0415
-
         word = self.adjacency(adjacency)
         step = positive("interval", interval)
         library = require("dp_accounting.pld.privacy_loss_distribution", "accounting")
         masses = require("dp_accounting.pld.pld_pmf", "accounting")
         parts = []
-        for forward, backward in _DIRECTIONS[word]:
-            index, deltas = dots(self._tail, forward, backward, step, 1e-15)
+        for forward, backward in directions(word):
+            index, deltas = dots(self.tail, forward, backward, step, 1e-15)
             parts.append(masses.create_pmf_pessimistic_connect_dots(step, index, deltas))
         return library.PrivacyLossDistribution(*parts)
 
@@ -250,78 +235,66 @@ class Mechanism(abc.ABC):
         return {"mechanism": type(self).__name__, **values}
 
 
-def directions(word: str) -> tuple[tuple[str, str], ...]:
-    """Give the pairs of directions of an adjacency."""
-    return _DIRECTIONS[word]
+def compose(
+    mechanisms: Iterable[Mechanism | tuple[Mechanism, int]], adjacency: str | None = None
+) -> Composition:
+    """Compose mechanisms that are used on the same data.
+
+    Parameters
+    ----------
+    mechanisms
+        Mechanisms, or pairs of a mechanism and how often it is used.
+    adjacency
+        What neighbouring data sets are: an adjacency that all of the mechanisms know. If None,
+        their common default.
+
+    Returns
+    -------
+    Composition
+        With upper and lower values of epsilon and delta.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If there is no mechanism, an entry is none, a number of rounds is out of range, or the
+        mechanisms do not know the adjacency or have different defaults.
+
+    Examples
+    --------
+    >>> from turnout.accounting import GaussianMechanism, LocalSampling
+    >>> both = compose([(LocalSampling(0.01, 1.0), 100), GaussianMechanism(20.0)])
+    >>> both.rounds
+    101
+    """
+    parts = [_part(position, entry) for position, entry in enumerate(_listed(mechanisms))]
+    if not parts:
+        raise InvalidValueError("mechanisms must hold at least one mechanism, got none")
+    if adjacency is None:
+        defaults = sorted({mechanism.default_adjacency for mechanism, _ in parts})
+        if len(defaults) > 1:
+            listed = " and ".join(repr(word) for word in defaults)
+            raise InvalidValueError(
+                f"mechanisms have different adjacencies ({listed}): name one that all of them know"
+            )
+        adjacency = defaults[0]
+    for mechanism, _ in parts:
+        mechanism.adjacency(adjacency)
+    return Composition(parts, adjacency)
 
 
-def positive(argument: str, value: object) -> float:
-    """Return a finite number above 0."""
-    result = _arguments.number(argument, value)
-    if not 0.0 < result < math.inf:
-        raise InvalidValueError(
-            f"{argument} must be a finite number above 0, got {_arguments.shown(value)}"
+def _listed(mechanisms: Any) -> list[Any]:
+    return _arguments.items("mechanisms", mechanisms, "a sequence of mechanisms")
+
+
+def _part(position: int, entry: Any) -> tuple[Mechanism, int]:
+    if isinstance(entry, Mechanism):
+        return entry, 1
+    if isinstance(entry, tuple) and len(entry) == 2 and isinstance(entry[0], Mechanism):
+        rounds = _arguments.integer(
+            f"mechanisms[{position}]: rounds", entry[1], least=1, most=MOST_ROUNDS
         )
-    return result
-
-
-def positive_up_to(argument: str, value: object, largest: float) -> float:
-    """Return a number from 1e-100 to a largest one."""
-    result = _arguments.number(argument, value)
-    if not 1e-100 <= result <= largest:
-        raise InvalidValueError(
-            f"{argument} must be from 1e-100 to {largest:g}, got {_arguments.shown(value)}"
-        )
-    return result
-
-
-def rate(argument: str, value: object) -> float:
-    """Return a probability that may be zero."""
-    result = _arguments.number(argument, value)
-    if not 0.0 <= result <= 1.0:
-        raise InvalidValueError(
-            f"{argument} must be a probability in [0, 1], got {_arguments.shown(value)}"
-        )
-    return result
-
-
-def numbers(argument: str, value: npt.ArrayLike) -> Floats:
-    """Return an array of numbers of any shape, as float64."""
-    if not isinstance(value, (np.ndarray, list, tuple)):
-        return np.asarray(_arguments.number(argument, value))
-    try:
-        array = np.asarray(value)
-    except Exception as error:
-        raise InvalidTypeError(
-            f"{argument} must be a number or an array of numbers, got {_arguments.shown(value)}"
-        ) from error
-    if array.dtype.kind not in "iuf":
-        raise InvalidTypeError(
-            f"{argument} must be a number or an array of numbers, got {_arguments.shown(value)}"
-        )
-    return array.astype(np.float64)
-
-
-def nonnegative(argument: str, value: npt.ArrayLike) -> Floats:
-    """Return finite numbers of at least 0."""
-    return _checked(argument, numbers(argument, value), math.nextafter(math.inf, 0.0), "finite")
-
-
-def unit_interval(argument: str, value: npt.ArrayLike) -> Floats:
-    """Return numbers in [0, 1]."""
-    return _checked(argument, numbers(argument, value), 1.0, "at most 1")
-
-
-def _checked(argument: str, array: Floats, most: float, expected: str) -> Floats:
-    wrong = ~((array >= 0.0) & (array <= most))
-    if wrong.any():
-        bad = array[wrong].ravel()[0]
-        raise InvalidValueError(
-            f"{argument} must be a number of at least 0 and {expected}, got {bad}"
-        )
-    return array
-
-
-def shaped(values: Floats, like: Floats) -> Floats | float:
-    """Give values the shape of an argument; a float for a scalar."""
-    return float(values[0]) if like.ndim == 0 else values.reshape(like.shape)
+        return entry[0], rounds
+    raise InvalidTypeError(
+        f"mechanisms[{position}] must be a mechanism or a pair of one and a number of rounds, got "
+        f"{_arguments.shown(entry)}"
+    )

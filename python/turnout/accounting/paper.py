@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout.accounting.counts import CountSampling
-from turnout.accounting.mechanism import nonnegative, positive, shaped
+from turnout.accounting.values import nonnegative, positive, shaped
 from turnout.errors import InvalidValueError
 
 __all__ = [

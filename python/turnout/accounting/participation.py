@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _core
-from turnout.accounting.mechanism import Divergence, Mechanism, numbers, positive, rate
+from turnout.accounting.mechanism import Mechanism
+from turnout.accounting.values import Divergence, numbers, positive, rate
 from turnout.errors import InvalidTypeError, InvalidValueError
 
 __all__ = [

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout._search import first_at_most
-from turnout.accounting.mechanism import Divergence
+from turnout.accounting.values import Divergence
 
 __all__ = [
     "LONGEST",

@@ -12,8 +12,7 @@ from __future__ import annotations
 import functools
 import math
 
-from turnout.accounting.composition import compose
-from turnout.accounting.mechanism import Mechanism
+from turnout.accounting.mechanism import Mechanism, compose
 from turnout.accounting.rounds import MOST_ROUNDS
 
 __all__ = ["Parts", "Proofs", "composed", "extended", "proofs_for"]

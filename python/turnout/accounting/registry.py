@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from turnout import _arguments, participation
+from turnout import _arguments, _kinds, participation
 from turnout._documents import rational
 from turnout.accounting.counts import CountSampling
 from turnout.accounting.integer_noise import (
@@ -23,11 +23,10 @@ from turnout.accounting.participation import (
     RandomParticipation,
     WeakClientSampling,
 )
-from turnout.accounting.shuffling import Shuffled
+from turnout.accounting.shuffling import LocalRandomizer, Shuffled
 from turnout.accounting.two_stage import TwoStageCountSampling
 from turnout.accounting.variation import VariationRatio
 from turnout.errors import CorruptDataError, TurnoutError
-from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
 
 __all__ = ["mechanism_from_dict"]
 
@@ -88,10 +87,11 @@ def mechanism_from_dict(description: Any) -> Mechanism:
     raise CorruptDataError(f"not the description of a mechanism: {_arguments.shown(description)}")
 
 
-def _oracle(description: Any) -> FrequencyOracle | VariationRatio:
+def _oracle(description: Any) -> LocalRandomizer | VariationRatio:
     match description:
         case {"ratio": str(), "total_variation": str(), "blanket_ratio": str(), **rest} if set(
             rest
         ) <= {"blanket"}:
             return VariationRatio(**{key: rational(text) for key, text in description.items()})
-    return oracle_from_dict(description)
+    oracle: LocalRandomizer = _kinds.from_dict(description)
+    return oracle

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 __all__ = ["MOST_ROUNDS", "largest_within"]
 
-#: The largest number of rounds, as in composition.
+#: The largest number of rounds.
 MOST_ROUNDS = 10**9
 
 #: How many times more rounds are tried at once.

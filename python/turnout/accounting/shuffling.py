@@ -5,19 +5,20 @@ from __future__ import annotations
 import dataclasses
 import math
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _core
-from turnout.accounting.mechanism import Divergence, Mechanism, nonnegative, shaped
+from turnout.accounting.mechanism import Mechanism
+from turnout.accounting.values import Divergence, nonnegative, shaped
 from turnout.accounting.variation import VariationRatio
+from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.frequency.oracle import FrequencyOracle
 from turnout.participation import Bernoulli, Everyone, Participation
 
-__all__ = ["Shuffled"]
+__all__ = ["LocalRandomizer", "Shuffled"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -25,6 +26,30 @@ _LARGEST = 10_000_000_000
 
 #: What is taken from lower values for rounding, relatively.
 _SLACK = 1e-6
+
+
+@runtime_checkable
+class LocalRandomizer(Protocol):
+    """What shuffling asks of an oracle; it compares and hashes by its parameters."""
+
+    @property
+    def name(self) -> str:
+        """The word for the randomizer in plans."""
+
+    @property
+    def domain(self) -> Domain:
+        """The answers that can be given."""
+
+    @property
+    def fresh(self) -> bool:
+        """Whether reports of one node in several rounds are independent."""
+
+    @property
+    def variation_ratio(self) -> VariationRatio:
+        """How much a report hides among other people's."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the randomizer in terms of JSON."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,7 +100,7 @@ class Shuffled(Mechanism):
     0.03
     """
 
-    oracle: FrequencyOracle | VariationRatio
+    oracle: LocalRandomizer | VariationRatio
     nodes: int
     participation: Participation = dataclasses.field(default_factory=Everyone)
 
@@ -85,12 +110,15 @@ class Shuffled(Mechanism):
     exact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.oracle, (FrequencyOracle, VariationRatio)):
+        # A class has what its instances have; it cannot say anything.
+        if isinstance(self.oracle, type) or not isinstance(
+            self.oracle, (VariationRatio, LocalRandomizer)
+        ):
             raise InvalidTypeError(
                 "oracle must be a frequency oracle or a VariationRatio, got "
                 f"{_arguments.shown(self.oracle)}"
             )
-        if isinstance(self.oracle, FrequencyOracle) and not self.oracle.fresh:
+        if not isinstance(self.oracle, VariationRatio) and not self.oracle.fresh:
             raise InvalidValueError(
                 f"oracle must make every report with fresh noise, got {self.oracle.name!r}, whose "
                 "rounds share permanent answers and do not compose: take its "
@@ -158,7 +186,7 @@ class Shuffled(Mechanism):
             If ``epsilon`` is out of range.
         """
         points = nonnegative("epsilon", epsilon)
-        if isinstance(self.oracle, FrequencyOracle) and self.oracle.domain.size == 2:
+        if not isinstance(self.oracle, VariationRatio) and self.oracle.domain.size == 2:
             values = np.array([self._two_answers(float(point)) for point in points.ravel()])
         else:
             # A third answer has nothing but the common part in the two sets, and all reports

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _core
-from turnout.accounting.mechanism import Divergence, Mechanism, rate
+from turnout.accounting.mechanism import Mechanism
+from turnout.accounting.values import Divergence, rate
 from turnout.errors import InvalidValueError
 
 __all__ = ["TwoStageCountSampling"]

@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout.accounting import calibrate
-from turnout.accounting.mechanism import Mechanism, nonnegative, unit_interval
+from turnout.accounting.mechanism import Mechanism
+from turnout.accounting.values import nonnegative, unit_interval
 from turnout.distributed.field import PrimeField
 from turnout.domain import Domain
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout.accounting.integer_noise import discrete_gaussian_variance
-from turnout.accounting.mechanism import positive_up_to, rate
+from turnout.accounting.values import positive_up_to, rate
 
 __all__ = ["DummyLaw", "GaussianLaw", "LaplaceLaw", "NoiseLaw", "SkellamLaw"]
 

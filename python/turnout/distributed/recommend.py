@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from turnout import _arguments
-from turnout.accounting.mechanism import nonnegative, unit_interval
+from turnout.accounting.values import nonnegative, unit_interval
 from turnout.distributed.mechanism import AggregationMechanism
 from turnout.distributed.noisy import NOISES, NoisyAggregation
 from turnout.distributed.sampled import checked_floor

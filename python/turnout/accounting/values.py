@@ -1,0 +1,122 @@
+"""What mechanisms are asked and what they answer: checked numbers, divergences, adjacencies."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout.errors import InvalidTypeError, InvalidValueError
+
+__all__ = [
+    "Divergence",
+    "directions",
+    "nonnegative",
+    "numbers",
+    "positive",
+    "positive_up_to",
+    "rate",
+    "shaped",
+    "unit_interval",
+]
+
+Floats = npt.NDArray[np.float64]
+
+#: The directions that an adjacency consists of; each is a pair of laws and its reverse.
+_DIRECTIONS = {
+    "remove": (("remove", "add"),),
+    "add": (("add", "remove"),),
+    "add_or_remove": (("remove", "add"), ("add", "remove")),
+    "replace": (("replace", "replace"),),
+}
+
+
+class Divergence(NamedTuple):
+    """The hockey-stick divergence of a pair of laws at some epsilons."""
+
+    #: Upper bounds of delta.
+    delta: Floats
+    #: The probability under the first law that the privacy loss exceeds epsilon.
+    first: Floats
+    #: The same under the second law.
+    second: Floats
+
+
+def directions(word: str) -> tuple[tuple[str, str], ...]:
+    """Give the pairs of directions of an adjacency."""
+    return _DIRECTIONS[word]
+
+
+def positive(argument: str, value: object) -> float:
+    """Return a finite number above 0."""
+    result = _arguments.number(argument, value)
+    if not 0.0 < result < math.inf:
+        raise InvalidValueError(
+            f"{argument} must be a finite number above 0, got {_arguments.shown(value)}"
+        )
+    return result
+
+
+def positive_up_to(argument: str, value: object, largest: float) -> float:
+    """Return a number from 1e-100 to a largest one."""
+    result = _arguments.number(argument, value)
+    if not 1e-100 <= result <= largest:
+        raise InvalidValueError(
+            f"{argument} must be from 1e-100 to {largest:g}, got {_arguments.shown(value)}"
+        )
+    return result
+
+
+def rate(argument: str, value: object) -> float:
+    """Return a probability that may be zero."""
+    result = _arguments.number(argument, value)
+    if not 0.0 <= result <= 1.0:
+        raise InvalidValueError(
+            f"{argument} must be a probability in [0, 1], got {_arguments.shown(value)}"
+        )
+    return result
+
+
+def numbers(argument: str, value: npt.ArrayLike) -> Floats:
+    """Return an array of numbers of any shape, as float64."""
+    if not isinstance(value, (np.ndarray, list, tuple)):
+        return np.asarray(_arguments.number(argument, value))
+    try:
+        array = np.asarray(value)
+    except Exception as error:
+        raise InvalidTypeError(
+            f"{argument} must be a number or an array of numbers, got {_arguments.shown(value)}"
+        ) from error
+    if array.dtype.kind not in "iuf":
+        raise InvalidTypeError(
+            f"{argument} must be a number or an array of numbers, got {_arguments.shown(value)}"
+        )
+    return array.astype(np.float64)
+
+
+def nonnegative(argument: str, value: npt.ArrayLike) -> Floats:
+    """Return finite numbers of at least 0."""
+    return _checked(argument, numbers(argument, value), math.nextafter(math.inf, 0.0), "finite")
+
+
+def unit_interval(argument: str, value: npt.ArrayLike) -> Floats:
+    """Return numbers in [0, 1]."""
+    return _checked(argument, numbers(argument, value), 1.0, "at most 1")
+
+
+def _checked(argument: str, array: Floats, most: float, expected: str) -> Floats:
+    wrong = ~((array >= 0.0) & (array <= most))
+    if wrong.any():
+        bad = array[wrong].ravel()[0]
+        raise InvalidValueError(
+            f"{argument} must be a number of at least 0 and {expected}, got {bad}"
+        )
+    return array
+
+
+def shaped(values: Floats, like: Floats) -> Floats | float:
+    """Give values the shape of an argument; a float for a scalar."""
+    return float(values[0]) if like.ndim == 0 else values.reshape(like.shape)
