@@ -23,7 +23,7 @@ def test_the_table_holds_every_kind_by_its_name_and_module() -> None:
     for module in pkgutil.walk_packages(frequency.__path__, frequency.__name__ + "."):
         importlib.import_module(module.name)
     there = {kind.name: kind.__module__ for kind in named(FrequencyOracle)}
-    assert _kinds._MODULES == there
+    assert there == _kinds._MODULES
 
 
 def test_every_name_finds_its_class() -> None:

@@ -13,6 +13,7 @@ import pytest
 
 import turnout as tn
 import turnout.accounting as ta
+from turnout.errors import InvalidTypeError
 
 EPSILONS = (0.05, 0.3, 0.8)
 
@@ -162,3 +163,28 @@ def test_collected_reports_fall_into_the_worst_event_as_often_as_computed(
         )
         statistical.check_share(hits, runs, float(mass), float(mass))
     assert float(gap) <= ta.Shuffled(oracle, nodes).delta(epsilon) * (1 + 1e-9)
+
+
+class Coin:
+    """A randomizer of one's own: it is no oracle, and says what shuffling asks."""
+
+    name = "coin"
+    domain = tn.Domain(["no", "yes"])
+    fresh = True
+    variation_ratio = ta.VariationRatio(3.0, 0.5, 3.0)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"name": self.name}
+
+
+def test_whatever_says_its_variation_ratio_can_be_shuffled() -> None:
+    own = ta.Shuffled(Coin(), 1000)
+    assert own.delta(0.1) == ta.Shuffled(Coin.variation_ratio, 1000).delta(0.1)
+    assert 0.0 < own.lower_delta(0.1) <= own.delta(0.1)
+    assert own.to_dict()["oracle"] == {"name": "coin"}
+
+
+@pytest.mark.parametrize("oracle", [tn.DirectEncoding, Coin, "direct_encoding", 1.0, None])
+def test_what_says_no_variation_ratio_is_refused(oracle: Any) -> None:
+    with pytest.raises(InvalidTypeError, match="oracle must be a frequency oracle or a Variation"):
+        ta.Shuffled(oracle, 1000)
