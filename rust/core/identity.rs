@@ -5,8 +5,8 @@
 //! them. Among 2^40 persons two have the same digest with probability 2^-49.
 
 use blake3::Hasher;
-use rayon::prelude::*;
 
+use crate::parallel::{self, chunk};
 use crate::{Error, Result};
 
 /// Bytes of a key.
@@ -44,11 +44,11 @@ pub fn keyed_digests(
     // A key for the context, so that no identifier can be mistaken for a context and another one.
     let key = *blake3::keyed_hash(key, context).as_bytes();
     let entries: Vec<&[i64]> = offsets.windows(2).collect();
-    entries
-        .par_chunks(TOGETHER)
-        .map(|entries| entries.iter().map(|entry| digest(entry, data, &key)).collect())
-        .collect::<Result<Vec<Vec<_>>>>()
-        .map(|pieces| pieces.concat())
+    let pieces = parallel::map(entries.len().div_ceil(TOGETHER), |piece| {
+        let entries = &entries[chunk(piece, TOGETHER, entries.len())];
+        entries.iter().map(|entry| digest(entry, data, &key)).collect()
+    });
+    pieces.into_iter().collect::<Result<Vec<Vec<_>>>>().map(|pieces| pieces.concat())
 }
 
 fn digest(entry: &[i64], data: &[u8], key: &[u8; KEY_BYTES]) -> Result<[u8; DIGEST_BYTES]> {

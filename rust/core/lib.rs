@@ -46,6 +46,7 @@ pub mod samplers;
 pub mod sharing;
 
 mod error;
+mod parallel;
 mod stirling;
 
 pub use error::{Error, Result};

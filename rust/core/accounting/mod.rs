@@ -27,8 +27,7 @@ pub use integer_noise::IntegerNoise;
 pub use participation::{PoissonSampling, RandomParticipation};
 pub use shuffle::{Shuffle, ShuffleLaw};
 
-use rayon::prelude::*;
-
+use crate::parallel;
 use crate::{Error, Result};
 
 /// The hockey-stick divergence of a pair of laws P and Q at one epsilon.
@@ -93,6 +92,6 @@ pub fn evaluate<M, const N: usize>(
     if epsilons.len() < 8 {
         (0..epsilons.len()).map(one).collect()
     } else {
-        (0..epsilons.len()).into_par_iter().map(one).collect()
+        parallel::map(epsilons.len(), one).into_iter().collect()
     }
 }

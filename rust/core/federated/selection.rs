@@ -3,8 +3,8 @@
 use core::ops::Range;
 
 use rand_core::Rng;
-use rayon::prelude::*;
 
+use crate::parallel;
 use crate::parameters::Probability;
 use crate::random::{Purpose, SKIPS_MAXIMUM_LENGTH, Skips, Streams};
 use crate::{Error, Result};
@@ -109,8 +109,8 @@ fn select_some<S: Streams>(
     }
     let chunks = size.div_ceil(chunk);
     for first in (0..chunks).step_by(TOGETHER) {
-        let end = chunks.min(first + TOGETHER as u64);
-        let found: Vec<Vec<i64>> = (first..end).into_par_iter().map(select).collect();
+        let many = usize::try_from(chunks - first).map_or(TOGETHER, |left| left.min(TOGETHER));
+        let found = parallel::map(many, |index| select(first + index as u64));
         let added = found.iter().map(Vec::len).sum::<usize>() as u64;
         reserve(indices, added, size)?;
         for found in found {

@@ -1,5 +1,7 @@
 //! Integer codes of a domain, in and out.
 
+use core::ops::Range;
+
 use crate::Error;
 use crate::parameters::DomainSize;
 
@@ -11,8 +13,90 @@ pub trait Code: Copy + Send + Sync + 'static {
     /// The code as it was given, for error messages.
     fn signed(self) -> i64;
 
+    /// A slice of this type.
+    fn codes(codes: &[Self]) -> Codes<'_>;
+
     /// Whether every code is below `size`, which is at most 2^32: written so that it vectorises.
     fn all_below(codes: &[Self], size: u64) -> bool;
+}
+
+/// Codes of one of the integer types: what is generic over them is compiled once.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub enum Codes<'a> {
+    /// Codes of one byte.
+    U8(&'a [u8]),
+    /// Codes of two bytes.
+    U16(&'a [u16]),
+    /// Codes of four bytes.
+    U32(&'a [u32]),
+    /// Codes of eight bytes.
+    I64(&'a [i64]),
+}
+
+/// Evaluates an expression with the slice of [`Codes`].
+macro_rules! with_slice {
+    ($codes:expr, |$slice:ident| $body:expr) => {
+        match $codes {
+            Codes::U8($slice) => $body,
+            Codes::U16($slice) => $body,
+            Codes::U32($slice) => $body,
+            Codes::I64($slice) => $body,
+        }
+    };
+}
+
+impl Codes<'_> {
+    /// How many there are.
+    #[must_use]
+    pub const fn len(self) -> usize {
+        with_slice!(self, |codes| codes.len())
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether every code of a range is in the domain.
+    pub(super) fn inside(self, range: Range<usize>, domain: DomainSize) -> bool {
+        with_slice!(self, |codes| all_inside(&codes[range], domain))
+    }
+
+    /// Codes of a range, at most as many as the buffer holds.
+    pub(super) fn gather(self, range: Range<usize>, buffer: &mut [u64]) -> &[u64] {
+        let length = range.len().min(buffer.len());
+        with_slice!(self, |codes| fill(codes[range].iter().map(|code| code.index()), buffer));
+        &buffer[..length]
+    }
+
+    /// The codes at some places after the first, at most as many as the buffer holds.
+    pub(super) fn gather_at<'a>(
+        self,
+        first: usize,
+        places: &[u16],
+        buffer: &'a mut [u64],
+    ) -> &'a [u64] {
+        let length = places.len().min(buffer.len());
+        with_slice!(self, |codes| {
+            let codes = &codes[first..];
+            fill(places.iter().map(|&place| codes[usize::from(place)].index()), buffer);
+        });
+        &buffer[..length]
+    }
+
+    /// The error for codes some of which are outside the domain.
+    #[cold]
+    pub(super) fn outside(self, argument: &'static str, domain: DomainSize) -> Error {
+        with_slice!(self, |codes| outside(argument, codes, domain))
+    }
+}
+
+fn fill(codes: impl Iterator<Item = u64>, buffer: &mut [u64]) {
+    for (slot, code) in buffer.iter_mut().zip(codes) {
+        *slot = code;
+    }
 }
 
 /// An integer type that reports go out in.
@@ -25,8 +109,12 @@ pub trait ReportCode: Code + Default {
 }
 
 macro_rules! unsigned_code {
-    ($($integer:ty),*) => {$(
+    ($($integer:ty: $variant:ident),*) => {$(
         impl Code for $integer {
+            fn codes(codes: &[Self]) -> Codes<'_> {
+                Codes::$variant(codes)
+            }
+
             #[inline(always)]
             fn index(self) -> u64 {
                 u64::from(self)
@@ -54,9 +142,13 @@ macro_rules! unsigned_code {
     )*};
 }
 
-unsigned_code!(u8, u16, u32);
+unsigned_code!(u8: U8, u16: U16, u32: U32);
 
 impl Code for i64 {
+    fn codes(codes: &[Self]) -> Codes<'_> {
+        Codes::I64(codes)
+    }
+
     #[inline(always)]
     #[expect(clippy::cast_sign_loss, reason = "negative codes must fail every comparison")]
     fn index(self) -> u64 {

@@ -5,8 +5,7 @@
 //! is `c(y) (1 + (rho - 1) m)`, where `m` is the sum of `f` over the answers that it supports.
 //! Support comes in as bits, 64 to a word; sums over bits are looked up byte by byte.
 
-use rayon::prelude::*;
-
+use crate::parallel::{self, chunk};
 use crate::{Error, Result};
 
 /// Rows of one piece at least: a piece has sums of its own, whichever thread takes it, so that the
@@ -94,9 +93,10 @@ impl<'a> SupportRows<'a> {
         self.check("coefficients", coefficients.len())?;
         let tables = tables(coefficients, self.words);
         let mut sums = vec![0.0; self.len()];
-        sums.par_chunks_mut(ROWS)
-            .zip(self.bits.par_chunks(ROWS * self.words))
-            .for_each(|(sums, rows)| add_sums(rows, self.words, &tables, sums));
+        parallel::for_each_chunk(&mut sums, ROWS, |index, sums| {
+            let rows = &self.bits[chunk(index, ROWS * self.words, self.bits.len())];
+            add_sums(rows, self.words, &tables, sums);
+        });
         Ok(sums)
     }
 
@@ -150,11 +150,11 @@ impl<'a> SupportRows<'a> {
         }
         let tables = tables(frequencies, self.words);
         let piece = self.len().div_ceil(PIECES).max(PIECE);
-        let pieces: Vec<Sums> = weights
-            .par_chunks(piece)
-            .zip(self.bits.par_chunks(piece * self.words))
-            .map(|(weights, rows)| Sums::of(rows, self.words, weights, &tables, ratio - 1.0))
-            .collect();
+        let pieces = parallel::map(weights.len().div_ceil(piece), |index| {
+            let rows = &self.bits[chunk(index, piece * self.words, self.bits.len())];
+            let weights = &weights[chunk(index, piece, weights.len())];
+            Sums::of(rows, self.words, weights, &tables, ratio - 1.0)
+        });
         let mut total = Sums { supported: vec![0.0; self.words * 64], ..Sums::default() };
         for sums in &pieces {
             total.add(sums);

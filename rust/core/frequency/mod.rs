@@ -14,7 +14,7 @@ mod shared;
 mod tally;
 
 pub(crate) use codes::outside;
-pub use codes::{Code, ReportCode};
+pub use codes::{Code, Codes, ReportCode};
 pub use likelihood::{LikelihoodStep, SupportRows};
 pub use oracle::{FrequencyOracle, Randomizer};
 pub use oracles::{

@@ -1,20 +1,13 @@
 //! What every frequency oracle can do, given how it makes and counts reports.
 
-use rayon::prelude::*;
-
-use super::codes::{all_inside, outside};
-use super::{CHUNK, Code, NodeProbabilities, Reports, Selection, Tally, WeightedSums};
+use super::{CHUNK, Code, Codes, NodeProbabilities, Reports, Selection, Tally, WeightedSums};
+use crate::parallel::{self, chunk, stretch};
 use crate::parameters::DomainSize;
 use crate::random::{Purpose, Streams, Words};
 use crate::{Error, Result};
 
 /// How many reports are made at once, at most.
 pub(crate) const BLOCK: usize = 256;
-
-/// How many chunks one counter takes: some counters for each thread, whatever the input's size.
-pub(crate) fn stretch(nodes: usize) -> usize {
-    (nodes / CHUNK / (8 * rayon::current_num_threads())).max(1)
-}
 
 /// The part of an oracle that differs from oracle to oracle: how a report is made, and how reports
 /// are counted.
@@ -84,45 +77,53 @@ pub trait FrequencyOracle: Randomizer {
         selection: &Selection<'_>,
         streams: &S,
     ) -> Result<Reports<Self::Item>> {
+        self.randomize_codes(C::codes(codes), selection, streams)
+    }
+
+    /// As [`randomize`](Self::randomize), for codes of a type that is not known beforehand.
+    ///
+    /// # Errors
+    ///
+    /// As for [`randomize`](Self::randomize).
+    fn randomize_codes<S: Streams>(
+        &self,
+        codes: Codes<'_>,
+        selection: &Selection<'_>,
+        streams: &S,
+    ) -> Result<Reports<Self::Item>> {
         selection.check_length(codes.len())?;
-        if !codes.par_chunks(CHUNK).all(|nodes| all_inside(nodes, self.domain())) {
-            return Err(outside("values", codes, self.domain()));
+        let (width, nodes) = (self.width(), codes.len());
+        let chunks = nodes.div_ceil(CHUNK);
+        if !parallel::all(chunks, |index| codes.inside(chunk(index, CHUNK, nodes), self.domain())) {
+            return Err(codes.outside("values", self.domain()));
         }
-        let width = self.width();
         if selection.is_everyone() {
-            let mut reports = vec![Self::Item::default(); codes.len() * width];
-            reports
-                .par_chunks_mut(CHUNK * width)
-                .zip(codes.par_chunks(CHUNK))
-                .enumerate()
-                .for_each(|(chunk, (reports, nodes))| {
-                    let mut stream = streams.stream(Purpose::Report, chunk as u64);
-                    let mut buffer = [0; BLOCK];
-                    let blocks = nodes.chunks(BLOCK).zip(reports.chunks_mut(BLOCK * width));
-                    for (nodes, reports) in blocks {
-                        let codes = gather(nodes.iter().copied(), &mut buffer);
-                        self.report(codes, reports, &mut stream);
-                    }
-                });
+            let mut reports = vec![Self::Item::default(); nodes * width];
+            parallel::for_each_chunk(&mut reports, CHUNK * width, |index, reports| {
+                let mut stream = streams.stream(Purpose::Report, index as u64);
+                let mut buffer = [0; BLOCK];
+                let mut first = index * CHUNK;
+                for reports in reports.chunks_mut(BLOCK * width) {
+                    let end = nodes.min(first + BLOCK);
+                    self.report(codes.gather(first..end, &mut buffer), reports, &mut stream);
+                    first = end;
+                }
+            });
             return Ok(Reports { codes: reports, probabilities: None });
         }
-        let pieces: Vec<(Vec<Self::Item>, Vec<f64>)> = codes
-            .par_chunks(CHUNK)
-            .enumerate()
-            .map_init(Vec::new, |selected, (chunk, nodes)| {
-                selection.select(streams, chunk, nodes.len(), selected);
-                let mut stream = streams.stream(Purpose::Report, chunk as u64);
-                let mut reports = vec![Self::Item::default(); selected.len() * width];
-                let mut buffer = [0; BLOCK];
-                let blocks = selected.chunks(BLOCK).zip(reports.chunks_mut(BLOCK * width));
-                for (selected, reports) in blocks {
-                    let nodes = selected.iter().map(|&node| nodes[usize::from(node)]);
-                    let codes = gather(nodes, &mut buffer);
-                    self.report(codes, reports, &mut stream);
-                }
-                (reports, rates(selection, chunk, selected))
-            })
-            .collect();
+        let pieces = parallel::map_with(chunks, Vec::new, |selected, index| {
+            let nodes = chunk(index, CHUNK, nodes);
+            selection.select(streams, index, nodes.len(), selected);
+            let mut stream = streams.stream(Purpose::Report, index as u64);
+            let mut reports = vec![Self::Item::default(); selected.len() * width];
+            let mut buffer = [0; BLOCK];
+            let blocks = selected.chunks(BLOCK).zip(reports.chunks_mut(BLOCK * width));
+            for (selected, reports) in blocks {
+                let codes = codes.gather_at(nodes.start, selected, &mut buffer);
+                self.report(codes, reports, &mut stream);
+            }
+            (reports, rates(selection, index, selected))
+        });
         let (reports, rates): (Vec<_>, Vec<_>) = pieces.into_iter().unzip();
         Ok(Reports {
             codes: reports.concat(),
@@ -147,10 +148,11 @@ pub trait FrequencyOracle: Randomizer {
             });
         }
         // No early exit within a piece, so that the compiler may look at many reports at once.
-        let valid = |reports: &[Self::Item]| {
+        let valid = |index: usize| {
+            let reports = &reports[chunk(index, CHUNK * width, reports.len())];
             reports.chunks_exact(width).fold(true, |valid, report| valid & self.valid(report))
         };
-        if reports.par_chunks(CHUNK * width).all(valid) {
+        if parallel::all(reports.len().div_ceil(CHUNK * width), valid) {
             return Ok(());
         }
         let first = reports.chunks_exact(width).position(|report| !self.valid(report));
@@ -183,17 +185,14 @@ pub trait FrequencyOracle: Randomizer {
                 right_length: received,
             });
         }
-        let step = CHUNK * stretch(received);
-        let parts: Vec<Part<Self::Counter>> = reports
-            .par_chunks(step * width)
-            .enumerate()
-            .map(|(index, reports)| {
-                let mut part = Part::new(self, rates.is_some());
-                let rates = rates.map(|rates| &rates[index * step..]);
-                part.add(self, reports, rates.unwrap_or_default());
-                part
-            })
-            .collect();
+        let step = CHUNK * stretch(received / CHUNK);
+        let parts = parallel::map(received.div_ceil(step), |index| {
+            let mut part = Part::new(self, rates.is_some());
+            let rates = rates.map(|rates| &rates[index * step..]);
+            let reports = &reports[chunk(index, step * width, reports.len())];
+            part.add(self, reports, rates.unwrap_or_default());
+            part
+        });
         Ok(Part::finish(self, parts, rates.is_some()))
     }
 
@@ -209,25 +208,33 @@ pub trait FrequencyOracle: Randomizer {
         selection: &Selection<'_>,
         streams: &S,
     ) -> Result<Tally> {
+        self.collect_codes(C::codes(codes), selection, streams)
+    }
+
+    /// As [`collect`](Self::collect), for codes of a type that is not known beforehand.
+    ///
+    /// # Errors
+    ///
+    /// As for [`randomize`](Self::randomize).
+    fn collect_codes<S: Streams>(
+        &self,
+        codes: Codes<'_>,
+        selection: &Selection<'_>,
+        streams: &S,
+    ) -> Result<Tally> {
         selection.check_length(codes.len())?;
         let personal = selection.probabilities().is_some();
-        let stretch = stretch(codes.len());
-        let parts: Option<Vec<Part<Self::Counter>>> = codes
-            .par_chunks(CHUNK * stretch)
-            .enumerate()
-            .map(|(index, nodes)| {
-                let mut part = Part::new(self, personal);
-                let mut scratch = Scratch::new(self);
-                nodes
-                    .chunks(CHUNK)
-                    .zip(index * stretch..)
-                    .all(|(nodes, chunk)| {
-                        scratch.collect(self, nodes, selection, streams, chunk, &mut part)
-                    })
-                    .then_some(part)
-            })
-            .collect();
-        let parts = parts.ok_or_else(|| outside("values", codes, self.domain()))?;
+        let chunks = codes.len().div_ceil(CHUNK);
+        let stretch = stretch(chunks);
+        let parts = parallel::map(chunks.div_ceil(stretch), |index| {
+            let mut part = Part::new(self, personal);
+            let mut scratch = Scratch::new(self);
+            chunk(index, stretch, chunks)
+                .all(|chunk| scratch.collect(self, codes, selection, streams, chunk, &mut part))
+                .then_some(part)
+        });
+        let parts: Option<Vec<Part<Self::Counter>>> = parts.into_iter().collect();
+        let parts = parts.ok_or_else(|| codes.outside("values", self.domain()))?;
         Ok(Part::finish(self, parts, personal))
     }
 
@@ -242,8 +249,11 @@ pub trait FrequencyOracle: Randomizer {
         let words = self.domain().len().div_ceil(64);
         let width = self.width();
         let mut bits = vec![0; reports.len() / width * words];
-        bits.par_chunks_mut(words).zip(reports.par_chunks(width)).for_each(|(bits, report)| {
-            self.supported(report, &mut |code| bits[code / 64] |= 1 << (code % 64));
+        parallel::for_each_chunk(&mut bits, BLOCK * words, |block, bits| {
+            let reports = reports[block * BLOCK * width..].chunks_exact(width);
+            for (bits, report) in bits.chunks_mut(words).zip(reports) {
+                self.supported(report, &mut |code| bits[code / 64] |= 1 << (code % 64));
+            }
         });
         Ok(bits)
     }
@@ -251,18 +261,8 @@ pub trait FrequencyOracle: Randomizer {
 
 impl<T: Randomizer + ?Sized> FrequencyOracle for T {}
 
-/// The codes of at most [`BLOCK`] nodes as numbers.
-fn gather<C: Code>(nodes: impl Iterator<Item = C>, buffer: &mut [u64; BLOCK]) -> &[u64] {
-    let mut length = 0;
-    for (slot, node) in buffer.iter_mut().zip(nodes) {
-        *slot = node.index();
-        length += 1;
-    }
-    &buffer[..length]
-}
-
 /// The personal probabilities of the selected nodes of a chunk; none if all share one rate.
-fn rates(selection: &Selection<'_>, chunk: usize, selected: &[u16]) -> Vec<f64> {
+pub(crate) fn rates(selection: &Selection<'_>, chunk: usize, selected: &[u16]) -> Vec<f64> {
     selection.probabilities().map_or_else(Vec::new, |probabilities| {
         let rates = &probabilities.get()[chunk * CHUNK..];
         selected.iter().map(|&node| rates[usize::from(node)]).collect()
@@ -334,10 +334,10 @@ impl<I: Copy + Default> Scratch<I> {
     }
 
     /// Adds one chunk; says no if a code is outside the domain.
-    fn collect<O, C, S>(
+    fn collect<O, S>(
         &mut self,
         oracle: &O,
-        nodes: &[C],
+        codes: Codes<'_>,
         selection: &Selection<'_>,
         streams: &S,
         chunk: usize,
@@ -345,19 +345,20 @@ impl<I: Copy + Default> Scratch<I> {
     ) -> bool
     where
         O: Randomizer<Item = I> + ?Sized,
-        C: Code,
         S: Streams,
     {
-        if !all_inside(nodes, oracle.domain()) {
+        let nodes = parallel::chunk(chunk, CHUNK, codes.len());
+        if !codes.inside(nodes.clone(), oracle.domain()) {
             return false;
         }
         let width = oracle.width();
         let mut stream = streams.stream(Purpose::Report, chunk as u64);
         let mut buffer = [0; BLOCK];
         if selection.is_everyone() {
-            for nodes in nodes.chunks(BLOCK) {
-                let reports = &mut self.reports[..nodes.len() * width];
-                oracle.report(gather(nodes.iter().copied(), &mut buffer), reports, &mut stream);
+            for first in nodes.clone().step_by(BLOCK) {
+                let end = nodes.end.min(first + BLOCK);
+                let reports = &mut self.reports[..(end - first) * width];
+                oracle.report(codes.gather(first..end, &mut buffer), reports, &mut stream);
                 part.add(oracle, reports, &[]);
             }
             return true;
@@ -365,8 +366,8 @@ impl<I: Copy + Default> Scratch<I> {
         selection.select(streams, chunk, nodes.len(), &mut self.selected);
         for selected in self.selected.chunks(BLOCK) {
             let reports = &mut self.reports[..selected.len() * width];
-            let codes = selected.iter().map(|&node| nodes[usize::from(node)]);
-            oracle.report(gather(codes, &mut buffer), reports, &mut stream);
+            let codes = codes.gather_at(nodes.start, selected, &mut buffer);
+            oracle.report(codes, reports, &mut stream);
             part.add(oracle, reports, &rates(selection, chunk, selected));
         }
         true

@@ -1,8 +1,7 @@
 //! Who takes part.
 
-use rayon::prelude::*;
-
 use super::CHUNK;
+use crate::parallel::{self, chunk};
 use crate::parameters::Probability;
 use crate::random::{Bernoulli, Purpose, Skips, Streams};
 use crate::{Error, Result};
@@ -40,10 +39,11 @@ impl<'a> NodeProbabilities<'a> {
     /// What the estimators need to know of the nodes that did not report.
     #[must_use]
     pub fn design(self) -> DesignSums {
-        self.0
-            .par_chunks(CHUNK)
-            .map(|chunk| chunk.iter().map(|&probability| DesignSums::of(probability)).sum())
-            .sum()
+        let sums = parallel::map(self.0.len().div_ceil(CHUNK), |index| {
+            let nodes = &self.0[chunk(index, CHUNK, self.0.len())];
+            nodes.iter().map(|&probability| DesignSums::of(probability)).sum::<DesignSums>()
+        });
+        sums.into_iter().sum()
     }
 }
 
@@ -158,15 +158,13 @@ impl<'a> Selection<'a> {
     /// ```
     pub fn participants<S: Streams>(&self, nodes: usize, streams: &S) -> Result<Vec<i64>> {
         self.check_length(nodes)?;
-        let pieces: Vec<Vec<i64>> = (0..nodes.div_ceil(CHUNK))
-            .into_par_iter()
-            .map_init(Vec::new, |selected, chunk| {
+        let pieces: Vec<Vec<i64>> =
+            parallel::map_with(nodes.div_ceil(CHUNK), Vec::new, |selected, chunk| {
                 let start = chunk * CHUNK;
                 self.select(streams, chunk, CHUNK.min(nodes - start), selected);
                 let first = (start as u64).cast_signed();
                 selected.iter().map(|&position| first + i64::from(position)).collect()
-            })
-            .collect();
+            });
         Ok(pieces.concat())
     }
 

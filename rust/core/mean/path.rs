@@ -1,9 +1,8 @@
 //! The path of values: selection, randomization, sums.
 
-use rayon::prelude::*;
-
 use super::{Bounds, Dimensions, MeanSums};
 use crate::frequency::{CHUNK, NodeProbabilities, ReportCode, Selection};
+use crate::parallel::{self, chunk, stretch};
 use crate::random::{Purpose, Streams, Words};
 use crate::{Error, Result};
 
@@ -69,23 +68,22 @@ pub trait Mechanism: Sync {
         }
         check_length(self, values, selection)?;
         let sampling = self.sampled() < self.dimensions().len();
-        let pieces: Option<Vec<_>> = values
-            .par_chunks(CHUNK * self.dimensions().len())
-            .enumerate()
-            .map(|(chunk, nodes)| {
-                let (mut all, mut places) = (Vec::new(), Vec::new());
-                let mut rates = Vec::new();
-                let inside =
-                    visit(self, nodes, selection, streams, chunk, |coordinates, cells, rate| {
-                        all.extend(cells.iter().map(|&cell| O::from_index(cell.into())));
-                        if sampling {
-                            places.extend_from_slice(coordinates);
-                        }
-                        rates.extend(rate);
-                    });
-                inside.then_some((all, places, rates))
-            })
-            .collect();
+        let length = CHUNK * self.dimensions().len();
+        let pieces = parallel::map(values.len().div_ceil(length), |index| {
+            let (mut all, mut places) = (Vec::new(), Vec::new());
+            let mut rates = Vec::new();
+            let nodes = &values[chunk(index, length, values.len())];
+            let inside =
+                visit(self, nodes, selection, streams, index, |coordinates, cells, rate| {
+                    all.extend(cells.iter().map(|&cell| O::from_index(cell.into())));
+                    if sampling {
+                        places.extend_from_slice(coordinates);
+                    }
+                    rates.extend(rate);
+                });
+            inside.then_some((all, places, rates))
+        });
+        let pieces: Option<Vec<_>> = pieces.into_iter().collect();
         let pieces = pieces.ok_or_else(|| self.bounds().outside(values, self.dimensions()))?;
         let mut reports = MeanReports {
             cells: Vec::new(),
@@ -114,21 +112,29 @@ pub trait Mechanism: Sync {
     ) -> Result<MeanSums> {
         check_length(self, values, selection)?;
         let weighted = selection.probabilities().is_some();
-        let zero = || Some(MeanSums::zero(self.dimensions().len(), weighted));
+        let zero = || MeanSums::zero(self.dimensions().len(), weighted);
+        let length = CHUNK * self.dimensions().len();
+        let chunks = values.len().div_ceil(length);
+        let stretch = stretch(chunks);
+        let parts = parallel::map(chunks.div_ceil(stretch), |index| {
+            let mut sums = zero();
+            chunk(index, stretch, chunks)
+                .all(|index| {
+                    let add = |coordinates: &[u16], cells: &[u32], rate| {
+                        let places = coordinates.iter().map(|&place| usize::from(place));
+                        sums.add(places.zip(cells.iter().map(|&cell| cell.into())), rate);
+                    };
+                    let nodes = &values[chunk(index, length, values.len())];
+                    visit(self, nodes, selection, streams, index, add)
+                })
+                .then_some(sums)
+        });
         // The sums are whole numbers: the order does not matter.
-        let sums = values
-            .par_chunks(CHUNK * self.dimensions().len())
-            .enumerate()
-            .fold(zero, |sums, (chunk, nodes)| {
-                let mut sums = sums?;
-                let add = |coordinates: &[u16], cells: &[u32], rate| {
-                    let places = coordinates.iter().map(|&place| usize::from(place));
-                    sums.add(places.zip(cells.iter().map(|&cell| cell.into())), rate);
-                };
-                visit(self, nodes, selection, streams, chunk, add).then_some(sums)
-            })
-            .reduce(zero, |one, other| Some(one?.merge(&other?)));
-        sums.ok_or_else(|| self.bounds().outside(values, self.dimensions()))
+        let merge = |one: MeanSums, other: Option<MeanSums>| Some(one.merge(&other?));
+        parts
+            .into_iter()
+            .try_fold(zero(), merge)
+            .ok_or_else(|| self.bounds().outside(values, self.dimensions()))
     }
 
     /// Adds up reports.
@@ -149,21 +155,19 @@ pub trait Mechanism: Sync {
         check_reports(self, cells, coordinates, probabilities)?;
         let weighted = probabilities.is_some();
         let zero = || MeanSums::zero(d, weighted);
-        let sums = cells
-            .par_chunks(CHUNK * k)
-            .enumerate()
-            .map(|(chunk, cells)| {
-                let mut sums = zero();
-                for (index, cells) in (chunk * CHUNK..).zip(cells.chunks(k)) {
-                    let places = coordinates.map_or(&*all, |places| &places[index * k..][..k]);
-                    let places = places.iter().map(|&place| usize::from(place));
-                    let rate = probabilities.map(|rates| rates.get()[index]);
-                    sums.add(places.zip(cells.iter().map(|cell| cell.index())), rate);
-                }
-                sums
-            })
-            .reduce(zero, |one, other| one.merge(&other));
-        Ok(sums)
+        let step = CHUNK * stretch(cells.len() / k / CHUNK);
+        let parts = parallel::map(cells.len().div_ceil(step * k), |part| {
+            let mut sums = zero();
+            let cells = cells[chunk(part, step * k, cells.len())].chunks(k);
+            for (index, cells) in (part * step..).zip(cells) {
+                let places = coordinates.map_or(&*all, |places| &places[index * k..][..k]);
+                let places = places.iter().map(|&place| usize::from(place));
+                let rate = probabilities.map(|rates| rates.get()[index]);
+                sums.add(places.zip(cells.iter().map(|cell| cell.index())), rate);
+            }
+            sums
+        });
+        Ok(parts.into_iter().fold(zero(), |one, other| one.merge(&other)))
     }
 }
 

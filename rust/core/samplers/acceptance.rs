@@ -1,8 +1,6 @@
 //! Proposals accepted by exact trials.
 
-use rayon::prelude::*;
-
-use super::{room, rows};
+use super::{each_row, room, rows};
 use crate::random::{Purpose, Streams};
 use crate::sharing::noise::ExponentialTrial;
 use crate::{Error, Result};
@@ -53,15 +51,13 @@ pub fn first_accepted<S: Streams>(
     }
     let rows = rows("gaps", gaps, columns)?;
     let mut accepted = room(rows, None)?;
-    gaps.par_chunks_exact(columns).zip(&mut accepted).enumerate().with_min_len(16).for_each(
-        |(row, (gaps, accepted))| {
-            let mut stream = streams.stream(Purpose::Acceptance, row as u64);
-            for (column, &gap) in gaps.iter().enumerate() {
-                let success = trial(gap, most).draw(&mut stream);
-                *accepted = accepted.or(success.then_some(column));
-            }
-        },
-    );
+    each_row(gaps, columns, &mut accepted, |row, gaps, accepted| {
+        let mut stream = streams.stream(Purpose::Acceptance, row as u64);
+        for (column, &gap) in gaps.iter().enumerate() {
+            let success = trial(gap, most).draw(&mut stream);
+            *accepted = accepted.or(success.then_some(column));
+        }
+    });
     Ok(accepted)
 }
 

@@ -1,10 +1,10 @@
 //! Exact choices by integer weights.
 
 use rand_core::Rng;
-use rayon::prelude::*;
 
 use super::weights::Entries;
-use super::{Band, CHUNK, LARGEST_TOTAL, room, rows};
+use super::{Band, CHUNK, LARGEST_TOTAL, each_row, room, rows};
+use crate::parallel;
 use crate::random::{Purpose, Streams, uniform_below};
 use crate::{Error, Result};
 
@@ -69,7 +69,7 @@ pub fn choose_many<S: Streams>(weights: &[u64], length: usize, streams: &S) -> R
         });
     }
     let mut indices = room(length, 0)?;
-    indices.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, indices)| {
+    parallel::for_each_chunk(&mut indices, CHUNK, |chunk, indices| {
         let mut stream = streams.stream(Purpose::Choice, chunk as u64);
         indices.fill_with(|| {
             let point = uniform_below(sum, &mut stream);
@@ -119,12 +119,10 @@ pub fn resample<S: Streams>(
     debug_assert!(columns as u64 * UNIT <= LARGEST_TOTAL);
     let entries = Entries::equal(columns, UNIT, band)?;
     let mut chosen = room(rows, 0)?;
-    log_ratios.par_chunks_exact(columns).zip(&mut chosen).enumerate().for_each(
-        |(row, (log_ratios, chosen))| {
-            let (weights, _) = entries.weights(log_ratios);
-            *chosen = choose(&weights, &mut streams.stream(Purpose::Choice, row as u64));
-        },
-    );
+    each_row(log_ratios, columns, &mut chosen, |row, log_ratios, chosen| {
+        let (weights, _) = entries.weights(log_ratios);
+        *chosen = choose(&weights, &mut streams.stream(Purpose::Choice, row as u64));
+    });
     Ok(chosen)
 }
 

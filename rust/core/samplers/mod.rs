@@ -46,7 +46,7 @@ pub use networks::{Activation, DenseNetwork, NetworkSum};
 pub use proposals::{CHUNK, uniforms};
 pub use weights::weights;
 
-use crate::{Error, Result};
+use crate::{Error, Result, parallel};
 
 /// The rows of a matrix that has so many columns.
 fn rows(argument: &'static str, entries: &[f64], columns: usize) -> Result<usize> {
@@ -58,6 +58,25 @@ fn rows(argument: &'static str, entries: &[f64], columns: usize) -> Result<usize
             expected: "rows of at least 1 column, all of the same length",
         }),
     }
+}
+
+/// Rows of a matrix that are looked at together.
+const ROWS: usize = 16;
+
+/// Finds the result of every row of a matrix that has so many columns, on the current rayon pool.
+fn each_row<T: Send>(
+    entries: &[f64],
+    columns: usize,
+    results: &mut [T],
+    job: impl Fn(usize, &[f64], &mut T) + Sync,
+) {
+    parallel::for_each_chunk(results, ROWS, |chunk, results| {
+        let first = chunk * ROWS;
+        let rows = entries[first * columns..].chunks_exact(columns);
+        for ((row, entries), result) in (first..).zip(rows).zip(results) {
+            job(row, entries, result);
+        }
+    });
 }
 
 /// Room for that many numbers.

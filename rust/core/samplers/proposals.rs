@@ -1,10 +1,10 @@
 //! Uniform numbers, of which proposals are made.
 
 use rand_core::Rng;
-use rayon::prelude::*;
 
 use super::room;
 use crate::Result;
+use crate::parallel;
 use crate::random::{Purpose, Streams};
 
 /// Numbers drawn from one stream: a chunk has a stream of its own, whichever thread takes it.
@@ -28,7 +28,7 @@ pub const CHUNK: usize = 4096;
 /// [`Error::Accounting`](crate::Error::Accounting) if they do not fit in memory.
 pub fn uniforms<S: Streams>(length: usize, streams: &S) -> Result<Vec<f64>> {
     let mut numbers = room(length, 0.0)?;
-    numbers.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, numbers)| {
+    parallel::for_each_chunk(&mut numbers, CHUNK, |chunk, numbers| {
         let mut stream = streams.stream(Purpose::Proposal, chunk as u64);
         numbers.fill_with(|| middle(stream.next_u64()));
     });

@@ -1,7 +1,6 @@
 //! Shares of two-stage sampling among elected users.
 
-use rayon::prelude::*;
-
+use crate::parallel;
 use crate::random::{Purpose, Streams, Words, uniform_below};
 use crate::{Error, Result};
 
@@ -78,14 +77,10 @@ pub fn two_stage_sums<S: Streams>(
         draws += reporters * users.saturating_sub(1);
         additions += reporters * (users + users.saturating_sub(1));
     }
-    let sums: Vec<Vec<u64>> = elections
-        .par_iter()
-        .enumerate()
-        .map(|(item, users)| {
-            let mut rng = streams.stream(Purpose::ElectedShares, item as u64);
-            share_item(reports.of(item), users.len(), modulus, &mut rng)
-        })
-        .collect();
+    let sums = parallel::map(elections.len(), |item| {
+        let mut rng = streams.stream(Purpose::ElectedShares, item as u64);
+        share_item(reports.of(item), elections[item].len(), modulus, &mut rng)
+    });
     Ok(TwoStageSums { sums: sums.concat(), draws, additions })
 }
 

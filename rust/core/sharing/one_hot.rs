@@ -3,7 +3,6 @@
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use rand_core::Rng;
-use rayon::prelude::*;
 
 use super::SEED_BYTES;
 use super::elements::Element;
@@ -11,6 +10,7 @@ use super::field::PrimeField;
 use super::shares::check_parties;
 use super::sums::Lanes;
 use crate::frequency::Code;
+use crate::parallel;
 use crate::parameters::DomainSize;
 use crate::random::{Bernoulli, Purpose, Streams};
 use crate::{Error, Result};
@@ -110,15 +110,14 @@ impl OneHotSharing {
         let chunks = codes.len().div_ceil(CHUNK);
         let workers = rayon::current_num_threads().clamp(1, chunks.max(1));
         let next = AtomicUsize::new(0);
-        let work = |_| {
+        let parts = parallel::map(workers, |_| {
             let mut part = Part::new(self);
             loop {
                 let chunk = next.fetch_add(1, Ordering::Relaxed);
                 let Some(users) = codes.chunks(CHUNK).nth(chunk) else { return part };
                 part.add::<E, C, S>(self, users, streams, chunk as u64);
             }
-        };
-        let parts: Vec<Part> = (0..workers).into_par_iter().with_max_len(1).map(work).collect();
+        });
         let total = parts.into_iter().reduce(Part::merge::<E>);
         Ok(self.finish(codes.len(), &total.unwrap_or_else(|| Part::new(self))))
     }

@@ -7,6 +7,8 @@ use numpy::{
 };
 use pyo3::prelude::*;
 
+use turnout::frequency::Codes;
+
 use crate::errors::invalid_type;
 
 /// A contiguous one-dimensional array of codes.
@@ -61,6 +63,18 @@ macro_rules! with_codes {
     }};
 }
 pub(crate) use with_codes;
+
+impl CodeArray<'_> {
+    /// The codes, for functions that take those of every type.
+    pub(crate) fn codes(&self, py: Python<'_>, argument: &str) -> PyResult<Codes<'_>> {
+        Ok(match self {
+            Self::U8(array) => Codes::U8(slice(py, argument, array)?),
+            Self::U16(array) => Codes::U16(slice(py, argument, array)?),
+            Self::U32(array) => Codes::U32(slice(py, argument, array)?),
+            Self::I64(array) => Codes::I64(slice(py, argument, array)?),
+        })
+    }
+}
 
 /// The slice of a contiguous array.
 pub(crate) fn slice<'a, T: numpy::Element>(

@@ -7,9 +7,7 @@ use turnout::frequency::{FrequencyOracle, NodeProbabilities, Reports, Selection,
 use turnout::parameters::Probability;
 use turnout::random::AesStreams;
 
-use crate::arrays::{
-    CodeArray, counts, floats, matrix, slice, unexpected, vector, wide, with_codes,
-};
+use crate::arrays::{CodeArray, counts, floats, matrix, slice, unexpected, vector, wide};
 use crate::errors::internal;
 use crate::noise::{Seed, streams};
 use crate::participation::uniform;
@@ -92,9 +90,9 @@ where
 {
     let py = codes.py();
     let array = CodeArray::extract("values", codes)?;
-    let reports: Reports<O::Item> = with_codes!(py, "values", array, |codes| {
-        run(py, || oracle.randomize(codes, &uniform(rate)?, &streams(seed)?))
-    })?;
+    let codes = array.codes(py, "values")?;
+    let reports: Reports<O::Item> =
+        run(py, || oracle.randomize_codes(codes, &uniform(rate)?, &streams(seed)?))?;
     into_array(py, reports.codes, shape, oracle.width())
 }
 
@@ -113,11 +111,10 @@ where
     let array = CodeArray::extract("values", codes)?;
     let rates = floats("probabilities", probabilities)?;
     let rates = slice(py, "probabilities", &rates)?;
-    let reports: Reports<O::Item> = with_codes!(py, "values", array, |codes| {
-        run(py, || {
-            let selection = Selection::personalized(NodeProbabilities::new(rates)?);
-            oracle.randomize(codes, &selection, &streams(seed)?)
-        })
+    let codes = array.codes(py, "values")?;
+    let reports: Reports<O::Item> = run(py, || {
+        let selection = Selection::personalized(NodeProbabilities::new(rates)?);
+        oracle.randomize_codes(codes, &selection, &streams(seed)?)
     })?;
     let rates = reports.probabilities.ok_or_else(|| internal("reports without rates"))?;
     Ok((into_array(py, reports.codes, shape, oracle.width())?, rates.into_pyarray(py)))
@@ -165,9 +162,8 @@ pub(crate) fn collect<'py, O: FrequencyOracle>(
 ) -> PyResult<(Support<'py>, u64)> {
     let py = codes.py();
     let array = CodeArray::extract("values", codes)?;
-    let tally = with_codes!(py, "values", array, |codes| {
-        run(py, || oracle.collect(codes, &uniform(rate)?, &streams(seed)?))
-    })?;
+    let codes = array.codes(py, "values")?;
+    let tally = run(py, || oracle.collect_codes(codes, &uniform(rate)?, &streams(seed)?))?;
     Ok((tally.support.into_pyarray(py), tally.received))
 }
 
@@ -182,11 +178,10 @@ pub(crate) fn collect_personalized<'py, O: FrequencyOracle>(
     let array = CodeArray::extract("values", codes)?;
     let rates = floats("probabilities", probabilities)?;
     let rates = slice(py, "probabilities", &rates)?;
-    let tally = with_codes!(py, "values", array, |codes| {
-        run(py, || {
-            let selection = Selection::personalized(NodeProbabilities::new(rates)?);
-            oracle.collect(codes, &selection, &streams(seed)?)
-        })
+    let codes = array.codes(py, "values")?;
+    let tally = run(py, || {
+        let selection = Selection::personalized(NodeProbabilities::new(rates)?);
+        oracle.collect_codes(codes, &selection, &streams(seed)?)
     })?;
     let received = tally.received;
     let (support, inverse, squared) = weighted(py, tally)?;

@@ -27,9 +27,16 @@ pub(crate) fn run<T: Send>(
     py: Python<'_>,
     job: impl FnOnce() -> turnout::Result<T> + Send,
 ) -> PyResult<T> {
+    let (mut job, mut result) = (Some(job), None);
+    install(py, &mut || result = job.take().map(|job| job()))?;
+    let result = result.ok_or_else(|| internal("the thread pool did not run the job"))?;
+    result.map_err(|error| exception(py, &error))
+}
+
+/// Not generic: the plumbing of the pool is compiled once, and not for every job.
+fn install(py: Python<'_>, job: &mut (dyn FnMut() + Send)) -> PyResult<()> {
     py.detach(|| current().map(|pool| pool.install(job)))
-        .map_err(|reason| internal(&format!("the thread pool could not be started: {reason}")))?
-        .map_err(|error| exception(py, &error))
+        .map_err(|reason| internal(&format!("the thread pool could not be started: {reason}")))
 }
 
 /// The pool of this process. The list is as long as the chain of forks that used turnout.

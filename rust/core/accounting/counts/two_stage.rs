@@ -1,12 +1,11 @@
 //! Published counts of users who are sampled and report some of the items only.
 
-use rayon::prelude::*;
-
 use super::super::HockeyStick;
 use super::super::double::Double;
 use super::super::normal::UNIT;
 use super::mixture::Mixture;
 use super::{CountSampling, THRESHOLD_ERROR, masses};
+use crate::parallel;
 use crate::{Error, Result};
 
 /// Two-stage sampling: every user is kept with a probability, and then reports a random set of
@@ -303,19 +302,17 @@ fn holders(floor: u64, chosen: Double, hidden: f64, shown: Double) -> Result<Vec
     if rest {
         starts.insert(0, 0);
     }
-    starts
-        .par_iter()
-        .enumerate()
-        .map(|(place, &start)| {
-            let end = starts.get(place + 1).copied().unwrap_or(law.len());
-            let mass = law[start..end].iter().fold(Double::ZERO, |sum, &mass| sum + mass);
-            // What the table leaves out is below the range of `f64`.
-            let one = (mass / total).value() * (1.0 + MASS_ERROR) + f64::MIN_POSITIVE;
-            let two = one * (tails[start] + tails[end]) * (1.0 + MASS_ERROR);
-            let count = if rest && place == 0 { 0 } else { first + start as u64 };
-            Ok(Holders { mixture: mixture(count)?, one, two: two.min(1.0) })
-        })
-        .collect()
+    let holders = |place: usize| {
+        let start = starts[place];
+        let end = starts.get(place + 1).copied().unwrap_or(law.len());
+        let mass = law[start..end].iter().fold(Double::ZERO, |sum, &mass| sum + mass);
+        // What the table leaves out is below the range of `f64`.
+        let one = (mass / total).value() * (1.0 + MASS_ERROR) + f64::MIN_POSITIVE;
+        let two = one * (tails[start] + tails[end]) * (1.0 + MASS_ERROR);
+        let count = if rest && place == 0 { 0 } else { first + start as u64 };
+        Ok(Holders { mixture: mixture(count)?, one, two: two.min(1.0) })
+    };
+    parallel::map(starts.len(), holders).into_iter().collect()
 }
 
 #[cfg(test)]

@@ -1,11 +1,10 @@
 //! Laws of integer noise whose privacy loss is linear: discrete Gaussian noise.
 
-use rayon::prelude::*;
-
 use super::super::HockeyStick;
 use super::super::double::Double;
 use super::super::normal::UNIT;
 use super::LOST;
+use crate::parallel;
 
 /// `e^(-rate * square)`, within `5 * 2^-53` of itself.
 #[inline]
@@ -85,7 +84,9 @@ impl LinearLoss {
         let blocks: Vec<Tail> = if stride == 1 {
             (0..count).map(block).collect()
         } else {
-            (0..count).into_par_iter().map(block).collect()
+            // Memory holds a `Tail` for each.
+            let count = usize::try_from(count).unwrap_or(usize::MAX);
+            parallel::map(count, |index| block(index as u64))
         };
         let step = stride as f64 / variance.value();
         let near = -libm::expm1(-step);

@@ -3,12 +3,11 @@
 
 use core::ops::Range;
 
-use rayon::prelude::*;
-
 use super::kernel::{GROUP, Instructions, Number, Scale, Strip, WIDTH, add_integers};
 use super::rule::Rule;
 use super::{Gradients, Part, power};
 use crate::Result;
+use crate::parallel::{self, chunk};
 
 /// Up to so many numbers are added up on the calling thread.
 const FEW: usize = 1 << 15;
@@ -79,13 +78,9 @@ pub(super) fn pass(gradients: &Gradients<'_>, rule: &Rule, sums: Sums) -> Result
     if few || parameters >= WIDE || rows >= examples {
         return accumulate(gradients, 0..examples, rule, sums, !few && parameters > WIDTH);
     }
-    let spans: Vec<Result<Totals>> = (0..examples.div_ceil(rows))
-        .into_par_iter()
-        .map(|span| {
-            let rows = span * rows..((span + 1) * rows).min(examples);
-            accumulate(gradients, rows, rule, sums, false)
-        })
-        .collect();
+    let spans = parallel::map(examples.div_ceil(rows), |span| {
+        accumulate(gradients, chunk(span, rows, examples), rule, sums, false)
+    });
     let mut spans = spans.into_iter();
     let mut total = spans.next().unwrap_or_else(|| Ok(Totals::default()))?;
     for span in spans {
@@ -185,7 +180,7 @@ fn each<'a, 'b>(
     job: impl Fn(&mut Columns<'a, 'b>) + Sync + Send,
 ) {
     if together {
-        columns.par_iter_mut().for_each(job);
+        parallel::for_each_chunk(columns, 1, |_, columns| columns.iter_mut().for_each(&job));
     } else {
         columns.iter_mut().for_each(job);
     }

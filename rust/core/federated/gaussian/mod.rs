@@ -19,10 +19,10 @@ mod table;
 mod tests;
 
 use rand_core::Rng;
-use rayon::prelude::*;
 
 use self::curve::{FRACTION, digits_in_cell, uncertain};
 use self::table::{CELL_BITS, COLUMNS, REST};
+use crate::parallel;
 use crate::random::{Purpose, Streams, Words};
 use crate::{Error, Result};
 
@@ -60,14 +60,9 @@ pub fn rounded_gaussian<S: Streams>(length: usize, bits: u32, streams: &S) -> Re
         return Err(Error::Integer { argument: "bits", value: bits.into(), expected });
     }
     let mut numbers = zeros(length)?;
-    let fill = |(chunk, numbers): (usize, &mut [i64])| {
+    parallel::for_each_chunk(&mut numbers, GAUSSIAN_CHUNK, |chunk, numbers| {
         fill(numbers, bits, &mut streams.stream(Purpose::RoundedGaussian, chunk as u64));
-    };
-    if length <= GAUSSIAN_CHUNK {
-        fill((0, &mut numbers));
-    } else {
-        numbers.par_chunks_mut(GAUSSIAN_CHUNK).enumerate().for_each(fill);
-    }
+    });
     Ok(numbers)
 }
 

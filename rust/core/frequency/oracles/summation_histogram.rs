@@ -7,10 +7,9 @@
 //! frequency estimation" (2017), section 4.2, with integer noise (Ghosh, Roughgarden, Sundararajan,
 //! "Universally utility-maximizing privacy mechanisms", 2009) for the continuous.
 
-use rayon::prelude::*;
-
 use crate::frequency::shared::simulation::{nodes, take_part};
 use crate::frequency::{Randomizer, Tally};
+use crate::parallel;
 use crate::parameters::{DomainSize, Epsilon, Probability};
 use crate::random::{Purpose, Streams, Words, negative_binomial};
 use crate::sharing::noise::DiscreteLaplace;
@@ -123,7 +122,7 @@ impl SummationHistogram {
             return Err(Error::CountOverflow { argument: "true_counts" });
         }
         let (mut support, received) = take_part(true_counts, rate, streams);
-        support.par_chunks_mut(BLOCK).enumerate().for_each(|(block, support)| {
+        parallel::for_each_chunk(&mut support, BLOCK, |block, support| {
             let mut stream = streams.stream(Purpose::Simulation, NOISE | block as u64);
             for sum in support {
                 let above = negative_binomial(received, success, &mut stream);

@@ -1,8 +1,7 @@
 //! What simulated tallies have in common.
 
-use rayon::prelude::*;
-
 use crate::frequency::Tally;
+use crate::parallel;
 use crate::parameters::{DomainSize, Probability};
 use crate::random::{Purpose, Streams, Words, binomial};
 use crate::{Error, Result};
@@ -38,19 +37,14 @@ pub(in crate::frequency) fn take_part<S: Streams>(
     streams: &S,
 ) -> (Vec<u64>, u64) {
     let mut present = vec![0; true_counts.len()];
-    let received = present
-        .par_chunks_mut(BLOCK)
-        .zip(true_counts.par_chunks(BLOCK))
-        .enumerate()
-        .map(|(block, (present, counts))| {
-            let mut stream = streams.stream(Purpose::Simulation, block as u64);
-            for (present, &count) in present.iter_mut().zip(counts) {
-                *present = binomial(count, rate.get(), &mut stream);
-            }
-            present.iter().sum::<u64>()
-        })
-        .sum();
-    (present, received)
+    let received = parallel::map_chunks(&mut present, BLOCK, |block, present| {
+        let mut stream = streams.stream(Purpose::Simulation, block as u64);
+        for (present, &count) in present.iter_mut().zip(&true_counts[block * BLOCK..]) {
+            *present = binomial(count, rate.get(), &mut stream);
+        }
+        present.iter().sum::<u64>()
+    });
+    (present, received.into_iter().sum())
 }
 
 /// A tally of nodes of which `true_counts[i]` hold code `i`, each taking part with probability
@@ -70,7 +64,7 @@ pub(in crate::frequency) fn independent<S: Streams>(
 ) -> Result<Tally> {
     nodes(true_counts, domain)?;
     let (mut support, received) = take_part(true_counts, rate, streams);
-    support.par_chunks_mut(BLOCK).enumerate().for_each(|(block, support)| {
+    parallel::for_each_chunk(&mut support, BLOCK, |block, support| {
         let mut stream = streams.stream(Purpose::Simulation, SUPPORT | block as u64);
         for count in support {
             let present = *count;

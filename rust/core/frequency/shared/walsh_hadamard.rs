@@ -1,6 +1,6 @@
 //! The fast Walsh-Hadamard transform in exact integers.
 
-use rayon::prelude::*;
+use crate::parallel;
 
 /// Entries that are transformed in one go: they fit the second cache of a core.
 const SERIAL: usize = 1 << 14;
@@ -22,8 +22,12 @@ fn transform(values: &mut [i64]) {
         return;
     }
     let (low, high) = values.split_at_mut(values.len() / 2);
-    let pieces = low.par_chunks_mut(SERIAL).zip(high.par_chunks_mut(SERIAL));
-    pieces.for_each(|(low, high)| butterflies(low, high));
+    let mut pieces: Vec<_> = low.chunks_mut(SERIAL).zip(high.chunks_mut(SERIAL)).collect();
+    parallel::for_each_chunk(&mut pieces, 1, |_, pieces| {
+        for (low, high) in pieces {
+            butterflies(low, high);
+        }
+    });
     rayon::join(|| transform(low), || transform(high));
 }
 

@@ -10,8 +10,7 @@ mod kernel;
 #[cfg(test)]
 mod tests;
 
-use rayon::prelude::*;
-
+use crate::parallel::{self, chunk};
 use crate::{Error, Result};
 use kernel::{GROUP, Lanes, Layer, Scratch};
 
@@ -213,7 +212,7 @@ fn evaluate(
     let number = points.len() / inputs;
     same_length("points", points.len(), "whole rows of coordinates", number * inputs)?;
     let mut results = vec![0.0; number];
-    let chunk = |scratch: &mut Scratch, results: &mut [f64], points: &[f64]| {
+    let part = |scratch: &mut Scratch, results: &mut [f64], points: &[f64]| {
         let rows = points.chunks(kernel::TILE * inputs);
         for (results, rows) in results.chunks_mut(kernel::TILE).zip(rows) {
             scratch.load(rows);
@@ -223,14 +222,9 @@ fn evaluate(
         }
     };
     let scratch = || Scratch::new(inputs, width);
-    if number <= CHUNK {
-        chunk(&mut scratch(), &mut results, points);
-    } else {
-        results
-            .par_chunks_mut(CHUNK)
-            .zip(points.par_chunks(CHUNK * inputs))
-            .for_each_init(scratch, |scratch, (results, points)| chunk(scratch, results, points));
-    }
+    parallel::for_each_chunk(&mut results, CHUNK, |index, results| {
+        part(&mut scratch(), results, &points[chunk(index, CHUNK * inputs, points.len())]);
+    });
     Ok(results)
 }
 

@@ -23,7 +23,6 @@ pub(crate) mod tests;
 mod trial;
 
 use num_bigint::BigUint;
-use rayon::prelude::*;
 
 pub use counts::BernoulliCounts;
 pub use gaussian::DiscreteGaussian;
@@ -32,6 +31,7 @@ pub use piece::DiscreteLaplacePiece;
 pub use skellam::Skellam;
 pub use trial::ExponentialTrial;
 
+use crate::parallel;
 use crate::random::{Purpose, Streams, decompose};
 use crate::{Error, Result};
 
@@ -53,14 +53,9 @@ fn in_chunks<S: Streams>(
         expected: "so small that the numbers fit in memory",
     })?;
     numbers.resize(length, 0);
-    let fill = |(chunk, numbers): (usize, &mut [i64])| {
+    parallel::for_each_chunk(&mut numbers, CHUNK, |chunk, numbers| {
         fill(numbers, &mut streams.stream(purpose, chunk as u64));
-    };
-    if length <= CHUNK {
-        fill((0, &mut numbers));
-    } else {
-        numbers.par_chunks_mut(CHUNK).enumerate().for_each(fill);
-    }
+    });
     Ok(numbers)
 }
 

@@ -3,9 +3,9 @@
 use num_bigint::BigUint;
 use num_traits::{ToPrimitive, Zero};
 use rand_core::Rng;
-use rayon::prelude::*;
 
 use crate::frequency::{Code, outside};
+use crate::parallel;
 use crate::parameters::DomainSize;
 use crate::random::{Bernoulli, ExponentialBounds, Purpose, Streams, decompose, uniform_below};
 use crate::{Error, Result};
@@ -203,23 +203,23 @@ impl SetSampler {
         }
         sets.resize(total.unwrap_or(0), 0);
         let mut coins = vec![0; codes.len()];
-        codes
-            .par_chunks(CHUNK)
-            .zip(coins.par_chunks_mut(CHUNK))
-            .zip(sets.par_chunks_mut(CHUNK * reported))
-            .enumerate()
-            .for_each_init(
-                || vec![0; self.domain.len().div_ceil(64)],
-                |bits, (chunk, ((codes, coins), sets))| {
-                    let mut rng = streams.stream(Purpose::ItemSets, chunk as u64);
-                    let users = codes.iter().zip(coins).zip(sets.chunks_exact_mut(reported));
-                    for ((code, shown), set) in users {
-                        let active = coin.draw(&mut rng);
-                        *shown = u8::from(active);
-                        self.draw_set(active.then(|| code.index()), bits, set, &mut rng);
-                    }
-                },
-            );
+        let mut chunks: Vec<_> = codes
+            .chunks(CHUNK)
+            .zip(coins.chunks_mut(CHUNK))
+            .zip(sets.chunks_mut(CHUNK * reported))
+            .collect();
+        parallel::for_each_chunk(&mut chunks, 1, |chunk, chunks| {
+            let mut bits = vec![0; self.domain.len().div_ceil(64)];
+            let mut rng = streams.stream(Purpose::ItemSets, chunk as u64);
+            for ((codes, coins), sets) in chunks {
+                let users = codes.iter().zip(&mut **coins).zip(sets.chunks_exact_mut(reported));
+                for ((code, shown), set) in users {
+                    let active = coin.draw(&mut rng);
+                    *shown = u8::from(active);
+                    self.draw_set(active.then(|| code.index()), &mut bits, set, &mut rng);
+                }
+            }
+        });
         Ok((coins, sets))
     }
 

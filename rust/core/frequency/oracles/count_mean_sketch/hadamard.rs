@@ -1,7 +1,6 @@
 //! One bit of a Hadamard transform.
 
 use rand_core::Rng;
-use rayon::prelude::*;
 
 use super::{HASHES, HashPool, check_width};
 use crate::frequency::oracle::BLOCK;
@@ -9,6 +8,7 @@ use crate::frequency::oracles::local_hashing::mixed;
 use crate::frequency::shared::simulation::nodes;
 use crate::frequency::shared::walsh_hadamard::walsh_hadamard;
 use crate::frequency::{DirectEncoding, Histogram, Randomizer, Tally};
+use crate::parallel;
 use crate::parameters::{DomainSize, Epsilon, Probability};
 use crate::random::{Streams, Words, binomial, multinomial_uniform, uniform_below};
 use crate::{Error, Result};
@@ -134,10 +134,9 @@ impl HadamardCountMeanSketch {
         let width = self.pool.width();
         let mut entries = vec![0; 2 * cells.len()];
         let keep = self.encoding.support_probabilities().0;
-        let functions = entries.par_chunks_mut(2 * width).zip(cells.par_chunks(width));
-        functions.enumerate().for_each(|(function, (entries, cells))| {
+        parallel::for_each_chunk(&mut entries, 2 * width, |function, entries| {
             let mut stream = HashPool::report_stream(streams, function);
-            self.enter(entries, cells, &mut stream);
+            self.enter(entries, &cells[function * width..][..width], &mut stream);
             for pair in entries.as_chunks_mut::<2>().0 {
                 let kept = pair.map(|count| binomial(count, keep, &mut stream));
                 *pair = [kept[0] + pair[1] - kept[1], kept[1] + pair[0] - kept[0]];
@@ -167,20 +166,18 @@ impl HadamardCountMeanSketch {
     fn cells(&self, entries: &[u64]) -> Vec<u64> {
         let width = self.pool.width();
         let mut cells = vec![0; entries.len() / 2];
-        cells.par_chunks_mut(width).zip(entries.par_chunks(2 * width)).for_each_init(
-            || vec![0; width],
-            |balance, (cells, entries)| {
-                for (balance, [plus, minus]) in balance.iter_mut().zip(entries.as_chunks::<2>().0) {
-                    *balance = plus.wrapping_sub(*minus).cast_signed();
-                }
-                walsh_hadamard(balance);
-                let received: u64 = entries.iter().sum();
-                for (cell, &sum) in cells.iter_mut().zip(&*balance) {
-                    // Not negative, and even: the sum has as many terms as there are reports.
-                    *cell = received.wrapping_add_signed(sum) / 2;
-                }
-            },
-        );
+        parallel::for_each_chunk(&mut cells, width, |function, cells| {
+            let entries = &entries[function * 2 * width..][..2 * width];
+            let pairs = entries.as_chunks::<2>().0.iter();
+            let mut balance: Vec<i64> =
+                pairs.map(|[plus, minus]| plus.wrapping_sub(*minus).cast_signed()).collect();
+            walsh_hadamard(&mut balance);
+            let received: u64 = entries.iter().sum();
+            for (cell, sum) in cells.iter_mut().zip(balance) {
+                // Not negative, and even: the sum has as many terms as there are reports.
+                *cell = received.wrapping_add_signed(sum) / 2;
+            }
+        });
         cells
     }
 }

@@ -1,12 +1,11 @@
 //! Rows of randomized bits.
 
-use rayon::prelude::*;
-
 use super::{HASHES, HashPool, WIDTH, check_width};
 use crate::frequency::oracles::local_hashing::mixed;
 use crate::frequency::shared::hashing::{Counts, Instructions, at_once};
 use crate::frequency::shared::simulation::nodes;
 use crate::frequency::{Randomizer, Tally};
+use crate::parallel;
 use crate::parameters::{DomainSize, Epsilon, Probability};
 use crate::random::{
     BiasedBits, ExponentialBounds, Streams, Words, binomial, logarithm_above, uniform_below,
@@ -175,7 +174,7 @@ impl CountMeanSketch {
         nodes(true_counts, self.domain)?;
         let mut cells = self.pool.scatter(true_counts, rate, streams);
         let (flip, received) = (self.flip(), cells.iter().sum());
-        cells.par_chunks_mut(self.pool.width()).enumerate().for_each(|(function, cells)| {
+        parallel::for_each_chunk(&mut cells, self.pool.width(), |function, cells| {
             let mut stream = HashPool::report_stream(streams, function);
             let present: u64 = cells.iter().sum();
             for cell in cells {

@@ -1,13 +1,12 @@
 //! Selection, randomization and tally in one pass, with no reports in memory.
 
-use rayon::prelude::*;
-
 use super::DirectEncoding;
 use crate::Result;
 use crate::frequency::codes::{all_inside, outside};
-use crate::frequency::oracle::{BLOCK, stretch};
+use crate::frequency::oracle::BLOCK;
 use crate::frequency::shared::histogram::position;
 use crate::frequency::{CHUNK, Code, Histogram, ReportCode, Selection, Tally, WeightedSums};
+use crate::parallel::{self, chunk, stretch};
 use crate::random::{Purpose, Streams};
 
 impl DirectEncoding {
@@ -36,19 +35,17 @@ impl DirectEncoding {
         streams: &S,
     ) -> Result<Tally> {
         selection.check_length(codes.len())?;
-        let stretch = stretch(codes.len());
-        let parts: Option<Vec<Part>> = codes
-            .par_chunks(CHUNK * stretch)
-            .enumerate()
-            .map(|(index, nodes)| {
-                let mut part = Part::new(self, selection);
-                nodes
-                    .chunks(CHUNK)
-                    .zip(index * stretch..)
-                    .all(|(nodes, chunk)| part.add(self, nodes, selection, streams, chunk))
-                    .then_some(part)
-            })
-            .collect();
+        let stretch = stretch(codes.len() / CHUNK);
+        let length = CHUNK * stretch;
+        let parts = parallel::map(codes.len().div_ceil(length), |index| {
+            let mut part = Part::new(self, selection);
+            codes[chunk(index, length, codes.len())]
+                .chunks(CHUNK)
+                .zip(index * stretch..)
+                .all(|(nodes, chunk)| part.add(self, nodes, selection, streams, chunk))
+                .then_some(part)
+        });
+        let parts: Option<Vec<Part>> = parts.into_iter().collect();
         let parts = parts.ok_or_else(|| outside("values", codes, self.domain))?;
         let total = parts.into_iter().fold(Part::new(self, selection), Part::merge);
         let support = total.counter.finish();

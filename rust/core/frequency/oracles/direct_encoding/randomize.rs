@@ -1,11 +1,10 @@
 //! One report for each node that takes part.
 
-use rayon::prelude::*;
-
 use super::DirectEncoding;
 use crate::frequency::codes::{all_inside, outside};
-use crate::frequency::oracle::BLOCK;
+use crate::frequency::oracle::{BLOCK, rates};
 use crate::frequency::{CHUNK, Code, ReportCode, Reports, Selection};
+use crate::parallel::{self, chunk};
 use crate::random::{Purpose, Streams};
 use crate::{Error, Result};
 
@@ -45,38 +44,27 @@ impl DirectEncoding {
         if selection.is_everyone() {
             return self.randomize_everyone(codes, streams);
         }
-        let pieces: Option<Vec<Vec<O>>> = codes
-            .par_chunks(CHUNK)
-            .enumerate()
-            .map_init(Vec::new, |selected, (chunk, nodes)| {
-                all_inside(nodes, self.domain).then(|| {
-                    selection.select(streams, chunk, nodes.len(), selected);
-                    let mut stream = streams.stream(Purpose::Report, chunk as u64);
-                    let mut reports = vec![O::default(); selected.len()];
-                    for (selected, reports) in selected.chunks(BLOCK).zip(reports.chunks_mut(BLOCK))
-                    {
-                        let codes = selected.iter().map(|&node| nodes[usize::from(node)].index());
-                        self.report(codes, reports, &mut stream, O::from_index);
-                    }
-                    reports
-                })
+        let chunks = codes.len().div_ceil(CHUNK);
+        let pieces = parallel::map_with(chunks, Vec::new, |selected, index| {
+            let nodes = &codes[chunk(index, CHUNK, codes.len())];
+            all_inside(nodes, self.domain).then(|| {
+                selection.select(streams, index, nodes.len(), selected);
+                let mut stream = streams.stream(Purpose::Report, index as u64);
+                let mut reports = vec![O::default(); selected.len()];
+                for (selected, reports) in selected.chunks(BLOCK).zip(reports.chunks_mut(BLOCK)) {
+                    let codes = selected.iter().map(|&node| nodes[usize::from(node)].index());
+                    self.report(codes, reports, &mut stream, O::from_index);
+                }
+                (reports, rates(selection, index, selected))
             })
-            .collect();
-        let pieces = pieces.ok_or_else(|| outside("values", codes, self.domain))?;
-        let probabilities = selection.probabilities().map(|probabilities| {
-            let chosen: Vec<Vec<f64>> = probabilities
-                .get()
-                .par_chunks(CHUNK)
-                .enumerate()
-                .map_init(Vec::new, |selected, (chunk, nodes)| {
-                    // The same stream as above, so the same nodes.
-                    selection.select(streams, chunk, nodes.len(), selected);
-                    selected.iter().map(|&position| nodes[usize::from(position)]).collect()
-                })
-                .collect();
-            chosen.concat()
         });
-        Ok(Reports { codes: pieces.concat(), probabilities })
+        let pieces: Option<Vec<_>> = pieces.into_iter().collect();
+        let pieces = pieces.ok_or_else(|| outside("values", codes, self.domain))?;
+        let (reports, rates): (Vec<_>, Vec<_>) = pieces.into_iter().unzip();
+        Ok(Reports {
+            codes: reports.concat(),
+            probabilities: selection.probabilities().map(|_| rates.concat()),
+        })
     }
 
     fn randomize_everyone<C: Code, O: ReportCode, S: Streams>(
@@ -85,21 +73,16 @@ impl DirectEncoding {
         streams: &S,
     ) -> Result<Reports<O>> {
         let mut reports = vec![O::default(); codes.len()];
-        let inside = reports
-            .par_chunks_mut(CHUNK)
-            .zip(codes.par_chunks(CHUNK))
-            .enumerate()
-            .map(|(chunk, (reports, nodes))| {
-                let mut stream = streams.stream(Purpose::Report, chunk as u64);
-                let blocks = nodes.chunks(BLOCK).zip(reports.chunks_mut(BLOCK));
-                blocks.fold(true, |inside, (nodes, reports)| {
-                    let codes = nodes.iter().map(|node| node.index());
-                    self.report(codes, reports, &mut stream, O::from_index);
-                    inside & all_inside(nodes, self.domain)
-                })
+        let inside = parallel::map_chunks(&mut reports, CHUNK, |chunk, reports| {
+            let mut stream = streams.stream(Purpose::Report, chunk as u64);
+            let blocks = codes[chunk * CHUNK..].chunks(BLOCK).zip(reports.chunks_mut(BLOCK));
+            blocks.fold(true, |inside, (nodes, reports)| {
+                let codes = nodes.iter().map(|node| node.index());
+                self.report(codes, reports, &mut stream, O::from_index);
+                inside & all_inside(nodes, self.domain)
             })
-            .reduce(|| true, |one, other| one & other);
-        if inside {
+        });
+        if inside.into_iter().all(|inside| inside) {
             Ok(Reports { codes: reports, probabilities: None })
         } else {
             Err(outside("values", codes, self.domain))

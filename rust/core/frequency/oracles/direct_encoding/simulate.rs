@@ -1,11 +1,10 @@
 //! The tally of any number of nodes, drawn at once.
 
-use rayon::prelude::*;
-
 use super::DirectEncoding;
 use crate::Result;
 use crate::frequency::Tally;
 use crate::frequency::shared::simulation::nodes;
+use crate::parallel;
 use crate::parameters::Probability;
 use crate::random::{Purpose, Streams, binomial, multinomial_uniform};
 
@@ -49,23 +48,18 @@ impl DirectEncoding {
         nodes(true_counts, self.domain)?;
         let keep = self.keep_probability();
         let mut support = vec![0; self.domain.len()];
-        let replaced = support
-            .par_chunks_mut(BLOCK)
-            .zip(true_counts.par_chunks(BLOCK))
-            .enumerate()
-            .map(|(block, (support, counts))| {
-                let mut stream = streams.stream(Purpose::Simulation, block as u64);
-                let mut replaced = 0;
-                for (kept, &count) in support.iter_mut().zip(counts) {
-                    let present = binomial(count, rate.get(), &mut stream);
-                    *kept = binomial(present, keep, &mut stream);
-                    replaced += present - *kept;
-                }
-                replaced
-            })
-            .sum();
+        let replaced = parallel::map_chunks(&mut support, BLOCK, |block, support| {
+            let mut stream = streams.stream(Purpose::Simulation, block as u64);
+            let mut replaced = 0;
+            for (kept, &count) in support.iter_mut().zip(&true_counts[block * BLOCK..]) {
+                let present = binomial(count, rate.get(), &mut stream);
+                *kept = binomial(present, keep, &mut stream);
+                replaced += present - *kept;
+            }
+            replaced
+        });
         let mut stream = streams.stream(Purpose::Simulation, SPREAD);
-        multinomial_uniform(replaced, &mut support, &mut stream);
+        multinomial_uniform(replaced.into_iter().sum(), &mut support, &mut stream);
         Ok(Tally { received: support.iter().sum(), support, weighted: None })
     }
 }

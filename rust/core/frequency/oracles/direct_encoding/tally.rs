@@ -1,12 +1,11 @@
 //! Counting the reports that support each code.
 
-use rayon::prelude::*;
-
 use super::DirectEncoding;
 use crate::frequency::codes::{all_inside, outside};
-use crate::frequency::oracle::stretch;
+use crate::frequency::oracle::BLOCK;
 use crate::frequency::shared::histogram::position;
 use crate::frequency::{CHUNK, Code, Histogram, NodeProbabilities, Tally, WeightedSums};
+use crate::parallel::{self, chunk, stretch};
 use crate::{Error, Result};
 
 impl DirectEncoding {
@@ -31,20 +30,20 @@ impl DirectEncoding {
         reports: &[O],
         probabilities: Option<NodeProbabilities<'_>>,
     ) -> Result<Tally> {
-        let parts: Option<Vec<Histogram>> = reports
-            .par_chunks(CHUNK * stretch(reports.len()))
-            .map(|reports| {
-                let mut counter = Histogram::new(self.domain.len());
-                let inside = reports.chunks(CHUNK).all(|chunk| {
-                    let inside = all_inside(chunk, self.domain);
-                    if inside {
-                        counter.add(chunk);
-                    }
-                    inside
-                });
-                inside.then_some(counter)
-            })
-            .collect();
+        let length = CHUNK * stretch(reports.len() / CHUNK);
+        let parts = parallel::map(reports.len().div_ceil(length), |index| {
+            let mut counter = Histogram::new(self.domain.len());
+            let mut chunks = reports[chunk(index, length, reports.len())].chunks(CHUNK);
+            let inside = chunks.all(|chunk| {
+                let inside = all_inside(chunk, self.domain);
+                if inside {
+                    counter.add(chunk);
+                }
+                inside
+            });
+            inside.then_some(counter)
+        });
+        let parts: Option<Vec<Histogram>> = parts.into_iter().collect();
         let parts = parts.ok_or_else(|| outside("reports", reports, self.domain))?;
         let total = parts
             .into_iter()
@@ -80,9 +79,11 @@ impl DirectEncoding {
         self.check(reports)?;
         let words = self.domain.len().div_ceil(64);
         let mut bits = vec![0; reports.len() * words];
-        bits.par_chunks_mut(words).zip(reports.par_iter()).for_each(|(bits, report)| {
-            let code = position(report.index());
-            bits[code / 64] |= 1 << (code % 64);
+        parallel::for_each_chunk(&mut bits, BLOCK * words, |block, bits| {
+            for (bits, report) in bits.chunks_mut(words).zip(&reports[block * BLOCK..]) {
+                let code = position(report.index());
+                bits[code / 64] |= 1 << (code % 64);
+            }
         });
         Ok(bits)
     }
@@ -93,7 +94,8 @@ impl DirectEncoding {
     ///
     /// [`Error::CodeOutsideDomain`] if a report is.
     pub fn check<O: Code>(&self, reports: &[O]) -> Result<()> {
-        if reports.par_chunks(CHUNK).all(|reports| all_inside(reports, self.domain)) {
+        let inside = |index| all_inside(&reports[chunk(index, CHUNK, reports.len())], self.domain);
+        if parallel::all(reports.len().div_ceil(CHUNK), inside) {
             return Ok(());
         }
         Err(outside("reports", reports, self.domain))

@@ -1,13 +1,12 @@
 //! Local hashing with a fixed pool of functions.
 
-use rayon::prelude::*;
-
 use super::mixed;
 use super::optimal::optimal_buckets;
 use crate::frequency::oracle::BLOCK;
 use crate::frequency::shared::hashing::HashPool;
 use crate::frequency::shared::simulation::nodes;
 use crate::frequency::{DirectEncoding, Histogram, Randomizer, Tally};
+use crate::parallel;
 use crate::parameters::{DomainSize, Epsilon, Probability};
 use crate::random::{Streams, Words, binomial, multinomial_uniform, uniform_below};
 use crate::{Error, Result};
@@ -140,7 +139,7 @@ impl PooledLocalHashing {
         let mut cells = self.pool.scatter(true_counts, rate, streams);
         let received = cells.iter().sum();
         let keep = self.encoding.keep_probability();
-        cells.par_chunks_mut(self.pool.width()).enumerate().for_each(|(function, cells)| {
+        parallel::for_each_chunk(&mut cells, self.pool.width(), |function, cells| {
             let mut stream = HashPool::report_stream(streams, function);
             let mut replaced = 0;
             for cell in &mut *cells {

@@ -1,15 +1,13 @@
 //! Direct encoding in two stages.
 
 use num_bigint::BigUint;
-use rayon::prelude::*;
 
 use super::{PermanentKey, SECRET_BYTES, Second, check_secrets, first_out_of_reach, logarithm_up};
 use crate::Result;
 use crate::frequency::codes::{all_inside, outside};
 use crate::frequency::oracle::BLOCK;
-use crate::frequency::{
-    CHUNK, Code, DirectEncoding, Histogram, Randomizer, Reports, Selection, Tally,
-};
+use crate::frequency::{Code, DirectEncoding, Histogram, Randomizer, Reports, Selection, Tally};
+use crate::parallel;
 use crate::parameters::{DomainSize, Epsilon, Probability};
 use crate::random::{ExponentialBounds, Streams, Words};
 
@@ -123,17 +121,19 @@ impl MemoizedDirect {
     ) -> Result<Vec<u32>> {
         check_secrets(secrets, codes.len())?;
         let domain = self.permanent.domain_size();
-        if !codes.par_chunks(CHUNK).all(|codes| all_inside(codes, domain)) {
+        if !all_inside(codes, domain) {
             return Err(outside("values", codes, domain));
         }
-        let answer = |(code, secret): (&C, &[u8; SECRET_BYTES])| {
-            let code = code.index();
-            let mut stream = PermanentKey::new(secret, context).stream(code);
-            let mut answer = [0];
-            self.permanent.report(core::iter::once(code), &mut answer, &mut stream, narrow);
-            answer[0]
-        };
-        Ok(codes.par_iter().zip(secrets).map(answer).collect())
+        let mut answers = vec![0; codes.len()];
+        parallel::for_each_chunk(&mut answers, BLOCK, |block, answers| {
+            let nodes = codes.iter().zip(secrets).skip(block * BLOCK);
+            for ((code, secret), answer) in nodes.zip(answers.chunks_mut(1)) {
+                let code = code.index();
+                let mut stream = PermanentKey::new(secret, context).stream(code);
+                self.permanent.report(core::iter::once(code), answer, &mut stream, narrow);
+            }
+        });
+        Ok(answers)
     }
 
     /// One round of reports of nodes with these permanent answers.

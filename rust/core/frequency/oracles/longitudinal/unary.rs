@@ -1,13 +1,13 @@
 //! Unary encoding in two stages.
 
-use rayon::prelude::*;
-
 use super::{BitChain, BitStage, PermanentKey, SECRET_BYTES, check_secrets};
 use crate::Result;
 use crate::frequency::codes::{all_inside, outside};
+use crate::frequency::oracle::BLOCK;
 use crate::frequency::shared::bit_rows::{self, BitCounter};
 use crate::frequency::shared::simulation::independent;
-use crate::frequency::{CHUNK, Code, FrequencyOracle, Randomizer, Reports, Selection, Tally};
+use crate::frequency::{Code, FrequencyOracle, Randomizer, Reports, Selection, Tally};
+use crate::parallel;
 use crate::parameters::{DomainSize, Epsilon, Probability};
 use crate::random::{Streams, Words};
 
@@ -85,14 +85,17 @@ impl MemoizedUnary {
         context: &[u8; 32],
     ) -> Result<Vec<u64>> {
         check_secrets(secrets, codes.len())?;
-        if !codes.par_chunks(CHUNK).all(|codes| all_inside(codes, self.domain)) {
+        if !all_inside(codes, self.domain) {
             return Err(outside("values", codes, self.domain));
         }
         let width = self.width();
         let mut rows = vec![0; codes.len() * width];
-        rows.par_chunks_mut(width).zip(codes).zip(secrets).for_each(|((row, code), secret)| {
-            let code = code.index();
-            self.remember(code, row, &mut PermanentKey::new(secret, context).stream(code));
+        parallel::for_each_chunk(&mut rows, BLOCK * width, |block, rows| {
+            let nodes = codes.iter().zip(secrets).skip(block * BLOCK);
+            for ((code, secret), row) in nodes.zip(rows.chunks_mut(width)) {
+                let code = code.index();
+                self.remember(code, row, &mut PermanentKey::new(secret, context).stream(code));
+            }
         });
         Ok(rows)
     }

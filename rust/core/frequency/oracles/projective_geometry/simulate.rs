@@ -3,13 +3,12 @@
 //! The tally's dynamic programme, run backwards: where it adds the reports of many points up, here
 //! the nodes that share what is left to draw are spread over the points by multinomial draws.
 
-use rayon::prelude::*;
-
 use super::geometry::Geometry;
 use super::{ProjectiveGeometryResponse, ReportCode, position};
 use crate::Result;
 use crate::frequency::Tally;
 use crate::frequency::shared::simulation::{nodes, present};
+use crate::parallel;
 use crate::parameters::Probability;
 use crate::random::{Purpose, Streams, Words, binomial, multinomial_uniform};
 
@@ -110,17 +109,14 @@ impl Geometry {
     ) {
         let r = position(self.field);
         let groups = if table.len() > 1 << 12 { GROUPS.min(r) } else { 1 };
-        let parts: Vec<Vec<u64>> = (0..groups)
-            .into_par_iter()
-            .map(|group| {
-                let index = SPREAD + ((pivot + 1) << 8) + group as u64;
-                let mut stream = streams.stream(Purpose::Simulation, index);
-                let mut part = vec![0; table.len()];
-                let values = (group..r).step_by(groups);
-                self.spread(counts, places, &mut part, values, &mut stream);
-                part
-            })
-            .collect();
+        let parts = parallel::map(groups, |group| {
+            let index = SPREAD + ((pivot + 1) << 8) + group as u64;
+            let mut stream = streams.stream(Purpose::Simulation, index);
+            let mut part = vec![0; table.len()];
+            let values = (group..r).step_by(groups);
+            self.spread(counts, places, &mut part, values, &mut stream);
+            part
+        });
         for part in parts {
             table.iter_mut().zip(part).for_each(|(sum, term)| *sum += term);
         }

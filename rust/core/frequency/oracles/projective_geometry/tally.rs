@@ -7,10 +7,9 @@
 //! there, reports with coordinate `b` move on to what is left to reach, less `a b`. All hyperplanes
 //! together cost about `K r t` additions; one by one they would cost `K^2 / r`.
 
-use rayon::prelude::*;
-
 use super::geometry::Geometry;
 use super::position;
+use crate::parallel;
 
 /// Work that is worth a thread of its own, in additions.
 const WORTH: usize = 1 << 15;
@@ -60,7 +59,14 @@ impl Geometry {
                 let cells = rows.map(|(b, row)| row[(2 * r * r - last - value * b) % r]);
                 first(value) + cells.sum::<u64>()
             };
-            return (0..count).into_par_iter().with_min_len(WORTH / r).map(one).collect();
+            let mut sums = vec![0; count];
+            let length = (WORTH / r).max(1);
+            parallel::for_each_chunk(&mut sums, length, |piece, sums| {
+                for (code, sum) in (piece * length..).zip(sums) {
+                    *sum = one(code);
+                }
+            });
+            return sums;
         }
         let child = |value: usize| {
             let left = (count + r - 1 - value) / r;
@@ -79,7 +85,7 @@ impl Geometry {
             self.sums(&sums, places - 1, first(value), left)
         };
         let children: Vec<Vec<u64>> = if table.len() >= WORTH {
-            (0..r).into_par_iter().map(child).collect()
+            parallel::map(r, child)
         } else {
             (0..r).map(child).collect()
         };

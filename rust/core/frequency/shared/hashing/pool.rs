@@ -1,9 +1,9 @@
 //! A fixed, public set of hash functions that many reports share.
 
 use rand_core::Rng;
-use rayon::prelude::*;
 
 use super::{Buckets, Modulus};
+use crate::parallel::{self, chunk};
 use crate::parameters::{DomainSize, Probability};
 use crate::random::{AesStreams, Purpose, Streams, binomial, multinomial_uniform, uniform_below};
 use crate::{Error, Result};
@@ -125,7 +125,7 @@ impl HashPool {
     /// additions, one product and one look-up for each code and function.
     pub(in crate::frequency) fn gather(&self, cells: &[u64], domain: DomainSize) -> Vec<u64> {
         let mut support = vec![0; domain.len()];
-        support.par_chunks_mut(TILE).enumerate().for_each(|(tile, sums)| {
+        parallel::for_each_chunk(&mut support, TILE, |tile, sums| {
             let first = (tile * TILE) as u64;
             for (function, row) in self.functions.iter().zip(cells.chunks_exact(self.width())) {
                 self.add_row(*function, row, first, sums);
@@ -167,7 +167,8 @@ impl HashPool {
         streams: &S,
     ) -> Vec<u64> {
         let length = true_counts.len().div_ceil(PARTS).max(1);
-        let parts = true_counts.par_chunks(length).enumerate().map(|(part, counts)| {
+        let parts = parallel::map(true_counts.len().div_ceil(length), |part| {
+            let counts = &true_counts[chunk(part, length, true_counts.len())];
             let mut stream = streams.stream(Purpose::Simulation, SCATTER + part as u64);
             let mut cells = vec![0; self.cells()];
             let mut chosen = vec![0; self.functions.len()];
@@ -194,7 +195,7 @@ impl HashPool {
             }
             total
         };
-        parts.reduce_with(sum).unwrap_or_default()
+        parts.into_iter().reduce(sum).unwrap_or_default()
     }
 
     /// The generator for the reports of nodes that chose function `function`, for simulations.
