@@ -6,19 +6,24 @@ BUILD := build
 TOOLS := $(BUILD)/tools
 MATURIN := $(TOOLS)/bin/maturin
 WHEEL := $(BUILD)/wheels/.made
-SOURCES := $(shell find rust python -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name 'Cargo.toml') \
-	Cargo.toml Cargo.lock pyproject.toml README.md LICENSE
+TESTING := $(BUILD)/test
+PYTEST := $(TESTING)/bin/python -m pytest --numprocesses auto
+RUST := $(shell find rust -name '*.rs' -o -name 'Cargo.toml') Cargo.toml Cargo.lock
+SOURCES := $(RUST) $(shell find python -name '*.py' -o -name '*.pyi') pyproject.toml README.md LICENSE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check-rust check-python bench bench-core wheel docs clean needs
+.PHONY: help demo test test-all test-rest test-rust test-python slow-tests check-wheel bench bench-core \
+	wheel docs clean needs
 
 help:
 	@echo 'make demo        a real survey, collected privately: numbers, intervals and a picture'
-	@echo 'make test        every check of the project'
+	@echo 'make test        the everyday check, some minutes'
+	@echo 'make test-all    every check: slow tests, documentation and the wheel too'
 	@echo 'make bench       turnout beside NumPy and the published packages, in one run; writes the page of docs'
 	@echo 'make bench-core  criterion benches of the Rust core'
 	@echo 'make wheel       source distribution and wheel in build/'
 	@echo 'make docs        the documentation in build/docs-html'
+	@echo 'make slow-tests  every test, and the list of the slow ones anew'
 	@echo 'make clean       remove build/ and target/'
 
 needs:
@@ -37,18 +42,13 @@ $(MATURIN): | needs
 	$(PYTHON) -m venv $(TOOLS)
 	$(TOOLS)/bin/pip install --quiet --upgrade pip 'maturin>=1.9.4,<2'
 
-# The wheel is built from the unpacked source distribution: one build shows that both work. Its files
-# get the current time (tar -m), or cargo would take an older build for theirs.
 $(WHEEL): $(SOURCES) | $(MATURIN)
-	rm -rf $(BUILD)/wheels $(BUILD)/sdist
-	mkdir -p $(BUILD)/wheels $(BUILD)/sdist
-	$(MATURIN) sdist --out $(BUILD)/wheels
-	tar -xzmf $(BUILD)/wheels/turnout-*.tar.gz -C $(BUILD)/sdist --strip-components 1
-	cd $(BUILD)/sdist && CARGO_TARGET_DIR=$(CURDIR)/$(BUILD)/cargo \
-		$(CURDIR)/$(MATURIN) build --release --out $(CURDIR)/$(BUILD)/wheels
+	rm -rf $(BUILD)/wheels
+	$(MATURIN) build --release --out $(BUILD)/wheels
 	touch $@
 
 wheel: $(WHEEL)
+	$(MATURIN) sdist --out $(BUILD)/wheels
 	@ls $(BUILD)/wheels
 
 # $(call install,environment,extra): a fresh environment with the wheel and an extra.
@@ -66,26 +66,60 @@ $(BUILD)/demo/.made: $(WHEEL)
 demo: needs $(BUILD)/demo/.made
 	@$(BUILD)/demo/bin/turnout demo --output $(BUILD)/demo-output
 
-test: needs check-rust check-python
+# What cargo compiles goes on while pip installs.
+test: needs
+	$(MAKE) --jobs 2 test-rust $(TESTING)/.made
+	$(MAKE) test-python
 
-check-rust: needs
+test-all: test
+	$(MAKE) test-rest
+
+test-rust: needs
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- --deny warnings
-	RUSTDOCFLAGS='--deny warnings' cargo doc --workspace --no-deps --locked
-	cargo test --workspace --locked
+	MAKEFLAGS= cargo test --workspace --locked --profile quick
+
+# The package as it is in the tree, and what its tests need: anew when pyproject.toml changes.
+$(TESTING)/.made: pyproject.toml | $(MATURIN)
+	rm -rf $(TESTING)
+	$(PYTHON) -m venv $(TESTING)
+	$(TESTING)/bin/pip install --quiet --upgrade pip
+	$(TESTING)/bin/pip install --quiet --editable '.[test]'
+	touch $@
 
 # The extra flower is empty on Python 3.10, and its modules are left out there.
-check-python: OLD = $(shell $(PYTHON) -c 'import sys; print("old" * (sys.version_info < (3, 11)))')
-check-python: needs $(WHEEL)
-	$(call install,test,test)
-	$(BUILD)/test/bin/ruff check
-	$(BUILD)/test/bin/ruff format --check
-	$(BUILD)/test/bin/mypy $(if $(OLD),--exclude '/federated/flower/')
-	$(BUILD)/test/bin/stubtest turnout._core
-	$(BUILD)/test/bin/python -m pytest tests README.md docs
-	cd $(BUILD) && test/bin/python -m pytest -c ../pyproject.toml --rootdir .. \
-		--doctest-modules --pyargs turnout $(if $(OLD),--ignore-glob='*/federated/flower/*')
-	$(BUILD)/test/bin/sphinx-build -W --keep-going -q -b html docs $(BUILD)/docs-test
+test-python test-rest: OLD = $(shell $(PYTHON) -c 'import sys; print("old" * (sys.version_info < (3, 11)))')
+test-python: needs $(TESTING)/.made
+	VIRTUAL_ENV=$(CURDIR)/$(TESTING) $(MATURIN) develop --quiet --profile quick --skip-install
+	$(TESTING)/bin/ruff check
+	$(TESTING)/bin/ruff format --check
+	$(TESTING)/bin/mypy $(if $(OLD),--exclude '/federated/flower/')
+	$(TESTING)/bin/stubtest turnout._core
+	$(PYTEST) -m 'everyday or not slow' tests README.md docs
+	$(PYTEST) --doctest-modules python/turnout $(if $(OLD),--ignore-glob='*/federated/flower/*')
+
+# Everything that `make test` leaves out.
+test-rest: needs $(TESTING)/.made check-wheel
+	RUSTDOCFLAGS='--deny warnings' cargo doc --workspace --no-deps --locked
+	$(PYTEST) -m 'slow and not everyday' tests README.md docs
+	$(TESTING)/bin/sphinx-build -W --keep-going -q -b html docs $(BUILD)/docs-test
+
+# The wheel, built from the unpacked source distribution, works where nothing else is installed. Its
+# files get the current time (tar -m), or cargo would take an older build for theirs.
+check-wheel: $(MATURIN)
+	rm -rf $(BUILD)/sdist $(BUILD)/from-sdist
+	mkdir -p $(BUILD)/sdist
+	$(MATURIN) sdist --out $(BUILD)/from-sdist
+	tar -xzmf $(BUILD)/from-sdist/turnout-*.tar.gz -C $(BUILD)/sdist --strip-components 1
+	$(PYTHON) -m venv $(BUILD)/from-sdist/environment
+	cd $(BUILD)/sdist && CARGO_TARGET_DIR=$(CURDIR)/target \
+		$(CURDIR)/$(MATURIN) build --release --out $(CURDIR)/$(BUILD)/from-sdist
+	cd $(BUILD) && from-sdist/environment/bin/pip install --quiet "$$(ls from-sdist/turnout-*.whl)[demo]" && \
+		from-sdist/environment/bin/turnout demo --output demo-output
+
+# Every test with its time: what takes a second or more is written to tests/slow.txt.
+slow-tests: needs $(TESTING)/.made
+	$(PYTEST) --write-slow tests README.md docs
 
 $(BUILD)/bench/.made: $(WHEEL) benches/requirements.txt
 	$(call install,bench,cli)

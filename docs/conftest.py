@@ -28,9 +28,9 @@ def _pages(
     commands = iter(shown(request.node.path))
 
     def run_commands(count: int | None = None) -> None:
-        from typer.testing import CliRunner  # noqa: PLC0415
+        from typer.testing import CliRunner
 
-        from turnout.cli.app import app  # noqa: PLC0415
+        from turnout.cli.app import app
 
         batch = list(itertools.islice(commands, count))
         assert len(batch) == count or (count is None and batch), "the page shows no more commands"

@@ -252,7 +252,7 @@ def test_adult_with_its_published_hashes(mirror: Mirror, real: Path, tmp_path: P
         (b"old, " + b"x, " * 13 + b"y\n", "the column age must hold whole numbers"),
         (b"9" * 30 + b", x, 1, x, 1, x, x, x, x, x, 1, 1, 1, x, y\n", "the column age must hold"),
         (b"\xff\xfe", "cut off or altered"),
-        (gzip.compress(b"1, 2\n")[:-3], "cut off or altered"),
+        (gzip.compress(b"1, 2\n", mtime=0)[:-3], "cut off or altered"),
     ],
 )
 def test_what_is_not_adult_is_refused(tmp_path: Path, content: bytes, words: str) -> None:

@@ -249,6 +249,7 @@ KILLED = """
 """
 
 
+@pytest.mark.everyday
 def test_sigkill_leaves_whole_files_and_what_is_there_stays(tmp_path):
     source, folder = tmp_path / "in.parquet", tmp_path / "reports"
     pq.write_table(table(40 * 2**16), source)

@@ -181,7 +181,6 @@ def test_points_of_another_dimension(make: Any) -> None:
         ("normal", "reference must be"),
         (0.0, "reference must be"),
     ],
-    ids=repr,
 )
 def test_references(make: Any, reference: Any, message: str) -> None:
     with pytest.raises((InvalidTypeError, InvalidValueError), match=message):

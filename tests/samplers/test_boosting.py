@@ -409,7 +409,6 @@ class OneColumn:
         (Shapeless(), "weak_learner must give one decision value for each point"),
         (OneColumn(), "weak_learner must give two probabilities for each point"),
     ],
-    ids=repr,
 )
 def test_what_is_no_weak_learner(learner: Any, message: str) -> None:
     with pytest.raises((InvalidTypeError, InvalidValueError), match=message):

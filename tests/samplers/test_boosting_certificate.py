@@ -185,7 +185,7 @@ def test_hostile_learners_are_not_all_dropped() -> None:
     assert sum(rounds > 0 for rounds in kept.values()) >= 8
 
 
-@pytest.mark.parametrize("learner", [Hostile("infinite"), Liar("above"), Nearby()], ids=repr)
+@pytest.mark.parametrize("learner", [Hostile("infinite"), Liar("above"), Nearby()])
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 10.0, 42.0])
 def test_stated_densities_are_in_the_band(learner: Any, epsilon: float) -> None:
     sampler = MollifiedBoosting(

@@ -151,7 +151,6 @@ def test_each_point_of_a_spread_is_uniform(words: int, statistical: Any) -> None
 @pytest.mark.parametrize(
     "reference",
     [StandardNormal(1), Uniform(-1.0, 3.0), Mixture([Normal([0.0], [1.0]), Normal([4.0], [0.1])])],
-    ids=repr,
 )
 def test_each_point_of_a_spread_follows_the_reference(reference: Reference) -> None:
     spreads = np.stack([reference.draw_spread(4, seed=seed)[:, 0] for seed in range(5000)])
@@ -485,7 +484,6 @@ def test_weights_beyond_floating_point_are_weights_or_refused() -> None:
         (Own(), 3, "must have the dimension of the data, 3, got 2"),
         (object(), 1, "reference must be"),
     ],
-    ids=repr,
 )
 def test_what_is_no_reference(value: Any, dimension: int, message: str) -> None:
     with pytest.raises((InvalidTypeError, InvalidValueError), match=message):

@@ -59,7 +59,10 @@ def make(name: str, epsilon: float, size: int) -> Any:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(("epsilon", "size"), [(1.0, 5), (0.3, 20), (3.0, 12)])
+@pytest.mark.parametrize(
+    ("epsilon", "size"),
+    [pytest.param(1.0, 5, marks=pytest.mark.everyday), (0.3, 20), (3.0, 12)],
+)
 def test_no_oracle_loses_more_than_its_epsilon(
     audit: Any, name: str, epsilon: float, size: int
 ) -> None:
