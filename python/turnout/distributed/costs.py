@@ -1,27 +1,17 @@
-"""What a round costs each party: measured, beside the paper's formulas."""
+"""What a round costs each party."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from turnout import _arguments
-from turnout.distributed.deployment import Deployed
 from turnout.distributed.messages import MESSAGE_OVERHEAD
-from turnout.distributed.noisy import NoisyAggregation
-from turnout.distributed.sampled import Sampled
-from turnout.distributed.two_stage import TwoStageSampling
-from turnout.errors import InvalidTypeError
 
-if TYPE_CHECKING:
-    from turnout.distributed.mechanism import AggregationMechanism
-
-__all__ = ["CostLedger", "Costs", "paper_costs"]
+__all__ = ["CostLedger", "Costs"]
 
 
 @dataclass
@@ -56,20 +46,6 @@ class Costs:
         """Add the costs of other parties."""
         pairs = zip(dataclasses.astuple(self), dataclasses.astuple(other), strict=True)
         return Costs(*(one + two for one, two in pairs))
-
-    def count_vector(self, mechanism: AggregationMechanism) -> None:
-        """Count what a user draws for its vector."""
-        if isinstance(mechanism, NoisyAggregation):
-            self.noise += mechanism.domain.size if mechanism.source == "users" else 0
-        else:
-            self.coins += 1
-
-    def count_contribution(self, mechanism: AggregationMechanism, items: int) -> None:
-        """Count what a contributor draws for some items."""
-        if isinstance(mechanism, NoisyAggregation):
-            self.noise += items
-        elif isinstance(mechanism, Sampled):
-            self.coins += mechanism.dummies * items
 
     def count_bundles(self, items: npt.NDArray[np.int64], bits: int) -> None:
         """Count messages that each hold elements of some items, with the items' numbers."""
@@ -160,73 +136,3 @@ def _short(value: float) -> str:
     if 0 < value < 100 and value != round(value):
         return f"{value:.1f}"
     return f"{value:,.0f}" if value < 1e8 else f"{value:.2e}"
-
-
-def paper_costs(mechanism: AggregationMechanism) -> dict[str, Costs]:
-    """Evaluate Table 1 of Yang et al. for one party of each role.
-
-    Bytes are those of bare elements and numbers, of ``ceil(log2 q)``, ``ceil(log2 n)`` and
-    ``ceil(log2 N)`` bits, without headers. The table is for users as parties (DPDS) and for
-    two-stage sampling (TSS) in which as many users are elected as report an item; for other ways to
-    add up there are none.
-
-    Parameters
-    ----------
-    mechanism
-        Sampling or noise among parties, or two-stage sampling.
-
-    Returns
-    -------
-    dict
-        Costs by role.
-
-    Raises
-    ------
-    InvalidTypeError
-        If the mechanism is of another kind.
-
-    Examples
-    --------
-    >>> import turnout as tn
-    >>> mechanism = tn.distributed.SamplingAggregation(
-    ...     30, 1000, rate=0.5, floor=33, parties="users"
-    ... )
-    >>> paper_costs(mechanism)["user"].draws  # (n - 1) N
-    29970
-    """
-    if not isinstance(mechanism, (Deployed, TwoStageSampling)):
-        raise InvalidTypeError(
-            f"mechanism must be distributed aggregation, got {_arguments.shown(mechanism)}"
-        )
-    n, size = mechanism.users, mechanism.domain.size
-    element = mechanism.field.bits / 8
-    if isinstance(mechanism, TwoStageSampling):
-        if mechanism.elected is not None:
-            return {}
-        alpha, own = mechanism.reported / size, mechanism.own_probability
-        user_bits, item_bits = (n - 1).bit_length() / 8, (size - 1).bit_length() / 8
-        sent = alpha * size * (1 + own * n)
-        return {
-            "user": Costs(
-                bytes=size / 8 + sent * (item_bits + element),
-                additions=(own * n - 1) * (own + alpha) * size,
-                draws=(own * n - 1) * alpha * size,
-                coins=1,
-                sets=1,
-            ),
-            "reporting server": Costs(
-                bytes=alpha * size * n * (n + 1) * user_bits + (n + 1) * size * item_bits
-            ),
-            "server": Costs(additions=(alpha * n - 1) * size),
-        }
-    if not mechanism.users_are_parties:
-        return {}
-    return {
-        "user": Costs(
-            bytes=(2 * n * size + size) * element,
-            additions=2 * (n - 1) * size,
-            draws=(n - 1) * size,
-            coins=1,
-        ),
-        "server": Costs(additions=(n - 1) * size),
-    }

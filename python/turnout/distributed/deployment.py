@@ -5,8 +5,13 @@ from __future__ import annotations
 import abc
 import dataclasses
 
+import numpy as np
+import numpy.typing as npt
+
 from turnout import _arguments
-from turnout.distributed.mechanism import AggregationMechanism
+from turnout.distributed.aggregation import Aggregation
+from turnout.distributed.costs import Costs
+from turnout.distributed.field import SEED_BYTES
 from turnout.errors import InvalidValueError
 
 __all__ = [
@@ -17,6 +22,8 @@ __all__ = [
     "missing_sentence",
     "telling_sentence",
 ]
+
+Integers = npt.NDArray[np.int64]
 
 _MOST_PARTIES = 10_000
 
@@ -43,7 +50,7 @@ def telling_sentence(users: int, kind: str = "") -> str:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Deployed(AggregationMechanism):
+class Deployed(Aggregation):
     """A mechanism in which every user shares one vector among parties that add up.
 
     See the subclasses for what the parameters mean.
@@ -93,6 +100,38 @@ class Deployed(AggregationMechanism):
     def seeded(self, party: int) -> bool:
         """Whether the shares of a party travel as seeds: all but the last are, if compressed."""
         return self.compressed and party < self.number_of_parties - 1
+
+    @property
+    def share_bytes(self) -> int:
+        """What one user sends, without headers."""
+        packed = self.field.packed_size(self.domain.size)
+        seeds = self.number_of_parties - 1 if self.compressed else 0
+        return seeds * SEED_BYTES + (self.number_of_parties - seeds) * packed
+
+    def noise_of_users(self, seed: int | None = None) -> Integers | None:
+        """Draw the sum of what all users add to their items; None if they add nothing.
+
+        Parameters
+        ----------
+        seed
+            For tests and simulations only.
+        """
+        return None
+
+    def paper_costs(self) -> dict[str, Costs]:
+        """Evaluate the paper's table, which is for users as parties."""
+        if not self.users_are_parties:
+            return {}
+        n, size, element = self.users, self.domain.size, self.field.bits / 8
+        return {
+            "user": Costs(
+                bytes=(2 * n * size + size) * element,
+                additions=2 * (n - 1) * size,
+                draws=(n - 1) * size,
+                coins=1,
+            ),
+            "server": Costs(additions=(n - 1) * size),
+        }
 
     @property
     def _contributing_parties(self) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import random
 import secrets
 from collections import deque
@@ -14,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _core
-from turnout.distributed.costs import CostLedger, Costs, paper_costs
+from turnout.distributed.aggregation import Aggregation
+from turnout.distributed.costs import CostLedger, Costs
 from turnout.distributed.deployment import Deployed
-from turnout.distributed.mechanism import AggregationMechanism
+from turnout.distributed.electing import Electing
 from turnout.distributed.messages import MESSAGE_OVERHEAD, Message, Party, Role
-from turnout.distributed.noisy import NoisyAggregation
 from turnout.distributed.payloads import (
     ROSTER_DIGEST,
     bits_size,
@@ -28,8 +27,7 @@ from turnout.distributed.payloads import (
 )
 from turnout.distributed.roles import AggregatingServer, Aggregator, ReportingServer, User
 from turnout.distributed.rounds import Round
-from turnout.distributed.sampling import SamplingAggregation
-from turnout.distributed.two_stage import TwoStageSampling
+from turnout.distributed.seeds import step_seed
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 
@@ -63,7 +61,7 @@ class RoundResult:
     costs: CostLedger
 
 
-def run(mechanism: AggregationMechanism, values: Any, seed: int | None = None) -> RoundResult:
+def run(mechanism: Aggregation, values: Any, seed: int | None = None) -> RoundResult:
     """Run one round in the compiled core.
 
     Every coin, set, share and sum is drawn and computed as the parties would, and no message is
@@ -98,7 +96,7 @@ def run(mechanism: AggregationMechanism, values: Any, seed: int | None = None) -
         raise InvalidValueError(
             f"values must hold one item for each of the {mechanism.users} users, got {len(codes)}"
         )
-    if isinstance(mechanism, TwoStageSampling):
+    if isinstance(mechanism, Electing):
         total, costs = _run_two_stage(mechanism, codes, seed)
     else:
         assert isinstance(mechanism, Deployed)
@@ -107,40 +105,31 @@ def run(mechanism: AggregationMechanism, values: Any, seed: int | None = None) -
     return RoundResult(mechanism.estimate(sums), sums, costs)
 
 
-def _part(seed: int | None, *names: object) -> int | None:
-    """Derive the seed of one step."""
-    if seed is None:
-        return None
-    text = repr((seed, *names)).encode()
-    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
-
-
 def _run_deployed(
     mechanism: Deployed, codes: Codes, seed: int | None
 ) -> tuple[npt.NDArray[Any], CostLedger]:
     field, size, n = mechanism.field, mechanism.domain.size, mechanism.users
-    central = isinstance(mechanism, SamplingAggregation) and mechanism.central
-    parties = 2 if central else mechanism.number_of_parties
+    parties = mechanism.number_of_parties if mechanism.has_messages else 2
     rate = mechanism.sharing_rate
     per_party, draws, additions = field.core.share_one_hot(
-        codes, rate, size, parties, mechanism.compressed, _part(seed, "shares")
+        codes, rate, size, parties, mechanism.compressed, step_seed(seed, "shares")
     )
     # Of the additions, those that make the last share are the users', the others the parties'.
     own_additions = n * (parties - 1) * size
-    users = Costs(draws=draws, additions=own_additions, coins=n if rate < 1.0 else 0)
-    if isinstance(mechanism, NoisyAggregation) and mechanism.source == "users":
-        users.noise = n * size
-        noise = _noise_of_users(mechanism, n, seed)
+    each = mechanism.vector_costs()
+    users = Costs(draws=draws, additions=own_additions, coins=n * each.coins, noise=n * each.noise)
+    noise = mechanism.noise_of_users(seed)
+    if noise is not None:
         per_party[0] = field.add(per_party[0], field.reduce(noise))
     adding = Costs(additions=additions - own_additions)
     for index in range(mechanism.contributors):
-        own = mechanism.contribution(seed=_part(seed, "contribution", index))
+        own = mechanism.contribution(seed=step_seed(seed, "contribution", index))
         if own is not None:
             per_party[index % parties] = field.add(per_party[index % parties], field.reduce(own))
             adding.additions += size
-            adding.count_contribution(mechanism, size)
+            adding += mechanism.contribution_costs(size)
     total = field.sum(per_party)
-    if central:
+    if not mechanism.has_messages:
         return total, CostLedger({"server": Costs(coins=n + adding.coins)}, {"server": 1}, {})
     return total, _deployed_ledger(mechanism, users, adding)
 
@@ -164,38 +153,13 @@ def _deployed_ledger(mechanism: Deployed, users: Costs, adding: Costs) -> CostLe
     server = Costs(additions=(parties - 1) * size)
     if mechanism.users_are_parties:
         totals = {"user": users + adding, "server": server}
-        return CostLedger(totals, {"user": n, "server": 1}, paper_costs(mechanism))
+        return CostLedger(totals, {"user": n, "server": 1}, mechanism.paper_costs())
     totals = {"user": users, "aggregator": adding, "server": server}
     return CostLedger(totals, {"user": n, "aggregator": parties, "server": 1}, {})
 
 
-def _noise_of_users(mechanism: NoisyAggregation, n: int, seed: int | None) -> Integers:
-    """Draw the sum of the pieces of n users."""
-    size, required = mechanism.domain.size, mechanism.required_pieces
-    assert mechanism.parameter is not None
-    if mechanism.noise == "discrete_laplace":
-        # So many pieces are exactly one discrete Laplace variable; the margin is left over.
-        whole = _core.discrete_laplace(mechanism.parameter, size, _part(seed, "noise"))
-        pieces = range(n - required)
-        return whole + sum(
-            (mechanism.piece(seed=_part(seed, "noise", piece)) for piece in pieces),
-            np.zeros(size, np.int64),
-        )
-    if mechanism.noise == "skellam":
-        return _core.skellam(n * mechanism.piece_mean, size, _part(seed, "noise"))
-    total = np.zeros(size, np.int64)
-    step = max(1, 10_000_000 // size)
-    for start in range(0, n, step):
-        count = min(step, n - start)
-        drawn = _core.discrete_gaussian(
-            mechanism.parameter, count * size, _part(seed, "noise", start)
-        )
-        total += drawn.reshape(count, size).sum(axis=0)
-    return total
-
-
 def _run_two_stage(
-    mechanism: TwoStageSampling, codes: Codes, seed: int | None
+    mechanism: Electing, codes: Codes, seed: int | None
 ) -> tuple[npt.NDArray[Any], CostLedger]:
     field, size, n = mechanism.field, mechanism.domain.size, mechanism.users
     if n * mechanism.reported > _MOST_SET_ENTRIES:
@@ -203,7 +167,7 @@ def _run_two_stage(
             f"users and reported must be at most {_MOST_SET_ENTRIES} together, got {n} and "
             f"{mechanism.reported}"
         )
-    coins, sets = mechanism.draw_sets(codes, _part(seed, "sets"))
+    coins, sets = mechanism.draw_sets(codes, step_seed(seed, "sets"))
     reporters = np.bincount(sets.ravel(), minlength=size)
     sizes = [min(mechanism.committee_size(count), n) for count in reporters.tolist()]
     shares = sum(int(one) * two for one, two in zip(reporters, sizes, strict=True))
@@ -215,17 +179,17 @@ def _run_two_stage(
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.uint64)
     sums, draws, additions = _core.two_stage_sums(
         codes, coins, sets, offsets, np.concatenate(chosen).astype(np.uint32), field.modulus,
-        _part(seed, "shares"),
+        step_seed(seed, "shares"),
     )  # fmt: skip
     elected_sums = sums.astype(field.dtype)
     adding = Costs(additions=0)
     for index in range(mechanism.contributors):
-        own = mechanism.contribution(seed=_part(seed, "contribution", index))
+        own = mechanism.contribution(seed=step_seed(seed, "contribution", index))
         if own is not None:
             places = offsets[:-1].astype(np.int64) + index
             elected_sums[places] = field.add(elected_sums[places], field.reduce(own))
             adding.additions += size
-            adding.count_contribution(mechanism, size)
+            adding += mechanism.contribution_costs(size)
     total = np.zeros(size, field.dtype)
     starts = offsets.astype(np.int64)
     for item in range(size):
@@ -243,18 +207,18 @@ def _run_two_stage(
     server = Costs(additions=sum(sizes))
     totals = {"user": users, "reporting server": reporting, "server": server}
     parties = {"user": n, "reporting server": 1, "server": 1}
-    return total, CostLedger(totals, parties, paper_costs(mechanism))
+    return total, CostLedger(totals, parties, mechanism.paper_costs())
 
 
 def _choose(n: int, sizes: list[int], seed: int | None) -> list[npt.NDArray[np.int64]]:
     """Elect users for each item."""
-    part = _part(seed, "elections")
-    drawn = secrets.SystemRandom() if part is None else random.Random(part)
+    own = step_seed(seed, "elections")
+    drawn = secrets.SystemRandom() if own is None else random.Random(own)
     return [np.array(drawn.sample(range(n), size), np.int64) for size in sizes]
 
 
 def _count_two_stage_messages(
-    mechanism: TwoStageSampling,
+    mechanism: Electing,
     users: Costs,
     sets: npt.NDArray[np.uint32],
     chosen: list[npt.NDArray[np.int64]],
@@ -348,7 +312,7 @@ def exchange(round_: Round, values: Any) -> RoundResult:
 
 def ledger(
     roles: Iterable[User | Aggregator | AggregatingServer | ReportingServer],
-    mechanism: AggregationMechanism,
+    mechanism: Aggregation,
 ) -> CostLedger:
     """Add up the costs of roles; with users as parties a user's two roles are one party."""
     names = {
@@ -370,5 +334,5 @@ def ledger(
     return CostLedger(
         {name: totals[name] for name in ordered},
         {name: len(parties[name]) for name in ordered},
-        paper_costs(mechanism),
+        mechanism.paper_costs(),
     )

@@ -10,41 +10,32 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _core
-from turnout.accounting import (
-    DiscreteLaplaceNoise,
-    SkellamNoise,
-    SummedDiscreteGaussianNoise,
-)
 from turnout.accounting.mechanism import Mechanism
 from turnout.collecting.statistic import StatisticModel
+from turnout.distributed.aggregation import Guarantee
+from turnout.distributed.costs import Costs
 from turnout.distributed.deployment import (
     ANY_DATA,
     HONEST_BUT_CURIOUS,
     Deployed,
     missing_sentence,
 )
-from turnout.distributed.mechanism import Guarantee
-from turnout.distributed.noise import GaussianLaw, LaplaceLaw, NoiseLaw, SkellamLaw
-from turnout.errors import InvalidValueError
+from turnout.distributed.mechanism import AggregationMechanism
+from turnout.distributed.noise import NoiseLaw
+from turnout.distributed.noises import NOISES
 from turnout.frequency.estimation.estimators import Estimation
 
-__all__ = ["NOISES", "NoisyAggregation"]
+__all__ = ["NoisyAggregation"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-
-#: The noises, and the name of the one parameter of each in the accounting.
-NOISES = {"discrete_laplace": "scale", "discrete_gaussian": "variance", "skellam": "mean"}
-
-#: The least parameter of a piece that can be drawn.
-_LEAST = {"discrete_laplace": 0.02, "discrete_gaussian": 1e-3, "skellam": 1e-12}
 
 #: How likely the noise of a round may be too large for the field; it would only spoil the estimate.
 _WRAPS = 2.0**-64
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class NoisyAggregation(Deployed):
+class NoisyAggregation(Deployed, AggregationMechanism):
     """Every user shares its item; integer noise is added under the shares, a piece by each party.
 
     The noise is whole numbers in the field, drawn exactly: nothing is rounded, and the guarantee is
@@ -121,25 +112,26 @@ class NoisyAggregation(Deployed):
         """Check the arguments and find the noise."""
         _arguments.choice("noise", self.noise, tuple(NOISES))
         _arguments.choice("source", self.source, ("users", "parties"))
-        if self.noise == "discrete_laplace" and self.epsilon is not None and self.delta is None:
+        noise = NOISES[self.noise]
+        if noise.pure and self.epsilon is not None and self.delta is None:
             self._set("delta", 0.0)
         super().__post_init__()
         given = self.parameter
-        parameter = self._calibrated("parameter", self._accounting(1.0), NOISES[self.noise])
+        accounting = noise.accounting(1.0, self.required_pieces)
+        parameter = self._calibrated("parameter", accounting, noise.parameter)
         if given is None:
             # A target so lax that less noise would do than can be drawn.
-            pieces = self.required_pieces if self.noise == "skellam" else 1
-            least = pieces * _LEAST[self.noise]
+            least = noise.least(self.required_pieces)
             if parameter < least:
                 self._set("parameter", least)
-                parameter = self._calibrated("parameter", self._accounting(1.0), NOISES[self.noise])
+                parameter = self._calibrated("parameter", accounting, noise.parameter)
         self._set("parameter", parameter)
-        _core_check(self.noise, self.piece_mean if self.noise == "skellam" else parameter)
+        noise.check(parameter, self.required_pieces)
 
     @property
     def _pure(self) -> bool:
         """Whether a delta of 0 can be reached."""
-        return self.noise == "discrete_laplace"
+        return NOISES[self.noise].pure
 
     @property
     def required_pieces(self) -> int:
@@ -148,17 +140,10 @@ class NoisyAggregation(Deployed):
             return self.users - self.max_colluding_users - self.max_missing_users
         return self.honest_aggregators
 
-    def _accounting(self, parameter: float) -> Mechanism:
-        if self.noise == "discrete_laplace":
-            return DiscreteLaplaceNoise(parameter)
-        if self.noise == "skellam":
-            return SkellamNoise(parameter)
-        return SummedDiscreteGaussianNoise(parameter, self.required_pieces)
-
     @property
     def accounting(self) -> Mechanism:
         """The privacy accounting of one release."""
-        return self._accounting(self._parameter)
+        return NOISES[self.noise].accounting(self._parameter, self.required_pieces)
 
     @property
     def _parameter(self) -> float:
@@ -207,11 +192,7 @@ class NoisyAggregation(Deployed):
         return self._law(pieces if self.source == "users" else self.contributors)
 
     def _law(self, pieces: int) -> NoiseLaw:
-        if self.noise == "discrete_laplace":
-            return LaplaceLaw(self._parameter, self.required_pieces, pieces)
-        if self.noise == "skellam":
-            return SkellamLaw(self.piece_mean, pieces)
-        return GaussianLaw(self._parameter, pieces)
+        return NOISES[self.noise].law(self._parameter, self.required_pieces, pieces)
 
     @property
     def piece_mean(self) -> float:
@@ -244,11 +225,33 @@ class NoisyAggregation(Deployed):
             int64, one number for each item.
         """
         size = self.domain.size if items is None else items
-        if self.noise == "discrete_laplace":
-            return _core.discrete_laplace_piece(self._parameter, self.required_pieces, size, seed)
-        if self.noise == "skellam":
-            return _core.skellam(self.piece_mean, size, seed)
-        return _core.discrete_gaussian(self._parameter, size, seed)
+        return NOISES[self.noise].piece(self._parameter, self.required_pieces, size, seed)
+
+    def noise_of_users(self, seed: int | None = None) -> Integers | None:
+        """Draw the sum of the pieces of all users; None if the parties add the noise.
+
+        Parameters
+        ----------
+        seed
+            For tests and simulations only.
+
+        Returns
+        -------
+        numpy.ndarray or None
+            int64, one number for each item.
+        """
+        if self.source != "users":
+            return None
+        required, size = self.required_pieces, self.domain.size
+        return NOISES[self.noise].total(self._parameter, required, self.users, size, seed)
+
+    def vector_costs(self) -> Costs:
+        """Count what a user draws for its vector: its piece of noise, if users add it."""
+        return Costs(noise=self.domain.size if self.source == "users" else 0)
+
+    def contribution_costs(self, items: int) -> Costs:
+        """Count what a contributor draws for some items: its noise."""
+        return Costs(noise=items)
 
     def user_vector(self, code: int, seed: int | None = None) -> Integers:
         """Draw what one user shares: its item, and its noise if users add it.
@@ -314,18 +317,3 @@ def _limits(
     """Give limits as far from the estimates as the noise reaches with the probability ``level``."""
     half = law.half_width(level) / received
     return frequencies - half, frequencies + half
-
-
-def _core_check(noise: str, piece: float) -> None:
-    """Let the sampler refuse a piece that it cannot draw, before anything is promised."""
-    try:
-        if noise == "discrete_laplace":
-            _core.discrete_laplace(piece, 0)
-        elif noise == "skellam":
-            _core.skellam(piece, 0)
-        else:
-            _core.discrete_gaussian(piece, 0)
-    except InvalidValueError as error:
-        raise InvalidValueError(
-            f"parameter must be one whose pieces can be drawn, got pieces with {piece}: {error}"
-        ) from error

@@ -7,16 +7,14 @@ import secrets
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from turnout.distributed.electing import Electing
 from turnout.distributed.field import SEED_BYTES, PrimeField
 from turnout.errors import InvalidValueError, MalformedMessageError
-
-if TYPE_CHECKING:
-    from turnout.distributed.two_stage import TwoStageSampling
 
 __all__ = [
     "ROSTER_DIGEST",
@@ -223,7 +221,7 @@ def unpack_item_shares(payload: bytes, field: PrimeField, size: int) -> tuple[It
 # Elections.
 
 
-def largest_election(mechanism: TwoStageSampling, with_duties: bool) -> int:
+def largest_election(mechanism: Electing, with_duties: bool) -> int:
     """Count the bytes of the largest election that keeps to the plan.
 
     It is the one of which a few items are reported by everyone, and the others by nobody: the more
@@ -335,7 +333,7 @@ class Election:
                 duties.setdefault(user, []).append(item)
         return duties
 
-    def check(self, mechanism: TwoStageSampling) -> None:
+    def check(self, mechanism: Electing) -> None:
         """Refuse an election that does not keep to the plan: everyone can see that."""
         least = mechanism.users - mechanism.max_missing_users
         if self.received < least:

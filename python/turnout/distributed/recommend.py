@@ -6,14 +6,16 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from turnout import _arguments
 from turnout.accounting.values import nonnegative, unit_interval
 from turnout.distributed.mechanism import AggregationMechanism
-from turnout.distributed.noisy import NOISES, NoisyAggregation
+from turnout.distributed.noises import NOISES
+from turnout.distributed.noisy import NoisyAggregation
+from turnout.distributed.pictures import plot_errors
 from turnout.distributed.sampled import checked_floor
 from turnout.distributed.sampling import SamplingAggregation
 from turnout.distributed.two_stage import TwoStageSampling
@@ -22,15 +24,12 @@ from turnout.errors import InvalidValueError, TurnoutError
 from turnout.frequency.estimation.variance import estimator_variance
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.participation import Everyone
+from turnout.planning import choose_oracle
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["Recommendation", "RecommendationRecord", "recommend"]
-
-#: The noise that needs no delta, and how the titles of its mechanisms begin.
-_PURE_NOISE = "discrete_laplace"
-_PURE = "discrete laplace noise"
 
 #: The width of text below a table.
 _WIDTH = 100
@@ -161,9 +160,20 @@ class Recommendation:
         MissingExtraError
             If matplotlib is not installed.
         """
-        from turnout.distributed.pictures import plot_recommendation  # noqa: PLC0415
-
-        return plot_recommendation(self, ax)
+        rows = self.records
+        kinds = {
+            "for any data": [row.mechanism is not None and not row.conditional for row in rows],
+            "for data with the floor": [row.conditional for row in rows],
+            "local, no aggregators": [row.mechanism is None for row in rows],
+        }
+        return plot_errors(
+            [row.title for row in rows],
+            [row.rmse for row in rows],
+            kinds,
+            f"{self.users:,} users, {self.items:,} items, epsilon = {self.epsilon:g}, "
+            f"delta = {self.delta:g}",
+            ax,
+        )
 
 
 def recommend(
@@ -263,8 +273,8 @@ def recommend(
     if not 1.0 < gamma < float("inf"):
         raise InvalidValueError(f"gamma must be a finite number above 1, got {gamma}")
     records, refused = [], []
-    for title, conditional, make in setting.candidates(chosen, gamma):
-        if not target_delta and not title.startswith(_PURE):
+    for title, conditional, pure, make in setting.candidates(chosen, gamma):
+        if not target_delta and not pure:
             refused.append((title, "needs a delta above 0"))
             continue
         try:
@@ -278,7 +288,7 @@ def recommend(
                 mechanism,
                 mechanism.expected_error(),
                 mechanism.accounting.delta(target_epsilon, adjacency),
-                _share_bytes(mechanism),
+                mechanism.share_bytes,
                 conditional,
             )
         )
@@ -295,6 +305,15 @@ def recommend(
     )
 
 
+class _Candidate(NamedTuple):
+    """What is compared: whether it needs the floor, whether it needs no delta, how it is made."""
+
+    title: str
+    conditional: bool
+    pure: bool
+    make: Callable[[], AggregationMechanism]
+
+
 @dataclass(frozen=True)
 class _Setting:
     domain: Domain
@@ -303,16 +322,15 @@ class _Setting:
     parties: int | str
     floor: int
 
-    def candidates(
-        self, reported: int, gamma: float
-    ) -> Iterator[tuple[str, bool, Callable[[], AggregationMechanism]]]:
-        """List what is compared: a title, whether it needs the floor, and how it is made."""
-        for noise in NOISES:
+    def candidates(self, reported: int, gamma: float) -> Iterator[_Candidate]:
+        """List what is compared."""
+        for noise, kind_of_noise in NOISES.items():
             for source in ("users", "parties"):
                 who = "users" if source == "users" else self._parties_title
                 title = f"{noise.replace('_', ' ')} noise by {who}"
-                yield title, False, partial(self.noisy, noise, source)
-        yield "sampling with dummies", False, self.sampling_with_dummies
+                make = partial(self.noisy, noise, source)
+                yield _Candidate(title, False, kind_of_noise.pure, make)
+        yield _Candidate("sampling with dummies", False, False, self.sampling_with_dummies)
         colluding = self.common["max_colluding_users"]
         bound = {"collusion_bound": colluding} if colluding else {}
         kinds: dict[str, dict[str, Any]] = {
@@ -320,18 +338,20 @@ class _Setting:
             "adaptive": {"reporting": "adaptive", "gamma": gamma},
         }
         for name, kind in kinds.items():
-            yield (
+            yield _Candidate(
                 f"two-stage sampling, {name}, with dummies",
+                False,
                 False,
                 partial(self.two_stage_with_dummies, reported, **kind, **bound),
             )
         if not self.floor:
             return
-        yield "sampling", True, partial(self.sampling, floor=self.floor)
+        yield _Candidate("sampling", True, False, partial(self.sampling, floor=self.floor))
         for name, kind in kinds.items():
-            yield (
+            yield _Candidate(
                 f"two-stage sampling, {name}",
                 True,
+                False,
                 partial(self.two_stage, reported, floor=self.floor, **kind, **bound),
             )
 
@@ -341,7 +361,7 @@ class _Setting:
 
     def noisy(self, noise: str, source: str) -> AggregationMechanism:
         target = dict(self.common)
-        if noise == _PURE_NOISE:
+        if NOISES[noise].pure:
             # A delta above 0 would buy next to nothing.
             target["delta"] = 0.0
         return NoisyAggregation(
@@ -384,19 +404,8 @@ def _best(
     return min(found, key=lambda mechanism: mechanism.expected_error())
 
 
-def _share_bytes(mechanism: AggregationMechanism) -> int | None:
-    if not isinstance(mechanism, (SamplingAggregation, NoisyAggregation)):
-        return None
-    packed = mechanism.field.packed_size(mechanism.domain.size)
-    if not mechanism.compressed:
-        return mechanism.number_of_parties * packed
-    return (mechanism.number_of_parties - 1) * 32 + packed
-
-
 def _local(probe: AggregationMechanism, epsilon: float) -> RecommendationRecord:
     """Evaluate the best oracle for everyone, with the same epsilon and delta 0."""
-    from turnout.planning import choose_oracle  # noqa: PLC0415 (needs all oracles)
-
     size, n = probe.domain.size, probe.users
     oracle = choose_oracle(epsilon, probe.domain, frequency=1.0 / size).oracle
     counts = np.full(size, n // size, np.uint64)

@@ -10,12 +10,11 @@ from typing import Any
 
 from turnout import _arguments
 from turnout._documents import parsed
+from turnout.distributed.aggregation import Aggregation, aggregation_from_dict
 from turnout.distributed.deployment import Deployed
-from turnout.distributed.mechanism import AggregationMechanism, mechanism_from_dict
+from turnout.distributed.electing import Electing
 from turnout.distributed.messages import Party, Role
 from turnout.distributed.roles import AggregatingServer, Aggregator, ReportingServer, User
-from turnout.distributed.sampling import SamplingAggregation
-from turnout.distributed.two_stage import TwoStageSampling
 from turnout.errors import (
     CorruptDataError,
     InvalidTypeError,
@@ -55,15 +54,15 @@ class Round:
     True
     """
 
-    mechanism: AggregationMechanism
+    mechanism: Aggregation
     nonce: bytes
     #: The 16 bytes that every message of the round carries.
     identifier: bytes = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Check the fields and derive the name."""
-        _arguments.instance("mechanism", self.mechanism, AggregationMechanism, "a mechanism")
-        if isinstance(self.mechanism, SamplingAggregation) and self.mechanism.central:
+        _arguments.instance("mechanism", self.mechanism, Aggregation, "a mechanism")
+        if not self.mechanism.has_messages:
             raise InvalidValueError(
                 "mechanism must be distributed, got central=True: a trusted server has all records "
                 "and needs no messages; use run"
@@ -78,7 +77,7 @@ class Round:
         object.__setattr__(self, "identifier", named.digest())
 
     @classmethod
-    def start(cls, mechanism: AggregationMechanism) -> Round:
+    def start(cls, mechanism: Aggregation) -> Round:
         """Make a round with a fresh name."""
         return cls(mechanism, secrets.token_bytes(_NONCE))
 
@@ -133,7 +132,7 @@ class Round:
         InvalidTypeError
             If the mechanism is not two-stage sampling.
         """
-        if not isinstance(self.mechanism, TwoStageSampling):
+        if not isinstance(self.mechanism, Electing):
             raise InvalidTypeError("only two-stage sampling has a reporting server")
         return ReportingServer(self)
 
@@ -218,7 +217,7 @@ class Round:
                 )
             case {"nonce": str(nonce), "mechanism": mechanism}:
                 try:
-                    found = cls(mechanism_from_dict(mechanism), bytes.fromhex(nonce))
+                    found = cls(aggregation_from_dict(mechanism), bytes.fromhex(nonce))
                 except (TypeError, ValueError) as error:
                     raise CorruptDataError(f"not a round of turnout's: {error}") from error
                 if found.to_bytes() == bytes(data):

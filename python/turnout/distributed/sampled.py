@@ -13,8 +13,9 @@ import numpy.typing as npt
 from turnout import _arguments, _core
 from turnout.accounting.mechanism import Mechanism
 from turnout.collecting.statistic import StatisticModel
+from turnout.distributed.aggregation import Aggregation
+from turnout.distributed.costs import Costs
 from turnout.distributed.limits import exact_sampling_limits, summable
-from turnout.distributed.mechanism import AggregationMechanism
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimators import Estimation
 
@@ -29,7 +30,7 @@ _LEAST_RATE = 1e-100
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Sampled(AggregationMechanism):
+class Sampled(Aggregation):
     """A mechanism in which users toss coins, and contributors add dummies with coins.
 
     See the subclasses for what the parameters mean.
@@ -109,6 +110,14 @@ class Sampled(AggregationMechanism):
             return None
         length = self.domain.size if items is None else items
         return _core.bernoulli_counts(self.dummies, self._rate, length, seed)
+
+    def vector_costs(self) -> Costs:
+        """Count what a user draws for its vector: a coin."""
+        return Costs(coins=1)
+
+    def contribution_costs(self, items: int) -> Costs:
+        """Count what a contributor draws for some items: the coins of dummies."""
+        return Costs(coins=self.dummies * items)
 
     def decode(self, sums: npt.NDArray[Any]) -> Integers:
         """Read field elements as counts."""

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout.accounting import CountSampling
 from turnout.accounting.mechanism import Mechanism
+from turnout.distributed.aggregation import Guarantee
 from turnout.distributed.deployment import (
     ANY_DATA,
     HONEST_BUT_CURIOUS,
@@ -18,7 +19,7 @@ from turnout.distributed.deployment import (
     floor_sentence,
     missing_sentence,
 )
-from turnout.distributed.mechanism import Guarantee
+from turnout.distributed.mechanism import AggregationMechanism
 from turnout.distributed.sampled import Sampled
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimators import Estimation
@@ -29,7 +30,7 @@ Integers = npt.NDArray[np.int64]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SamplingAggregation(Deployed, Sampled):
+class SamplingAggregation(Deployed, Sampled, AggregationMechanism):
     """Every user takes part with the same probability, unseen; the counts of those are published.
 
     A user tosses a coin: with probability ``rate`` it shares its item, otherwise nothing, and both
@@ -114,6 +115,11 @@ class SamplingAggregation(Deployed, Sampled):
                 "max_missing_users must be 0 with central=True: the server has all records"
             )
         self._find_rate(CountSampling(0.5, self.hidden_floor))
+
+    @property
+    def has_messages(self) -> bool:
+        """Whether parties exchange messages: not with a trusted server."""
+        return not self.central
 
     @property
     def hidden_floor(self) -> int:

@@ -13,6 +13,8 @@ import numpy.typing as npt
 from turnout import _arguments, _core
 from turnout.accounting import TwoStageCountSampling
 from turnout.accounting.mechanism import Mechanism
+from turnout.distributed.aggregation import Guarantee
+from turnout.distributed.costs import Costs
 from turnout.distributed.deployment import (
     ANY_DATA,
     HONEST_BUT_CURIOUS,
@@ -20,7 +22,8 @@ from turnout.distributed.deployment import (
     missing_sentence,
     telling_sentence,
 )
-from turnout.distributed.mechanism import Guarantee
+from turnout.distributed.electing import Electing
+from turnout.distributed.mechanism import AggregationMechanism
 from turnout.distributed.sampled import Sampled
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimators import Estimation
@@ -34,7 +37,7 @@ _FEWEST_ELECTED = 2
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TwoStageSampling(Sampled):
+class TwoStageSampling(Electing, Sampled, AggregationMechanism):
     """Sampling in which a user reports a few items only, and elected users add up.
 
     Each user tosses a coin (probability ``rate``); then it draws a set of ``reported`` items out of
@@ -116,7 +119,6 @@ class TwoStageSampling(Sampled):
 
     name: ClassVar[str] = "two_stage"
 
-    reported: int
     reporting: str = "uniform"
     gamma: float | None = None
     collusion_bound: int | None = None
@@ -284,6 +286,28 @@ class TwoStageSampling(Sampled):
             return 0
         # Even a user that colludes with nobody knows its own.
         return max(self.max_colluding_users, 1) + self.honest_aggregators
+
+    def paper_costs(self) -> dict[str, Costs]:
+        """Evaluate the paper's table, where as many users are elected as report an item."""
+        if self.elected is not None:
+            return {}
+        n, size, element = self.users, self.domain.size, self.field.bits / 8
+        alpha, own = self.reported / size, self.own_probability
+        user_bits, item_bits = (n - 1).bit_length() / 8, (size - 1).bit_length() / 8
+        sent = alpha * size * (1 + own * n)
+        return {
+            "user": Costs(
+                bytes=size / 8 + sent * (item_bits + element),
+                additions=(own * n - 1) * (own + alpha) * size,
+                draws=(own * n - 1) * alpha * size,
+                coins=1,
+                sets=1,
+            ),
+            "reporting server": Costs(
+                bytes=alpha * size * n * (n + 1) * user_bits + (n + 1) * size * item_bits
+            ),
+            "server": Costs(additions=(alpha * n - 1) * size),
+        }
 
     def draw_sets(
         self, codes: npt.NDArray[np.uint32], seed: int | None = None

@@ -6,7 +6,7 @@ a band around a public reference.
 """
 
 from turnout._public import listing
-from turnout.samplers.adapters import as_reference
+from turnout.samplers.adapters import Mixture, as_reference
 from turnout.samplers.base import PrivateSampler
 from turnout.samplers.baselines import BernsteinSampler, PrivateKernelDensity
 from turnout.samplers.boosting import BoostingRound, MollifiedBoosting
@@ -16,27 +16,32 @@ from turnout.samplers.finite import FiniteMollifier, RandomizedResponseSampler
 from turnout.samplers.minimax import MinimaxSampler
 from turnout.samplers.mollifier import Projection, RelativeMollifier
 from turnout.samplers.normalizer import LogNormalizer
-from turnout.samplers.pictures import plot_curves, plot_density, plot_heatmap
+from turnout.samplers.pictures import plot_density, plot_heatmap
 from turnout.samplers.population import (
     FinitePopulationEstimate,
     PopulationDraws,
     PopulationEstimate,
     sample_population,
 )
-from turnout.samplers.reference import Mixture, Normal, Reference, StandardNormal, Uniform
-from turnout.samplers.study import (
-    GaussianMixtureTarget,
+from turnout.samplers.reference import Normal, Reference, StandardNormal, Uniform
+from turnout.samplers.study.comparison import (
     SamplerComparison,
     SamplerRecord,
     compare_samplers,
+    plot_curves,
+)
+from turnout.samplers.study.coverage import mode_coverage
+from turnout.samplers.study.metrics import (
     hellinger,
     kl_divergence,
-    mode_coverage,
     negative_log_likelihood,
+    total_variation,
+)
+from turnout.samplers.study.targets import (
+    GaussianMixtureTarget,
     random_gaussians_1d,
     ring_of_gaussians,
     seed_mixture,
-    total_variation,
 )
 
 __all__ = [

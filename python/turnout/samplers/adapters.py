@@ -1,10 +1,12 @@
-"""Foreign distributions as references: scipy's frozen ones, scikit-learn's fitted ones."""
+"""References made of others: mixtures, scipy's frozen distributions, scikit-learn's fitted ones."""
 
 from __future__ import annotations
 
 import copy
 import inspect
+import math
 import secrets
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,9 +16,9 @@ from turnout import _arguments
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.samplers.base import PrivateSampler
 from turnout.samplers.randomness import generator
-from turnout.samplers.reference import Mixture, Normal, Reference, StandardNormal
+from turnout.samplers.reference import Normal, Reference, StandardNormal, shares_of
 
-__all__ = ["as_reference"]
+__all__ = ["Mixture", "as_reference"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -153,6 +155,102 @@ def _gaussian_mixture(value: Any) -> Mixture:
         covariances = list(given)
     normals = [Normal(mean, matrix) for mean, matrix in zip(means, covariances, strict=True)]
     return Mixture(normals, np.asarray(value.weights_))
+
+
+class Mixture(Reference):
+    """A mixture of references.
+
+    Parameters
+    ----------
+    components
+        References of one dimension: anything that :func:`as_reference` takes and that is drawn from
+        uniform numbers.
+    weights
+        Their probabilities, non-negative; they are divided by their sum. Equal if None.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If there are no components, their dimensions differ, or the weights are not as many
+        non-negative numbers with a positive sum.
+
+    Examples
+    --------
+    >>> from turnout.samplers import Uniform
+    >>> modes = Mixture([Normal([-2.0], [1.0]), Normal([2.0], [1.0])], [0.3, 0.7])
+    >>> modes.dimension
+    1
+    >>> from scipy import stats
+    >>> Mixture([stats.gamma(2.0), Uniform(0.0, 50.0)], [3, 1])
+    Mixture([as_reference(gamma(2.0)), Uniform([0.0], [50.0])], [0.75, 0.25])
+    """
+
+    def __init__(self, components: Sequence[Any], weights: Any = None) -> None:
+        expected = "a sequence of references"
+        given = _arguments.items("components", components, expected)
+        self.components: list[Reference] = [
+            _component(position, component) for position, component in enumerate(given)
+        ]
+        if not self.components:
+            raise InvalidValueError("components must have at least one reference, got none")
+        dimensions = sorted({component.dimension for component in self.components})
+        if len(dimensions) != 1:
+            raise InvalidValueError(
+                f"components must have one and the same dimension, got {dimensions}"
+            )
+        count = len(self.components)
+        self.weights = shares_of(np.ones(count) if weights is None else weights, count)
+        self.dimension = dimensions[0]
+        self.words = 1 + max(component.words for component in self.components)
+
+    def log_density(self, points: Floats) -> Floats:
+        """Give the log-density at points of shape (n, d)."""
+        total = np.full(len(points), -np.inf)
+        for component, weight in zip(self.components, self.weights, strict=True):
+            if weight > 0.0:
+                total = np.logaddexp(total, math.log(weight) + component.log_density(points))
+        return total
+
+    def covers(self, points: Floats) -> npt.NDArray[np.bool_]:
+        """Tell which points are in the support of a component that has a weight."""
+        parts = zip(self.components, self.weights, strict=True)
+        covered = [part.covers(points) for part, weight in parts if weight > 0.0]
+        return np.asarray(np.any(covered, axis=0))
+
+    def transform(self, uniforms: Floats) -> Floats:
+        """Turn uniform numbers into points: the first of a row chooses the component."""
+        edges = np.cumsum(self.weights)[:-1]
+        chosen = np.searchsorted(edges, uniforms[:, 0], side="right")
+        result = np.empty((len(uniforms), self.dimension))
+        for index, component in enumerate(self.components):
+            rows = chosen == index
+            if rows.any():
+                words = np.ascontiguousarray(uniforms[rows, 1 : 1 + component.words])
+                result[rows] = component.transform(words)
+        return result
+
+    def __repr__(self) -> str:
+        return f"Mixture({self.components!r}, {self.weights.tolist()})"
+
+
+def _component(position: int, value: Any) -> Reference:
+    name = f"components[{position}]"
+    if value is None:
+        raise InvalidTypeError(f"{name} must be a reference, got None")
+    try:
+        component = value if isinstance(value, Reference) else as_reference(value)
+    except (InvalidTypeError, InvalidValueError) as error:
+        text = str(error)
+        ours = text.startswith("reference ")
+        raise type(error)(
+            text.replace("reference", name, 1) if ours else f"{name}: {text}"
+        ) from error
+    if component.words < 1:
+        raise InvalidValueError(
+            f"{name} must be drawn from uniform numbers, and this one draws with its own code: "
+            f"{_arguments.shown(value)}"
+        )
+    return component
 
 
 class _Univariate(Reference):

@@ -170,7 +170,7 @@ class PrivateSampler(abc.ABC):
         InvalidTypeError, InvalidValueError
             If an argument is of the wrong type or out of range.
         """
-        self._check_fitted()
+        self.check_fitted()
         count = _arguments.integer("n_samples", n_samples, least=1)
         checked = _arguments.seed(seed)
         purse = self.budget_
@@ -223,7 +223,7 @@ class PrivateSampler(abc.ABC):
         NotFittedError
             If the sampler was not fitted.
         """
-        self._check_fitted()
+        self.check_fitted()
         return (
             f"One draw is {self.epsilon_!r}-locally differentially private for the person's whole "
             "data set: no draw is more than e^epsilon times as likely under one data set as under "
@@ -237,14 +237,33 @@ class PrivateSampler(abc.ABC):
     def _pay(self, purse: PrivacyBudget, count: int) -> None:
         purse.spend(self.epsilon_, times=count)
 
-    def _check_fitted(self) -> None:
+    @property
+    def of_points(self) -> bool:
+        """Whether the fitted sampler draws points, and not one of finitely many values."""
+        return hasattr(self, "n_features_in_")
+
+    def check_fitted(self) -> None:
+        """Refuse to go on before ``fit``.
+
+        Raises
+        ------
+        NotFittedError
+            If the sampler was not fitted.
+        """
         if not self.__sklearn_is_fitted__():
             # sklearn.exceptions.NotFittedError is also a ValueError and an AttributeError.
             raise NotFittedError(
                 f"this {type(self).__name__} is not fitted yet: call fit with one person's data"
             )
 
-    def _check_epsilon(self) -> float:
+    def check_epsilon(self) -> float:
+        """Check the parameter ``epsilon``, and give it as a float.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If it is no number, or out of range.
+        """
         epsilon = _arguments.number("epsilon", self.epsilon)
         if not 0.0 < epsilon <= LARGEST_EPSILON:
             raise InvalidValueError(
@@ -283,7 +302,7 @@ class PointSampler(PrivateSampler):
         MissingExtraError
             If scikit-learn is needed and not installed.
         """
-        epsilon = self._check_epsilon()
+        epsilon = self.check_epsilon()
         records = training_points(X)
         # A failed fit leaves no half-fitted sampler behind.
         vars(self).pop("budget_", None)
@@ -318,7 +337,7 @@ class PointSampler(PrivateSampler):
         InvalidTypeError, InvalidValueError
             If the points cannot be used.
         """
-        self._check_fitted()
+        self.check_fitted()
         records = points("X", X)
         if records.shape[1] != self.n_features_in_:
             raise InvalidValueError(

@@ -120,7 +120,7 @@ class MollifiedDensity(PointSampler):
     @property
     def certificate_(self) -> float:
         """A proven bound of ``|log Q/Q0|`` for the law Q of a draw."""
-        self._check_fitted()
+        self.check_fitted()
         return self._half_width
 
     def _fit(self, records: Floats) -> None:
@@ -159,7 +159,7 @@ class MollifiedDensity(PointSampler):
         LogNormalizer
             The logarithm of the integral of ``exp(score_samples)``.
         """
-        self._check_fitted()
+        self.check_fitted()
         return self.projection_.log_normalizer(points=points, confidence=confidence, seed=seed)
 
 

@@ -171,7 +171,7 @@ class MinimaxSampler(PrivateSampler):
         MissingExtraError
             If scikit-learn is needed and not installed.
         """
-        epsilon = self._check_epsilon()
+        epsilon = self.check_epsilon()
         # A failed fit leaves no half-fitted sampler behind.
         if self._over_values():
             domain = self._values()
@@ -211,13 +211,13 @@ class MinimaxSampler(PrivateSampler):
     @property
     def certificate_(self) -> float:
         """A proven bound of ``|log Q/Q0|`` for the law Q of a draw."""
-        self._check_fitted()
+        self.check_fitted()
         return self._certificate
 
     @property
     def log_limits(self) -> tuple[float, float]:
         """The logarithms of the limits of Q/Q0 over points: not symmetric about zero."""
-        epsilon = self._check_epsilon()
+        epsilon = self.check_epsilon()
         least = math.log(self._base(epsilon))
         return least, least + epsilon
 
@@ -227,7 +227,7 @@ class MinimaxSampler(PrivateSampler):
 
         Of points: given the proposals.
         """
-        epsilon = self._check_epsilon()
+        epsilon = self.check_epsilon()
         if self._over_values():
             return self._law(epsilon, self._values().size).realized_ratio
         low, high = _core.SamplerBand(epsilon, self._base(epsilon)).limits(_PROPOSAL)
@@ -258,7 +258,7 @@ class MinimaxSampler(PrivateSampler):
         InvalidTypeError, InvalidValueError
             If a parameter or ``p`` cannot be used.
         """
-        epsilon = self._check_epsilon()
+        epsilon = self.check_epsilon()
         if self._over_values():
             size = self._values().size
             given = probabilities_of("p", p, size)
@@ -294,7 +294,7 @@ class MinimaxSampler(PrivateSampler):
         InvalidTypeError, InvalidValueError
             If a parameter or ``divergence`` cannot be used.
         """
-        epsilon = self._check_epsilon()
+        epsilon = self.check_epsilon()
         if self._over_values():
             others = self._values().size - 1
             whole = math.exp(epsilon) + others
@@ -322,7 +322,7 @@ class MinimaxSampler(PrivateSampler):
         InvalidTypeError, InvalidValueError
             If the values or points cannot be used.
         """
-        self._check_fitted()
+        self.check_fitted()
         if self._fitted_values:
             result: Floats = np.log(self.probabilities_)[codes_of(self.domain_, X)]
             return result
@@ -333,6 +333,11 @@ class MinimaxSampler(PrivateSampler):
                 f"{self.n_features_in_} features as input"
             )
         return self.projection_.log_density(records)
+
+    @property
+    def of_points(self) -> bool:
+        """Whether the fitted sampler draws points, and not one of finitely many values."""
+        return not self._fitted_values
 
     def _draw(self, count: int, seed: int | None) -> npt.NDArray[Any]:
         if self._fitted_values:

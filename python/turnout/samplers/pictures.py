@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,12 +22,22 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from turnout.samplers.reference import Reference
-    from turnout.samplers.study.comparison import SamplerComparison
 
 __all__ = [
-    "plot_curves",
+    "BAND",
+    "DRAWS",
+    "POINTS",
+    "REFERENCE",
+    "SAMPLER",
+    "TRUTH",
+    "Curve",
+    "draw_curves",
+    "finish",
+    "interval_of",
+    "legend",
     "plot_density",
     "plot_heatmap",
+    "row_of_axes",
 ]
 
 Floats = npt.NDArray[np.float64]
@@ -49,12 +60,6 @@ POINTS, _CELLS = 1201, 161
 
 #: Up to this many draws are drawn one by one.
 _FEW = 200
-
-#: Axes of these words of a study.
-_METRICS = {
-    "nll": "negative log-likelihood of fresh records (nats)",
-    "coverage": "mode coverage: mass of the truth\nwhere the sampler has its densest {level:g}%",
-}
 
 
 def plot_density(
@@ -117,6 +122,7 @@ def plot_density(
     low, high = interval_of(bounds, base, drawn)
     axes = new_axes(ax)
     x = np.linspace(low, high, POINTS)
+    middle = None
     if base is not None:
         middle = np.exp(base.log_density(x[:, None]))
         if band is not None:
@@ -139,7 +145,7 @@ def plot_density(
     curve = np.exp(values(x[:, None]))
     axes.plot(x, curve, color=SAMPLER, linewidth=2.0, label="law of a draw", zorder=4)
     axes.set_xlabel("value")
-    finish(axes, (low, high), curve, base, x)
+    finish(axes, (low, high), curve, middle)
     return axes
 
 
@@ -228,28 +234,38 @@ def plot_heatmap(
     return axes
 
 
-def plot_curves(comparison: SamplerComparison, metric: str = "nll", ax: Any = None) -> Axes:
-    """Draw a study, a line for each sampler: see :meth:`SamplerComparison.plot`."""
-    _arguments.choice("metric", metric, tuple(_METRICS))
-    axes = new_axes(ax)
-    names = list(dict.fromkeys(row.sampler for row in comparison.records))
-    for place, name in enumerate(names):
-        rows = sorted(
-            (row for row in comparison.records if row.sampler == name), key=lambda row: row.epsilon
-        )
-        centre = np.array([getattr(row, metric) for row in rows])
-        spread = np.array([getattr(row, f"{metric}_deviation") for row in rows])
-        spread = np.where(np.isfinite(spread), spread, 0.0)
-        below, above = spread, spread
-        if metric == "coverage":
-            below, above = np.minimum(spread, centre), np.minimum(spread, 1.0 - centre)
-        usable = np.isfinite(centre)
+class Curve(NamedTuple):
+    """A line of a study: the mean of a number at each epsilon, and how far its bars reach."""
+
+    name: str
+    epsilons: Floats
+    centre: Floats
+    below: Floats
+    above: Floats
+
+
+def draw_curves(curves: Sequence[Curve], axes: Axes, *, label: str, level: float | None) -> Axes:
+    """Draw a line for each sampler of a study against epsilon.
+
+    Parameters
+    ----------
+    curves
+        The lines.
+    axes
+        What to draw on.
+    label
+        What the numbers are.
+    level
+        Where a dotted line lies across; None without one.
+    """
+    for place, curve in enumerate(curves):
+        usable = np.isfinite(curve.centre)
         # Side by side, and the first below: samplers that agree are all seen.
-        aside = 10.0 ** (0.018 * (place - (len(names) - 1) / 2))
+        aside = 10.0 ** (0.018 * (place - (len(curves) - 1) / 2))
         axes.errorbar(
-            np.array([row.epsilon for row in rows])[usable] * aside,
-            centre[usable],
-            yerr=np.maximum([below[usable], above[usable]], 0.0),
+            curve.epsilons[usable] * aside,
+            curve.centre[usable],
+            yerr=np.maximum([curve.below[usable], curve.above[usable]], 0.0),
             color=_COLOURS[place % len(_COLOURS)],
             marker=_MARKERS[place % len(_MARKERS)],
             linestyle=_STYLES[place // len(_COLOURS) % len(_STYLES)],
@@ -257,19 +273,19 @@ def plot_curves(comparison: SamplerComparison, metric: str = "nll", ax: Any = No
             linewidth=1.4,
             elinewidth=1.0,
             capsize=2.5,
-            label=name,
+            label=curve.name,
         )
     axes.set_xscale("log")
-    epsilons = sorted({row.epsilon for row in comparison.records})
+    epsilons = sorted({epsilon for curve in curves for epsilon in curve.epsilons.tolist()})
     axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
     axes.minorticks_off()
     axes.set_xlabel("ε of one draw (the whole data set)")
-    axes.set_ylabel(_METRICS[metric].format(level=100 * comparison.level))
+    axes.set_ylabel(label)
     axes.grid(color="#e8e8e8", linewidth=0.7)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    if metric == "coverage":
-        axes.axhline(comparison.level, color="0.4", linewidth=0.8, linestyle=":")
+    if level is not None:
+        axes.axhline(level, color="0.4", linewidth=0.8, linestyle=":")
     legend(axes)
     return axes
 
@@ -283,8 +299,8 @@ class _Band(NamedTuple):
 def _log_density_of(argument: str, given: Any, size: int) -> LogDensity:
     """Return checked log-densities of what has one or two features, as many as are drawn."""
     if isinstance(given, PrivateSampler):
-        given._check_fitted()
-        if getattr(given, "_fitted_values", not hasattr(given, "n_features_in_")):
+        given.check_fitted()
+        if not given.of_points:
             raise InvalidValueError(
                 f"{argument} must be a sampler of points, got one of finitely many values, whose "
                 f"probabilities_ are a bar chart: {_arguments.shown(given)}"
@@ -331,6 +347,7 @@ def _column(drawn: Floats) -> Floats:
 
 
 def interval_of(bounds: Any, base: Reference | None, drawn: Floats | None) -> tuple[float, float]:
+    """Choose where to draw: within bounds, else around the reference, else around the draws."""
     if bounds is not None:
         low, high = box(bounds)
         if low.size != 1:
@@ -374,13 +391,11 @@ def _draw_draws(axes: Axes, drawn: Floats, sides: tuple[float, float]) -> None:
     )
 
 
-def finish(
-    axes: Axes, sides: tuple[float, float], curve: Floats, base: Reference | None, x: Floats
-) -> None:
+def finish(axes: Axes, sides: tuple[float, float], curve: Floats, middle: Floats | None) -> None:
     """Set the limits so that what matters is seen: a narrow mode of the truth may be cut."""
     top = float(curve.max())
-    if base is not None:
-        top = max(top, float(np.exp(base.log_density(x[:, None])).max()))
+    if middle is not None:
+        top = max(top, float(middle.max()))
     axes.set_xlim(*sides)
     axes.set_ylim(0.0, 1.35 * top if math.isfinite(top) and top > 0 else None)
     axes.set_ylabel("density")
@@ -401,6 +416,7 @@ def legend(axes: Axes) -> None:
 
 
 def row_of_axes(ax: Any, count: int) -> list[Any]:
+    """Take as many axes as there are pictures, or make them side by side."""
     pyplot = require("matplotlib.pyplot", "plot")
     if ax is None:
         _, made = pyplot.subplots(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.samplers.base import points
 from turnout.samplers.randomness import uniforms
 
-__all__ = ["Mixture", "Normal", "Reference", "StandardNormal", "Uniform"]
+__all__ = ["Normal", "Reference", "StandardNormal", "Uniform"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -276,103 +275,6 @@ class Uniform(Reference):
 
     def __repr__(self) -> str:
         return f"Uniform({self.low.tolist()}, {self.high.tolist()})"
-
-
-class Mixture(Reference):
-    """A mixture of references.
-
-    Parameters
-    ----------
-    components
-        References of one dimension: anything that :func:`as_reference` takes and that is drawn from
-        uniform numbers.
-    weights
-        Their probabilities, non-negative; they are divided by their sum. Equal if None.
-
-    Raises
-    ------
-    InvalidTypeError, InvalidValueError
-        If there are no components, their dimensions differ, or the weights are not as many
-        non-negative numbers with a positive sum.
-
-    Examples
-    --------
-    >>> modes = Mixture([Normal([-2.0], [1.0]), Normal([2.0], [1.0])], [0.3, 0.7])
-    >>> modes.dimension
-    1
-    >>> from scipy import stats
-    >>> Mixture([stats.gamma(2.0), Uniform(0.0, 50.0)], [3, 1])
-    Mixture([as_reference(gamma(2.0)), Uniform([0.0], [50.0])], [0.75, 0.25])
-    """
-
-    def __init__(self, components: Sequence[Any], weights: Any = None) -> None:
-        expected = "a sequence of references"
-        given = _arguments.items("components", components, expected)
-        self.components: list[Reference] = [
-            _component(position, component) for position, component in enumerate(given)
-        ]
-        if not self.components:
-            raise InvalidValueError("components must have at least one reference, got none")
-        dimensions = sorted({component.dimension for component in self.components})
-        if len(dimensions) != 1:
-            raise InvalidValueError(
-                f"components must have one and the same dimension, got {dimensions}"
-            )
-        count = len(self.components)
-        self.weights = shares_of(np.ones(count) if weights is None else weights, count)
-        self.dimension = dimensions[0]
-        self.words = 1 + max(component.words for component in self.components)
-
-    def log_density(self, points: Floats) -> Floats:
-        """Give the log-density at points of shape (n, d)."""
-        total = np.full(len(points), -np.inf)
-        for component, weight in zip(self.components, self.weights, strict=True):
-            if weight > 0.0:
-                total = np.logaddexp(total, math.log(weight) + component.log_density(points))
-        return total
-
-    def covers(self, points: Floats) -> npt.NDArray[np.bool_]:
-        """Tell which points are in the support of a component that has a weight."""
-        parts = zip(self.components, self.weights, strict=True)
-        covered = [part.covers(points) for part, weight in parts if weight > 0.0]
-        return np.asarray(np.any(covered, axis=0))
-
-    def transform(self, uniforms: Floats) -> Floats:
-        """Turn uniform numbers into points: the first of a row chooses the component."""
-        edges = np.cumsum(self.weights)[:-1]
-        chosen = np.searchsorted(edges, uniforms[:, 0], side="right")
-        result = np.empty((len(uniforms), self.dimension))
-        for index, component in enumerate(self.components):
-            rows = chosen == index
-            if rows.any():
-                words = np.ascontiguousarray(uniforms[rows, 1 : 1 + component.words])
-                result[rows] = component.transform(words)
-        return result
-
-    def __repr__(self) -> str:
-        return f"Mixture({self.components!r}, {self.weights.tolist()})"
-
-
-def _component(position: int, value: Any) -> Reference:
-    from turnout.samplers.adapters import as_reference  # noqa: PLC0415 (needs this module)
-
-    name = f"components[{position}]"
-    if value is None:
-        raise InvalidTypeError(f"{name} must be a reference, got None")
-    try:
-        component = value if isinstance(value, Reference) else as_reference(value)
-    except (InvalidTypeError, InvalidValueError) as error:
-        text = str(error)
-        ours = text.startswith("reference ")
-        raise type(error)(
-            text.replace("reference", name, 1) if ours else f"{name}: {text}"
-        ) from error
-    if component.words < 1:
-        raise InvalidValueError(
-            f"{name} must be drawn from uniform numbers, and this one draws with its own code: "
-            f"{_arguments.shown(value)}"
-        )
-    return component
 
 
 def check_support(name: str, records: Floats, reference: Reference) -> None:

@@ -13,7 +13,7 @@ from scipy import integrate, stats
 
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.samplers import Mixture, Normal, StandardNormal, Uniform
-from turnout.samplers.study import _quadrature
+from turnout.samplers.study import quadrature
 from turnout.samplers.study.coverage import mode_coverage
 from turnout.samplers.study.metrics import (
     hellinger,
@@ -32,7 +32,7 @@ def density(law: Any, x: float) -> float:
 
 @pytest.mark.parametrize(("dimension", "degree"), [(1, 23), (2, 11)])
 def test_the_rule_is_exact_for_polynomials(dimension: int, degree: int) -> None:
-    nodes, fine, coarse = _quadrature.rule(dimension)
+    nodes, fine, coarse = quadrature.rule(dimension)
     for powers in product(range(degree + 1), repeat=dimension):
         exact = math.prod((1 + (-1) ** power) / (power + 1) for power in powers)
         values = np.prod(nodes ** np.array(powers), axis=1)
@@ -48,10 +48,10 @@ def test_a_jump_is_found_and_its_error_is_told() -> None:
         return (where[:, :1] > 1 / 3).astype(np.float64)
 
     low, high = np.zeros(1), np.ones(1)
-    found = _quadrature.integrate(jump, low, high, tolerance=1e-9, evaluations=100_000)
+    found = quadrature.integrate(jump, low, high, tolerance=1e-9, evaluations=100_000)
     assert found.errors[0] <= 1e-9
     assert found.values[0] == pytest.approx(2 / 3, abs=1e-9)
-    rough = _quadrature.integrate(jump, low, high, tolerance=1e-9, evaluations=1)
+    rough = quadrature.integrate(jump, low, high, tolerance=1e-9, evaluations=1)
     assert 1e-9 < abs(rough.values[0] - 2 / 3) <= rough.errors[0] * 20
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -12,11 +11,8 @@ from turnout import _core
 from turnout.distributed import payloads
 from turnout.distributed.deployment import Deployed
 from turnout.distributed.messages import Kind, Message, Party, Role
-from turnout.distributed.roles.base import Participant, State, listed
+from turnout.distributed.roles.base import AnyRound, Participant, State, listed
 from turnout.errors import InvalidTypeError, MalformedMessageError, ProtocolError
-
-if TYPE_CHECKING:
-    from turnout.distributed.rounds import Round
 
 __all__ = ["Aggregator"]
 
@@ -52,7 +48,7 @@ class Aggregator(Participant):
     ['user 0', 'user 1', 'user 2']
     """
 
-    def __init__(self, round_: Round, index: int) -> None:
+    def __init__(self, round_: AnyRound, index: int) -> None:
         mechanism = round_.mechanism
         if not isinstance(mechanism, Deployed):
             raise InvalidTypeError("round_ must be one of a mechanism with aggregators")
@@ -214,7 +210,7 @@ class Aggregator(Participant):
             if own is not None:
                 sums = field.add(sums, field.reduce(own))
                 self._costs.additions += size
-                self._costs.count_contribution(mechanism, size)
+                self._costs += mechanism.contribution_costs(size)
         self._forget()
         self._state = State.DONE
         payload = payloads.pack_party_sum(reports, field, sums)

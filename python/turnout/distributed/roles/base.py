@@ -5,18 +5,31 @@ from __future__ import annotations
 import abc
 import enum
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn, Protocol
 
+from turnout.distributed.aggregation import Aggregation
 from turnout.distributed.costs import Costs
 from turnout.distributed.messages import Kind, Message, Party, Role
 from turnout.errors import MalformedMessageError, MissingPartyError, ProtocolError
 
-if TYPE_CHECKING:
-    from turnout.distributed.rounds import Round
-
-__all__ = ["Participant", "State", "listed"]
+__all__ = ["AnyRound", "Participant", "State", "listed"]
 
 _SHOWN = 5
+
+
+class AnyRound(Protocol):
+    """What roles know of their round: see :class:`turnout.distributed.Round`."""
+
+    @property
+    def mechanism(self) -> Aggregation:
+        """What is computed."""
+
+    @property
+    def identifier(self) -> bytes:
+        """The 16 bytes that every message of the round carries."""
+
+    def to_bytes(self) -> bytes:
+        """Write the round."""
 
 
 class State(enum.Enum):
@@ -43,7 +56,7 @@ class Participant(abc.ABC):
         Who this is.
     """
 
-    def __init__(self, round_: Round, party: Party) -> None:
+    def __init__(self, round_: AnyRound, party: Party) -> None:
         self._round = round_
         self._party = party
         self._state = State.COLLECTING
@@ -51,7 +64,7 @@ class Participant(abc.ABC):
         self._costs = Costs()
 
     @property
-    def round(self) -> Round:
+    def round(self) -> AnyRound:
         """The round."""
         return self._round
 

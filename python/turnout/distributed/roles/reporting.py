@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from turnout.distributed import payloads
+from turnout.distributed.electing import Electing
 from turnout.distributed.messages import Kind, Message, Party, Role
-from turnout.distributed.roles.base import Participant, State, listed
-from turnout.distributed.two_stage import TwoStageSampling
+from turnout.distributed.roles.base import AnyRound, Participant, State, listed
 from turnout.errors import InvalidTypeError, MalformedMessageError, ProtocolError
-
-if TYPE_CHECKING:
-    from turnout.distributed.rounds import Round
 
 __all__ = ["ReportingServer"]
 
@@ -40,8 +36,8 @@ class ReportingServer(Participant):
     10
     """
 
-    def __init__(self, round_: Round) -> None:
-        if not isinstance(round_.mechanism, TwoStageSampling):
+    def __init__(self, round_: AnyRound) -> None:
+        if not isinstance(round_.mechanism, Electing):
             raise InvalidTypeError("round_ must be one of two-stage sampling")
         super().__init__(round_, Party(Role.REPORTING_SERVER))
         self._mechanism = round_.mechanism

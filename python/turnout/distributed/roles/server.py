@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from turnout.distributed import payloads
 from turnout.distributed.deployment import Deployed
+from turnout.distributed.electing import Electing
 from turnout.distributed.messages import Kind, Message, Party, Role
-from turnout.distributed.roles.base import Participant, State, listed
-from turnout.distributed.two_stage import TwoStageSampling
+from turnout.distributed.roles.base import AnyRound, Participant, State, listed
 from turnout.errors import MalformedMessageError, MissingPartyError, ProtocolError
-
-if TYPE_CHECKING:
-    from turnout.distributed.rounds import Round
-    from turnout.frequency.estimation.estimate import FrequencyEstimate
+from turnout.frequency.estimation.estimate import FrequencyEstimate
 
 __all__ = ["AggregatingServer"]
 
@@ -43,7 +40,7 @@ class AggregatingServer(Participant):
     ['aggregator 0', 'aggregator 1']
     """
 
-    def __init__(self, round_: Round) -> None:
+    def __init__(self, round_: AnyRound) -> None:
         super().__init__(round_, Party(Role.SERVER))
         self._mechanism = round_.mechanism
         self._election: payloads.Election | None = None
@@ -71,7 +68,7 @@ class AggregatingServer(Participant):
         """The kinds of messages that this party takes, and the bytes of the largest payload."""
         mechanism = self._mechanism
         size = mechanism.domain.size
-        if isinstance(mechanism, TwoStageSampling):
+        if isinstance(mechanism, Electing):
             return {
                 Kind.SUM: payloads.item_shares_size(mechanism.field, size),
                 Kind.ELECTION: payloads.largest_election(mechanism, with_duties=False),
@@ -121,7 +118,7 @@ class AggregatingServer(Participant):
 
     def _take_election(self, message: Message) -> None:
         mechanism = self._mechanism
-        assert isinstance(mechanism, TwoStageSampling)
+        assert isinstance(mechanism, Electing)
         self._known(message, Role.REPORTING_SERVER, 1)
         if self._election is not None:
             raise ProtocolError(f"{self._party} already has the message of {message.sender}")

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from turnout.distributed import payloads
 from turnout.distributed.deployment import Deployed
+from turnout.distributed.electing import Electing
 from turnout.distributed.messages import Kind, Message, Party, Role
-from turnout.distributed.roles.base import Participant, State
-from turnout.distributed.two_stage import TwoStageSampling
+from turnout.distributed.roles.base import AnyRound, Participant, State
 from turnout.errors import ProtocolError
-
-if TYPE_CHECKING:
-    from turnout.distributed.rounds import Round
 
 __all__ = ["User"]
 
@@ -47,7 +44,7 @@ class User(Participant):
     ['aggregator 0', 'aggregator 1']
     """
 
-    def __init__(self, round_: Round, index: int) -> None:
+    def __init__(self, round_: AnyRound, index: int) -> None:
         super().__init__(round_, Party(Role.USER, index))
         self._mechanism = round_.mechanism
         # Of two-stage sampling:
@@ -72,7 +69,7 @@ class User(Participant):
     def takes(self) -> Mapping[Kind, int]:
         """The kinds of messages that this party takes, and the bytes of the largest payload."""
         mechanism = self._mechanism
-        if not isinstance(mechanism, TwoStageSampling):
+        if not isinstance(mechanism, Electing):
             return {}
         return {
             Kind.ELECTION: payloads.largest_election(mechanism, with_duties=True),
@@ -116,7 +113,7 @@ class User(Participant):
             done = self._failure or "has reported in this round already"
             raise ProtocolError(f"{self._party}: {done}")
         code = int(self._mechanism.domain.encode([value])[0])
-        if isinstance(self._mechanism, TwoStageSampling):
+        if isinstance(self._mechanism, Electing):
             return self._report_set(self._mechanism, code)
         assert isinstance(self._mechanism, Deployed)
         return self._share(self._mechanism, code)
@@ -124,7 +121,7 @@ class User(Participant):
     def _share(self, mechanism: Deployed, code: int) -> list[Message]:
         field, parties = mechanism.field, mechanism.number_of_parties
         vector = mechanism.user_vector(code)
-        self._costs.count_vector(mechanism)
+        self._costs += mechanism.vector_costs()
         elements, report = field.reduce(vector), payloads.new_report()
         if mechanism.compressed:
             seeds, packed = field.share_compressed(elements, parties)
@@ -143,7 +140,7 @@ class User(Participant):
 
     # Two-stage sampling.
 
-    def _report_set(self, mechanism: TwoStageSampling, code: int) -> list[Message]:
+    def _report_set(self, mechanism: Electing, code: int) -> list[Message]:
         coins, sets = mechanism.draw_sets(np.array([code], np.uint32))
         self._costs.coins += 1
         self._costs.sets += 1
@@ -168,7 +165,7 @@ class User(Participant):
         if self._duties is not None:
             raise ProtocolError(f"{self._party} already has the message of {message.sender}")
         mechanism = self._mechanism
-        assert isinstance(mechanism, TwoStageSampling)
+        assert isinstance(mechanism, Electing)
         election = payloads.Election.unpack(
             message.payload, mechanism.users, mechanism.domain.size, self._party.index
         )
@@ -264,7 +261,7 @@ class User(Participant):
         if own is not None and count:
             sums[contributes] = field.add(sums[contributes], field.reduce(own))
             self._costs.additions += count
-            self._costs.count_contribution(mechanism, count)
+            self._costs += mechanism.contribution_costs(count)
         self._forget()
         payload = payloads.pack_item_shares(duties, field, sums)
         return [self._send(Kind.SUM, Party(Role.SERVER), payload)]

@@ -153,8 +153,15 @@ class BernsteinSampler(ReleasedSampler):
         self.correction = correction
         self.noise_seed = noise_seed
 
-    def _check_epsilon(self) -> float:
-        epsilon = super()._check_epsilon()
+    def check_epsilon(self) -> float:
+        """Check the parameter ``epsilon``, and give it as a float.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If it is no number, or out of range.
+        """
+        epsilon = super().check_epsilon()
         if epsilon < _SMALLEST_EPSILON:
             raise InvalidValueError(
                 f"epsilon must be at least {_SMALLEST_EPSILON:g} for {type(self).__name__}, got "

@@ -171,7 +171,7 @@ class ReleasedSampler(PointSampler):
         NotFittedError
             If the sampler was not fitted.
         """
-        self._check_fitted()
+        self.check_fitted()
         level = f"{self.realized_epsilon_!r}"
         if self.delta_:
             level = f"({level}, {self.delta_!r})"

@@ -75,7 +75,7 @@ class FiniteSampler(PrivateSampler):
         InvalidTypeError, InvalidValueError
             If a parameter cannot be used, or there is no value.
         """
-        epsilon = self._check_epsilon()
+        epsilon = self.check_epsilon()
         domain = domain_of(self.domain_size, self.domain)
         counts = np.bincount(codes_of(domain, X), minlength=domain.size)
         # A failed fit leaves no half-fitted sampler behind.
@@ -108,7 +108,7 @@ class FiniteSampler(PrivateSampler):
         InvalidValueError
             If there is no value.
         """
-        self._check_fitted()
+        self.check_fitted()
         result: Floats = np.log(self.probabilities_)[codes_of(self.domain_, X)]
         return result
 
@@ -209,7 +209,7 @@ class FiniteMollifier(FiniteSampler):
     @property
     def certificate_(self) -> float:
         """A proven bound of ``|log Q/Q0|`` for the law Q of a draw and the realised reference."""
-        self._check_fitted()
+        self.check_fitted()
         return self._fitted_law.certificate
 
     @property
@@ -238,7 +238,7 @@ class FiniteMollifier(FiniteSampler):
             If a parameter or ``p`` cannot be used.
         """
         reference = self._reference()
-        half = math.exp(0.5 * self._check_epsilon())
+        half = math.exp(0.5 * self.check_epsilon())
         given = probabilities_of("p", p, reference.size)
         return clipped(given, reference / half, reference * half)
 
@@ -265,7 +265,7 @@ class FiniteMollifier(FiniteSampler):
             If a parameter or ``divergence`` cannot be used.
         """
         least = float(self._reference().min())
-        half = math.exp(0.5 * self._check_epsilon())
+        half = math.exp(0.5 * self.check_epsilon())
         others = (1.0 - least) / half
         return divergence_of_point(
             divergence, min(least * half, 1.0 - others), max(1.0 - least * half, others)
@@ -278,7 +278,7 @@ class FiniteMollifier(FiniteSampler):
         return positive_probabilities(self.reference, size)
 
     def _law(self) -> FiniteLaw:
-        epsilon = self._check_epsilon()
+        epsilon = self.check_epsilon()
         reference = self._reference()
         if self.reference is None:
             weights = np.full(reference.size, UNIT // reference.size, np.uint64)
@@ -395,12 +395,12 @@ class RandomizedResponseSampler(FiniteSampler):
             If a parameter or ``divergence`` cannot be used.
         """
         others = domain_of(self.domain_size, self.domain).size - 1
-        whole = math.exp(self._check_epsilon()) + others
+        whole = math.exp(self.check_epsilon()) + others
         return divergence_of_point(divergence, (whole - others) / whole, others / whole)
 
     def _encoding(self) -> _core.DirectEncoding:
         size = domain_of(self.domain_size, self.domain).size
-        return _core.DirectEncoding(self._check_epsilon(), size)
+        return _core.DirectEncoding(self.check_epsilon(), size)
 
     def _learn(self, counts: npt.NDArray[np.int64]) -> None:
         self._counts: Counts = counts.astype(np.uint64)

@@ -22,6 +22,7 @@ from turnout.samplers.base import PrivateSampler
 from turnout.samplers.finite import FiniteMollifier, RandomizedResponseSampler
 from turnout.samplers.finite.law import codes_of, domain_of, positive_probabilities
 from turnout.samplers.minimax import MinimaxSampler
+from turnout.samplers.population.pictures import plot_identified
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -390,9 +391,21 @@ class FinitePopulationEstimate:
         MissingExtraError
             If matplotlib is not installed.
         """
-        from turnout.samplers.population.pictures import plot_identified  # noqa: PLC0415
-
-        return plot_identified(self, truth, ax, level)
+        size = self.domain.size
+        known = None if truth is None else _arguments.frequencies("truth", truth, size)
+        wide, narrow = self.bounds(level), self.bounds(None)
+        return plot_identified(
+            [str(label) for label in self.domain.labels],
+            self.mixture.frequencies,
+            {
+                f"bounds of the users' mean, {level:.0%} (all at once)": (wide.low, wide.high),
+                "the same, were the law of the draws known": (narrow.low, narrow.high),
+            },
+            truth=known,
+            title=f"one draw of each of {self.users:,} users, ε = {self.mixture.plan.epsilon:g} "
+            "each",
+            ax=ax,
+        )
 
     def __repr__(self) -> str:
         return f"FinitePopulationEstimate({self.users} users, {self.domain.size} answers)"

@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,16 +18,14 @@ from turnout import _arguments
 from turnout._extras import require
 from turnout._progress import track
 from turnout.errors import InvalidTypeError, InvalidValueError, TurnoutError
+from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.samplers.adapters import as_reference
 from turnout.samplers.base import LARGEST_NUMBER, PointSampler, PrivateSampler
 from turnout.samplers.minimax import MinimaxSampler
+from turnout.samplers.population.answers import FinitePopulationEstimate, estimate_of_answers
+from turnout.samplers.population.points import PopulationEstimate, estimate_of_points
 from turnout.samplers.randomness import derived
 from turnout.samplers.reference import check_support
-
-if TYPE_CHECKING:
-    from turnout.frequency.estimation.estimate import FrequencyEstimate
-    from turnout.samplers.population.answers import FinitePopulationEstimate
-    from turnout.samplers.population.points import PopulationEstimate
 
 __all__ = ["PopulationDraws", "sample_population"]
 
@@ -111,13 +109,9 @@ class PopulationDraws:
         _arguments.choice("assume", assume, (None, "one_value"))
         if self.draws.ndim == 1:
             _arguments.choice("method", method, ("histogram",))
-            from turnout.samplers.population.answers import estimate_of_answers  # noqa: PLC0415
-
             return estimate_of_answers(self.sampler, self.draws, one_value=assume is not None)
         if assume is not None:
             raise InvalidValueError(f"assume is for samplers of one answer, got {assume!r}")
-        from turnout.samplers.population.points import estimate_of_points  # noqa: PLC0415
-
         return estimate_of_points(self.sampler, self.draws, method)
 
     def __repr__(self) -> str:
@@ -240,7 +234,7 @@ def seeded(sampler: Any, seed: int | None) -> Any:
 
 def _check_parameters(model: PrivateSampler, rows: npt.NDArray[Any]) -> None:
     """Refuse what no user's rows could be sampled with, and rows beyond the reference."""
-    model._check_epsilon()
+    model.check_epsilon()
     given = getattr(model, "reference", None)
     if not isinstance(model, (PointSampler, MinimaxSampler)) or given is None or rows.ndim == 1:
         return

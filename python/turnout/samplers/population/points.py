@@ -15,7 +15,10 @@ from turnout.errors import EstimatorError, InvalidValueError
 from turnout.samplers.adapters import as_reference
 from turnout.samplers.base import PrivateSampler, points
 from turnout.samplers.minimax import MinimaxSampler
+from turnout.samplers.pictures import POINTS, interval_of
+from turnout.samplers.population.pictures import plot_mean_law, plot_mean_map
 from turnout.samplers.reference import Uniform
+from turnout.samplers.study.metrics import log_density
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -248,9 +251,30 @@ class PopulationEstimate:
         MissingExtraError
             If matplotlib is not installed.
         """
-        from turnout.samplers.population.pictures import plot_population  # noqa: PLC0415
-
-        return plot_population(self, truth, bounds, ax)
+        paid = "" if self.epsilon is None else f", ε = {self.epsilon:g} each"
+        if self.reference.dimension == 2:
+            sides = bounds
+            if sides is None:
+                sides = [interval_of(None, None, column) for column in self.draws.T]
+            title = f"mean law of the draws of {self.users:,} users{paid}"
+            return plot_mean_map(
+                self.log_density, truth, self.draws, sides=sides, title=title, ax=ax
+            )
+        low, high = interval_of(bounds, None, self.draws[:, 0])
+        known = None if truth is None else log_density("truth", truth)
+        x = np.linspace(low, high, POINTS)[:, None]
+        found = self.interval(x)
+        return plot_mean_law(
+            x[:, 0],
+            self.density(x),
+            (found.low, found.high),
+            reference=self._base(x),
+            band=self.band,
+            truth=None if known is None else np.exp(known(x)),
+            label="95% interval" + (", all cells at once" if self.method == "histogram" else ""),
+            title=f"one draw of each of {self.users:,} users{paid} ({self.method})",
+            ax=ax,
+        )
 
     def __repr__(self) -> str:
         low, high = self.band

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,14 +16,21 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout._atomic import naming
 from turnout._documents import parsed
+from turnout._drawing import new_axes
 from turnout._extras import require
 from turnout._files import read_bytes
 from turnout._progress import track
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
+from turnout.samplers.adapters import as_reference
+from turnout.samplers.mollifier import Projection, log_density_of
+from turnout.samplers.pictures import Curve, draw_curves, row_of_axes
 from turnout.samplers.population.draws import seeded
 from turnout.samplers.randomness import derived
 from turnout.samplers.study.coverage import mode_coverage
 from turnout.samplers.study.metrics import negative_log_likelihood
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = [
     "FloorOfMollifier",
@@ -31,10 +38,17 @@ __all__ = [
     "SamplerComparison",
     "SamplerRecord",
     "compare_samplers",
+    "plot_curves",
 ]
 
 Floats = npt.NDArray[np.float64]
 Key = tuple[str, float, int]
+
+#: Axes of the metrics.
+_METRICS = {
+    "nll": "negative log-likelihood of fresh records (nats)",
+    "coverage": "mode coverage: mass of the truth\nwhere the sampler has its densest {level:g}%",
+}
 
 #: Cells to the side of the box on which the densest part of a sampler is found.
 _CELLS = {1: 4096, 2: 160}
@@ -54,8 +68,6 @@ class PublicReference:
 
     def fit(self, X: Any, y: None = None) -> PublicReference:
         """Take the number of features, and nothing else, from the records."""
-        from turnout.samplers.adapters import as_reference  # noqa: PLC0415
-
         self.reference_ = as_reference(self.reference, np.shape(X)[1])
         return self
 
@@ -83,9 +95,6 @@ class FloorOfMollifier:
 
     def fit_target(self, target: Any) -> FloorOfMollifier:
         """Project the truth, which no sampler knows."""
-        from turnout.samplers.adapters import as_reference  # noqa: PLC0415
-        from turnout.samplers.mollifier import Projection, log_density_of  # noqa: PLC0415
-
         reference = as_reference(self.reference, target.dimension)
         self.projection_ = Projection(reference, log_density_of(target), self.epsilon)
         return self
@@ -183,7 +192,7 @@ class SamplerComparison:
         InvalidValueError
             If there is no such metric.
         """
-        _arguments.choice("metric", metric, ("nll", "coverage"))
+        _arguments.choice("metric", metric, tuple(_METRICS))
         names = list(dict.fromkeys(row.sampler for row in self.records))
         epsilons = sorted({row.epsilon for row in self.records})
         found = {(row.sampler, row.epsilon): row for row in self.records}
@@ -219,13 +228,35 @@ class SamplerComparison:
         InvalidTypeError
             If ``ax`` is not as many axes as there are metrics.
         """
-        from turnout.samplers.pictures import plot_curves, row_of_axes  # noqa: PLC0415
-
         metrics = ["nll"]
         if any(math.isfinite(row.coverage) for row in self.records):
             metrics.append("coverage")
         axes = row_of_axes(ax, len(metrics))
         return [plot_curves(self, metric, one) for metric, one in zip(metrics, axes, strict=True)]
+
+
+def plot_curves(comparison: SamplerComparison, metric: str = "nll", ax: Any = None) -> Axes:
+    """Draw a study, a line for each sampler: see :meth:`SamplerComparison.plot`."""
+    _arguments.choice("metric", metric, tuple(_METRICS))
+    axes = new_axes(ax)
+    level = comparison.level if metric == "coverage" else None
+    names = dict.fromkeys(row.sampler for row in comparison.records)
+    curves = [_curve(comparison.records, name, metric) for name in names]
+    return draw_curves(
+        curves, axes, label=_METRICS[metric].format(level=100 * comparison.level), level=level
+    )
+
+
+def _curve(records: Iterable[SamplerRecord], name: str, metric: str) -> Curve:
+    """Give the line of a sampler; the bars of a share end at 0 and 1."""
+    rows = sorted((row for row in records if row.sampler == name), key=lambda row: row.epsilon)
+    centre = np.array([getattr(row, metric) for row in rows])
+    spread = np.array([getattr(row, f"{metric}_deviation") for row in rows])
+    spread = np.where(np.isfinite(spread), spread, 0.0)
+    below, above = spread, spread
+    if metric == "coverage":
+        below, above = np.minimum(spread, centre), np.minimum(spread, 1.0 - centre)
+    return Curve(name, np.array([row.epsilon for row in rows]), centre, below, above)
 
 
 def compare_samplers(

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.samplers.base import points
-from turnout.samplers.study._quadrature import integrate
+from turnout.samplers.study.quadrature import integrate
 
 __all__ = [
     "Divergence",

@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout.errors import InvalidValueError
+from turnout.samplers.adapters import Mixture
 from turnout.samplers.base import points
-from turnout.samplers.reference import Mixture, Normal
+from turnout.samplers.reference import Normal
 from turnout.samplers.study.metrics import MeanLoss, negative_log_likelihood
 
 __all__ = ["GaussianMixtureTarget", "random_gaussians_1d", "ring_of_gaussians", "seed_mixture"]

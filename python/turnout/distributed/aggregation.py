@@ -1,0 +1,435 @@
+"""What all mechanisms of distributed aggregation have in common: what is shared and published."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import functools
+import hashlib
+import json
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout.accounting import calibrate
+from turnout.accounting.mechanism import Mechanism
+from turnout.accounting.values import nonnegative, unit_interval
+from turnout.distributed.costs import Costs
+from turnout.distributed.field import PrimeField
+from turnout.domain import Domain
+from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
+from turnout.frequency.estimation.estimate import FrequencyEstimate
+from turnout.frequency.estimation.estimators import Estimation
+
+__all__ = ["Aggregation", "Guarantee", "aggregation_from_dict"]
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+_MOST_USERS = 2**31 - 1
+_MOST_ITEMS = 2**24
+
+
+@dataclasses.dataclass(frozen=True)
+class Guarantee:
+    """What one round protects, against whom, and what that rests on.
+
+    Every round that was started counts, also one that was lost: some of it may have been seen. For
+    more rounds compose: ``guarantee.mechanism.compose(rounds)``.
+
+    Attributes
+    ----------
+    mechanism
+        The accounting of one release: ``guarantee.mechanism.delta(epsilon)``, ``.compose(rounds)``.
+    adjacency
+        What neighbouring data sets are.
+    epsilon, delta
+        The target that the mechanism was calibrated for, or None if its parameter was given.
+    assumptions
+        One sentence each; the guarantee holds where all of them do.
+    """
+
+    mechanism: Mechanism
+    adjacency: str
+    epsilon: float | None
+    delta: float | None
+    assumptions: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Say it in words."""
+        target = repr(self.mechanism)
+        if self.epsilon is not None and self.delta is not None:
+            target = f"epsilon = {self.epsilon:g}, delta = {self.delta:g} by {target}"
+        change = "one user's item is changed"
+        if self.adjacency != "replace":
+            change = "one user that takes part holds an item or none"
+        sentences = ";\n".join(f"  - {sentence}" for sentence in self.assumptions)
+        return f"{target}, where {change} ({self.adjacency!r}), if\n{sentences}."
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Aggregation(abc.ABC):
+    """Who takes part, who may collude, what everyone draws, and what is published.
+
+    What roles and rounds know of a mechanism: they act on it, so it knows nothing of them.
+
+    Mechanisms are frozen: they compare by their parameters, and every round has randomness of its
+    own.
+    """
+
+    #: The word for this mechanism in descriptions and on the command line.
+    name: ClassVar[str]
+
+    #: The parameter that is found for a target if it is not given.
+    _found: ClassVar[str]
+
+    _registry: ClassVar[dict[str, type[Aggregation]]] = {}
+
+    domain: Domain = dataclasses.field(kw_only=False)
+    users: int = dataclasses.field(kw_only=False)
+    epsilon: float | None = None
+    delta: float | None = None
+    honest_aggregators: int = 1
+    max_colluding_users: int = 0
+    max_missing_users: int = 0
+    adjacency: str = "replace"
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        """Make the mechanism known to :func:`aggregation_from_dict`."""
+        super().__init_subclass__(**arguments)
+        if hasattr(cls, "name"):
+            Aggregation._registry[cls.name] = cls
+
+    def __post_init__(self) -> None:
+        """Check what all mechanisms have."""
+        domain: Any = self.domain
+        if not isinstance(domain, Domain):
+            if isinstance(domain, bool) or not isinstance(domain, (int, np.integer)):
+                raise InvalidTypeError(
+                    f"domain must be a Domain or a number of items, got {_arguments.shown(domain)}"
+                )
+            domain = Domain.from_integers(
+                _arguments.integer("domain", domain, least=2, most=_MOST_ITEMS)
+            )
+        if domain.size > _MOST_ITEMS:
+            raise InvalidValueError(
+                f"domain must have at most {_MOST_ITEMS} items, got {domain.size}"
+            )
+        self._set("domain", domain)
+        self._set("users", _arguments.integer("users", self.users, least=1, most=_MOST_USERS))
+        if (self.epsilon is None) != (self.delta is None):
+            raise InvalidValueError(
+                "epsilon and delta must be given together, got epsilon = "
+                f"{_arguments.shown(self.epsilon)}, delta = {_arguments.shown(self.delta)}"
+            )
+        if self.epsilon is not None and self.delta is not None:
+            epsilon = nonnegative("epsilon", _arguments.number("epsilon", self.epsilon))
+            self._set("epsilon", float(epsilon))
+            delta = unit_interval("delta", _arguments.number("delta", self.delta))
+            self._set("delta", float(delta))
+        least = {"honest_aggregators": 1, "max_colluding_users": 0, "max_missing_users": 0}
+        for name, smallest in least.items():
+            value = _arguments.integer(name, getattr(self, name), least=smallest)
+            self._set(name, value)
+        away = self.max_colluding_users + self.max_missing_users
+        if away >= self.users:
+            raise InvalidValueError(
+                "max_colluding_users and max_missing_users must leave a user of "
+                f"{self.users}, got {self.max_colluding_users} and {self.max_missing_users}"
+            )
+
+    def _set(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
+
+    def _calibrated(self, argument: str, mechanism: Mechanism, parameter: str) -> float:
+        """Take the parameter that was given, or find the one that reaches the target.
+
+        ``mechanism`` is the accounting for any value of the parameter.
+        """
+        given = getattr(self, argument)
+        if self.adjacency not in mechanism.adjacencies:
+            allowed = ", ".join(map(repr, mechanism.adjacencies))
+            raise InvalidValueError(
+                f"adjacency must be one of {allowed}, got {_arguments.shown(self.adjacency)}"
+            )
+        if given is None:
+            if self.epsilon is None or self.delta is None:
+                raise InvalidValueError(
+                    f"epsilon and delta must be given, or {argument}: got epsilon = "
+                    f"{self.epsilon}, delta = {self.delta}, {argument} = None"
+                )
+            if self.delta == 0.0 and not self._pure:
+                raise InvalidValueError(
+                    f"delta must be above 0, got 0.0: no {argument} reaches it with this mechanism"
+                )
+            return float(
+                calibrate(mechanism, parameter, self.epsilon, self.delta, adjacency=self.adjacency)
+            )
+        value = _arguments.number(argument, given)
+        try:
+            chosen = mechanism.replace(**{parameter: value})
+        except InvalidValueError as error:
+            raise InvalidValueError(f"{argument} = {value} cannot be: {error}") from error
+        if self.epsilon is not None and self.delta is not None:
+            reached = chosen.delta(self.epsilon, self.adjacency)
+            if reached > self.delta:
+                raise InvalidValueError(
+                    f"{argument} = {value} does not reach delta = {self.delta} at epsilon = "
+                    f"{self.epsilon}: its delta is {reached:.3g}"
+                )
+        return value
+
+    @property
+    def _pure(self) -> bool:
+        """Whether a delta of 0 can be reached."""
+        return False
+
+    # What a mechanism is.
+
+    @property
+    @abc.abstractmethod
+    def accounting(self) -> Mechanism:
+        """The privacy accounting of one release."""
+
+    @property
+    @abc.abstractmethod
+    def guarantee(self) -> Guarantee:
+        """What is protected, against whom, and what that rests on."""
+
+    @property
+    @abc.abstractmethod
+    def _largest_sum(self) -> int:
+        """How many values a published sum can take; the field must tell them apart."""
+
+    @functools.cached_property
+    def field(self) -> PrimeField:
+        """The field that shares are in: of the smallest prime that tells all sums apart."""
+        return PrimeField.larger_than(self._largest_sum)
+
+    @abc.abstractmethod
+    def user_vector(self, code: int, seed: int | None = None) -> Integers:
+        """Draw what one user shares: a whole number for each item.
+
+        Parameters
+        ----------
+        code
+            The code of the user's item.
+        seed
+            For tests and simulations only.
+
+        Returns
+        -------
+        numpy.ndarray
+            int64, one number for each item.
+        """
+
+    def contribution(self, items: int | None = None, seed: int | None = None) -> Integers | None:
+        """Draw what one contributor adds to the sum: dummies or noise; None if nothing.
+
+        Parameters
+        ----------
+        items
+            For how many items; all by default.
+        seed
+            For tests and simulations only.
+
+        Returns
+        -------
+        numpy.ndarray or None
+            int64, one number for each item.
+        """
+        return None
+
+    @property
+    def contributors(self) -> int:
+        """How many parties add a contribution, each on its own, to the sum."""
+        return 0
+
+    @property
+    def has_messages(self) -> bool:
+        """Whether parties exchange messages: a trusted server that has all records needs none."""
+        return True
+
+    @property
+    def share_bytes(self) -> int | None:
+        """What one user sends, without headers; None where it varies."""
+        return None
+
+    # What it costs.
+
+    @abc.abstractmethod
+    def vector_costs(self) -> Costs:
+        """Count what a user draws for its vector."""
+
+    @abc.abstractmethod
+    def contribution_costs(self, items: int) -> Costs:
+        """Count what a contributor draws for some items."""
+
+    def paper_costs(self) -> dict[str, Costs]:
+        """Evaluate the paper's table: see :func:`turnout.distributed.paper_costs`."""
+        return {}
+
+    # What is published.
+
+    @abc.abstractmethod
+    def decode(self, sums: npt.NDArray[Any]) -> Integers:
+        """Read field elements as the whole numbers that they stand for.
+
+        Parameters
+        ----------
+        sums
+            The reconstructed sum: a field element for each item.
+
+        Returns
+        -------
+        numpy.ndarray
+            int64.
+        """
+
+    @abc.abstractmethod
+    def estimation(self, sums: Integers, received: int) -> Estimation:
+        """Estimate frequencies, with their law, from published sums.
+
+        Parameters
+        ----------
+        sums
+            One whole number for each item.
+        received
+            The number of users that are in them.
+
+        Returns
+        -------
+        Estimation
+            Frequencies among the received users, and their variances.
+        """
+
+    def _check_sums(self, sums: Integers, received: int) -> None:  # noqa: B027
+        """Refuse sums that cannot be; with noise, all can."""
+
+    # What follows.
+
+    def estimate(self, sums: npt.ArrayLike, received: int | None = None) -> FrequencyEstimate:
+        """Estimate frequencies from published sums.
+
+        Parameters
+        ----------
+        sums
+            The decoded sum of one round: one whole number for each item.
+        received
+            The number of users that are in it; all of them by default.
+
+        Returns
+        -------
+        FrequencyEstimate
+            The frequencies among these users, with exact variances and intervals.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If there is not one whole number for each item.
+        """
+        numbers = _arguments.frequencies("sums", sums, self.domain.size)
+        if (numbers != np.floor(numbers)).any():
+            raise InvalidValueError("sums must be whole numbers, and some are not")
+        count = self.users
+        if received is not None:
+            count = _arguments.integer("received", received, least=1, most=self.users)
+        wholes = numbers.astype(np.int64)
+        self._check_sums(wholes, count)
+        estimation = self.estimation(wholes, count)
+        return FrequencyEstimate.from_estimation(self, self.name, count, count, estimation)
+
+    def variances(self, frequencies: npt.ArrayLike) -> Floats:
+        """Compute the exact variances of the estimated frequencies.
+
+        Parameters
+        ----------
+        frequencies
+            The true frequency of each item.
+
+        Returns
+        -------
+        numpy.ndarray
+            float64, one variance for each item.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If there is not one number for each item.
+        """
+        truth = _arguments.frequencies("frequencies", frequencies, self.domain.size)
+        model = self.estimation(np.zeros(self.domain.size, np.int64), self.users).model
+        assert model is not None
+        return model.variance(truth)
+
+    def expected_error(self, frequencies: npt.ArrayLike | None = None) -> float:
+        """Compute the root of the mean over items of the expected squared error.
+
+        Parameters
+        ----------
+        frequencies
+            The true frequencies; uniform by default. They do not matter where the variance is
+            linear in them, as it is for all mechanisms here.
+
+        Returns
+        -------
+        float
+            The root mean squared error of a frequency.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If there is not one number for each item.
+        """
+        size = self.domain.size
+        truth = np.full(size, 1.0 / size) if frequencies is None else frequencies
+        return float(np.sqrt(self.variances(truth).mean()))
+
+    # What travels.
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copy and pickle the parameters; what follows from them is computed again."""
+        return {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the mechanism in terms of JSON.
+
+        Returns
+        -------
+        dict
+            What :func:`turnout.distributed.mechanism_from_dict` takes.
+        """
+        fields: dict[str, Any] = {"mechanism": self.name}
+        for item in dataclasses.fields(self):
+            value = getattr(self, item.name)
+            fields[item.name] = value.to_dict() if isinstance(value, Domain) else value
+        return fields
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the canonical JSON of :meth:`to_dict`, in hexadecimal."""
+        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def aggregation_from_dict(description: Any) -> Aggregation:
+    """Rebuild a mechanism: see :func:`turnout.distributed.mechanism_from_dict`."""
+    if isinstance(description, dict):
+        fields = dict(description)
+        name, domain = fields.pop("mechanism", None), fields.pop("domain", None)
+        chosen = Aggregation._registry.get(name) if isinstance(name, str) else None
+        if chosen is not None:
+            known = {item.name for item in dataclasses.fields(chosen)} - {"domain"}
+            if set(fields) == known:
+                # To find it again could take any time, and it was found before it was written.
+                if fields[chosen._found] is None:
+                    raise CorruptDataError(
+                        f"not a mechanism that can be: its {chosen._found} must be given"
+                    )
+                try:
+                    return chosen(domain=Domain.from_dict(domain), **fields)
+                except (InvalidTypeError, InvalidValueError) as error:
+                    raise CorruptDataError(f"not a mechanism that can be: {error}") from error
+    raise CorruptDataError(f"not the description of a mechanism: {_arguments.shown(description)}")
