@@ -15,7 +15,8 @@ True
 from turnout._public import listing
 from turnout.mean.duchi import Duchi
 from turnout.mean.estimate import MeanEstimate, MeanInterval
-from turnout.mean.mechanism import MeanMechanism, SecondMoment
+from turnout.mean.law import SecondMoment
+from turnout.mean.mechanism import MeanMechanism
 from turnout.mean.piecewise import Piecewise
 from turnout.mean.plan import MeanPlan
 from turnout.mean.reports import MeanReports

@@ -6,7 +6,8 @@ import math
 from fractions import Fraction
 from functools import cached_property
 
-from turnout.mean.mechanism import MeanMechanism, SecondMoment
+from turnout.mean.law import SecondMoment
+from turnout.mean.mechanism import MeanMechanism
 
 __all__ = ["Duchi"]
 

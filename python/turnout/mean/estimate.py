@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +12,7 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout.collecting.intervals import automatic_interval, critical_value, normal_interval
 from turnout.errors import EstimatorError, InvalidValueError
-from turnout.mean.estimators import Estimator, MeanEstimation
-
-if TYPE_CHECKING:
-    from turnout.mean.tally import MeanTally
+from turnout.mean.estimators import Estimator, MeanEstimation, Sums
 
 __all__ = ["MeanEstimate", "MeanInterval"]
 
@@ -118,7 +115,7 @@ class MeanEstimate:
     _estimation: MeanEstimation = field(repr=False)
 
     @classmethod
-    def from_tally(cls, tally: MeanTally, method: str, estimator: Estimator) -> MeanEstimate:
+    def from_tally(cls, tally: Sums, method: str, estimator: Estimator) -> MeanEstimate:
         """Apply an estimator to a tally.
 
         Raises

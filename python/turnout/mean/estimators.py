@@ -16,22 +16,61 @@ standard errors are rather too large than too small, by a variance of at most ``
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from turnout.collecting.statistic import StatisticModel
 from turnout.errors import EstimatorError
+from turnout.mean.law import MeanLaw
+from turnout.mean.plan import MeanPlan
+from turnout.participation import Participation
 
-if TYPE_CHECKING:
-    from turnout.mean.tally import MeanTally
-
-__all__ = ["ESTIMATORS", "Estimator", "MeanEstimation"]
+__all__ = ["ESTIMATORS", "Estimator", "MeanEstimation", "Sums"]
 
 Floats = npt.NDArray[np.float64]
+
+
+class Sums(Protocol):
+    """What an estimator needs of a tally; see :class:`turnout.mean.MeanTally`."""
+
+    @property
+    def plan(self) -> MeanPlan:
+        """The mechanism and the participation."""
+        ...
+
+    @property
+    def mechanism(self) -> MeanLaw:
+        """The randomizer."""
+        ...
+
+    @property
+    def participation(self) -> Participation:
+        """How the nodes took part."""
+        ...
+
+    @property
+    def received(self) -> int:
+        """The number of reports."""
+        ...
+
+    @property
+    def nodes(self) -> int:
+        """The number of nodes, reporting or not."""
+        ...
+
+    @property
+    def moments(self) -> tuple[tuple[int, ...], ...]:
+        """For every coordinate: reports, sum of cells, sum of squared cells."""
+        ...
+
+    @property
+    def weighted(self) -> tuple[tuple[int, ...], ...] | None:
+        """The six weighted sums of every coordinate, or None."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -60,10 +99,10 @@ class MeanEstimation:
     statistic: Floats | None = None
 
 
-Estimator = Callable[["MeanTally"], MeanEstimation]
+Estimator = Callable[[Sums], MeanEstimation]
 
 
-def hajek(tally: MeanTally) -> MeanEstimation:
+def hajek(tally: Sums) -> MeanEstimation:
     """Compute the weighted mean of the reports about each coordinate.
 
     Raises
@@ -83,7 +122,7 @@ def hajek(tally: MeanTally) -> MeanEstimation:
         return _hajek_bits(tally)
     moment, n = tally.mechanism.second_moment, tally.nodes
     constant = moment.constant + moment.rounding
-    seen, first, second = tally._centred(tally.moments)
+    seen, first, second = _centred(tally.mechanism, tally.moments)
     mean = first / seen
     square = np.clip((second / seen - moment.constant) / moment.slope, 0.0, 1.0)
     spread = np.maximum(square - mean**2, 0.0)
@@ -96,7 +135,7 @@ def hajek(tally: MeanTally) -> MeanEstimation:
     return _scaled(tally, mean, variance, population, degrees=seen - 1)
 
 
-def _hajek_bits(tally: MeanTally) -> MeanEstimation:
+def _hajek_bits(tally: Sums) -> MeanEstimation:
     """Hajek's estimator where a report is one of two cells, all with one rate.
 
     The number of upper cells among ``S`` reports is less spread than a binomial one with the same
@@ -122,7 +161,7 @@ def _hajek_bits(tally: MeanTally) -> MeanEstimation:
     )
 
 
-def _hajek_personal(tally: MeanTally) -> MeanEstimation:
+def _hajek_personal(tally: Sums) -> MeanEstimation:
     """Hajek's estimator with a rate for each node: the linearised ratio."""
     moment, n = tally.mechanism.second_moment, tally.nodes
     constant = moment.constant + moment.rounding
@@ -150,7 +189,7 @@ def _hajek_personal(tally: MeanTally) -> MeanEstimation:
     )
 
 
-def horvitz_thompson(tally: MeanTally) -> MeanEstimation:
+def horvitz_thompson(tally: Sums) -> MeanEstimation:
     """Compute the sum of the reports, each by its inverse probability, over the number of nodes.
 
     Raises
@@ -175,7 +214,7 @@ def horvitz_thompson(tally: MeanTally) -> MeanEstimation:
         least = (constant if moment.slope else 0.0) * zeros / n
     else:
         share = rate * tally.mechanism.sampled / tally.mechanism.dimensions
-        seen, first, second = tally._centred(tally.moments)
+        seen, first, second = _centred(tally.mechanism, tally.moments)
         mean = first / (n * share)
         average = np.where(seen > 0, second / np.maximum(seen, 1.0), np.inf)
         square = _square(tally, mean, average)
@@ -186,7 +225,7 @@ def horvitz_thompson(tally: MeanTally) -> MeanEstimation:
     return _scaled(tally, mean, variance, np.maximum(total - inside, least) / n)
 
 
-def _square(tally: MeanTally, mean: Floats, second: Floats) -> Floats:
+def _square(tally: Sums, mean: Floats, second: Floats) -> Floats:
     """Estimate the mean of ``t^2``, or take the least that the mean allows."""
     moment = tally.mechanism.second_moment
     if moment.slope == 0.0:
@@ -195,21 +234,35 @@ def _square(tally: MeanTally, mean: Floats, second: Floats) -> Floats:
     return np.clip((second - moment.constant) / moment.slope, 0.0, 1.0)
 
 
-def _weighted(tally: MeanTally) -> tuple[tuple[Floats, ...], tuple[Floats, ...]]:
+def _weighted(tally: Sums) -> tuple[tuple[Floats, ...], tuple[Floats, ...]]:
     """Add up powers of the reports with weights ``1/pi'`` and with their squares."""
     rows = tally.weighted or ()
     share = tally.mechanism.dimensions / tally.mechanism.sampled
     unit = 2.0**-32
-    inverse = tally._centred([row[:3] for row in rows])
-    squared = tally._centred([row[3:] for row in rows])
+    inverse = _centred(tally.mechanism, [row[:3] for row in rows])
+    squared = _centred(tally.mechanism, [row[3:] for row in rows])
     return (
         tuple(share * unit * part for part in inverse),
         tuple(share**2 * unit * part for part in squared),
     )
 
 
+def _centred(law: MeanLaw, rows: Sequence[Sequence[int]]) -> tuple[Floats, ...]:
+    """Turn sums over cells into sums of powers of the estimates that they stand for.
+
+    The centre is subtracted exactly, in whole numbers.
+    """
+    last, scale = law.cells - 1, float(law.scale)
+    zero = np.array([float(row[0]) for row in rows])
+    first = np.array([float(2 * row[1] - last * row[0]) for row in rows])
+    second = np.array(
+        [float(4 * row[2] - 4 * last * row[1] + last * last * row[0]) for row in rows]
+    )
+    return zero, scale * first, scale**2 * second
+
+
 def _scaled(
-    tally: MeanTally,
+    tally: Sums,
     mean: Floats,
     variance: Floats,
     population: Floats,

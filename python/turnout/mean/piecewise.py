@@ -8,7 +8,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from turnout.mean.mechanism import MeanMechanism, SecondMoment
+from turnout.mean.law import SecondMoment
+from turnout.mean.mechanism import MeanMechanism
 
 __all__ = ["Piecewise"]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from turnout import _arguments
 from turnout.errors import PlanMismatchError
-from turnout.mean.mechanism import MeanMechanism
+from turnout.mean.law import MeanLaw
 from turnout.participation import Participation
 
 __all__ = ["MeanPlan"]
@@ -36,12 +36,12 @@ class MeanPlan:
     (-1.0, 1.0)
     """
 
-    mechanism: MeanMechanism
+    mechanism: MeanLaw
     participation: Participation
 
     def __post_init__(self) -> None:
         """Check the classes of the fields; leave out the probabilities of single nodes."""
-        _arguments.instance("mechanism", self.mechanism, MeanMechanism, "a mechanism for means")
+        _arguments.instance("mechanism", self.mechanism, MeanLaw, "a mechanism for means")
         _arguments.instance(
             "participation",
             self.participation,

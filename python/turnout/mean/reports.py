@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout.errors import CodeOutsideDomainError, InvalidTypeError, InvalidValueError
-from turnout.mean.mechanism import MeanMechanism
+from turnout.mean.law import MeanLaw
 from turnout.mean.plan import MeanPlan
 from turnout.participation import Participation, Personalized
 
@@ -61,7 +61,7 @@ class MeanReports:
 
     def __init__(
         self,
-        mechanism: MeanMechanism,
+        mechanism: MeanLaw,
         participation: Participation,
         cells: npt.ArrayLike,
         nodes: int,
@@ -70,7 +70,7 @@ class MeanReports:
         probabilities: npt.ArrayLike | None = None,
     ) -> None:
         self._plan = MeanPlan(mechanism, participation)
-        shape = mechanism._report_shape
+        shape = mechanism.report_shape
         self._cells = _integers("cells", cells, shape, mechanism.cells, cell_type(mechanism))
         self._nodes = _arguments.integer("nodes", nodes, least=0, most=2**64 - 1)
         reports = len(self._cells)
@@ -119,7 +119,7 @@ class MeanReports:
         return self._plan
 
     @property
-    def mechanism(self) -> MeanMechanism:
+    def mechanism(self) -> MeanLaw:
         """The randomizer that made the reports."""
         return self._plan.mechanism
 
@@ -179,7 +179,7 @@ class MeanReports:
         )
 
 
-def cell_type(mechanism: MeanMechanism) -> type[np.unsignedinteger[Any]]:
+def cell_type(mechanism: MeanLaw) -> type[np.unsignedinteger[Any]]:
     """Choose the narrowest unsigned type that holds the cells.
 
     Examples
@@ -230,7 +230,7 @@ def _same(one: npt.NDArray[Any] | None, other: npt.NDArray[Any] | None) -> bool:
 
 
 def _rebuild(
-    mechanism: MeanMechanism, participation: Participation, cells: Any, nodes: int, *rest: Any
+    mechanism: MeanLaw, participation: Participation, cells: Any, nodes: int, *rest: Any
 ) -> MeanReports:
     coordinates, probabilities = rest
     return MeanReports(

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from turnout import _arguments
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.mean.estimate import MeanEstimate
 from turnout.mean.estimators import ESTIMATORS
-from turnout.mean.mechanism import MeanMechanism
+from turnout.mean.law import MeanLaw
 from turnout.mean.plan import MeanPlan
 from turnout.participation import Participation
 
@@ -99,7 +96,7 @@ class MeanTally:
         return self._plan
 
     @property
-    def mechanism(self) -> MeanMechanism:
+    def mechanism(self) -> MeanLaw:
         """The randomizer."""
         return self._plan.mechanism
 
@@ -226,19 +223,6 @@ class MeanTally:
         estimator = ESTIMATORS[_arguments.choice("method", method, tuple(ESTIMATORS))]
         return MeanEstimate.from_tally(self, method, estimator)
 
-    def _centred(self, rows: Sequence[Sequence[int]]) -> tuple[npt.NDArray[np.float64], ...]:
-        """Turn sums over cells into sums of powers of the estimates that they stand for.
-
-        The centre is subtracted exactly, in whole numbers.
-        """
-        last, scale = self.mechanism.cells - 1, float(self.mechanism.scale)
-        zero = np.array([float(row[0]) for row in rows])
-        first = np.array([float(2 * row[1] - last * row[0]) for row in rows])
-        second = np.array(
-            [float(4 * row[2] - 4 * last * row[1] + last * last * row[0]) for row in rows]
-        )
-        return zero, scale * first, scale**2 * second
-
 
 def _rows(argument: str, rows: Any, size: int, width: int) -> tuple[tuple[int, ...], ...]:
     expected = f"{width} non-negative whole numbers for each of the {size} coordinates"
@@ -256,9 +240,7 @@ def _rows(argument: str, rows: Any, size: int, width: int) -> tuple[tuple[int, .
     )
 
 
-def _check_moments(
-    moments: tuple[tuple[int, ...], ...], received: int, mechanism: MeanMechanism
-) -> None:
+def _check_moments(moments: tuple[tuple[int, ...], ...], received: int, mechanism: MeanLaw) -> None:
     last = mechanism.cells - 1
     for j, (seen, first, second) in enumerate(moments):
         fits = seen <= received and first <= seen * last and second <= first * last

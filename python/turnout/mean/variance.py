@@ -7,18 +7,19 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout.collecting.statistic import mean_inverse
+from turnout.collecting.taking_part import common_rate
 from turnout.errors import InvalidValueError
 from turnout.mean.estimators import ESTIMATORS
-from turnout.mean.mechanism import MeanMechanism, _rates
-from turnout.participation import Participation
+from turnout.mean.law import MeanLaw
+from turnout.participation import Participation, Personalized
 
-__all__ = ["estimator_variance"]
+__all__ = ["estimator_variance", "rates_of"]
 
 Floats = npt.NDArray[np.float64]
 
 
 def estimator_variance(
-    mechanism: MeanMechanism,
+    mechanism: MeanLaw,
     participation: Participation,
     values: npt.ArrayLike,
     *,
@@ -59,7 +60,7 @@ def estimator_variance(
     >>> round(tn.mean.estimator_variance(tn.mean.Duchi(1.0), tn.Everyone(), values) * 300, 3)
     4.496
     """
-    _arguments.instance("mechanism", mechanism, MeanMechanism, "a mechanism for means")
+    _arguments.instance("mechanism", mechanism, MeanLaw, "a mechanism for means")
     _arguments.instance("participation", participation, Participation, "a participation")
     _arguments.choice("method", method, tuple(ESTIMATORS))
     array = mechanism._checked(values)
@@ -67,7 +68,7 @@ def estimator_variance(
     if nodes == 0:
         raise InvalidValueError("there must be at least one node, got none")
     positions = mechanism._positions(array.reshape(nodes, -1))
-    rates = np.asarray(_rates(participation, nodes))
+    rates = np.asarray(rates_of(participation, nodes))
     share = (rates * mechanism.sampled / mechanism.dimensions).reshape(-1, 1)
     mean = positions.mean(axis=0)
     if method == "horvitz_thompson":
@@ -83,3 +84,16 @@ def estimator_variance(
         variance = (about - (positions - mean) ** 2).sum(axis=0) / nodes**2
     scaled: Floats = variance * mechanism._half**2
     return float(scaled[0]) if mechanism.dimensions == 1 else scaled
+
+
+def rates_of(participation: Participation, nodes: int) -> float | Floats:
+    """Take the rate of all nodes, or one for each."""
+    if not isinstance(participation, Personalized):
+        return common_rate(participation)
+    probabilities = participation.probabilities
+    if probabilities.size != nodes:
+        raise InvalidValueError(
+            f"probabilities and values must have the same length, got {probabilities.size} and "
+            f"{nodes}"
+        )
+    return probabilities
