@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, overload
 from turnout import _arguments, _kinds, participation
 from turnout._documents import parsed
 from turnout.collecting.plan_differences import differences
+from turnout.collecting.plan_schema import MOST_EXPIRES, MOST_SERIAL, plan_file_schema
 from turnout.collecting.randomizer import R_co, check_randomizer
 from turnout.domain import Domain
 from turnout.errors import (
@@ -36,10 +37,6 @@ __all__ = ["Plan"]
 _FORMAT = "turnout-plan"
 _VERSION = 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-
-#: What every reader of JSON takes for an integer, and the end of the year 9999.
-MOST_SERIAL = 2**53 - 1
-MOST_EXPIRES = 253_402_300_799
 
 
 @dataclass(frozen=True)
@@ -329,8 +326,6 @@ class Plan(Generic[R_co]):
         >>> tn.Plan.schema()["$schema"]
         'https://json-schema.org/draft/2020-12/schema'
         """
-        from turnout.collecting.plan_schema import plan_file_schema  # noqa: PLC0415
-
         return plan_file_schema()
 
     def report(self, value: Any, *, seed: int | None = None) -> bytes | None:
@@ -481,8 +476,13 @@ class Plan(Generic[R_co]):
             If the plans differ.
         """
         if self != other:
+            found = differences(self.oracle, other.oracle)
+            if self.participation != other.participation:
+                found.append(
+                    f"participation {other.participation!r} instead of {self.participation!r}"
+                )
             raise PlanMismatchError(
-                f"{what} was made under another plan: {differences(self, other)}"
+                f"{what} was made under another plan: {'; '.join(found) or 'it differs'}"
             )
 
 

@@ -1,21 +1,16 @@
-"""What differs between two plans, in words."""
+"""What differs between the randomizers of two plans, in words."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from turnout import _arguments
+from turnout.collecting.randomizer import Randomizer
 from turnout.domain import Domain
-
-if TYPE_CHECKING:
-    from turnout.collecting.plan import Plan
 
 __all__ = ["differences"]
 
 
-def differences(wanted: Plan, other: Plan) -> str:
-    """Say what another plan has instead of what is wanted."""
-    ours, theirs = wanted.oracle, other.oracle
+def differences(ours: Randomizer, theirs: Randomizer) -> list[str]:
+    """Say what another randomizer has instead of what is wanted."""
     found = []
     if ours.name != theirs.name:
         found.append(f"oracle {theirs.name} instead of {ours.name}")
@@ -31,9 +26,7 @@ def differences(wanted: Plan, other: Plan) -> str:
             for name in asked | given
             if given.get(name) != asked.get(name)
         ]
-    if wanted.participation != other.participation:
-        found.append(f"participation {other.participation!r} instead of {wanted.participation!r}")
-    return "; ".join(found) or "it differs"
+    return found
 
 
 def _domains(theirs: Domain, ours: Domain) -> str:

@@ -42,7 +42,8 @@ from turnout import _arguments
 from turnout._atomic import atomic_write
 from turnout._documents import decoder, parsed
 from turnout._files import read_bytes
-from turnout.collecting.plan import MOST_SERIAL, Plan
+from turnout.collecting.plan import Plan
+from turnout.collecting.plan_schema import MOST_SERIAL
 from turnout.errors import (
     CorruptDataError,
     InvalidValueError,

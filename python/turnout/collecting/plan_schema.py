@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import Any, Final
 
 from turnout import _kinds
-from turnout.collecting.plan import MOST_EXPIRES, MOST_SERIAL
 
-__all__ = ["plan_file_schema"]
+__all__ = ["MOST_EXPIRES", "MOST_SERIAL", "plan_file_schema"]
+
+#: What every reader of JSON takes for an integer, and the end of the year 9999.
+MOST_SERIAL: Final = 2**53 - 1
+MOST_EXPIRES: Final = 253_402_300_799
 
 _HEXADECIMAL = "^[0-9a-f]{%d}$"
 
