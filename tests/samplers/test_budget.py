@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from turnout._rounding import rounded_up
 from turnout.errors import (
     BudgetExceededError,
     InvalidTypeError,
@@ -21,7 +22,6 @@ from turnout.errors import (
     NotFittedError,
 )
 from turnout.samplers import MollifiedDensity, PrivacyBudget
-from turnout.samplers.budget import rounded_up
 
 RECORDS = np.random.default_rng(1).normal(0.5, 0.1, size=(40, 1))
 

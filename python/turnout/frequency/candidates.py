@@ -1,4 +1,4 @@
-"""Which oracles there are to choose from, and making one from what a caller names."""
+"""Which oracles there are to choose from."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.oracle import FrequencyOracle
 
-__all__ = ["Factory", "domain_of", "factories", "make", "make_oracle", "reasons", "registered"]
+__all__ = ["Factory", "domain_of", "factories", "make", "reasons", "registered"]
 
 Factory = Callable[[float, Domain], FrequencyOracle]
 
@@ -126,52 +126,3 @@ def reasons(refused: Iterable[tuple[str, str]]) -> str:
     if len(names) == 1:
         return next(iter(names))
     return "; ".join(f"{', '.join(who)}: {reason}" for reason, who in names.items())
-
-
-def make_oracle(argument: str, oracle: Any, epsilon: float, domain: Domain) -> FrequencyOracle:
-    """Make the randomizer for an epsilon and a domain.
-
-    Parameters
-    ----------
-    argument
-        The name of the argument, for messages.
-    oracle
-        A class or function that takes an epsilon and a domain; the name of one of turnout's
-        oracles; or ``"auto"``: what :func:`turnout.choose_oracle` takes.
-    epsilon, domain
-        What it is made for.
-
-    Returns
-    -------
-    FrequencyOracle
-        The randomizer.
-
-    Raises
-    ------
-    InvalidTypeError, InvalidValueError
-        If that is no oracle, or it refuses the epsilon or the domain, or is of another epsilon or
-        domain.
-    """
-    if isinstance(oracle, str):
-        known = registered()
-        _arguments.choice(argument, oracle, ("auto", *known))
-        if oracle != "auto":
-            return known[oracle](epsilon, domain)
-        # Planning is built on this package.
-        from turnout.planning import choose_oracle  # noqa: PLC0415
-
-        return choose_oracle(epsilon, domain).oracle
-    if not callable(oracle):
-        raise InvalidTypeError(
-            f"{argument} must be 'auto', the name of an oracle, or callable with an epsilon and a "
-            "domain, got "
-            f"{_arguments.shown(oracle)}"
-        )
-    made: FrequencyOracle = oracle(epsilon, domain)
-    _arguments.instance(f"{argument}(epsilon, domain)", made, FrequencyOracle, "an oracle")
-    if made.epsilon > epsilon or made.domain != domain:
-        raise InvalidValueError(
-            f"{argument}(epsilon, domain) must have at most the epsilon {epsilon!r} and the domain "
-            f"{domain!r} that it is given, got {made!r}"
-        )
-    return made

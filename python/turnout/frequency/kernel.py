@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -14,19 +13,13 @@ from turnout.collecting.taking_part import common_rate
 from turnout.participation import Participation, Personalized
 
 if TYPE_CHECKING:
-    from typing_extensions import TypeIs
-
     from turnout.collecting.reports import Reports
     from turnout.frequency.oracle import FrequencyOracle
     from turnout.frequency.tally import Tally
-    from turnout.pipeline.answers import Answers
-    from turnout.pipeline.report_set import ReportSet
 
 __all__ = [
     "Noise",
     "collected",
-    "is_report_set",
-    "is_scan",
     "randomized",
 ]
 
@@ -109,27 +102,3 @@ def collected(
         return Tally(plan, support, received, codes.size, weights=weights, design=design)
     support, received = oracle._kernel.collect(codes, common_rate(participation), noise)
     return Tally(plan, support, received, codes.size)
-
-
-def is_scan(values: object) -> TypeIs[Answers]:
-    """Tell whether values are answers of a pipeline, without importing it.
-
-    Examples
-    --------
-    >>> is_scan(["yes", "no"])
-    False
-    """
-    module = sys.modules.get("turnout.pipeline.answers")
-    return module is not None and isinstance(values, module.Answers)
-
-
-def is_report_set(reports: object) -> TypeIs[ReportSet]:
-    """Tell whether reports are files of a pipeline, without importing it.
-
-    Examples
-    --------
-    >>> is_report_set([1, 2])
-    False
-    """
-    module = sys.modules.get("turnout.pipeline.report_set")
-    return module is not None and isinstance(reports, module.ReportSet)

@@ -11,18 +11,18 @@ import numpy.typing as npt
 
 from turnout import _arguments, _kinds
 from turnout.accounting.variation import VariationRatio, difference_up
+from turnout.collecting.elsewhere import AnswersElsewhere, ReportsElsewhere
 from turnout.collecting.sums import WeightedSums
 from turnout.collecting.taking_part import taking_part_in
 from turnout.domain import Domain
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.frequency.estimation.models import ScoreMoments
-from turnout.frequency.kernel import Kernel, collected, is_report_set, is_scan, randomized
+from turnout.frequency.kernel import Kernel, collected, randomized
 from turnout.participation import Participation
 
 if TYPE_CHECKING:
     from turnout.collecting.reports import Reports
     from turnout.frequency.tally import Tally
-    from turnout.pipeline.report_set import ReportSet
 
 __all__ = ["FrequencyOracle", "oracle_from_dict"]
 
@@ -178,14 +178,13 @@ class FrequencyOracle(ABC):
         >>> reports.nodes
         1000
         """
-        if is_scan(values):
-            from turnout.pipeline.running import randomized_in_memory  # noqa: PLC0415
-
-            return randomized_in_memory(values, self, participation, seed)
+        if isinstance(values, AnswersElsewhere):
+            reports: Reports = values.randomized_by(self, participation, seed)
+            return reports
         taking_part, checked_seed = taking_part_in(participation), _arguments.seed(seed)
         return randomized(self, self._domain._to_codes(values), taking_part, checked_seed)
 
-    def tally(self, reports: Reports | ReportSet) -> Tally:
+    def tally(self, reports: Reports | ReportsElsewhere) -> Tally:
         """Count the reports that support each answer.
 
         Parameters
@@ -219,11 +218,8 @@ class FrequencyOracle(ABC):
         from turnout.collecting.reports import Reports  # noqa: PLC0415
         from turnout.frequency.tally import Tally  # noqa: PLC0415
 
-        if is_report_set(reports):
-            # Before the files are read, which may take long.
-            given = reports.plan
-            Plan(self, given.participation).check_same(given, "reports")
-            tally: Tally = reports.tally()
+        if isinstance(reports, ReportsElsewhere):
+            tally: Tally = reports.tallied_by(self)
             return tally
         _arguments.instance("reports", reports, Reports, "a Reports object")
         plan = Plan(self, reports.participation)
@@ -268,10 +264,9 @@ class FrequencyOracle(ABC):
         >>> oracle.collect([0, 1, 2, 2] * 1000, participation=tn.Bernoulli(0.1)).nodes
         4000
         """
-        if is_scan(values):
-            from turnout.pipeline.running import collect_all  # noqa: PLC0415
-
-            return collect_all(values, self, participation, seed)
+        if isinstance(values, AnswersElsewhere):
+            tally: Tally = values.collected_by(self, participation, seed)
+            return tally
         taking_part, checked_seed = taking_part_in(participation), _arguments.seed(seed)
         return collected(self, self._domain._to_codes(values), taking_part, checked_seed)
 

@@ -12,10 +12,13 @@ import numpy as np
 
 from turnout import _arguments
 from turnout._progress import track
+from turnout.collecting.elsewhere import ReportsElsewhere
 from turnout.collecting.plan import Plan
 from turnout.collecting.report_files import MAX_MEMORY, ReportBatch, ReportFile
 from turnout.errors import InvalidTypeError, InvalidValueError, PlanMismatchError
 from turnout.frequency.groups import GroupedTally
+from turnout.frequency.oracle import FrequencyOracle
+from turnout.frequency.tally import Tally
 from turnout.pipeline.flight import checked_workers, in_flight, sized
 from turnout.pipeline.job import Job, Totals
 from turnout.pipeline.repeats import RepeatFinder
@@ -35,7 +38,7 @@ __all__ = [
 Duplicates = Literal["refuse", "first"]
 
 
-class ReportSet:
+class ReportSet(ReportsElsewhere):
     """Files of reports of one plan; :func:`open_reports` makes it.
 
     Nothing is read before it is asked for; then every byte of a file is checked.
@@ -195,6 +198,21 @@ class ReportSet:
         if total is not None:
             return total
         return GroupedTally(names, {}, plan=self.plan) if names else empty_tally(self.plan)
+
+    def tallied_by(self, oracle: FrequencyOracle) -> Tally:
+        """Tally the reports if an oracle made them: what :meth:`FrequencyOracle.tally` does.
+
+        Raises
+        ------
+        PlanMismatchError
+            If another oracle made them; before the files are read, which may take long.
+        TurnoutError, OSError
+            As :meth:`tally`.
+        """
+        given = self.plan
+        Plan(oracle, given.participation).check_same(given, "reports")
+        tally: Tally = self.tally()
+        return tally
 
     def duplicate_reports(self, duplicates: Duplicates) -> LeftOut:
         """Find the reports whose pseudonym was there before.

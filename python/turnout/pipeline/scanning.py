@@ -6,12 +6,34 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from turnout import _arguments
+from turnout.collecting.elsewhere import AnswersElsewhere
+from turnout.collecting.reports import Reports
 from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.frequency.oracle import FrequencyOracle
+from turnout.frequency.tally import Tally
+from turnout.participation import Participation
 from turnout.pipeline.answers import Answers, Duplicates
 from turnout.pipeline.pseudonyms import PseudonymKey
+from turnout.pipeline.running import collect_all, randomized_in_memory
 from turnout.pipeline.sources import open_source
 
 __all__ = ["scan"]
+
+
+class Scan(Answers, AnswersElsewhere):
+    """Answers that oracles take in place of values; :func:`scan` makes them."""
+
+    def randomized_by(
+        self, oracle: FrequencyOracle, participation: Participation | None, seed: int | None
+    ) -> Reports:
+        """Randomize block by block and keep the reports: :meth:`FrequencyOracle.randomize`."""
+        return randomized_in_memory(self, oracle, participation, seed)
+
+    def collected_by(
+        self, oracle: FrequencyOracle, participation: Participation | None, seed: int | None
+    ) -> Tally:
+        """Collect into one tally, whatever the groups: :meth:`FrequencyOracle.collect`."""
+        return collect_all(self, oracle, participation, seed)
 
 
 def scan(
@@ -109,7 +131,7 @@ def scan(
             f"missing must be None, 'drop' or a label, got {_arguments.shown(missing)}"
         ) from error
     source = open_source(data)
-    answers = Answers(
+    answers = Scan(
         source,
         column,
         missing=missing,

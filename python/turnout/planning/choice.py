@@ -3,57 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from turnout import _arguments
 from turnout.domain import Domain
-from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.frequency.candidates import Factory, domain_of, factories, make, reasons
+from turnout.frequency.choice import OracleCandidate, compared
 from turnout.frequency.oracle import FrequencyOracle
-from turnout.frequency.oracles.direct_encoding import DirectEncoding
-from turnout.planning.laws import ReportLaw
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["OracleCandidate", "OracleChoice", "choose_oracle"]
-
-#: Variances that differ by less count as equal.
-TIE = 1.005
-
-
-@dataclass(frozen=True)
-class OracleCandidate:
-    """One oracle beside the others.
-
-    Attributes
-    ----------
-    name
-        The oracle's word in plans.
-    oracle
-        The oracle; None if it does not take the epsilon or the domain.
-    variance
-        Of an estimated frequency from one report, participation left out; divide it by the number
-        of reports. Infinite without an oracle.
-    relative_variance
-        The variance over the smallest one of all candidates, whether they fit or not.
-    report_bits
-        The size of a report; None without an oracle.
-    p, q
-        The support probabilities; NaN without an oracle.
-    refused
-        Why it cannot be chosen, or None.
-    """
-
-    name: str
-    oracle: FrequencyOracle | None
-    variance: float
-    relative_variance: float
-    report_bits: int | None
-    p: float
-    q: float
-    refused: str | None
 
 
 @dataclass(frozen=True)
@@ -219,73 +179,4 @@ def choose_oracle(
     >>> choice.oracle.report_bits, choice.chosen.relative_variance
     (1, 1.0)
     """
-    level = _arguments.number("epsilon", epsilon)
-    if not 0.0 < level < math.inf:
-        raise InvalidValueError(f"epsilon must be finite and above 0, got {level}")
-    answers = domain_of("domain_size", domain_size)
-    limit = None
-    if report_bits is not None:
-        limit = _arguments.integer("report_bits", report_bits, least=1)
-    share = _arguments.number("frequency", frequency)
-    if not 0.0 <= share <= 1.0:
-        raise InvalidValueError(f"frequency must be in [0, 1], got {share}")
-    found = [
-        _candidate(name, factory, level, answers, limit=limit, frequency=share)
-        for name, factory in factories(oracles)
-    ]
-    best = min(each.variance for each in found)
-    if math.isinf(best):
-        why = reasons((each.name, str(each.refused)) for each in found)
-        raise InvalidValueError(
-            f"no oracle takes epsilon {level:g} and {answers.size:,} answers: {why}"
-        )
-    compared = [_relative(each, best) for each in found]
-    compared.sort(key=lambda each: (each.variance, each.report_bits or 0, each.name))
-    fitting = [each for each in compared if each.refused is None]
-    if not fitting:
-        smallest = min(
-            (each for each in compared if each.report_bits is not None),
-            key=lambda each: each.report_bits or 0,
-        )
-        raise InvalidValueError(
-            f"report_bits must be at least {smallest.report_bits} ({smallest.name}) for epsilon "
-            f"{level:g} and {answers.size:,} answers, got {limit}"
-        )
-    tied = [each for each in fitting if each.variance <= TIE * fitting[0].variance]
-    # Subsets of one answer are direct encoding but for rounding: the plainer one is named.
-    chosen = min(
-        tied,
-        key=lambda each: (
-            each.report_bits or 0, each.name != DirectEncoding.name, each.variance, each.name
-        ),
-    )  # fmt: skip
-    assert chosen.oracle is not None
-    return OracleChoice(chosen.oracle, tuple(compared), level, answers, share, limit)
-
-
-def _candidate(
-    name: str,
-    factory: Factory,
-    epsilon: float,
-    domain: Domain,
-    *,
-    limit: int | None,
-    frequency: float,
-) -> OracleCandidate:
-    nothing = math.nan
-    try:
-        oracle = make(factory, epsilon, domain)
-    except InvalidTypeError:
-        raise
-    except InvalidValueError as error:
-        return OracleCandidate(name, None, math.inf, math.inf, None, nothing, nothing, str(error))
-    p, q = oracle.support_probabilities
-    bits = oracle.report_bits
-    large = limit is not None and bits > limit
-    refused = f"above the limit of {limit:,} bits" if large else None
-    variance = ReportLaw.of(oracle).variance(frequency)
-    return OracleCandidate(oracle.name, oracle, variance, math.nan, bits, p, q, refused)
-
-
-def _relative(candidate: OracleCandidate, best: float) -> OracleCandidate:
-    return replace(candidate, relative_variance=candidate.variance / best)
+    return OracleChoice(*compared(epsilon, domain_size, report_bits, oracles, frequency))

@@ -12,9 +12,9 @@ from turnout import _arguments
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.candidates import Factory, domain_of, factories, make, reasons
+from turnout.frequency.choice import TIE
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.participation import Bernoulli, Everyone, Participation
-from turnout.planning.choice import TIE
 from turnout.planning.laws import METHODS, Population, ReportLaw, Spread
 from turnout.planning.proposal import PlanCandidate, PlanProposal
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,8 +11,9 @@ from turnout._extras import require
 from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.pipeline.digests import digested
 from turnout.pipeline.sources.base import BLOCK, Block, Source, TableBlock
+from turnout.pipeline.sources.datasets import RAY_DATASET, in_order, with_schema
 
-__all__ = ["DatasetSource", "ReferencedBlock", "digested", "in_order", "with_schema"]
+__all__ = ["DatasetSource", "ReferencedBlock", "digested"]
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class ReferencedBlock(Block):
     present: tuple[str, ...]
     digest: bytes | None = field(default=None, repr=False)
 
-    name: ClassVar[str] = "the Ray data set"
+    name: ClassVar[str] = RAY_DATASET
 
     @property
     def references(self) -> tuple[Any, ...]:
@@ -204,26 +204,6 @@ class DatasetSource(Source):
             first += rows
 
 
-def with_schema(dataset: Any) -> tuple[Any, Any]:
-    """Give a data set of Arrow tables, and its Arrow schema.
-
-    Raises
-    ------
-    InvalidValueError
-        If the data set is empty, so that Ray does not know its columns.
-    """
-    pa = require("pyarrow", "ray")
-    with in_order(dataset.context, progress=False):
-        schema = dataset.schema()
-        if schema is not None and not isinstance(schema.base_schema, pa.Schema):
-            # Of pandas: Ray knows no Arrow types of texts there.
-            dataset = dataset.map_batches(_same, batch_format="pyarrow", batch_size=None)
-            schema = dataset.schema()
-    if schema is None:
-        raise InvalidValueError(f"{ReferencedBlock.name} is empty and has no schema")
-    return dataset, schema.base_schema
-
-
 def _cut(tables: Sequence[tuple[Any, int, int]], size: int) -> Iterator[list[Piece]]:
     """Cut rows into blocks of ``size``, of which the last may be smaller."""
     pieces: list[Piece] = []
@@ -242,34 +222,8 @@ def _cut(tables: Sequence[tuple[Any, int, int]], size: int) -> Iterator[list[Pie
         yield pieces
 
 
-def _same(table: Any) -> Any:
-    return table
-
-
 def _arrow(table: Any) -> Any:
     """Give a table as Arrow's; Ray's own may be of pandas."""
     if isinstance(table, require("pyarrow", "ray").Table):
         return table
     return require("ray.data.block", "ray").BlockAccessor.for_block(table).to_arrow()
-
-
-@contextlib.contextmanager
-def in_order(context: Any, progress: bool) -> Iterator[None]:
-    """Let Ray keep the order of the rows, raise what functions raise, and be quiet."""
-    settings = [
-        (context.execution_options, "preserve_order", True),
-        (context, "raise_original_map_exception", True),
-    ]
-    if not progress:
-        settings += [
-            (context, "enable_progress_bars", False),
-            (context, "print_on_execution_start", False),
-        ]
-    before = [getattr(place, name) for place, name, _ in settings]
-    for place, name, value in settings:
-        setattr(place, name, value)
-    try:
-        yield
-    finally:
-        for (place, name, _), value in zip(settings, before, strict=True):
-            setattr(place, name, value)

@@ -34,8 +34,8 @@ from turnout.pipeline.report_set import (
     open_reports,
     refuse_twice,
 )
+from turnout.pipeline.sources.datasets import in_order
 from turnout.ray.cluster import connected, flight_of
-from turnout.ray.datasets import in_order
 from turnout.ray.tasks import RETRIES, MergeTree, prepare_worker, results
 from turnout.ray.work import merged
 

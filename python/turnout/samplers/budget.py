@@ -7,9 +7,10 @@ import threading
 from fractions import Fraction
 
 from turnout import _arguments
+from turnout._rounding import rounded_up
 from turnout.errors import BudgetExceededError, InvalidValueError
 
-__all__ = ["PrivacyBudget", "rounded_up"]
+__all__ = ["PrivacyBudget"]
 
 
 class PrivacyBudget:
@@ -160,12 +161,3 @@ class PrivacyBudget:
         delta = f", delta={self._delta!r}" if self._delta else ""
         unit = "" if self._unit == "dataset" else f", unit={self._unit!r}"
         return f"PrivacyBudget(epsilon={self._epsilon!r}{delta}{unit}): {self.spent:.6g} spent"
-
-
-def rounded_up(value: Fraction) -> float:
-    """Round a rational up to a float."""
-    try:
-        nearest = float(value)
-    except OverflowError:
-        return math.inf
-    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)

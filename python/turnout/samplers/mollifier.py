@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _core
+from turnout._rounding import rounded_up
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.samplers.adapters import as_reference
 from turnout.samplers.base import LARGEST_EPSILON, points
-from turnout.samplers.budget import rounded_up
 from turnout.samplers.drawing import automatic_proposals, log_ratios, resampling
 from turnout.samplers.finite.law import clipped, positive_probabilities, probabilities_of
 from turnout.samplers.normalizer import LogNormalizer, log_normalizer

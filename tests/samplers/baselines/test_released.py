@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pytest
 from scipy import optimize
 
+from turnout._rounding import rounded_up
 from turnout.errors import (
     BudgetExceededError,
     InvalidTypeError,
@@ -20,7 +21,7 @@ from turnout.errors import (
 from turnout.samplers.baselines.bernstein import BernsteinSampler
 from turnout.samplers.baselines.kernel import PrivateKernelDensity
 from turnout.samplers.baselines.released import Box, ReleasedSampler, clip, project, spread
-from turnout.samplers.budget import PrivacyBudget, rounded_up
+from turnout.samplers.budget import PrivacyBudget
 
 BASELINES = (BernsteinSampler, PrivateKernelDensity)
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _core
+from turnout._rounding import logarithm_up, rounded_down
 from turnout.collecting.plan import Plan
 from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
 from turnout.frequency.adaptive.rates import rates_for_rare
 from turnout.frequency.adaptive.second import SecondRound, SecondTally, seeds_of
-from turnout.frequency.adaptive.spending import Spending, below, logarithm, second_round_ratios
+from turnout.frequency.adaptive.spending import Spending, second_round_ratios
 from turnout.frequency.candidates import registered
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.estimators import Estimation
@@ -229,7 +231,8 @@ class TwoRoundCollection:
         """What the second round may spend."""
         if self._once:
             return self._epsilon
-        return below(self._epsilon, self._first_oracle.realized_epsilon)
+        spent = Fraction(self._first_oracle.realized_epsilon)
+        return rounded_down(Fraction(self._epsilon) - spent)
 
     @property
     def _highest(self) -> float:
@@ -289,7 +292,11 @@ class TwoRoundCollection:
             oracle = self._make(epsilon - step, domain)
             report, silence = second_round_ratios(oracle.realized_ratio, rates, hidden=self._hidden)
             spent = Spending(
-                first, oracle.realized_epsilon, logarithm(report), logarithm(silence), self._once
+                first,
+                oracle.realized_epsilon,
+                logarithm_up(report),
+                logarithm_up(silence),
+                self._once,
             )
             if spent.total <= self._epsilon:
                 return SecondRound(oracle, self.domain, rates, spent, hidden=self._hidden)

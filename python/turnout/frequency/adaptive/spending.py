@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
+from turnout._rounding import rounded_up
 from turnout.errors import InvalidValueError
 
-__all__ = ["Spending", "below", "logarithm", "second_round_ratios"]
+__all__ = ["Spending", "second_round_ratios"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -51,9 +51,7 @@ class Spending:
         """The larger of the rounds if a node reports in one of them at most, else their sum."""
         if self.once:
             return max(self.first, self.second)
-        exact = Fraction(self.first) + Fraction(self.second)
-        nearest = float(exact)
-        return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
+        return rounded_up(Fraction(self.first) + Fraction(self.second))
 
     def __str__(self) -> str:
         """Say how the total comes about."""
@@ -119,17 +117,3 @@ def second_round_ratios(
         )
     silence = Fraction(1) if most == least else (1 - least) / (1 - most)
     return most / least * ratio, silence
-
-
-def logarithm(ratio: Fraction) -> float:
-    """Give the natural logarithm of a rational of at least one, rounded up."""
-    from turnout.samplers.finite.law import logarithm_up  # noqa: PLC0415
-
-    return logarithm_up(ratio)
-
-
-def below(total: float, spent: float) -> float:
-    """Give the largest float that adds up with ``spent`` to at most ``total``."""
-    exact = Fraction(total) - Fraction(spent)
-    nearest = float(exact)
-    return nearest if Fraction(nearest) <= exact else math.nextafter(nearest, -math.inf)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from turnout import _arguments
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.frequency.candidates import make_oracle
+from turnout.frequency.choice import make_oracle
 from turnout.frequency.oracle import FrequencyOracle
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ __all__ = [
     "checked_weights",
     "oracles_for",
     "rebuilt",
-    "rounded_down",
-    "rounded_up",
 ]
 
 #: What randomizes: something that makes an oracle from an epsilon and a domain, or ``"auto"``.
@@ -111,18 +109,6 @@ def oracles_for(
         name: make_oracle("oracle", oracle, epsilons[name], domain)
         for name, domain in domains.items()
     }
-
-
-def rounded_down(value: Fraction) -> float:
-    """Round a positive rational down to a float."""
-    nearest = float(value)
-    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, 0.0)
-
-
-def rounded_up(value: Fraction) -> float:
-    """Round a positive rational up to a float."""
-    nearest = float(value)
-    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
 def check_equal(argument: str, received: Mapping[str, int]) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from turnout._rounding import rounded_down, rounded_up
 from turnout._seeds import derived
 from turnout.domain import Domain
 from turnout.frequency.attributes.base import AttributeCollection
@@ -20,8 +21,6 @@ from turnout.frequency.attributes.parameters import (
     checked_epsilon,
     checked_weights,
     oracles_for,
-    rounded_down,
-    rounded_up,
 )
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.oracles.direct_encoding import DirectEncoding

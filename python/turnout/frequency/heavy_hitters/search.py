@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from turnout.collecting.plan import Plan
 from turnout.errors import EstimatorError, ProtocolError
-from turnout.frequency.candidates import make_oracle
+from turnout.frequency.choice import make_oracle
 from turnout.frequency.estimation.estimate import FrequencyEstimate
+from turnout.frequency.heavy_hitters.parameters import SearchParameters
 from turnout.frequency.heavy_hitters.result import HeavyHitterResult, RoundRecord
 from turnout.frequency.heavy_hitters.round import Round, candidate_domain
 from turnout.frequency.heavy_hitters.values import Rows, extended
 from turnout.frequency.tally import Tally
 from turnout.participation import Bernoulli
-
-if TYPE_CHECKING:
-    from turnout.frequency.heavy_hitters.protocol import HeavyHitters
 
 __all__ = ["Search"]
 
@@ -49,7 +46,7 @@ class Search:
     [7, 123, 40000]
     """
 
-    def __init__(self, protocol: HeavyHitters) -> None:
+    def __init__(self, protocol: SearchParameters) -> None:
         self._protocol = protocol
         self._records: list[RoundRecord] = []
         self._nodes = 0
@@ -59,7 +56,7 @@ class Search:
         self._current: Round | None = self._extended(empty, 0, protocol.first, 0)
 
     @property
-    def protocol(self) -> HeavyHitters:
+    def protocol(self) -> SearchParameters:
         """What is searched, and how."""
         return self._protocol
 

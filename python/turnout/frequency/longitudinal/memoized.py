@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _core
+from turnout._rounding import logarithm_up, rounded_up
 from turnout.accounting.variation import VariationRatio
 from turnout.collecting.sums import DesignSums
 from turnout.domain import Domain
@@ -267,8 +268,6 @@ class Memoized(FrequencyOracle):
 
         That of the instantaneous stage alone: the ratio of a report under two permanent answers.
         """
-        from turnout.samplers.finite.law import logarithm_up  # noqa: PLC0415
-
         own, other = self._stages()[1]
         if self._permanent == _DIRECT:
             return logarithm_up(own / other)
@@ -296,8 +295,6 @@ class Memoized(FrequencyOracle):
             If there are fewer than none.
         """
         number = _arguments.integer("values", values, least=0)
-        from turnout.samplers.budget import rounded_up  # noqa: PLC0415
-
         return rounded_up(number * Fraction(self.lifetime_epsilon))
 
     @property

@@ -6,13 +6,13 @@ from turnout.frequency.ordered.hierarchy import (
     HierarchicalTally,
 )
 from turnout.frequency.ordered.reports import OrderedReports
+from turnout.frequency.ordered.sources import ordered
 from turnout.frequency.ordered.statistics import (
     LinearEstimate,
     OrderedEstimate,
     OrderedStatistics,
     Quantile,
     isotonic,
-    ordered,
 )
 
 __all__ = [

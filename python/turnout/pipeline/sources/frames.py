@@ -10,6 +10,7 @@ from turnout import _arguments
 from turnout._extras import require
 from turnout.errors import InvalidTypeError
 from turnout.pipeline.sources.base import BLOCK, Block, Source, slices
+from turnout.pipeline.sources.datasets import from_ray, is_ray
 from turnout.pipeline.sources.schemas import wanted_schema
 from turnout.pipeline.sources.streams import OneShotSource, QuerySource
 
@@ -195,20 +196,6 @@ def _duckdb_reader(relation: Any) -> Any:
     return relation.fetch_arrow_reader(_QUERY_ROWS)
 
 
-def _from_ray(data: Any, block_rows: int) -> Source:
-    from turnout.ray.datasets import in_order, with_schema  # noqa: PLC0415
-
-    dataset, schema = with_schema(data)
-
-    def run(columns: list[str]) -> Iterable[Any]:
-        with in_order(dataset.context, progress=False):
-            yield from dataset.select_columns(columns).iter_batches(
-                batch_size=_QUERY_ROWS, batch_format="pyarrow"
-            )
-
-    return QuerySource("the Ray data set", schema, run, block_rows=block_rows)
-
-
 def _from_narwhals(data: Any, block_rows: int) -> Source | None:
     nw = require("narwhals", "cli")
     frame = nw.from_native(data, pass_through=True)
@@ -238,6 +225,7 @@ _KINDS: Final[list[tuple[Callable[[Any], bool], Callable[[Any, int], Source]]]] 
     (_of("polars", "DataFrame"), _from_polars),
     (_of("polars", "LazyFrame"), _from_lazy),
     (_of("duckdb", "DuckDBPyRelation"), _from_duckdb),
+    (is_ray, from_ray),
 ]
 
 
@@ -252,8 +240,6 @@ def open_frame(data: Any, block_rows: int = BLOCK) -> Source | None:
     for is_one, opener in _KINDS:
         if is_one(data):
             return opener(data, block_rows)
-    if hasattr(data, "iter_batches") and hasattr(data, "select_columns"):
-        return _from_ray(data, block_rows)
     found = _from_narwhals(data, block_rows)
     if found is not None:
         return found

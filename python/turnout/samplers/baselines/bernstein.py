@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _core
+from turnout._rounding import rounded_up
 from turnout.errors import InvalidValueError
 from turnout.samplers.baselines.released import ReleasedSampler, relative_bandwidth, spread
-from turnout.samplers.budget import rounded_up
 
 __all__ = ["BernsteinSampler"]
 

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _core
+from turnout._rounding import rounded_up
 from turnout.errors import InvalidValueError
 from turnout.samplers.baselines.concentrated import largest_rho
 from turnout.samplers.baselines.released import ReleasedSampler, relative_bandwidth
-from turnout.samplers.budget import rounded_up
 
 __all__ = ["PrivateKernelDensity"]
 

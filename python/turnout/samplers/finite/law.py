@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import Context, Decimal
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _core
+from turnout._rounding import logarithm_up
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 
@@ -22,7 +22,6 @@ __all__ = [
     "codes_of",
     "divergence_of_point",
     "domain_of",
-    "logarithm_up",
     "positive_probabilities",
     "probabilities_of",
     "values_of",
@@ -43,9 +42,6 @@ LEAST_REFERENCE = 2.0**-40
 
 #: Smaller probabilities are read as zero: their reciprocals leave floating-point range.
 _TINY = 1e-250
-
-#: Digits of logarithms that are rounded up.
-_DIGITS = 60
 
 
 def domain_of(domain_size: Any, domain: Any) -> Domain:
@@ -166,16 +162,6 @@ def divergence_of_point(divergence: Any, mass: float, rest: float) -> float:
     if name == "hellinger":
         return rest / (1.0 + math.sqrt(mass))
     return -math.log1p(-rest) if rest < 0.5 else -math.log(mass)
-
-
-def logarithm_up(ratio: Fraction) -> float:
-    """Give the natural logarithm of a rational of at least one, rounded up to a float."""
-    context = Context(prec=_DIGITS)
-    exact = context.subtract(
-        Decimal(ratio.numerator).ln(context), Decimal(ratio.denominator).ln(context)
-    )
-    nearest = float(exact)
-    return nearest if Decimal(nearest) >= exact else math.nextafter(nearest, math.inf)
 
 
 @dataclass(frozen=True)

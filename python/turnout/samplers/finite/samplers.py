@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _core
+from turnout._rounding import logarithm_up
 from turnout.domain import Domain
 from turnout.samplers.base import PrivateSampler
 from turnout.samplers.budget import PrivacyBudget
@@ -23,7 +24,6 @@ from turnout.samplers.finite.law import (
     codes_of,
     divergence_of_point,
     domain_of,
-    logarithm_up,
     positive_probabilities,
     probabilities_of,
     values_of,

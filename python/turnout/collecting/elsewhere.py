@@ -1,0 +1,32 @@
+"""Answers and reports that are not in memory: oracles hand themselves to them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+__all__ = ["AnswersElsewhere", "ReportsElsewhere"]
+
+
+class AnswersElsewhere(ABC):
+    """Answers that are read block by block: they know how, and what to do with each block."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def randomized_by(self, oracle: Any, participation: Any, seed: int | None) -> Any:
+        """Give the :class:`turnout.Reports` of all answers."""
+
+    @abstractmethod
+    def collected_by(self, oracle: Any, participation: Any, seed: int | None) -> Any:
+        """Give the :class:`turnout.Tally` of all answers, with no reports in memory."""
+
+
+class ReportsElsewhere(ABC):
+    """Reports that are read batch by batch."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def tallied_by(self, oracle: Any) -> Any:
+        """Give the :class:`turnout.Tally` of all reports, which the oracle must have made."""

@@ -1,0 +1,198 @@
+"""The oracle of smallest variance whose report fits, and making one from what a caller names."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from turnout import _arguments
+from turnout.domain import Domain
+from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.frequency.candidates import (
+    Factory,
+    domain_of,
+    factories,
+    make,
+    reasons,
+    registered,
+)
+from turnout.frequency.oracle import FrequencyOracle
+from turnout.frequency.oracles.direct_encoding import DirectEncoding
+
+__all__ = ["TIE", "Compared", "OracleCandidate", "compared", "make_oracle"]
+
+#: Variances that differ by less count as equal.
+TIE = 1.005
+
+
+@dataclass(frozen=True)
+class OracleCandidate:
+    """One oracle beside the others.
+
+    Attributes
+    ----------
+    name
+        The oracle's word in plans.
+    oracle
+        The oracle; None if it does not take the epsilon or the domain.
+    variance
+        Of an estimated frequency from one report, participation left out; divide it by the number
+        of reports. Infinite without an oracle.
+    relative_variance
+        The variance over the smallest one of all candidates, whether they fit or not.
+    report_bits
+        The size of a report; None without an oracle.
+    p, q
+        The support probabilities; NaN without an oracle.
+    refused
+        Why it cannot be chosen, or None.
+    """
+
+    name: str
+    oracle: FrequencyOracle | None
+    variance: float
+    relative_variance: float
+    report_bits: int | None
+    p: float
+    q: float
+    refused: str | None
+
+
+class Compared(NamedTuple):
+    """Oracles beside each other: the fields of :class:`turnout.planning.OracleChoice`."""
+
+    oracle: FrequencyOracle
+    candidates: tuple[OracleCandidate, ...]
+    epsilon: float
+    domain: Domain
+    frequency: float
+    report_bits: int | None
+
+
+def compared(
+    epsilon: float,
+    domain_size: Domain | int,
+    report_bits: int | None = None,
+    oracles: Any = None,
+    frequency: float = 0.0,
+) -> Compared:
+    """Compare oracles and choose one: see :func:`turnout.planning.choose_oracle`."""
+    level = _arguments.number("epsilon", epsilon)
+    if not 0.0 < level < math.inf:
+        raise InvalidValueError(f"epsilon must be finite and above 0, got {level}")
+    answers = domain_of("domain_size", domain_size)
+    limit = None
+    if report_bits is not None:
+        limit = _arguments.integer("report_bits", report_bits, least=1)
+    share = _arguments.number("frequency", frequency)
+    if not 0.0 <= share <= 1.0:
+        raise InvalidValueError(f"frequency must be in [0, 1], got {share}")
+    found = [
+        _candidate(name, factory, level, answers, limit=limit, frequency=share)
+        for name, factory in factories(oracles)
+    ]
+    best = min(each.variance for each in found)
+    if math.isinf(best):
+        why = reasons((each.name, str(each.refused)) for each in found)
+        raise InvalidValueError(
+            f"no oracle takes epsilon {level:g} and {answers.size:,} answers: {why}"
+        )
+    compared = [_relative(each, best) for each in found]
+    compared.sort(key=lambda each: (each.variance, each.report_bits or 0, each.name))
+    fitting = [each for each in compared if each.refused is None]
+    if not fitting:
+        smallest = min(
+            (each for each in compared if each.report_bits is not None),
+            key=lambda each: each.report_bits or 0,
+        )
+        raise InvalidValueError(
+            f"report_bits must be at least {smallest.report_bits} ({smallest.name}) for epsilon "
+            f"{level:g} and {answers.size:,} answers, got {limit}"
+        )
+    tied = [each for each in fitting if each.variance <= TIE * fitting[0].variance]
+    # Subsets of one answer are direct encoding but for rounding: the plainer one is named.
+    chosen = min(
+        tied,
+        key=lambda each: (
+            each.report_bits or 0, each.name != DirectEncoding.name, each.variance, each.name
+        ),
+    )  # fmt: skip
+    assert chosen.oracle is not None
+    return Compared(chosen.oracle, tuple(compared), level, answers, share, limit)
+
+
+def _candidate(
+    name: str,
+    factory: Factory,
+    epsilon: float,
+    domain: Domain,
+    *,
+    limit: int | None,
+    frequency: float,
+) -> OracleCandidate:
+    nothing = math.nan
+    try:
+        oracle = make(factory, epsilon, domain)
+    except InvalidTypeError:
+        raise
+    except InvalidValueError as error:
+        return OracleCandidate(name, None, math.inf, math.inf, None, nothing, nothing, str(error))
+    p, q = oracle.support_probabilities
+    bits = oracle.report_bits
+    large = limit is not None and bits > limit
+    refused = f"above the limit of {limit:,} bits" if large else None
+    scores = oracle.score_moments
+    own, other = scores.own_variance, scores.other_variance
+    variance = (frequency * own + (1.0 - frequency) * other) / scores.difference**2
+    return OracleCandidate(oracle.name, oracle, variance, math.nan, bits, p, q, refused)
+
+
+def _relative(candidate: OracleCandidate, best: float) -> OracleCandidate:
+    return replace(candidate, relative_variance=candidate.variance / best)
+
+
+def make_oracle(argument: str, oracle: Any, epsilon: float, domain: Domain) -> FrequencyOracle:
+    """Make the randomizer for an epsilon and a domain.
+
+    Parameters
+    ----------
+    argument
+        The name of the argument, for messages.
+    oracle
+        A class or function that takes an epsilon and a domain; the name of one of turnout's
+        oracles; or ``"auto"``: what :func:`turnout.choose_oracle` takes.
+    epsilon, domain
+        What it is made for.
+
+    Returns
+    -------
+    FrequencyOracle
+        The randomizer.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If that is no oracle, or it refuses the epsilon or the domain, or is of another epsilon or
+        domain.
+    """
+    if isinstance(oracle, str):
+        known = registered()
+        _arguments.choice(argument, oracle, ("auto", *known))
+        if oracle != "auto":
+            return known[oracle](epsilon, domain)
+        return compared(epsilon, domain).oracle
+    if not callable(oracle):
+        raise InvalidTypeError(
+            f"{argument} must be 'auto', the name of an oracle, or callable with an epsilon and a "
+            "domain, got "
+            f"{_arguments.shown(oracle)}"
+        )
+    made: FrequencyOracle = oracle(epsilon, domain)
+    _arguments.instance(f"{argument}(epsilon, domain)", made, FrequencyOracle, "an oracle")
+    if made.epsilon > epsilon or made.domain != domain:
+        raise InvalidValueError(
+            f"{argument}(epsilon, domain) must have at most the epsilon {epsilon!r} and the domain "
+            f"{domain!r} that it is given, got {made!r}"
+        )
+    return made
