@@ -72,13 +72,6 @@ class ReportLaw:
         exclusive = oracle.name in _SAME_NUMBER
         return cls(own, other, *thirds, exclusive=exclusive, shared=oracle._pool_variance)
 
-    def variance(self, frequency: float) -> float:
-        """Give the variance of z for a report of a node drawn among those of a population.
-
-        The mean over nodes of the variance given the node: what perturbation alone adds.
-        """
-        return frequency * self.own + (1.0 - frequency) * self.other
-
     def total(self, size: int) -> float:
         """Give the mean of the sum of ``z^2`` over ``size`` answers: a node's part of the variance.
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _core
+from turnout._rounding import logarithm_up
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.samplers.adapters import as_reference
@@ -26,7 +27,6 @@ from turnout.samplers.finite.law import (
     codes_of,
     divergence_of_point,
     domain_of,
-    logarithm_up,
     probabilities_of,
     values_of,
     values_tags,

@@ -5,13 +5,12 @@ reports one, chosen at random, with the whole of it. Either way what a person se
 a whole: all attributes may change at once.
 """
 
-from turnout.frequency.attributes.base import AttributeCollection
+from turnout.frequency.attributes.collection import AttributeCollection, collection_from_dict
 from turnout.frequency.attributes.comparison import (
     AttributeComparison,
     AttributeRecord,
     compare_attributes,
 )
-from turnout.frequency.attributes.description import collection_from_dict
 from turnout.frequency.attributes.padded import PaddedOracle
 from turnout.frequency.attributes.reports import AttributeReports
 from turnout.frequency.attributes.sampled import SampledAttribute

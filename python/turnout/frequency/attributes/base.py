@@ -1,4 +1,4 @@
-"""What the ways to collect several attributes have in common."""
+"""Several attributes, their randomizers, and how a message of them all is made."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,18 +19,14 @@ from turnout.collecting.reports import Reports
 from turnout.collecting.sums import DesignSums
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError, PlanMismatchError
-from turnout.frequency.attributes.parameters import checked_epsilon, rebuilt
+from turnout.frequency.attributes.parameters import checked_epsilon
 from turnout.frequency.attributes.tables import encoded
 from turnout.frequency.draws import participants, personal_probabilities
 from turnout.frequency.estimation.variance import estimator_variance
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.participation import Bernoulli, Everyone, Participation, Personalized
 
-if TYPE_CHECKING:
-    from turnout.frequency.attributes.reports import AttributeReports
-    from turnout.frequency.attributes.tally import AttributeTally
-
-__all__ = ["AttributeCollection"]
+__all__ = ["Attributes", "rebuilt"]
 
 Array = npt.NDArray[Any]
 Positions = npt.NDArray[np.int64]
@@ -38,8 +34,8 @@ Positions = npt.NDArray[np.int64]
 _FORMAT = "turnout-attributes"
 
 
-class AttributeCollection(ABC):
-    """Base class of the ways to collect several attributes of each node.
+class Attributes(ABC):
+    """Several attributes of each node and the law of what is sent of them.
 
     Immutable. What a node sends about all its attributes together has a likelihood ratio of at most
     :attr:`realized_ratio` under any two whole tuples of answers.
@@ -48,7 +44,7 @@ class AttributeCollection(ABC):
     #: The word for the way in descriptions.
     scheme: ClassVar[str]
 
-    _registry: ClassVar[dict[str, type[AttributeCollection]]] = {}
+    _registry: ClassVar[dict[str, type[Attributes]]] = {}
 
     _epsilon: float
     _oracles: dict[str, FrequencyOracle]
@@ -57,7 +53,8 @@ class AttributeCollection(ABC):
     def __init_subclass__(cls, **arguments: Any) -> None:
         """Make the way known to :func:`turnout.frequency.attributes.collection_from_dict`."""
         super().__init_subclass__(**arguments)
-        AttributeCollection._registry[cls.scheme] = cls
+        if "scheme" in cls.__dict__:
+            Attributes._registry[cls.scheme] = cls
 
     @property
     def epsilon(self) -> float:
@@ -107,124 +104,6 @@ class AttributeCollection(ABC):
         self, codes: Mapping[str, Array], positions: Positions, seed: int | None
     ) -> Iterator[tuple[str, Array, Positions]]:
         """Randomize attribute by attribute: name, reports, and the nodes that they are of."""
-
-    def randomize(
-        self, table: Any, *, participation: Participation | None = None, seed: int | None = None
-    ) -> AttributeReports:
-        """Randomize the answers of the nodes that take part.
-
-        Parameters
-        ----------
-        table
-            One column of answers for each attribute, all of the same length: a mapping, or a
-            pandas, polars or pyarrow table. Other columns are not read.
-        participation
-            Who takes part, with all attributes or none; everyone by default.
-        seed
-            For tests and simulations only: an integer in [0, 2^64).
-
-        Returns
-        -------
-        AttributeReports
-            The reports, by attribute.
-
-        Raises
-        ------
-        UnknownLabelError, CodeOutsideDomainError
-            If an answer is not in its domain.
-        InvalidValueError
-            If a column is missing, lengths differ, or the seed is out of range.
-        InvalidTypeError
-            If an argument is of the wrong type.
-
-        Examples
-        --------
-        >>> import turnout as tn
-        >>> from turnout.frequency.attributes import SplitBudget
-        >>> both = SplitBudget(2.0, {"sex": tn.Domain(["f", "m"]), "age": 4})
-        >>> reports = both.randomize({"sex": ["f", "m", "f"], "age": [0, 3, 1]})
-        >>> len(reports["age"])
-        3
-        """
-        from turnout.frequency.attributes.reports import AttributeReports  # noqa: PLC0415
-
-        taking_part, pieces = self._reports(table, participation, seed)
-        return AttributeReports(self, taking_part, dict(pieces))
-
-    def tally(self, reports: AttributeReports) -> AttributeTally:
-        """Count the reports that support each answer of each attribute.
-
-        Parameters
-        ----------
-        reports
-            Reports that were made by an equal collection.
-
-        Returns
-        -------
-        AttributeTally
-            The sufficient statistics of the estimators.
-
-        Raises
-        ------
-        PlanMismatchError
-            If the reports were made by another collection.
-        InvalidTypeError
-            If ``reports`` is no :class:`AttributeReports`.
-
-        Examples
-        --------
-        >>> from turnout.frequency.attributes import SampledAttribute
-        >>> one = SampledAttribute(1.0, {"a": 2, "b": 3})
-        >>> tally = one.tally(one.randomize({"a": [0, 1] * 50, "b": [2, 2] * 50}))
-        >>> tally["a"].received + tally["b"].received
-        100
-        """
-        from turnout.frequency.attributes.reports import AttributeReports  # noqa: PLC0415
-        from turnout.frequency.attributes.tally import AttributeTally  # noqa: PLC0415
-
-        _arguments.instance("reports", reports, AttributeReports, "an AttributeReports object")
-        self.check_same(reports.collection, "reports")
-        return AttributeTally(
-            self,
-            reports.participation,
-            {name: self._plan_oracle(name).tally(piece) for name, piece in reports.items()},
-        )
-
-    def collect(
-        self, table: Any, *, participation: Participation | None = None, seed: int | None = None
-    ) -> AttributeTally:
-        """Randomize and tally, with the reports of one attribute at a time in memory.
-
-        For the same seed the result equals ``tally(randomize(...))``.
-
-        Parameters
-        ----------
-        table, participation, seed
-            As for :meth:`randomize`.
-
-        Returns
-        -------
-        AttributeTally
-            The sufficient statistics of the estimators.
-
-        Raises
-        ------
-        TurnoutError
-            As for :meth:`randomize`.
-
-        Examples
-        --------
-        >>> from turnout.frequency.attributes import SplitBudget
-        >>> table = {"a": [0, 1] * 500, "b": [2, 2] * 500}
-        >>> estimates = SplitBudget(8.0, {"a": 2, "b": 3}).collect(table, seed=1).estimate()
-        >>> bool(estimates["b"].frequencies[2] > 0.9)
-        True
-        """
-        from turnout.frequency.attributes.tally import AttributeTally  # noqa: PLC0415
-
-        taking_part, pieces = self._reports(table, participation, seed)
-        tallies = {name: self._plan_oracle(name).tally(piece) for name, piece in pieces}
-        return AttributeTally(self, taking_part, tallies)
 
     def estimator_variance(
         self,
@@ -415,7 +294,7 @@ class AttributeCollection(ABC):
         text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def check_same(self, other: AttributeCollection, what: str) -> None:
+    def check_same(self, other: Attributes, what: str) -> None:
         """Refuse another collection, naming what differs.
 
         Parameters
@@ -437,7 +316,7 @@ class AttributeCollection(ABC):
 
     def __eq__(self, other: object) -> bool:
         """Compare class, epsilon, attributes with their order, oracles, weights and options."""
-        if not isinstance(other, AttributeCollection):
+        if not isinstance(other, Attributes):
             return NotImplemented
         return (
             type(self) is type(other)
@@ -476,3 +355,17 @@ def _taking_part(participation: Participation | None) -> Participation:
         Participation,
         "Everyone(), Bernoulli(...) or Personalized(...)",
     )
+
+
+def rebuilt(
+    cls: type[Attributes],
+    epsilon: float,
+    oracles: dict[str, FrequencyOracle],
+    weights: dict[str, int],
+    options: dict[str, Any],
+) -> Attributes:
+    """Make a collection from its parts, which are checked again."""
+    collection = cls.__new__(cls)
+    collection._set_options(options)
+    collection._set(epsilon, oracles, weights)
+    return collection

@@ -6,38 +6,15 @@ from typing import Any
 
 from turnout import _arguments
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
-from turnout.frequency.attributes.base import AttributeCollection
-from turnout.frequency.attributes.parameters import SCALE, checked_epsilon, rebuilt
+from turnout.frequency.attributes.base import Attributes, rebuilt
+from turnout.frequency.attributes.parameters import SCALE, checked_epsilon
 from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
 
-__all__ = ["collection_from_dict"]
+__all__ = ["read_description"]
 
 
-def collection_from_dict(description: Any) -> AttributeCollection:
-    """Rebuild a collection from its description.
-
-    Parameters
-    ----------
-    description
-        What :meth:`AttributeCollection.to_dict` gave, perhaps through JSON.
-
-    Returns
-    -------
-    AttributeCollection
-        An equal collection.
-
-    Raises
-    ------
-    CorruptDataError
-        If the description is not one of a collection that this release knows.
-
-    Examples
-    --------
-    >>> from turnout.frequency.attributes import SampledAttribute
-    >>> one = SampledAttribute(1.0, {"a": 2, "b": 3}, padding="fake")
-    >>> collection_from_dict(one.to_dict()) == one
-    True
-    """
+def read_description(description: Any) -> Attributes:
+    """Rebuild what a description says: see :func:`collection_from_dict`."""
     match description:
         case {
             "format": "turnout-attributes",
@@ -47,7 +24,7 @@ def collection_from_dict(description: Any) -> AttributeCollection:
             "attributes": list(attributes),
             "options": dict(options),
             **rest,
-        } if not rest and scheme in AttributeCollection._registry:
+        } if not rest and scheme in Attributes._registry:
             oracles: dict[str, FrequencyOracle] = {}
             weights: dict[str, int] = {}
             for attribute in attributes:
@@ -62,7 +39,7 @@ def collection_from_dict(description: Any) -> AttributeCollection:
                             f"not the description of an attribute: {_arguments.shown(attribute)}"
                         )
             try:
-                cls = AttributeCollection._registry[scheme]
+                cls = Attributes._registry[scheme]
                 return rebuilt(cls, checked_epsilon(epsilon), oracles, weights, options)
             except (InvalidValueError, InvalidTypeError) as error:
                 raise CorruptDataError(f"not the description of a collection: {error}") from error

@@ -5,16 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from turnout import _arguments
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.choice import make_oracle
 from turnout.frequency.oracle import FrequencyOracle
-
-if TYPE_CHECKING:
-    from turnout.frequency.attributes.base import AttributeCollection
 
 __all__ = [
     "SCALE",
@@ -24,7 +21,6 @@ __all__ = [
     "checked_epsilon",
     "checked_weights",
     "oracles_for",
-    "rebuilt",
 ]
 
 #: What randomizes: something that makes an oracle from an epsilon and a domain, or ``"auto"``.
@@ -123,17 +119,3 @@ def check_equal(argument: str, received: Mapping[str, int]) -> None:
         raise InvalidValueError(
             f"{argument} must have as many reports of each attribute, got {dict(received)!r}"
         )
-
-
-def rebuilt(
-    cls: type[AttributeCollection],
-    epsilon: float,
-    oracles: dict[str, FrequencyOracle],
-    weights: dict[str, int],
-    options: dict[str, Any],
-) -> AttributeCollection:
-    """Make a collection from its parts, which are checked again."""
-    collection = cls.__new__(cls)
-    collection._set_options(options)
-    collection._set(epsilon, oracles, weights)
-    return collection

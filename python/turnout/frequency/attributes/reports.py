@@ -9,7 +9,7 @@ from turnout import _arguments
 from turnout.collecting.plan import Plan
 from turnout.collecting.reports import Reports
 from turnout.errors import InvalidValueError
-from turnout.frequency.attributes.base import AttributeCollection
+from turnout.frequency.attributes.base import Attributes
 from turnout.participation import Participation
 
 __all__ = ["AttributeReports", "checked_pieces"]
@@ -48,7 +48,7 @@ class AttributeReports(Mapping[str, Reports]):
 
     def __init__(
         self,
-        collection: AttributeCollection,
+        collection: Attributes,
         participation: Participation,
         reports: Mapping[str, Reports],
     ) -> None:
@@ -59,7 +59,7 @@ class AttributeReports(Mapping[str, Reports]):
         self._participation = participation.in_plan()
 
     @property
-    def collection(self) -> AttributeCollection:
+    def collection(self) -> Attributes:
         """What made the reports."""
         return self._collection
 
@@ -104,14 +104,14 @@ class AttributeReports(Mapping[str, Reports]):
 
 
 def checked_pieces(
-    collection: AttributeCollection,
+    collection: Attributes,
     participation: Participation,
     pieces: Any,
     argument: str,
     kind: type[Any],
 ) -> dict[str, Any]:
     """Return one piece for each attribute, made under its plan and of the same nodes."""
-    _arguments.instance("collection", collection, AttributeCollection, "a collection of attributes")
+    _arguments.instance("collection", collection, Attributes, "a collection of attributes")
     _arguments.instance("participation", participation, Participation, "a participation")
     checked: dict[str, Any] = collection._by_attribute(argument, pieces)
     for name, piece in checked.items():

@@ -13,7 +13,7 @@ from turnout import _arguments
 from turnout._seeds import derived
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
-from turnout.frequency.attributes.base import AttributeCollection
+from turnout.frequency.attributes.collection import AttributeCollection
 from turnout.frequency.attributes.padded import PaddedOracle
 from turnout.frequency.attributes.parameters import (
     OracleChoice,

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from turnout._rounding import rounded_down, rounded_up
 from turnout._seeds import derived
 from turnout.domain import Domain
-from turnout.frequency.attributes.base import AttributeCollection
+from turnout.frequency.attributes.collection import AttributeCollection
 from turnout.frequency.attributes.parameters import (
     OracleChoice,
     check_equal,

@@ -10,8 +10,8 @@ from turnout import participation as participations
 from turnout.errors import (
     CorruptDataError,
 )
-from turnout.frequency.attributes.base import AttributeCollection
-from turnout.frequency.attributes.description import collection_from_dict
+from turnout.frequency.attributes.base import Attributes
+from turnout.frequency.attributes.description import read_description
 from turnout.frequency.attributes.reports import checked_pieces
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.tally import Tally
@@ -60,7 +60,7 @@ class AttributeTally(Mapping[str, Tally]):
 
     def __init__(
         self,
-        collection: AttributeCollection,
+        collection: Attributes,
         participation: Participation,
         tallies: Mapping[str, Tally],
     ) -> None:
@@ -71,7 +71,7 @@ class AttributeTally(Mapping[str, Tally]):
         self._participation = participation.in_plan()
 
     @property
-    def collection(self) -> AttributeCollection:
+    def collection(self) -> Attributes:
         """What made the reports."""
         return self._collection
 
@@ -230,7 +230,7 @@ class AttributeTally(Mapping[str, Tally]):
     def _read(cls, header: Any, pieces: bytes) -> AttributeTally:
         if set(header) != {"collection", "participation", "lengths"}:
             raise CorruptDataError("not a tally of attributes: its header has other entries")
-        collection = collection_from_dict(header["collection"])
+        collection = read_description(header["collection"])
         taking_part = participations.from_dict(header["participation"])
         lengths = header["lengths"]
         if len(lengths) != len(collection.oracles) or sum(lengths) != len(pieces):

@@ -28,7 +28,7 @@ from turnout.errors import (
     PlanMismatchError,
     UnsupportedVersionError,
 )
-from turnout.frequency.longitudinal.memoized import SECRET_BYTES, Memoized
+from turnout.frequency.longitudinal.permanent import SECRET_BYTES, PermanentAnswers
 from turnout.participation import Everyone, Participation
 
 if TYPE_CHECKING:
@@ -55,9 +55,11 @@ class MemoizedClient:
     __slots__ = ("_given", "_memoized", "_most", "_secret")
 
     def __init__(
-        self, memoized: Memoized, secret: bytes | None = None, *, max_values: int = 1
+        self, memoized: PermanentAnswers, secret: bytes | None = None, *, max_values: int = 1
     ) -> None:
-        self._memoized = _arguments.instance("memoized", memoized, Memoized, "a Memoized oracle")
+        self._memoized = _arguments.instance(
+            "memoized", memoized, PermanentAnswers, "a Memoized oracle"
+        )
         if secret is None:
             secret = secrets.token_bytes(SECRET_BYTES)
         if not isinstance(secret, (bytes, bytearray)):
@@ -70,7 +72,7 @@ class MemoizedClient:
         self._given: frozenset[int] = frozenset()
 
     @property
-    def memoized(self) -> Memoized:
+    def memoized(self) -> PermanentAnswers:
         """The oracle."""
         return self._memoized
 
@@ -188,6 +190,7 @@ class MemoizedClient:
         Examples
         --------
         >>> import turnout as tn
+        >>> from turnout.frequency.longitudinal import Memoized
         >>> memoized = Memoized(tn.DirectEncoding(4.0, 3), first_epsilon=1.0)
         >>> plan = tn.Plan(memoized, tn.Everyone())
         >>> clients = [memoized.client() for person in range(100)]
@@ -284,7 +287,7 @@ class MemoizedClient:
         return _MAGIC + hashlib.sha256(body).digest() + body
 
     @classmethod
-    def from_bytes(cls, memoized: Memoized, data: bytes) -> MemoizedClient:
+    def from_bytes(cls, memoized: PermanentAnswers, data: bytes) -> MemoizedClient:
         """Read what :meth:`to_bytes` wrote.
 
         Parameters
@@ -311,13 +314,14 @@ class MemoizedClient:
         Examples
         --------
         >>> import turnout as tn
+        >>> from turnout.frequency.longitudinal import Memoized
         >>> memoized = Memoized(tn.DirectEncoding(4.0, 3), first_epsilon=1.0)
         >>> client = memoized.client()
         >>> _ = client.report(2)
         >>> MemoizedClient.from_bytes(memoized, client.to_bytes()).values_given
         1
         """
-        _arguments.instance("memoized", memoized, Memoized, "a Memoized oracle")
+        _arguments.instance("memoized", memoized, PermanentAnswers, "a Memoized oracle")
         if not isinstance(data, (bytes, bytearray, memoryview)):
             raise InvalidTypeError(f"data must be bytes, got {type(data).__name__}")
         data = bytes(data)

@@ -1,0 +1,389 @@
+"""Permanent randomized answers, and the reports of them that every round makes afresh."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from fractions import Fraction
+from typing import Any, Protocol, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments, _core
+from turnout._rounding import logarithm_up, rounded_up
+from turnout.accounting.variation import VariationRatio
+from turnout.collecting.reports import Reports
+from turnout.collecting.sums import DesignSums
+from turnout.domain import Domain
+from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.frequency.improbable import rows_of_bits
+from turnout.frequency.kernel import Kernel
+from turnout.frequency.oracle import FrequencyOracle
+from turnout.participation import Everyone, Participation, Personalized
+
+__all__ = ["SECRET_BYTES", "PermanentAnswers"]
+
+Array = npt.NDArray[Any]
+
+_DIRECT = "direct_encoding"
+_UNARY = ("symmetric_unary_encoding", "optimized_unary_encoding")
+
+#: The length of a client's secret, in bytes.
+SECRET_BYTES = 32
+
+
+class _Memoizing(Kernel, Protocol):
+    """What the compiled core offers for permanent answers."""
+
+    @property
+    def words(self) -> tuple[tuple[int, int], tuple[int, int]]: ...
+    @property
+    def lifetime_epsilon(self) -> float: ...
+    def permanent(self, codes: Array, secrets: Array, context: bytes) -> Array: ...
+    def instantaneous(
+        self, permanent: Array, rate: Any, seed: int | None = None
+    ) -> tuple[Array, Array | None]: ...
+
+
+class PermanentAnswers(FrequencyOracle):
+    """What :class:`Memoized` is but for its clients: both stages, their laws, and populations."""
+
+    fresh = False
+
+    def __init__(
+        self,
+        oracle: FrequencyOracle | float,
+        domain: Domain | int | None = None,
+        *,
+        first_epsilon: float,
+        instantaneous: str | None = None,
+        permanent: str | None = None,
+        question: str = "",
+    ) -> None:
+        if isinstance(oracle, FrequencyOracle):
+            if domain is not None or permanent is not None:
+                raise InvalidValueError(
+                    "domain and permanent are those of the oracle: give them with an epsilon only"
+                )
+            permanent, domain, epsilon = oracle.name, oracle.domain, oracle.epsilon
+        else:
+            try:
+                epsilon = _arguments.number("oracle", oracle)
+            except InvalidTypeError as error:
+                raise InvalidTypeError(
+                    "oracle must be an oracle, or an epsilon followed by a domain, got "
+                    f"{_arguments.shown(oracle)}"
+                ) from error
+            if domain is None:
+                raise InvalidTypeError(
+                    "domain must be a Domain or a number of answers where an epsilon is given "
+                    "instead of an oracle, got None"
+                )
+            permanent = _DIRECT if permanent is None else permanent
+        kinds = (_DIRECT, *_UNARY)
+        if permanent not in kinds:
+            raise InvalidValueError(
+                f"oracle must be one of {', '.join(kinds)}, got {_arguments.shown(permanent)}"
+            )
+        matching = _UNARY if permanent in _UNARY else (_DIRECT,)
+        second = permanent if instantaneous is None else instantaneous
+        super().__init__(epsilon, domain)
+        self._permanent = permanent
+        self._instantaneous = _arguments.choice("instantaneous", second, matching)
+        self._first = _arguments.number("first_epsilon", first_epsilon)
+        if not 0.0 < self._first < math.inf:
+            raise InvalidValueError(
+                f"first_epsilon must be a finite number above 0, got {self._first}"
+            )
+        self._question = _arguments.instance("question", question, str, "a text")
+        size = self._domain.size
+        made: Any
+        if permanent == _DIRECT:
+            made = _core.MemoizedDirect(size, self._epsilon, self._first)
+        else:
+            optimized = (permanent == _UNARY[1], second == _UNARY[1])
+            made = _core.MemoizedUnary(size, self._epsilon, self._first, optimized)
+        self._core = cast(_Memoizing, made)
+
+    @property
+    def epsilon(self) -> float:
+        """The lifetime budget of one unchanged answer that was asked for, in nats."""
+        return self._epsilon
+
+    @property
+    def first_epsilon(self) -> float:
+        """The budget of one report that was asked for, in nats."""
+        return self._first
+
+    @property
+    def permanent(self) -> str:
+        """The name of the oracle that makes the permanent answer."""
+        return self._permanent
+
+    @property
+    def instantaneous(self) -> str:
+        """The name of the oracle that randomizes the permanent answer in every round."""
+        return self._instantaneous
+
+    @property
+    def question(self) -> str:
+        """A word for what is asked."""
+        return self._question
+
+    def _stages(self) -> list[tuple[Fraction, Fraction]]:
+        """How likely each stage makes the answer's own mark of it, and of another: exactly."""
+        if self._permanent == _DIRECT:
+            others = self._domain.size - 1
+            return [
+                (Fraction(own, own + others * other), Fraction(other, own + others * other))
+                for own, other in self._core.words
+            ]
+        return [(Fraction(one, 2**64), Fraction(zero, 2**64)) for one, zero in self._core.words]
+
+    def _ratio(self, own: Fraction, other: Fraction) -> Fraction:
+        ratio = own / other
+        return ratio if self._permanent == _DIRECT else ratio * (1 - other) / (1 - own)
+
+    def _through(self) -> tuple[Fraction, Fraction]:
+        first, (own, other) = self._stages()
+        return (
+            first[0] * own + (1 - first[0]) * other,
+            first[1] * own + (1 - first[1]) * other,
+        )
+
+    @property
+    def realized_ratio(self) -> Fraction:
+        """The largest likelihood ratio of one report under two answers, exactly."""
+        return self._ratio(*self._through())
+
+    @property
+    def lifetime_ratio(self) -> Fraction:
+        """The largest likelihood ratio of the permanent answer, and so of all reports, exactly."""
+        return self._ratio(*self._stages()[0])
+
+    @property
+    def lifetime_epsilon(self) -> float:
+        """The logarithm of :attr:`lifetime_ratio`, rounded up; never above :attr:`epsilon`."""
+        return self._core.lifetime_epsilon
+
+    @property
+    def lifetime_variation_ratio(self) -> VariationRatio:
+        """How much the permanent answer hides among other people's, for shuffled reports.
+
+        If every round is shuffled, all rounds together are made of the shuffled permanent answers
+        and of fresh noise, whoever takes part in which: so ``Shuffled(lifetime_variation_ratio,
+        nodes)`` of :mod:`turnout.accounting` holds for all reports of unchanged answers. It is not
+        composed over rounds. The :attr:`variation_ratio` is that of one round on its own; rounds do
+        not compose, since they share the permanent answer.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> from turnout.accounting import Shuffled
+        >>> from turnout.frequency.longitudinal import Memoized
+        >>> memoized = Memoized(tn.DirectEncoding(2.0, 4), first_epsilon=1.0)
+        >>> shuffled = Shuffled(memoized.lifetime_variation_ratio, nodes=100_000)
+        >>> round(shuffled.epsilon(1e-6), 2)
+        0.04
+        """
+        own, other = self._stages()[0]
+        return VariationRatio(self.lifetime_ratio, own - other, self.lifetime_ratio)
+
+    @property
+    def round_epsilon(self) -> float:
+        """What one more report may add between any two sequences of answers, rounded up.
+
+        That of the instantaneous stage alone: the ratio of a report under two permanent answers.
+        """
+        own, other = self._stages()[1]
+        if self._permanent == _DIRECT:
+            return logarithm_up(own / other)
+        # Permanent answers may differ in every bit.
+        bit = max(own / other, (1 - other) / (1 - own))
+        return logarithm_up(bit**self._domain.size)
+
+    def spent(self, values: int) -> float:
+        """Give the budget of a client that has given that many different answers.
+
+        Parameters
+        ----------
+        values
+            The number of different answers, however often each was reported.
+
+        Returns
+        -------
+        float
+            ``values`` times :attr:`lifetime_epsilon`, rounded up: what the answers are, given the
+            rounds in which they change.
+
+        Raises
+        ------
+        InvalidValueError
+            If there are fewer than none.
+        """
+        number = _arguments.integer("values", values, least=0)
+        return rounded_up(number * Fraction(self.lifetime_epsilon))
+
+    @property
+    def stage_probabilities(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """``(p*, q*)`` of the permanent answer, and of a report given the permanent answer."""
+        first, second = self._stages()
+        return (float(first[0]), float(first[1])), (float(second[0]), float(second[1]))
+
+    @property
+    def report_bits(self) -> int:
+        """The size of a report in bits."""
+        size = self._domain.size
+        return (size - 1).bit_length() if self._permanent == _DIRECT else size
+
+    @property
+    def report_dtype(self) -> np.dtype[Any]:
+        """The type of the integers that a report is made of."""
+        return np.dtype(np.uint32 if self._permanent == _DIRECT else np.uint64)
+
+    @property
+    def report_shape(self) -> tuple[int, ...]:
+        """The shape of a report."""
+        return () if self._permanent == _DIRECT else (-(-self._domain.size // 64),)
+
+    def improbable(self, reports: Array) -> npt.NDArray[np.bool_]:
+        """Say which rows have far too many or too few ones for a report of an honest node."""
+        if self._permanent == _DIRECT:
+            return super().improbable(reports)
+        return rows_of_bits(reports, self._domain.size, float(self._through()[1]))
+
+    @property
+    def _kernel(self) -> Kernel:
+        return self._core
+
+    @property
+    def context(self) -> bytes:
+        """32 bytes that permanent answers depend on, beside secret and answer.
+
+        SHA-256 of what makes the permanent answer: its oracle, the realised probabilities, the
+        domain and the question. Neither ``first_epsilon`` nor the instantaneous stage is among it:
+        they may be changed, and the permanent answers stay.
+        """
+        what = {
+            "format": "turnout-permanent-answer",
+            "version": 1,
+            "permanent": self._permanent,
+            "words": [str(word) for word in self._core.words[0]],
+            "domain": self._domain.fingerprint,
+            "question": self._question,
+        }
+        text = json.dumps(what, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).digest()
+
+    def permanent_answers(self, values: Any, secrets: npt.ArrayLike) -> Array:
+        """Derive the permanent answers of a population.
+
+        Whoever knows them knows more than all reports together can say.
+
+        Parameters
+        ----------
+        values
+            One answer for each node.
+        secrets
+            uint8 of shape (n, 32): one secret for each node.
+
+        Returns
+        -------
+        numpy.ndarray
+            One permanent answer for each node, in the shape of reports.
+
+        Raises
+        ------
+        TurnoutError
+            If an answer is not in the domain, or there is not one secret for each node.
+        """
+        codes = self._domain._to_codes(values)
+        array = np.ascontiguousarray(secrets)
+        if array.dtype != np.uint8 or array.ndim != 2 or array.shape[1] != SECRET_BYTES:
+            raise InvalidTypeError(
+                f"secrets must be an array of uint8 of shape (n, {SECRET_BYTES}), got "
+                f"{array.dtype} of shape {array.shape}"
+            )
+        return self._core.permanent(codes, array, self.context)
+
+    def report(
+        self,
+        permanent_answers: Array,
+        *,
+        participation: Participation | None = None,
+        seed: int | None = None,
+    ) -> Reports:
+        """Make one round of reports of a population.
+
+        Parameters
+        ----------
+        permanent_answers
+            What :meth:`permanent_answers` gave.
+        participation
+            Who takes part in this round; everyone by default.
+        seed
+            For tests and simulations only; another one in each round, or the rounds are equal.
+
+        Returns
+        -------
+        Reports
+            Reports of this oracle, for :meth:`tally`.
+
+        Raises
+        ------
+        TurnoutError
+            If these are no permanent answers, or the participation does not fit them.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import turnout as tn
+        >>> from turnout.frequency.longitudinal import Memoized
+        >>> memoized = Memoized(tn.DirectEncoding(5.0, 3), first_epsilon=2.0)
+        >>> values = [0] * 6000 + [1] * 3000 + [2] * 1000
+        >>> secrets = np.random.default_rng(1).integers(0, 256, (10_000, 32), np.uint8)
+        >>> answers = memoized.permanent_answers(values, secrets)
+        >>> tallies = [memoized.tally(memoized.report(answers, seed=day)) for day in range(3)]
+        >>> tallies[0].estimate().frequencies.round(1)
+        array([0.6, 0.3, 0.1])
+        """
+        taking_part = Everyone() if participation is None else participation
+        _arguments.instance("participation", taking_part, Participation, "a participation")
+        answers = np.ascontiguousarray(permanent_answers)
+        if answers.dtype != self.report_dtype or answers.shape[1:] != self.report_shape:
+            raise InvalidTypeError(
+                f"permanent_answers must be of {self.report_dtype} with rows of shape "
+                f"{self.report_shape}, got {answers.dtype} of shape {answers.shape}"
+            )
+        nodes, checked = len(answers), _arguments.seed(seed)
+        if isinstance(taking_part, Personalized):
+            rates: Any = taking_part.probabilities
+        elif taking_part.uniform_rate is not None:
+            rates = taking_part.uniform_rate
+        else:
+            raise InvalidValueError(
+                f"participation must hold its probabilities, got {taking_part!r} of a plan"
+            )
+        reports, probabilities = self._core.instantaneous(answers, rates, checked)
+        if not isinstance(taking_part, Personalized):
+            return Reports(self, taking_part, reports, nodes)
+        design = DesignSums.of(taking_part.probabilities)
+        return Reports(
+            self, taking_part, reports, nodes, probabilities=probabilities, design=design
+        )
+
+    def parameters(self) -> dict[str, Any]:
+        """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""
+        return {
+            "first_epsilon": self._first,
+            "instantaneous": self._instantaneous,
+            "permanent": self._permanent,
+            "question": self._question,
+        }
+
+    def __repr__(self) -> str:
+        """Show the constructor that takes an epsilon."""
+        others = ", ".join(f"{name}={value!r}" for name, value in self.parameters().items())
+        return f"Memoized({self._epsilon!r}, {self._domain!r}, {others})"
