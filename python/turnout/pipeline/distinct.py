@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Hashable
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -12,9 +13,7 @@ from turnout.errors import InvalidValueError
 from turnout.pipeline.dictionaries import factors, rows_text
 from turnout.pipeline.flight import sized
 from turnout.pipeline.labels import is_missing
-
-if TYPE_CHECKING:
-    from turnout.pipeline.answers import Answers
+from turnout.pipeline.sources import Source
 
 __all__ = ["distinct_answers"]
 
@@ -22,7 +21,26 @@ _MOST: Final = 2**20
 _SHOWN: Final = 5
 
 
-def distinct_answers(answers: Answers, *, progress: bool = False) -> tuple[list[Any], bool]:
+class Column(Protocol):
+    """What is looked at of answers."""
+
+    @property
+    def source(self) -> Source: ...
+    @property
+    def column(self) -> str: ...
+    @property
+    def missing(self) -> Hashable: ...
+    @property
+    def missing_values(self) -> frozenset[str]: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def rows(self) -> int | None: ...
+    @property
+    def block_rows(self) -> int: ...
+
+
+def distinct_answers(answers: Column, *, progress: bool = False) -> tuple[list[Any], bool]:
     """List the different answers, and say whether some are missing.
 
     Parameters
