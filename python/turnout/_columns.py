@@ -99,7 +99,8 @@ def integer_codes(values: Any, size: int) -> Array:
     CodeOutsideDomainError
         If a value is not a whole number in the range.
     """
-    array = _as_numpy(values)
+    plain = type(values) is np.ndarray and values.ndim == 1
+    array = values if plain else _as_numpy(values)
     if array is not None and array.dtype.kind in "iuf":
         return _whole(array, size)
     pieces: list[Array] = []

@@ -10,7 +10,8 @@ import turnout as tn
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency import compare_oracles
 from turnout.frequency.attributes import PaddedOracle
-from turnout.frequency.candidates import make_oracle, registered
+from turnout.frequency.candidates import registered
+from turnout.frequency.choice import make_oracle
 
 COUNTS = [700, 200, 100]
 
