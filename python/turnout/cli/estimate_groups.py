@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from turnout import GroupedTally
-from turnout.cli.tables import _printable, digits_for, percent
+from turnout.cli.tables import digits_for, percent, printable
 from turnout.collecting.keys import shown_part, time_column, to_json
 from turnout.errors import EstimatorError
 from turnout.frequency.groups import GroupedEstimate
@@ -56,7 +56,7 @@ def groups_table(names: Sequence[str], records: Sequence[dict[str, Any]], level:
     # Many columns: what can be spared between them goes to the labels.
     table.collapse_padding, table.pad_edge = True, False
     for name in names:
-        table.add_column(_printable(name), overflow="fold", style="cyan")
+        table.add_column(printable(name), overflow="fold", style="cyan")
     table.add_column("reports", justify="right", no_wrap=True)
     table.add_column("label", overflow="fold")
     for name in ("frequency", "std. error", f"{percent(level)} interval"):
@@ -68,7 +68,7 @@ def groups_table(names: Sequence[str], records: Sequence[dict[str, Any]], level:
         if new and before is not None:
             table.add_section()
         before = group
-        head = [_printable(shown_part(part)) for part in group.values()]
+        head = [printable(shown_part(part)) for part in group.values()]
         head.append(f"{record['received']:,}")
         if record["reason"] is not None:
             if new:
@@ -79,7 +79,7 @@ def groups_table(names: Sequence[str], records: Sequence[dict[str, Any]], level:
         if record["low"] is not None:
             limits = f"{percent(record['low'], digits)} – {percent(record['high'], digits)}"
         cells = [
-            _printable(str(record["label"])),
+            printable(str(record["label"])),
             percent(record["frequency"], digits),
             percent(record["standard_error"], digits),
             limits,

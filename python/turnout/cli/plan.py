@@ -33,7 +33,7 @@ from turnout.errors import InvalidValueError
 from turnout.frequency.candidates import registered
 from turnout.planning import PlanCandidate, PlanCheck, PlanProposal
 from turnout.planning import plan as make_plan
-from turnout.planning.proposal import WORDS
+from turnout.planning.laws import WORDS
 from turnout.signing import SigningKey
 
 __all__ = ["plan"]

@@ -12,7 +12,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["bar", "digits_for", "file_size", "number", "percent", "print_estimates", "properties"]
+__all__ = [
+    "bar",
+    "digits_for",
+    "file_size",
+    "number",
+    "percent",
+    "print_estimates",
+    "printable",
+    "properties",
+]
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _LONGEST_LABEL = 28
@@ -109,7 +118,7 @@ def print_estimates(
     header = ["label", "count", "frequency", "std. error", f"{percent(level)} interval"]
     rows = [
         [
-            _printable(str(record["label"])),
+            printable(str(record["label"])),
             f"{round(record['count']):,}",
             percent(record["frequency"], digits),
             percent(record["standard_error"], digits),
@@ -147,7 +156,7 @@ def print_estimates(
         console.print(f"\nand {words} with no larger share; --top all shows all", soft_wrap=True)
 
 
-def _printable(label: str) -> str:
+def printable(label: str) -> str:
     """Keep a label from a file from steering the terminal."""
     return label if label.isprintable() else repr(label)
 

@@ -99,11 +99,19 @@ class FrequencyOracle(ABC):
         """What a report says about one answer: the moments that all estimators are made of."""
         return ScoreMoments.pure(*self.support_probabilities)
 
-    def _pool_variance(self, total: Any, squares: Any) -> Any:
+    def shared_variance(self, total: Any, squares: Any) -> Any:
         """Give what hash functions shared by all reports add to the variance of a count.
 
-        ``total`` and ``squares`` are the sums of the counts of the other answers and of their
-        squares.
+        Parameters
+        ----------
+        total, squares
+            The sum of the counts of the other answers, and that of their squares: numbers or
+            arrays.
+
+        Returns
+        -------
+        float or numpy.ndarray
+            In squared nodes; zero where every report has a function of its own, or none.
         """
         return 0.0 * total
 
@@ -432,6 +440,21 @@ class FrequencyOracle(ABC):
                 f"support[{code}] must be at most the {received} reports received, got "
                 f"{support[code]}"
             )
+
+    def count_support(self, reports: Array) -> npt.NDArray[np.uint64]:
+        """Count how many of the reports support each answer.
+
+        Parameters
+        ----------
+        reports
+            An array that :meth:`check_reports` has accepted.
+
+        Returns
+        -------
+        numpy.ndarray
+            uint64, one count for each answer.
+        """
+        return self._kernel.tally(reports)
 
     def check_reports(self, reports: Array) -> None:
         """Refuse reports that the oracle cannot have made.

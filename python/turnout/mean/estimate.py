@@ -98,6 +98,9 @@ class MeanEstimate:
         The estimator.
     nodes, received
         The numbers of nodes and of reports.
+    estimation
+        The means with what is known of their law: what intervals and combinations are computed
+        from.
 
     Examples
     --------
@@ -112,7 +115,7 @@ class MeanEstimate:
     method: str
     nodes: int
     received: int
-    _estimation: MeanEstimation = field(repr=False)
+    estimation: MeanEstimation = field(repr=False)
 
     @classmethod
     def from_tally(cls, tally: Sums, method: str, estimator: Estimator) -> MeanEstimate:
@@ -140,17 +143,17 @@ class MeanEstimate:
     @property
     def mean(self) -> float | Floats:
         """The estimated mean: a number, or one for each coordinate."""
-        return self._shaped(self._estimation.means)
+        return self._shaped(self.estimation.means)
 
     @property
     def standard_error(self) -> float | Floats:
         """The standard error of the mean of the nodes, whose values are fixed."""
-        return self._shaped(np.sqrt(self._estimation.variances))
+        return self._shaped(np.sqrt(self.estimation.variances))
 
     @property
     def population_standard_error(self) -> float | Floats:
         """The standard error as an estimate for the population that the nodes are drawn from."""
-        return self._shaped(np.sqrt(self._estimation.population_variances))
+        return self._shaped(np.sqrt(self.estimation.population_variances))
 
     def interval(
         self, level: float = 0.95, *, method: str = "auto", simultaneous: str | None = None
@@ -191,7 +194,7 @@ class MeanEstimate:
         level = _arguments.confidence("level", level)
         _arguments.choice("method", method, ("auto", "normal"))
         _arguments.choice("simultaneous", simultaneous, (None, "bonferroni", "sidak"))
-        estimation, size = self._estimation, self.dimensions
+        estimation, size = self.estimation, self.dimensions
         if method == "auto" and estimation.model is not None and estimation.statistic is not None:
             z = critical_value(level, size, simultaneous)
             low, high, name = automatic_interval(estimation.model, estimation.statistic, z)
@@ -217,9 +220,7 @@ class MeanEstimate:
 
     def __repr__(self) -> str:
         """Show the first coordinates."""
-        pairs = zip(
-            self._estimation.means[:4], np.sqrt(self._estimation.variances[:4]), strict=True
-        )
+        pairs = zip(self.estimation.means[:4], np.sqrt(self.estimation.variances[:4]), strict=True)
         shown = ", ".join(f"{mean:.4g} ± {error:.2g}" for mean, error in pairs)
         more = ", ..." if self.dimensions > 4 else ""
         return f"MeanEstimate({self.method!r}, {shown}{more})"

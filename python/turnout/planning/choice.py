@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from turnout.domain import Domain
 from turnout.frequency.choice import OracleCandidate, compared
 from turnout.frequency.oracle import FrequencyOracle
+from turnout.planning.pictures import Point, plot_choice
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -122,9 +123,20 @@ class OracleChoice:
         MissingExtraError
             If matplotlib is not installed.
         """
-        from turnout.planning.pictures import plot_choice  # noqa: PLC0415
-
-        return plot_choice(self, ax)
+        points = [
+            Point(
+                each.name,
+                each.report_bits or 1,
+                math.sqrt(each.variance),
+                fits=each.refused is None,
+                chosen=each.oracle is self.oracle,
+            )
+            for each in self.candidates
+            if each.oracle is not None
+        ]
+        limit = "" if self.report_bits is None else f", at most {self.report_bits:,} bits"
+        title = f"ε = {self.epsilon:g}, {self.domain.size:,} answers{limit}"
+        return plot_choice(points, self.report_bits, title, ax)
 
 
 def choose_oracle(

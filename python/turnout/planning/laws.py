@@ -16,7 +16,14 @@ from turnout.collecting.statistic import mean_inverse
 from turnout.errors import InvalidValueError
 from turnout.frequency.oracle import FrequencyOracle
 
-__all__ = ["METHODS", "Population", "ReportLaw", "Spread"]
+__all__ = ["METHODS", "WORDS", "Population", "ReportLaw", "Spread"]
+
+#: The targets in words.
+WORDS = {
+    "rmse": "root mean squared error of a frequency",
+    "max_error": "largest error of a frequency",
+    "total_variation": "expected total variation distance",
+}
 
 Floats = npt.NDArray[np.float64]
 
@@ -70,7 +77,7 @@ class ReportLaw:
         if scores.is_pure:
             thirds = own * (1.0 - 2.0 * p) / d, other * (1.0 - 2.0 * q) / d
         exclusive = oracle.name in _SAME_NUMBER
-        return cls(own, other, *thirds, exclusive=exclusive, shared=oracle._pool_variance)
+        return cls(own, other, *thirds, exclusive=exclusive, shared=oracle.shared_variance)
 
     def total(self, size: int) -> float:
         """Give the mean of the sum of ``z^2`` over ``size`` answers: a node's part of the variance.

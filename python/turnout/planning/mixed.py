@@ -83,7 +83,7 @@ def estimate_mixed(tallies: Iterable[Tally], method: str = "horvitz_thompson") -
                 f"{groups[0].oracle.domain!r}, got {tally.oracle.domain!r}"
             )
     estimates = [tally.estimate(method) for tally in groups]
-    biased = next((each._estimation.bias for each in estimates if each._estimation.bias), None)
+    biased = next((each.estimation.bias for each in estimates if each.estimation.bias), None)
     if biased is not None:
         raise InvalidValueError(f"method must be unbiased: {biased}")
     nodes = sum(each.nodes for each in estimates)

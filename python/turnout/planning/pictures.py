@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turnout._drawing import new_axes, plain_logarithmic
 from turnout._extras import require
-from turnout.planning.proposal import WORDS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from turnout.planning.choice import OracleChoice
-    from turnout.planning.tradeoff import TradeOff
-
-__all__ = ["plot_choice", "plot_tradeoff"]
+__all__ = ["Line", "Point", "plot_choice", "plot_tradeoff"]
 
 #: The colour of what is proposed, and of what was asked for.
 _CHOSEN = "#d1495b"
@@ -27,94 +23,110 @@ _MARKERS = ("o", "s", "^", "D", "v", "P")
 _DASHES = ("-", "--", "-.", ":")
 
 
-def plot_choice(choice: OracleChoice, ax: Any) -> Axes:
-    """Draw a choice: see :meth:`OracleChoice.plot`."""
+class Point(NamedTuple):
+    """An oracle among others: the size of its reports, and the standard error from one."""
+
+    name: str
+    bits: int
+    error: float
+    fits: bool
+    chosen: bool
+
+
+class Line(NamedTuple):
+    """The promised errors of an oracle."""
+
+    name: str
+    bits: int
+    errors: Sequence[float]
+    chosen: bool
+
+
+def plot_choice(points: Sequence[Point], limit: int | None, title: str, ax: Any) -> Axes:
+    """Draw the standard errors of oracles against their bits, of which there may be a limit."""
     axes = new_axes(ax, width=8.0)
     colours = require("matplotlib.pyplot", "plot").get_cmap("viridis")
-    found = [each for each in choice.candidates if each.oracle is not None]
-    for position, each in enumerate(found):
-        chosen = each.oracle is choice.oracle
+    for position, each in enumerate(points):
         axes.plot(
-            [each.report_bits or 1],
-            [math.sqrt(each.variance)],
+            [each.bits],
+            [each.error],
             _MARKERS[position % len(_MARKERS)],
-            markersize=11 if chosen else 7,
-            color=colours(0.05 + 0.85 * position / max(1, len(found) - 1)),
-            fillstyle="full" if each.refused is None else "none",
-            markeredgecolor=_CHOSEN if chosen else None,
-            markeredgewidth=2.0 if chosen else 1.2,
+            markersize=11 if each.chosen else 7,
+            color=colours(0.05 + 0.85 * position / max(1, len(points) - 1)),
+            fillstyle="full" if each.fits else "none",
+            markeredgecolor=_CHOSEN if each.chosen else None,
+            markeredgewidth=2.0 if each.chosen else 1.2,
             linestyle="none",
-            label=each.name.replace("_", " ") + (" (chosen)" if chosen else ""),
-            zorder=4 if chosen else 3,
+            label=each.name.replace("_", " ") + (" (chosen)" if each.chosen else ""),
+            zorder=4 if each.chosen else 3,
         )
-    if choice.report_bits is not None:
-        axes.axvline(choice.report_bits, color=_CHOSEN, linewidth=1.0, linestyle=":", zorder=1)
+    if limit is not None:
+        axes.axvline(limit, color=_CHOSEN, linewidth=1.0, linestyle=":", zorder=1)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
-    low, high = (limit(math.sqrt(each.variance) for each in found) for limit in (min, max))
+    low, high = (end(each.error for each in points) for end in (min, max))
     axes.set_ylim(low / 1.2, max(high * 1.2, low * 2.0))
-    bits = [each.report_bits or 1 for each in found]
+    bits = [each.bits for each in points]
     axes.set_xlim(min(bits) / 1.7, max(max(bits) * 1.7, min(bits) * 6.0))
     plain_logarithmic(axes.yaxis)
     axes.set_xlabel("bits of a report")
     axes.set_ylabel("standard error of a frequency × √reports")
-    limit_words = "" if choice.report_bits is None else f", at most {choice.report_bits:,} bits"
-    axes.set_title(
-        f"ε = {choice.epsilon:g}, {choice.domain.size:,} answers{limit_words}",
-        fontsize=10,
-        loc="left",
-    )
+    axes.set_title(title, fontsize=10, loc="left")
     axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(visible=True, which="major", color="0.92", zorder=0)
     return axes
 
 
-def plot_tradeoff(tradeoff: TradeOff, ax: Any) -> Axes:
-    """Draw a trade-off: see :meth:`TradeOff.plot`."""
+def plot_tradeoff(
+    rates: Sequence[float],
+    lines: Sequence[Line],
+    *,
+    proposed: tuple[float, float],
+    target: float | None,
+    nodes: int,
+    words: str,
+    title: str,
+    ax: Any,
+) -> Axes:
+    """Draw errors against rates, with what is proposed as a point and the target as a line."""
     axes = new_axes(ax, width=7.6, height=4.6)
-    proposal = tradeoff.proposal
     pyplot = require("matplotlib.pyplot", "plot")
     colours = pyplot.get_cmap("viridis")
-    last = max(1, len(tradeoff.curves) - 1)
-    for position, curve in enumerate(tradeoff.curves):
-        chosen = curve.name == proposal.oracle.name
+    last = max(1, len(lines) - 1)
+    for position, line in enumerate(lines):
         axes.plot(
-            tradeoff.rates,
-            curve.errors,
-            linestyle="-" if chosen else _DASHES[position % len(_DASHES)],
-            linewidth=2.4 if chosen else 1.2,
-            marker="." if len(tradeoff.rates) == 1 else None,
+            rates,
+            line.errors,
+            linestyle="-" if line.chosen else _DASHES[position % len(_DASHES)],
+            linewidth=2.4 if line.chosen else 1.2,
+            marker="." if len(rates) == 1 else None,
             color=colours(0.05 + 0.8 * position / last),
-            label=f"{curve.name.replace('_', ' ')} ({curve.report_bits:,} bits)",
-            zorder=3 if chosen else 2,
+            label=f"{line.name.replace('_', ' ')} ({line.bits:,} bits)",
+            zorder=3 if line.chosen else 2,
         )
-    axes.plot([proposal.rate], [proposal.error], "o", color=_CHOSEN, markersize=7, zorder=5)
-    if proposal.value is not None:
-        axes.axhline(proposal.value, color=_CHOSEN, linewidth=1.0, linestyle=":", zorder=1)
+    rate, error = proposed
+    axes.plot([rate], [error], "o", color=_CHOSEN, markersize=7, zorder=5)
+    if target is not None:
+        axes.axhline(target, color=_CHOSEN, linewidth=1.0, linestyle=":", zorder=1)
     axes.set_xscale("log")
     axes.set_yscale("log")
     plain_logarithmic(axes.yaxis)
     axes.set_xlabel("participation rate")
-    words = WORDS[proposal.target]
-    axes.set_ylabel(
-        f"{words}, {proposal.confidence:.4g} confidence"
-        if proposal.target == "max_error"
-        else words
-    )
+    axes.set_ylabel(words)
 
-    def reports(rate: Any) -> Any:
-        return rate * proposal.nodes
+    def reports(rates: Any) -> Any:
+        return rates * nodes
 
-    def rate(reports: Any) -> Any:
-        return reports / proposal.nodes
+    def shares(reports: Any) -> Any:
+        return reports / nodes
 
-    top = axes.secondary_xaxis("top", functions=(reports, rate))
+    top = axes.secondary_xaxis("top", functions=(reports, shares))
     top.set_xlabel("expected reports")
     axes.legend(
         frameon=False,
         fontsize=8,
-        title=f"ε = {proposal.epsilon:g}, {proposal.population.size:,} answers",
+        title=title,
         title_fontsize=9,
         loc="center left",
         bbox_to_anchor=(1.0, 0.5),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,24 +16,15 @@ from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.participation import Participation
-from turnout.planning.laws import Population, ReportLaw, Spread
+from turnout.planning.laws import WORDS, Population, ReportLaw, Spread
+from turnout.planning.tradeoff import TradeOff, TradeOffCurve
 
-if TYPE_CHECKING:
-    from turnout.planning.tradeoff import TradeOff
-
-__all__ = ["WORDS", "PlanCandidate", "PlanCheck", "PlanProposal"]
+__all__ = ["PlanCandidate", "PlanCheck", "PlanProposal"]
 
 Floats = npt.NDArray[np.float64]
 
 #: Up to so many nodes the largest error is measured node by node.
 _NODE_BY_NODE = 100_000
-
-#: The targets in words.
-WORDS = {
-    "rmse": "root mean squared error of a frequency",
-    "max_error": "largest error of a frequency",
-    "total_variation": "expected total variation distance",
-}
 
 
 @dataclass(frozen=True)
@@ -310,8 +301,6 @@ class PlanProposal:
         InvalidValueError, InvalidTypeError
             If a rate is no probability, or there are none.
         """
-        from turnout.planning.tradeoff import TradeOff  # noqa: PLC0415
-
         if rates is None:
             low = max(self.population.least_rate(), min(self.rate / 10.0, 0.1))
             chosen = np.geomspace(low, 1.0, 33).tolist() if low < 1.0 else [1.0]
@@ -321,7 +310,29 @@ class PlanProposal:
             chosen = sorted({_arguments.probability("rates", rate) for rate in given})
             if not chosen:
                 raise InvalidValueError("rates must hold a rate, got none")
-        return TradeOff.of(self, chosen)
+        curves = []
+        for each in self.candidates:
+            if each.epsilon != self.epsilon or each.oracle is None:
+                continue
+            bits = each.oracle.report_bits
+            unit = self.cost_per_report + self.cost_per_bit * bits
+            errors = tuple(self.error_at(rate, each.oracle) for rate in chosen)
+            costs = tuple(self.nodes * rate * unit for rate in chosen)
+            curves.append(TradeOffCurve(each.name, bits, costs, errors))
+        curves.sort(key=lambda curve: (curve.errors[-1], curve.report_bits, curve.name))
+        return TradeOff(
+            tuple(chosen),
+            tuple(curves),
+            oracle=self.oracle.name,
+            rate=self.rate,
+            error=self.error,
+            nodes=self.nodes,
+            answers=self.population.size,
+            epsilon=self.epsilon,
+            target=self.target,
+            value=self.value,
+            confidence=self.confidence,
+        )
 
     def simulate(self, runs: int = 400, *, seed: int | None = None) -> PlanCheck:
         """Simulate the collection, and measure the error that was promised.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from turnout.planning.proposal import PlanProposal
+from turnout.planning.laws import WORDS
+from turnout.planning.pictures import Line, plot_tradeoff
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,28 +44,23 @@ class TradeOff:
         The participation rates, rising.
     curves
         One for each oracle, the smallest error first.
-    proposal
-        What was planned.
+    oracle, rate, error
+        What is proposed: the oracle's word in plans, the participation rate, the promised error.
+    nodes, answers, epsilon, target, value, confidence
+        The setting.
     """
 
     rates: tuple[float, ...]
     curves: tuple[TradeOffCurve, ...]
-    proposal: PlanProposal = field(repr=False)
-
-    @classmethod
-    def of(cls, proposal: PlanProposal, rates: Sequence[float]) -> TradeOff:
-        """Compute the curves of a proposal's candidates."""
-        curves = []
-        for each in proposal.candidates:
-            if each.epsilon != proposal.epsilon or each.oracle is None:
-                continue
-            bits = each.oracle.report_bits
-            unit = proposal.cost_per_report + proposal.cost_per_bit * bits
-            errors = tuple(proposal.error_at(rate, each.oracle) for rate in rates)
-            costs = tuple(proposal.nodes * rate * unit for rate in rates)
-            curves.append(TradeOffCurve(each.name, bits, costs, errors))
-        curves.sort(key=lambda curve: (curve.errors[-1], curve.report_bits, curve.name))
-        return cls(tuple(rates), tuple(curves), proposal)
+    oracle: str = field(repr=False)
+    rate: float = field(repr=False)
+    error: float = field(repr=False)
+    nodes: int = field(repr=False)
+    answers: int = field(repr=False)
+    epsilon: float = field(repr=False)
+    target: str = field(repr=False)
+    value: float | None = field(repr=False)
+    confidence: float = field(repr=False)
 
     def table(self) -> str:
         """Format the errors as a plain-text table.
@@ -107,6 +102,19 @@ class TradeOff:
         MissingExtraError
             If matplotlib is not installed.
         """
-        from turnout.planning.pictures import plot_tradeoff  # noqa: PLC0415
-
-        return plot_tradeoff(self, ax)
+        words = WORDS[self.target]
+        if self.target == "max_error":
+            words += f", {self.confidence:.4g} confidence"
+        return plot_tradeoff(
+            self.rates,
+            [
+                Line(each.name, each.report_bits, each.errors, each.name == self.oracle)
+                for each in self.curves
+            ],
+            proposed=(self.rate, self.error),
+            target=self.value,
+            nodes=self.nodes,
+            words=words,
+            title=f"ε = {self.epsilon:g}, {self.answers:,} answers",
+            ax=ax,
+        )

@@ -265,7 +265,7 @@ def _count_batch(table: Any, *, version: str, plan: Plan) -> Any:
     pa = require("pyarrow", "ray")
     found = reported(table, plan.oracle)
     plan.oracle.check_reports(found)
-    counted = Tally(plan, plan.oracle._kernel.tally(found), len(found), len(found))
+    counted = Tally(plan, plan.oracle.count_support(found), len(found), len(found))
     return pa.table({"tally": pa.array([counted.to_bytes()], pa.large_binary())})
 
 

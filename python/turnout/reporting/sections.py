@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from turnout._version import __version__
 from turnout.collecting.keys import shown_part
 from turnout.errors import EstimatorError, InvalidTypeError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
@@ -343,8 +344,6 @@ def cost(contents: Contents) -> Markup:
 
 def making(contents: Contents) -> Markup:
     """Show how the numbers were made, for those who check them."""
-    from turnout import __version__  # noqa: PLC0415
-
     plan = contents.plan
     p, q = plan.oracle.support_probabilities
     rows: list[tuple[object, object]] = [

@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 
 from turnout.collecting.plan import Plan
+from turnout.frequency.longitudinal import Memoized
 
 __all__ = [
     "METHODS",
@@ -98,8 +99,6 @@ def epsilon_together(plan: Plan, times: int) -> Fraction:
     >>> float(epsilon_together(tn.Plan(tn.DirectEncoding(0.5, 3), tn.Everyone()), 4))
     2.0
     """
-    from turnout.frequency.longitudinal import Memoized  # noqa: PLC0415
-
     if isinstance(plan.oracle, Memoized) and times > 1:
         # All reports of one answer share what is permanent, however many there are.
         return min(times, plan.domain.size) * Fraction(plan.oracle.lifetime_epsilon)

@@ -14,14 +14,13 @@ from turnout.accounting import LocalSampling, WeakClientSampling
 from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.paper import theorem_4_1_delta
 from turnout.accounting.participation import RandomParticipation
+from turnout.federated.scenarios import Scenario, arms_of
 from turnout.reproduce.outcome import Curve, Experiment, Finding, Outcome, Scale
 from turnout.reproduce.participation_clients import real_delta
 from turnout.reproduce.pictures import panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from turnout.federated.scenarios import Scenario
 
 __all__ = ["DELTA", "EPSILON", "EXPERIMENTS", "SECTIONS", "Section"]
 
@@ -54,8 +53,6 @@ class Section:
 
     def scenario(self) -> Scenario:
         """Give it to the library."""
-        from turnout.federated.scenarios import Scenario  # noqa: PLC0415 (slow)
-
         return Scenario(
             self.name, self.clients, self.local_size, self.client_rate, self.sample_rate
         )
@@ -112,8 +109,6 @@ def _run(scale: Scale) -> Outcome:
 
 def _needed(printed: Section) -> dict[str, float]:
     """Give the noise that each analysis asks for; none for Theorem 4.1 where it asks for none."""
-    from turnout.federated.scenarios import arms_of  # noqa: PLC0415 (slow)
-
     wanted = dict.fromkeys(("unsound", "sound", "wcs", "ols"), 1.0)
     arms = arms_of(printed.scenario(), EPSILON, DELTA, wanted)
     return {arm.name: arm.noise_multiplier for arm in arms}

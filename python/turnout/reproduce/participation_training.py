@@ -16,6 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout._seeds import derived
+from turnout.datasets import Images, ImageSplit, load_images, load_mnist
+from turnout.federated.network import ConvolutionalNetwork
+from turnout.federated.scenarios import Arm, Scenario, arms_of
+from turnout.federated.study import ParticipationStudy, run_study
 from turnout.reproduce.outcome import Curve, Experiment, Finding, Outcome, Scale
 from turnout.reproduce.participation_noise import DELTA, EPSILON, SECTIONS, Section
 from turnout.reproduce.pictures import panels
@@ -23,9 +27,6 @@ from turnout.reproduce.pictures import panels
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from turnout.datasets import ImageSplit
-    from turnout.federated.scenarios import Arm, Scenario
-    from turnout.federated.study import ParticipationStudy
 
 __all__ = ["EXPERIMENTS"]
 
@@ -87,8 +88,6 @@ def _pixels(images: npt.NDArray[Any]) -> Floats:
 
 def _stand_in(examples: int, seed: int) -> ImageSplit:
     """Draw pictures of 62 classes: a pattern for each class, and noise."""
-    from turnout.datasets import Images, ImageSplit  # noqa: PLC0415 (used here only)
-
     random = np.random.default_rng(derived(seed, 0))
     patterns = random.normal(128.0, 35.0, (_CLASSES, _SIDE, _SIDE)).astype(np.float32)
 
@@ -104,8 +103,6 @@ def _stand_in(examples: int, seed: int) -> ImageSplit:
 
 def _data(section: Section, scale: Scale) -> _Data:
     """Read EMNIST by class or MNIST from the folder; else draw a stand-in."""
-    from turnout.datasets import ImageSplit, load_images, load_mnist  # noqa: PLC0415
-
     folder = scale.data
     if folder is not None:
         emnist = [
@@ -141,8 +138,6 @@ def _found(folder: Path, name: str) -> Path | None:
 
 def _arms(section: Section, data: _Data, rates: dict[str, float]) -> tuple[Scenario, list[Arm]]:
     """Give the scenario and the noise of each analysis; the printed one too if it belongs there."""
-    from turnout.federated.scenarios import Arm, arms_of  # noqa: PLC0415 (used here only)
-
     scenario = section.scenario()
     if data.name == "MNIST":
         clients, p, q = _MNIST[section.number]
@@ -157,8 +152,6 @@ def _arms(section: Section, data: _Data, rates: dict[str, float]) -> tuple[Scena
 
 
 def _run(section: Section, scale: Scale) -> Outcome:
-    from turnout.federated.network import ConvolutionalNetwork  # noqa: PLC0415 (used here only)
-    from turnout.federated.study import run_study  # noqa: PLC0415 (used here only)
 
     data = _data(section, scale)
     network = scale.full and data.name != "drawn"

@@ -222,7 +222,7 @@ def _population_model(group: FrequencyEstimate) -> StatisticModel | None:
     For the model's variance ``v0 + v1 g + v2 g^2`` at the nodes' frequency ``g``, which has mean
     ``f`` and variance ``f (1 - f) / n``, the mean over ``g`` plus ``b^2 f (1 - f) / n``.
     """
-    model = group._estimation.model
+    model = group.estimation.model
     if model is None or isinstance(group.plan, WeightedPlan):
         # A combined estimate is of the population already.
         return model
@@ -240,9 +240,9 @@ def _frequencies(
                 f"estimates[{place}] must be of the domain {domain!r} of the others, got "
                 f"{group.domain!r}"
             )
-        if group._estimation.bias is not None:
+        if group.estimation.bias is not None:
             raise EstimatorError(
-                f"estimates[{place}] is biased and cannot be combined: {group._estimation.bias}"
+                f"estimates[{place}] is biased and cannot be combined: {group.estimation.bias}"
             )
     models = [_population_model(group) for group in groups]
     implied = [_frequency_trace(*pair) for pair in zip(groups, models, strict=True)]
@@ -250,11 +250,11 @@ def _frequencies(
     used = np.flatnonzero(shares)
     frequencies = np.zeros(domain.size)
     for j in used:
-        frequencies = frequencies + shares[j] * groups[j]._estimation.frequencies
+        frequencies = frequencies + shares[j] * groups[j].estimation.frequencies
     inside = np.clip(frequencies, 0.0, 1.0)
     parts, wide = [], []
     for j in used:
-        group, model, estimation = groups[j], models[j], groups[j]._estimation
+        group, model, estimation = groups[j], models[j], groups[j].estimation
         if model is not None:
             parts.append(shares[j] ** 2 * model.variance(inside))
             wide.append(parts[-1])
@@ -271,7 +271,7 @@ def _frequencies(
         combined = {"model": _model_sum([m for m in known if m], shares[used])}
         combined["statistic"] = frequencies
     else:
-        degrees = _degrees(parts, [groups[j]._estimation.degrees for j in used])
+        degrees = _degrees(parts, [groups[j].estimation.degrees for j in used])
         combined = {"interval_variances": np.sum(wide, axis=0)}
         combined["degrees"] = None if degrees is None else float(degrees.min())
     estimation = Estimation(frequencies, np.sum(parts, axis=0), **combined)
@@ -297,7 +297,7 @@ def _frequency_trace(group: FrequencyEstimate, model: StatisticModel | None) -> 
     Variances estimated from the reports would follow the estimates: a small group whose few reports
     agree would outvote all others.
     """
-    size, plan, estimation = group.domain.size, group.plan, group._estimation
+    size, plan, estimation = group.domain.size, group.plan, group.estimation
     if isinstance(plan, WeightedPlan):
         return plan.implied_variance
     even = np.array(1.0 / size)
@@ -325,7 +325,7 @@ def _means(
     implied = [_mean_trace(group) for group in groups]
     shares = _shares(method, variances, implied, [group.nodes for group in groups])
     used = np.flatnonzero(shares)
-    estimations = [groups[j]._estimation for j in used]
+    estimations = [groups[j].estimation for j in used]
     means = np.zeros(dimensions)
     for share, estimation in zip(shares[used], estimations, strict=True):
         means = means + share * estimation.means
@@ -358,7 +358,7 @@ def _means(
 
 def _mean_trace(group: MeanEstimate) -> float:
     """Sum the variances over coordinates for uniform values, whatever the reports say."""
-    plan, estimation = group.plan, group._estimation
+    plan, estimation = group.plan, group.estimation
     if isinstance(plan, WeightedMeanPlan):
         return plan.implied_variance
     estimated = float(estimation.population_variances.sum())
@@ -376,4 +376,5 @@ def _mean_trace(group: MeanEstimate) -> float:
         reports = group.nodes * rate * share
     # The mean of t^2 over [-1, 1] is 1/3.
     one = (moment.constant + moment.slope / 3) / np.full(mechanism.dimensions, reports)
-    return float(one.sum() * mechanism._half**2)
+    low, high = mechanism.bounds
+    return float(one.sum() * (high / 2 - low / 2) ** 2)

@@ -131,7 +131,7 @@ def estimate_with(found: Scheme, method: str, rate: float, model: Any) -> Any:
     """What covariance_of reads of an estimate, at the truth."""
     plan = SimpleNamespace(oracle=found.oracle, participation=tn.Bernoulli(rate))
     estimation = SimpleNamespace(bias=None, model=model, frequencies=TRUTH)
-    return SimpleNamespace(plan=plan, method=method, nodes=NODES, _estimation=estimation)
+    return SimpleNamespace(plan=plan, method=method, nodes=NODES, estimation=estimation)
 
 
 @pytest.mark.parametrize("name", SCHEMES)

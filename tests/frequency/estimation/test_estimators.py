@@ -370,7 +370,7 @@ def test_the_standard_error_of_estimator_t_counts_the_random_assignment_of_answe
     between = np.var([mean for mean, _ in each], axis=0)
     # The model of the estimate itself, which holds the sums over the population.
     tally = population.tally((0,) * n)
-    model = tally.estimate("T")._estimation.model
+    model = tally.estimate("T").estimation.model
     assert model is not None
     modelled = n**2 * model.variance(np.array(population.counts) / n)
     np.testing.assert_allclose(modelled, within + between, rtol=1e-9)
@@ -482,7 +482,7 @@ def test_a_score_limit_lies_exactly_z_standard_errors_of_itself_from_the_estimat
 ) -> None:
     estimate = uniform_tally(support, 205).estimate(method)
     interval = estimate.interval(level, method="score")
-    model = estimate._estimation.model
+    model = estimate.estimation.model
     assert model is not None
     z = stats.norm.isf((1 - level) / 2)
     for limit, sign in ((interval.low, 1), (interval.high, -1)):

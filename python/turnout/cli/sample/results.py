@@ -18,7 +18,7 @@ from turnout._atomic import atomic_write
 from turnout._extras import require
 from turnout.cli.sample.options import Method, Wanted
 from turnout.cli.sample.records import Records
-from turnout.cli.tables import file_size, number
+from turnout.cli.tables import file_size, number, printable
 from turnout.samplers import MollifiedBoosting, PopulationDraws
 
 __all__ = ["Drawn", "check_target"]
@@ -161,7 +161,7 @@ class Drawn:
         ]
         if target is not None:
             size = file_size(target.stat().st_size)
-            result.append(("file", f"{_printable(str(target))}, {size}"))
+            result.append(("file", f"{printable(str(target))}, {size}"))
         return [*result, ("guarantee", self.guarantee())]
 
     def _columns(self) -> str:
@@ -190,7 +190,7 @@ class Drawn:
         """Draw the first records."""
         table = Table(box=box.SIMPLE_HEAD, header_style="bold", padding=(0, 1), show_edge=False)
         for name in self.names:
-            table.add_column(Text(_printable(name)), overflow="fold", justify="right")
+            table.add_column(Text(printable(name)), overflow="fold", justify="right")
         for row in zip(*(column[:_SHOWN].tolist() for column in self.columns), strict=True):
             table.add_row(*(Text(_cell(value)) for value in row))
         left = len(self.draws) - _SHOWN
@@ -239,9 +239,4 @@ def _at_least(value: float) -> str:
 
 
 def _cell(value: object) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else _printable(str(value))
-
-
-def _printable(text: str) -> str:
-    """Keep a text from a file from steering the terminal."""
-    return text if text.isprintable() else repr(text)
+    return f"{value:.6g}" if isinstance(value, float) else printable(str(value))

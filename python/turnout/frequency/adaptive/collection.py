@@ -417,7 +417,7 @@ class TwoRoundCollection:
             )
         if second.asked == 0:
             raise EstimatorError("nobody was asked in the second round")
-        rough = first.estimate()._estimation
+        rough = first.estimate().estimation
         one, two = rough.frequencies, second.round.counts(second) / second.asked
         if weight is None:
             # The same frequencies in both variances: the weights then hardly depend on them.
@@ -446,7 +446,7 @@ class TwoRoundCollection:
     ) -> tuple[Floats, Floats, Floats]:
         """Variances of the rounds' frequencies and their covariance, at given frequencies."""
         n, asked = first.nodes, second.asked
-        model = first.estimate()._estimation.model
+        model = first.estimate().estimation.model
         if model is None:
             raise EstimatorError("the first round must have one rate for all nodes")
         one = model.variance(frequencies)

@@ -128,7 +128,7 @@ def covariance_of(estimate: FrequencyEstimate) -> Covariance:
     >>> bool(covariance.variance(np.ones((1, 3)))[0] < 1e-12)
     True
     """
-    estimation, plan = estimate._estimation, estimate.plan
+    estimation, plan = estimate.estimation, estimate.plan
     oracle: FrequencyOracle | None = getattr(plan, "oracle", None)
     if oracle is None or not hasattr(plan, "participation"):
         raise EstimatorError(

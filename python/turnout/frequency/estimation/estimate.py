@@ -58,6 +58,9 @@ class FrequencyEstimate:
         float64, one for each answer: the estimated share of all nodes.
     postprocessing
         ``"none"``, or the name of the projection that was applied.
+    estimation
+        The frequencies before any projection, with what is known of their law: what intervals and
+        combinations are computed from.
 
     Examples
     --------
@@ -74,7 +77,7 @@ class FrequencyEstimate:
     received: int
     frequencies: Floats
     postprocessing: str
-    _estimation: Estimation = field(repr=False)
+    estimation: Estimation = field(repr=False)
 
     @classmethod
     def from_tally(cls, tally: Tally, estimator: Estimator) -> FrequencyEstimate:
@@ -126,7 +129,7 @@ class FrequencyEstimate:
     @property
     def standard_errors(self) -> Floats:
         """The standard errors of the frequencies before post-processing."""
-        return np.sqrt(self._estimation.variances)
+        return np.sqrt(self.estimation.variances)
 
     @property
     def count_standard_errors(self) -> Floats:
@@ -137,7 +140,7 @@ class FrequencyEstimate:
     def unprojected(self) -> FrequencyEstimate:
         """The estimate before post-processing."""
         return replace(
-            self, frequencies=_read_only(self._estimation.frequencies), postprocessing="none"
+            self, frequencies=_read_only(self.estimation.frequencies), postprocessing="none"
         )
 
     def interval(
@@ -197,7 +200,7 @@ class FrequencyEstimate:
         level = _arguments.confidence("level", level)
         _arguments.choice("method", method, ("auto", "normal", "score", "exact"))
         _arguments.choice("simultaneous", simultaneous, (None, "bonferroni", "sidak"))
-        estimation = self._estimation
+        estimation = self.estimation
         if estimation.bias is not None:
             raise EstimatorError(f"no interval around {self.method!r} covers: {estimation.bias}")
         if estimation.limits is not None and method in ("auto", "exact"):
@@ -267,7 +270,7 @@ class FrequencyEstimate:
         _arguments.choice("method", method, ("none", *PROJECTIONS))
         if method == "none":
             return self.unprojected
-        projected = PROJECTIONS[method](self._estimation.frequencies)
+        projected = PROJECTIONS[method](self.estimation.frequencies)
         return replace(self, frequencies=_read_only(projected), postprocessing=method)
 
     def distance(self, reference: Any, metric: str = "total_variation") -> float:
@@ -374,7 +377,7 @@ class FrequencyEstimate:
             chosen = np.sort(np.argsort(-self.frequencies, kind="stable")[:top])
             labels = self.domain.decode(chosen)
         limits: list[tuple[float | None, float | None]] = [(None, None)] * len(labels)
-        if self._estimation.bias is None:
+        if self.estimation.bias is None:
             interval = self._interval(level, "auto", simultaneous, chosen)
             pairs = zip(interval.low.tolist(), interval.high.tolist(), strict=True)
             limits = [pair if all(map(math.isfinite, pair)) else (None, None) for pair in pairs]

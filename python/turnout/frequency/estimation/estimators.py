@@ -65,12 +65,12 @@ def with_pool(estimation: Estimation, oracle: FrequencyOracle, nodes: int) -> Es
     """
     size = oracle.domain.size
     frequencies, variances = estimation.frequencies, estimation.variances
-    if not oracle._pool_variance(float(nodes), float(nodes) ** 2):
+    if not oracle.shared_variance(float(nodes), float(nodes) ** 2):
         return estimation
     squares = float((frequencies**2).sum() - variances.sum())
     squares = 1.0 if math.isnan(squares) else min(max(squares, 1.0 / size), 1.0)
     # Over all answers instead of all others: a little more.
-    extra = oracle._pool_variance(float(nodes), squares * float(nodes) ** 2) / float(nodes) ** 2
+    extra = oracle.shared_variance(float(nodes), squares * float(nodes) ** 2) / float(nodes) ** 2
     model = estimation.model
     if model is not None:
         # The support is no longer a number of successes in independent trials.

@@ -123,7 +123,7 @@ def estimator_variance(
 
 def _pool(oracle: FrequencyOracle, held: Floats) -> Floats:
     """Give the variance that comes from hash functions which all reports share."""
-    result: Floats = oracle._pool_variance(held.sum() - held, (held * held).sum() - held * held)
+    result: Floats = oracle.shared_variance(held.sum() - held, (held * held).sum() - held * held)
     return result
 
 

@@ -219,7 +219,7 @@ def _among_all(tally: Tally, nodes: int) -> FrequencyEstimate:
         plan = Plan(tally.oracle, Bernoulli(rate * tally.nodes / nodes))
         return Tally(plan, tally.support, tally.received, nodes).estimate()
     within = tally.estimate()
-    estimation = within._estimation
+    estimation = within.estimation
     inside = np.clip(estimation.frequencies, 0.0, 1.0)
     between = inside * (1 - inside) * (1 / tally.nodes - 1 / nodes)
     return FrequencyEstimate.from_estimation(

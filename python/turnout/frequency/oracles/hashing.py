@@ -119,12 +119,12 @@ class HashedOracle(FrequencyOracle):
         counts = _arguments.counts("true_counts", true_counts, self.domain.size)
         held = counts.astype(np.float64)
         squares = held * held
-        variances: npt.NDArray[np.float64] = self._pool_variance(
+        variances: npt.NDArray[np.float64] = self.shared_variance(
             held.sum() - held, squares.sum() - squares
         )
         return variances
 
-    def _pool_variance(self, total: Any, squares: Any) -> Any:
+    def shared_variance(self, total: Any, squares: Any) -> Any:
         """Give the variance from the sum of the other answers' counts and that of their squares."""
         if self._shared is None:
             return 0.0 * total
