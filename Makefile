@@ -95,6 +95,7 @@ test-python: needs $(TESTING)/.made
 	$(TESTING)/bin/ruff format --check
 	$(TESTING)/bin/mypy $(if $(OLD),--exclude '/federated/flower/')
 	$(TESTING)/bin/stubtest turnout._core
+	$(TESTING)/bin/lint-imports
 	$(PYTEST) -m 'everyday or not slow' tests README.md docs
 	$(PYTEST) --doctest-modules python/turnout $(if $(OLD),--ignore-glob='*/federated/flower/*')
 

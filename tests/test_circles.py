@@ -1,17 +1,24 @@
-"""No files of a package import each other in a circle, nor anything of ours inside a function."""
+"""No files import each other in a circle, nor anything of ours inside a function.
+
+That a layer imports only those below it is a contract of import-linter, in ``pyproject.toml``.
+"""
 
 from __future__ import annotations
 
 import ast
-from graphlib import TopologicalSorter
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-
-import pytest
 
 import turnout as tn
 
 ROOT = Path(tn.__path__[0])
-PACKAGES = ("distributed", "samplers")
+
+#: Circles that are still there, each named by the folder or the file that all its arrows touch: to
+#: be cut, and nothing is added.
+CIRCLES = ("turnout.collecting", "turnout.frequency")
+
+#: Imports of our own modules inside functions that are still there, at most.
+INSIDE = {"collecting": 6, "frequency": 28}
 
 
 def module(path: Path) -> str:
@@ -19,30 +26,41 @@ def module(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_no_files_import_each_other_in_a_circle(package: str) -> None:
-    files = {module(path): path for path in (ROOT / package).rglob("*.py")}
-    arrows: dict[str, set[str]] = {}
-    for name, path in files.items():
-        found = arrows.setdefault(name, set())
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and node.module is not None:
-                # A name may be a module of the package.
-                inner = {f"{node.module}.{each.name}" for each in node.names} & set(files)
-                found |= inner or {node.module} & set(files)
-    assert sum(map(len, arrows.values())) > len(files)
-    assert set(TopologicalSorter(arrows).static_order()) == set(files)
+def imports(path: Path, files: set[str]) -> set[str]:
+    """Our modules that a file imports, wherever in it."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            # A name may be a module of the package.
+            inner = {f"{node.module}.{each.name}" for each in node.names} & files
+            found |= inner or {node.module} & files
+    return found - {"turnout"}
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_no_function_imports_a_module_of_ours(package: str) -> None:
-    for path in (ROOT / package).rglob("*.py"):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+def test_no_files_import_each_other_in_a_circle() -> None:
+    paths = {module(path): path for path in ROOT.rglob("*.py")}
+    arrows = {name: imports(path, set(paths)) for name, path in paths.items()}
+    assert sum(map(len, arrows.values())) > 1000
+    for name, targets in arrows.items():
+        inner = next((place for place in CIRCLES if name.startswith(place)), None)
+        if inner is not None:
+            targets -= {target for target in targets if target.startswith(inner)}
+    try:
+        TopologicalSorter(arrows).prepare()
+    except CycleError as error:
+        raise AssertionError(f"a circle: {' -> '.join(error.args[1])}") from None
+
+
+def test_no_function_imports_a_module_of_ours() -> None:
+    for package in sorted(path for path in ROOT.iterdir() if path.is_dir()):
         inside = [
-            node
-            for function in ast.walk(tree)
+            f"{path.relative_to(ROOT)}:{node.lineno}"
+            for path in package.rglob("*.py")
+            for function in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
             if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
             for node in ast.walk(function)
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("turnout")
         ]
-        assert inside == [], path
+        # The command line loads a command where it is chosen.
+        if package.name != "cli":
+            assert len(inside) <= INSIDE.get(package.name, 0), inside
