@@ -1,8 +1,8 @@
 """How the tests run: one thread of the core and of BLAS a worker, and slow tests apart.
 
 A test is slow if ``tests/slow.txt`` names it. The list is written by ``make slow-tests`` from the
-times of a whole run: what took a second or more. ``make test`` leaves the slow ones out, except
-those that carry the marker ``everyday``: the one small case of a law whose tests are all slow.
+times of a whole run on all cores: what took half a second or more. ``make test`` leaves them out,
+except those with the marker ``everyday``: the one small case of a law whose tests are all slow.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ for _threads in ("RAYON_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 SLOW = Path(__file__).parent / "tests" / "slow.txt"
 
 #: Seconds from which on a test is slow.
-LIMIT = 1.0
+LIMIT = 0.5
 
 #: Pages that everybody reads.
 FIRST_PAGES = ("README.md::", "docs/start.rst::")

@@ -26,6 +26,7 @@ def test_the_data_are_what_the_paper_says() -> None:
         assert abs(spread / variance - 1) < 4.9 * np.sqrt(2 / 50_000)
 
 
+@pytest.mark.everyday
 def test_distances_are_those_of_normal_errors(trade_off: Outcome) -> None:
     """The mean of half the sum of 101 absolute errors, from exact variances."""
     counts = sampling._counts(((100, 0.5),), 1)
