@@ -232,7 +232,7 @@ def test_too_little_memory_is_an_error_that_names_the_file(
     path = tmp_path / "a.parquet"
     write_reports(equal_reports(3), path)
     readers = [
-        ("report_files.reading.reported", lambda: read_reports(path)),
+        ("collecting.report_files.reading.reported", lambda: read_reports(path)),
         ("pipeline.report_counting.empty_tally", lambda: open_reports(path).tally()),
     ]
     for place, read in readers:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from turnout._public import imported_later, listing
 from turnout.accounting.variation import VariationRatio
+from turnout.collecting import plan as _plan
 from turnout.collecting.reports import Reports
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.intervals import Interval
@@ -31,12 +32,12 @@ from turnout.frequency.oracles.unary_encoding import (
     SymmetricUnaryEncoding,
     ThresholdHistogramEncoding,
 )
+from turnout.frequency.tally import Tally
 
 if TYPE_CHECKING:
     from turnout.frequency.studies.oracles import OracleComparison, OracleRecord, compare_oracles
     from turnout.frequency.studies.shuffled import ShuffledComparison, compare_shuffled
     from turnout.frequency.studies.study import Comparison, compare
-    from turnout.frequency.tally import Tally
 
 __all__ = [
     "BinaryLocalHashing",
@@ -68,12 +69,15 @@ __all__ = [
     "oracle_from_dict",
 ]
 
+# What the verbs of an oracle use is imported here, with it: a child that is forked while another
+# thread imports would wait for that import for ever.
+del _plan
+
 #: What is made from plans is imported when it is first used: a plan needs the oracles above.
 _NAMES = {
     "turnout.frequency.studies.oracles": ["OracleComparison", "OracleRecord", "compare_oracles"],
     "turnout.frequency.studies.shuffled": ["ShuffledComparison", "compare_shuffled"],
     "turnout.frequency.studies.study": ["Comparison", "compare"],
-    "turnout.frequency.tally": ["Tally"],
 }
 
 if not TYPE_CHECKING:
