@@ -223,6 +223,35 @@ def test_a_long_name_of_a_group_is_there_once_for_all_rows(tmp_path: Path) -> No
     assert [part.received for part in tallies.values()] == [rows // 2] * 2
 
 
+@pytest.mark.parametrize(
+    ("kind", "error"),
+    [
+        (pa.binary(), CorruptDataError),
+        (pa.large_binary(), CorruptDataError),
+        (pa.list_(pa.uint8()), CorruptDataError),
+        (pa.binary(2**19), MemoryLimitError),
+    ],
+)
+def test_a_long_report_that_stands_once_is_not_repeated_for_every_row(
+    tmp_path: Path, kind: Any, error: type[Exception]
+) -> None:
+    path = tmp_path / "a.parquet"
+    write_reports(tn.DirectEncoding(1.0, 2).randomize(np.zeros(3000, np.int64), seed=1), path)
+    table = table_of(path)
+    report = pa.array([b"\0" * 2**19], pa.binary(2**19))
+    if not pa.types.is_fixed_size_binary(kind):
+        report = pa.array(
+            [list(b"\0" * 2**10)] if pa.types.is_list(kind) else [b"\0" * 2**19], kind
+        )
+    rows = pa.DictionaryArray.from_arrays(pa.array([0] * 3000, pa.int8()), report)
+    column = rows if not pa.types.is_list(kind) else pa.chunked_array([report.take([0] * 3000)])
+    table = table.set_column(0, pa.field("report", column.type, nullable=False), column)
+    resealed(path, table)
+    assert path.stat().st_size < 2_500_000
+    with arrow_within(50_000_000), pytest.raises(error, match=r"a.parquet"):
+        read_reports(path)
+
+
 def test_too_little_memory_is_an_error_that_names_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,6 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import click
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
@@ -41,9 +40,9 @@ class Later(TyperCommand):
         self,
         info_name: str | None,
         args: list[str],
-        parent: click.Context | None = None,
+        parent: Any = None,
         **extra: Any,
-    ) -> click.Context:
+    ) -> Any:
         """Begin to run the command itself: its options, its help, and what it does."""
         alone = typer.Typer(
             add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False
@@ -62,7 +61,7 @@ def _reflowed(command: Callable[..., None]) -> str:
     )
 
 
-def _group(name: str, text: str, commands: Iterable[click.Command]) -> TyperGroup:
+def _group(name: str, text: str, commands: Iterable[TyperCommand | TyperGroup]) -> TyperGroup:
     return TyperGroup(
         name=name,
         help=text,
@@ -122,7 +121,7 @@ KEY = _group(
 )
 
 #: What ``turnout --help`` lists, in its order.
-COMMANDS: list[click.Command] = [
+COMMANDS: list[TyperCommand | TyperGroup] = [
     Later(
         "plan",
         "turnout.cli.plan",

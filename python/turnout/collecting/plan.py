@@ -137,7 +137,7 @@ class Plan(Generic[R_co]):
         Returns
         -------
         str
-            The same text for equal plans, in every process.
+            The same text for equal plans of equal serial and expiry, in every process.
 
         Raises
         ------

@@ -198,7 +198,11 @@ class Server:
         """
         if self._open is None:
             raise ProtocolError("no round is open: an update has nowhere to go")
-        if client is None or not isinstance(client, Hashable):
+        try:
+            known = client is not None and hash(client) is not None
+        except TypeError:
+            known = False
+        if not known:
             raise InvalidTypeError(
                 "client must be a number or a name that is the client's alone, got "
                 f"{_arguments.shown(client)}"
@@ -297,7 +301,7 @@ class Server:
         if self._open is not None:
             raise ProtocolError(f"round {self._round} is open: close or abandon it first")
         place = Path(path)
-        if self._plan.seed is None and self._ledger is not None and place != self._checkpoint:
+        if self._plan.seed is None and self._ledger is not None:
             self._ledger.save(self._journal(place))
         save_checkpoint(place, self._training_state())
 

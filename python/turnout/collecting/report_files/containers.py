@@ -68,11 +68,24 @@ class ParquetContainer:
     def tables(self, rows: int, most: int) -> Iterator[Any]:
         """Read tables of at most so many rows, of pages of at most ``most`` bytes."""
         pa = require("pyarrow", "cli")
+        for item in self._schema:
+            kind = item.type
+            if (
+                pa.types.is_binary(kind)
+                or pa.types.is_large_binary(kind)
+                or pa.types.is_nested(kind)
+            ):
+                raise CorruptDataError(f"column {item.name!r} has type {kind}, which no report has")
+            if pa.types.is_fixed_size_binary(kind):
+                # A value that stands in the file once is repeated for every row that has it.
+                _check(kind.byte_width * min(rows, self._footer.num_rows), most)
         for group in range(self._footer.num_row_groups):
             for place in range(self._footer.num_columns):
                 column = self._footer.row_group(group).column(place)
                 starts = [column.dictionary_page_offset, column.data_page_offset]
-                start = min(offset for offset in starts if offset)
+                start = min((offset for offset in starts if offset), default=None)
+                if start is None:
+                    raise CorruptDataError("a column does not say where it begins")
                 for size in page_bytes(self._file, start, column.total_compressed_size):
                     _check(size, most)
         # A text that stands in a row group once stays one, whatever the number of its rows.
@@ -137,8 +150,7 @@ class ArrowContainer:
 def _check(size: int, most: int) -> None:
     if size > most:
         raise MemoryLimitError(
-            f"holds a piece of {size:,} bytes, compressed; at most {most:,} may be read at once "
-            "(max_memory)"
+            f"holds a piece of {size:,} bytes; at most {most:,} may be read at once (max_memory)"
         )
 
 

@@ -48,7 +48,8 @@ def page_bytes(file: BinaryIO, start: int, length: int) -> Iterator[int]:
             raise CorruptDataError("a page does not say how long it is")
         for place, field in ((5, 2), (7, 2), (8, 4)):
             kind = header.get(place)
-            if kind is not None and (type(kind) is not dict or kind.get(field) not in _ENCODINGS):
+            encoding = kind.get(field) if type(kind) is dict else None
+            if kind is not None and (type(encoding) is not int or encoding not in _ENCODINGS):
                 known = ", ".join(_ENCODINGS.values())
                 raise CorruptDataError(f"a page has another encoding than {known}")
         yield stored
