@@ -133,6 +133,17 @@ def test_a_saved_copy_is_gone_on_from_elsewhere(problem: Any, plan_of: Any, tmp_
     assert (second.server.round, second.server.ledger) == (2, ledgers[0])
 
 
+def test_a_training_saved_before_its_first_round_is_gone_on_with(
+    problem: Any, plan_of: Any, tmp_path: Path
+) -> None:
+    plan, path = plan_of(seed=None), tmp_path / "training.npz"
+    first = problem.engine(plan, checkpoint=path, ledger=PrivacyLedger(90.0, 1e-5))
+    first.server.save(path)
+    second = problem.engine(plan, checkpoint=path, ledger=PrivacyLedger(90.0, 1e-5))
+    assert second.resume()
+    assert second.server.round == 0
+
+
 def test_a_round_that_cannot_be_paid_leaves_no_files(
     problem: Any, plan_of: Any, tmp_path: Path
 ) -> None:
