@@ -363,7 +363,7 @@ class FrequencyEstimate:
         Examples
         --------
         >>> import turnout as tn
-        >>> estimate = tn.DirectEncoding(1.0, 2).simulate([30, 70]).estimate()
+        >>> estimate = tn.DirectEncoding(1.0, 2).simulate([30, 70], seed=1).estimate()
         >>> [record["label"] for record in estimate.to_records()]
         [0, 1]
         >>> [record["label"] for record in estimate.to_records(top=1)]
