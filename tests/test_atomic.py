@@ -188,3 +188,41 @@ def test_a_full_disk_names_the_file_of_persons(tmp_path: Path) -> None:
     with room_for(16), pytest.raises(OSError, match="File too large") as found:
         finder.add(np.zeros((10, 2), np.uint64), 0)
     assert Path(found.value.filename).parent.name.startswith("turnout-")
+
+
+def test_a_key_file_is_not_there_before_it_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A process that is killed while it writes leaves the file as it was: none.
+    path, synchronise, seen = tmp_path / "a.key", os.fsync, []
+
+    def look(descriptor: int) -> None:
+        seen.append(path.exists())
+        synchronise(descriptor)
+
+    monkeypatch.setattr(os, "fsync", look)
+    write_secret_file(path, "0" * 100)
+    assert (seen[0], path.read_text(), list(tmp_path.iterdir())) == (False, "0" * 100, [path])
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600 or sys.platform == "win32"
+
+
+@pytest.mark.parametrize("links", [True, False], ids=["links", "no links"])
+def test_a_key_file_that_appears_meanwhile_is_left_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
+) -> None:
+    path, synchronise = tmp_path / "a.key", os.fsync
+
+    def other(descriptor: int) -> None:
+        path.write_text("first")
+        synchronise(descriptor)
+
+    def none(*_: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "fsync", other)
+    if not links:
+        monkeypatch.setattr(Path, "hardlink_to", none)
+    with pytest.raises(FileExistsError) as found:
+        write_secret_file(path, "second")
+    assert found.value.filename == os.fspath(path)
+    assert (path.read_text(), list(tmp_path.iterdir())) == ("first", [path])

@@ -37,6 +37,13 @@ def test_numbers_out_of_bounds_are_refused(number: str) -> None:
             read(f'{{"number": {number}}}')
 
 
+@pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity"])
+def test_words_that_are_no_json_are_refused(word: str) -> None:
+    for read in (parsed, decoder().decode):
+        with pytest.raises(ValueError, match=f"the word {word} is no number"):
+            read(f'{{"number": {word}}}')
+
+
 def test_numbers_at_the_bounds_are_read() -> None:
     most = "9" * MOST_DIGITS
     assert parsed(most) == int(most)

@@ -353,3 +353,22 @@ def test_a_record_batch_of_zeros_is_refused() -> None:
 
     with pytest.raises(CorruptDataError, match="how long it is"):
         message_bytes(Message)
+
+
+def test_the_limit_holds_where_duplicates_are_looked_for_and_batches_are_read(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "a.parquet"
+    plan = tn.Plan(UNARY, tn.Everyone())
+    with ReportWriter(path, plan, pseudonyms=True) as writer:
+        rows = equal_reports(3000).codes
+        names = np.arange(6000, dtype=np.uint64).view(np.uint8).reshape(3000, 16)
+        writer.add(rows, pseudonyms=names)
+        writer.close(3000)
+    reports = open_reports(path)
+    # A page of equal rows is small in the file, and large when it is read.
+    with pytest.raises(MemoryLimitError):
+        reports.duplicate_reports("refuse", max_memory=1)
+    with pytest.raises(MemoryLimitError):
+        list(reports.batches(max_memory=1))
+    assert sum(len(batch) for batch in reports.batches()) == 3000

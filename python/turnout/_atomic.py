@@ -9,11 +9,14 @@ import secrets
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from turnout._files import refuse_special
 
-__all__ = ["atomic_write", "naming"]
+__all__ = ["Existing", "atomic_write", "naming"]
+
+#: What happens to a file that is there already.
+Existing = Literal["replace", "keep", "refuse"]
 
 #: What only writing meets, and what the system says of it without a name: a full disk, a quota, a
 #: limit of the size of files, a file system that can be read only.
@@ -24,7 +27,7 @@ _NO_ROOM: Final = frozenset(
 
 @contextlib.contextmanager
 def atomic_write(
-    path: str | os.PathLike[str], *, replace: bool = True, private: bool = False
+    path: str | os.PathLike[str], *, existing: Existing = "replace", private: bool = False
 ) -> Iterator[Path]:
     """Write a file beside its final place and move it there once it is complete.
 
@@ -39,9 +42,10 @@ def atomic_write(
     ----------
     path
         Where the file is to appear. Its folder must exist.
-    replace
-        Whether a file that stands at ``path`` when the block ends is replaced. Otherwise it stays,
-        and the new file is thrown away: of several writers the first one's file is kept.
+    existing
+        What happens to a file that stands at ``path`` when the block ends: ``"replace"``;
+        ``"keep"``, so that the new file is thrown away and of several writers the first one's file
+        is kept; or ``"refuse"``, an error if there is anything, be it a link to nothing.
     private
         Whether a new file can be read by its owner only, from its first moment on.
 
@@ -52,6 +56,8 @@ def atomic_write(
 
     Raises
     ------
+    FileExistsError
+        If there is something at ``path`` that is to be refused.
     OSError
         If the folder does not exist or cannot be written to, or if ``path`` is something other
         than a regular file (a folder, a device), or if the disk is full. The error names ``path``,
@@ -69,6 +75,11 @@ def atomic_write(
     (False, '42')
     """
     target = Path(os.path.realpath(path))
+    if existing == "refuse":
+        # Not where a link leads: the link is what is there.
+        target = Path(path).absolute()
+        if os.path.lexists(target):
+            raise _exists(path)
     mode = _mode_of_existing(target, path)
     temporary = target.with_name(f".{target.name[:200]}.{secrets.token_hex(8)}.tmp")
     try:
@@ -84,10 +95,10 @@ def atomic_write(
             if mode is not None:
                 temporary.chmod(mode)
             _synchronise_file(temporary)
-            if replace:
+            if existing == "replace":
                 temporary.replace(target)
-            else:
-                _publish(temporary, target)
+            elif not _publish(temporary, target) and existing == "refuse":
+                raise _exists(path)
     except BaseException:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -131,18 +142,25 @@ def naming(
         raise OSError(error.errno, os.strerror(error.errno), os.fspath(path)) from error
 
 
-def _publish(temporary: Path, target: Path) -> None:
-    """Let a file appear unless there is one."""
+def _publish(temporary: Path, target: Path) -> bool:
+    """Let a file appear unless there is one; say whether it did."""
+    appeared = True
     try:
         target.hardlink_to(temporary)
     except FileExistsError:
-        pass
+        appeared = False
     except OSError:
         # A file system without links: between the two steps another writer may come first.
-        if not target.exists():
+        appeared = not os.path.lexists(target)
+        if appeared:
             temporary.replace(target)
-            return
+            return True
     temporary.unlink()
+    return appeared
+
+
+def _exists(path: str | os.PathLike[str]) -> FileExistsError:
+    return FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), os.fspath(path))
 
 
 def _mode_of_existing(target: Path, path: str | os.PathLike[str]) -> int | None:

@@ -2,7 +2,8 @@
 
 A number of a few bytes can stand for one that fills the memory (``1e999999999`` as a fraction), and
 one of many digits takes time in the square of their number to read. All readers of documents read
-their numbers here: at most :data:`MOST_DIGITS` digits, and nothing that floating point cannot hold.
+their numbers here: at most :data:`MOST_DIGITS` digits, and nothing that floating point cannot hold;
+nor the words NaN and Infinity, which are no JSON.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import json
 import math
 import re
 from fractions import Fraction
-from typing import Any
+from typing import Any, NoReturn
 
 __all__ = ["MOST_DIGITS", "decoder", "parsed", "rational"]
 
@@ -41,12 +42,14 @@ def parsed(text: str | bytes | bytearray) -> Any:
         ...
     ValueError: the number 1e999 is out of the range of floating point
     """
-    return json.loads(text, parse_int=_integer, parse_float=_float)
+    return json.loads(text, parse_int=_integer, parse_float=_float, parse_constant=_refuse_constant)
 
 
 def decoder(**options: Any) -> json.JSONDecoder:
     """Make a decoder of JSON with bounded numbers; its options are :class:`json.JSONDecoder`'s."""
-    return json.JSONDecoder(parse_int=_integer, parse_float=_float, **options)
+    return json.JSONDecoder(
+        parse_int=_integer, parse_float=_float, parse_constant=_refuse_constant, **options
+    )
 
 
 def rational(text: str) -> Fraction:
@@ -87,6 +90,11 @@ def _float(text: str) -> float:
     if math.isinf(value):
         raise ValueError(f"the number {_brief(text)} is out of the range of floating point")
     return value
+
+
+def _refuse_constant(word: str) -> NoReturn:
+    # NaN, Infinity, -Infinity: words that Python takes for numbers, and JSON does not have.
+    raise ValueError(f"the word {word} is no number of JSON")
 
 
 def _brief(text: str) -> str:

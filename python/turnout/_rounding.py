@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from decimal import Context, Decimal
 from fractions import Fraction
 
@@ -23,7 +24,7 @@ def rounded_up(value: Fraction) -> float:
     try:
         nearest = float(value)
     except OverflowError:
-        return math.inf
+        return math.inf if value > 0 else -sys.float_info.max
     return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
@@ -35,7 +36,10 @@ def rounded_down(value: Fraction) -> float:
     >>> rounded_down(Fraction(1, 3)) <= Fraction(1, 3)
     True
     """
-    nearest = float(value)
+    try:
+        nearest = float(value)
+    except OverflowError:
+        return -math.inf if value < 0 else sys.float_info.max
     return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)
 
 

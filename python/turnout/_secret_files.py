@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
-from pathlib import Path
 
-from turnout._atomic import naming
+from turnout._atomic import atomic_write
 from turnout._files import open_regular
 from turnout.errors import InvalidValueError
 
@@ -31,16 +29,8 @@ def write_secret_file(path: str | os.PathLike[str], text: str) -> None:
     OSError
         If the file cannot be written.
     """
-    descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-    try:
-        with naming(path), os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-    except BaseException:
-        with contextlib.suppress(OSError):
-            Path(path).unlink()
-        raise
+    with atomic_write(path, existing="refuse", private=True) as temporary:
+        temporary.write_bytes(text.encode("ascii"))
 
 
 def read_secret_file(path: str | os.PathLike[str]) -> bytes:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from mpmath import mp, mpf
+from scipy import special
 
 import turnout as tn
 from turnout.accounting import (
@@ -418,3 +419,32 @@ def test_what_hardly_ever_happens_costs_next_to_nothing_however_often_it_is_repe
 def test_a_grid_may_have_gaps_that_no_number_can_undo() -> None:
     composition = GaussianMechanism(0.0002).compose(43, "replace")
     assert composition.epsilon(1e-61) > 43 * GaussianMechanism(0.0002).epsilon(0.5, "replace")
+
+
+def by_moments(rate: float, noise: float, rounds: int, delta: float) -> float:
+    """Bound epsilon of sampled Gaussian noise by its moments of whole orders: Renyi divergences."""
+    best = math.inf
+    for order in range(2, 600):
+        k = np.arange(order + 1)
+        terms = (
+            special.gammaln(order + 1)
+            - special.gammaln(k + 1)
+            - special.gammaln(order - k + 1)
+            + (order - k) * math.log1p(-rate)
+            + k * math.log(rate)
+            + k * (k - 1) / (2.0 * noise**2)
+        )
+        divergence = rounds * float(special.logsumexp(terms)) / (order - 1)
+        paid = (math.log(delta) + math.log(order)) / (order - 1)
+        best = min(best, divergence + math.log1p(-1.0 / order) - paid)
+    return best
+
+
+@pytest.mark.parametrize(
+    ("rate", "noise", "rounds", "delta"), [(1e-3, 1.0, 30, 1e-120), (1e-6, 0.3, 1000, 1e-200)]
+)
+def test_where_the_best_tilt_is_too_long_the_next_one_is_taken(
+    rate: float, noise: float, rounds: int, delta: float
+) -> None:
+    found = LocalSampling(rate, noise).compose(rounds).epsilon(delta)
+    assert found <= 1.01 * by_moments(rate, noise, rounds, delta)

@@ -428,6 +428,20 @@ def test_a_sealed_text_of_something_else_is_refused(change: dict[str, Any]) -> N
         PrivacyLedger.from_json(encode({**filled().to_dict(), **change}))
 
 
+def test_entries_with_more_rounds_of_a_mechanism_than_a_ledger_counts_are_refused() -> None:
+    def described(*rounds: int) -> dict[str, Any]:
+        entries = [
+            {"mechanism": QUERY.to_dict(), "rounds": count, "label": str(number)}
+            for number, count in enumerate(rounds)
+        ]
+        return {**PrivacyLedger(1.0, 1e-5).to_dict(), "entries": entries}
+
+    assert len(PrivacyLedger.from_dict(described(10**9 - 1, 1)).entries) == 2
+    for read in (PrivacyLedger.from_dict, lambda text: PrivacyLedger.from_json(encode(text))):
+        with pytest.raises(CorruptDataError, match="at most 1000000000 for each mechanism"):
+            read(described(10**9, 1))
+
+
 def test_a_ledger_that_spends_more_than_its_budget_pays_for_nothing_and_says_so() -> None:
     description = filled().to_dict()
     description["entries"][1]["rounds"] = 1000

@@ -188,3 +188,33 @@ def test_whatever_says_its_variation_ratio_can_be_shuffled() -> None:
 def test_what_says_no_variation_ratio_is_refused(oracle: Any) -> None:
     with pytest.raises(InvalidTypeError, match="oracle must be a frequency oracle or a Variation"):
         ta.Shuffled(oracle, 1000)
+
+
+class Computed(Coin):
+    """A coin whose variation ratio takes long, or is something else."""
+
+    asked: list[str]
+
+    def __init__(self, answer: Any) -> None:
+        self.asked, self._answer = [], answer
+
+    @property
+    def variation_ratio(self) -> Any:  # type: ignore[override]
+        self.asked.append("variation_ratio")
+        return self._answer
+
+    @property
+    def fresh(self) -> bool:  # type: ignore[override]
+        self.asked.append("fresh")
+        return True
+
+
+def test_what_an_oracle_says_is_computed_when_it_is_needed_and_not_to_know_its_kind() -> None:
+    oracle = Computed(Coin.variation_ratio)
+    ta.Shuffled(oracle, 1000)
+    assert oracle.asked == ["fresh", "variation_ratio"]
+
+
+def test_an_oracle_whose_variation_ratio_is_none_is_refused() -> None:
+    with pytest.raises(InvalidTypeError, match=r"oracle\.variation_ratio must be a VariationRatio"):
+        ta.Shuffled(Computed(3.0), 1000)

@@ -238,6 +238,19 @@ def test_tally_of_files_of_other_plans(ray: Any, tmp_path: Path) -> None:
         tn.ray.tally(tmp_path / "0.parquet", nodes=10)
 
 
+def test_tally_of_files_whose_plans_differ_in_serial_number_and_end(
+    ray: Any, tmp_path: Path
+) -> None:
+    from turnout.collecting.report_files import ReportWriter
+
+    for serial in range(3):
+        plan = tn.Plan(ORACLE, tn.Everyone(), serial=serial)
+        with ReportWriter(tmp_path / f"{serial}.parquet", plan) as writer:
+            writer.add(ORACLE.randomize([ORACLE.domain.labels[0]] * 10).codes)
+            writer.close(10)
+    assert tn.ray.tally(tmp_path) == tn.pipeline.tally(tmp_path)
+
+
 @pytest.mark.parametrize("oracle", [ORACLE, tn.OptimizedUnaryEncoding(1.0, DOMAIN)])
 def test_tally_of_a_data_set_of_reports(ray: Any, tmp_path: Path, oracle: Any) -> None:
     from turnout.collecting.report_files import write_reports

@@ -410,7 +410,7 @@ class _Grid:
 
     def _law(self, best: int) -> privacy_loss.Sum:
         """Give the sum under the best tilt, or under a lesser one if its window were too long."""
-        for place in range(best, -1, -3):
+        for place in range(best, -1, -1):
             low, high = privacy_loss.window(self._losses, float(self._orders[place]))
             if high - low <= 2 * privacy_loss.LONGEST and max(high, -low) <= _MOST_STEPS:
                 return privacy_loss.Sum(self._losses, float(self._orders[place]), (low, high))

@@ -23,6 +23,7 @@ __all__ = [
     "kind_of",
     "named",
     "neighbours",
+    "refuse_without",
     "theorem_delta",
     "theorem_epsilon",
 ]

@@ -334,9 +334,11 @@ class PrivacyLedger:
                     ledger._entries = tuple(
                         described_entry(ledger._adjacency, entry) for entry in entries
                     )
+                    parts = parts_of(ledger._entries)
+                    for mechanism, rounds in parts:
+                        _check_total(mechanism, rounds)
                 except TurnoutError as error:
                     raise CorruptDataError(f"not a ledger of turnout: {error}") from error
-                parts = parts_of(ledger._entries)
                 ledger._marks = (parts,) if parts else ()
                 return ledger
         raise CorruptDataError(f"not a ledger of turnout: {_arguments.shown(description)}")
@@ -452,11 +454,7 @@ class PrivacyLedger:
 
     def _extended(self, entries: tuple[LedgerEntry, ...], entry: LedgerEntry) -> Parts:
         parts = extended(parts_of(entries), entry.mechanism, entry.rounds)
-        if dict(parts)[entry.mechanism] > MOST_ROUNDS:
-            raise InvalidValueError(
-                f"rounds must leave at most {MOST_ROUNDS} rounds of a mechanism in the ledger, got "
-                f"{entry.rounds} more"
-            )
+        _check_total(entry.mechanism, dict(parts)[entry.mechanism])
         return parts
 
     def _fits(self, parts: Parts, mechanism: Mechanism) -> bool:
@@ -482,6 +480,15 @@ class PrivacyLedger:
 
     def _composed(self, parts: Parts) -> float:
         return composed(parts, self._adjacency, self._epsilon, self._delta)
+
+
+def _check_total(mechanism: Mechanism, rounds: int) -> None:
+    """Refuse more rounds of a mechanism than can be composed."""
+    if rounds > MOST_ROUNDS:
+        raise InvalidValueError(
+            f"rounds must add up to at most {MOST_ROUNDS} for each mechanism of a ledger, got "
+            f"{rounds} of {_arguments.shown(mechanism)}"
+        )
 
 
 def _restored(

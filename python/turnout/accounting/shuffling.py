@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import math
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +29,6 @@ _LARGEST = 10_000_000_000
 _SLACK = 1e-6
 
 
-@runtime_checkable
 class LocalRandomizer(Protocol):
     """What shuffling asks of an oracle; it compares and hashes by its parameters."""
 
@@ -50,6 +50,21 @@ class LocalRandomizer(Protocol):
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the randomizer in terms of JSON."""
+
+
+_MEMBERS = tuple(name for name in vars(LocalRandomizer) if not name.startswith("_"))
+
+
+def _check_randomizer(oracle: object) -> None:
+    # Looked up and not evaluated: some properties are computed. A class has what its instances
+    # have, and cannot say anything.
+    missing = object()
+    if isinstance(oracle, type) or any(
+        inspect.getattr_static(oracle, name, missing) is missing for name in _MEMBERS
+    ):
+        raise InvalidTypeError(
+            f"oracle must be a frequency oracle or a VariationRatio, got {_arguments.shown(oracle)}"
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,14 +125,8 @@ class Shuffled(Mechanism):
     exact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        # A class has what its instances have; it cannot say anything.
-        if isinstance(self.oracle, type) or not isinstance(
-            self.oracle, (VariationRatio, LocalRandomizer)
-        ):
-            raise InvalidTypeError(
-                "oracle must be a frequency oracle or a VariationRatio, got "
-                f"{_arguments.shown(self.oracle)}"
-            )
+        if not isinstance(self.oracle, VariationRatio):
+            _check_randomizer(self.oracle)
         if not isinstance(self.oracle, VariationRatio) and not self.oracle.fresh:
             raise InvalidValueError(
                 f"oracle must make every report with fresh noise, got {self.oracle.name!r}, whose "
@@ -159,7 +168,11 @@ class Shuffled(Mechanism):
     def variation_ratio(self) -> VariationRatio:
         """The variation ratio of the oracle."""
         oracle = self.oracle
-        return oracle if isinstance(oracle, VariationRatio) else oracle.variation_ratio
+        if isinstance(oracle, VariationRatio):
+            return oracle
+        return _arguments.instance(
+            "oracle.variation_ratio", oracle.variation_ratio, VariationRatio, "a VariationRatio"
+        )
 
     def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
         return {"replace": Divergence(*_core.shuffled(epsilon, self.nodes, self._law()).T)}

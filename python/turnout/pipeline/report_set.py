@@ -106,13 +106,17 @@ class ReportSet(ReportsElsewhere):
         """Show where the files are and how many there are."""
         return f"<ReportSet: {self._name}, {len(self)} file(s)>"
 
-    def batches(self, rows: int | None = None) -> Iterator[ReportBatch]:
+    def batches(
+        self, rows: int | None = None, *, max_memory: int = MAX_MEMORY
+    ) -> Iterator[ReportBatch]:
         """Read the reports of all files, in order, batch by batch.
 
         Parameters
         ----------
         rows
             The most reports of a batch; by default a million, or fewer if they are wide.
+        max_memory
+            Bytes of memory that a piece of a file may take up, as for :meth:`tally`.
 
         Raises
         ------
@@ -122,11 +126,13 @@ class ReportSet(ReportsElsewhere):
             If a file is a copy of another.
         CorruptDataError
             If a file was altered.
+        MemoryLimitError
+            If a file asks for more memory than it may, or than there is.
         """
         first: Plan | None = None
         seen: dict[str, Path] = {}
         for file in self._files:
-            with ReportFile(file.path) as opened:
+            with ReportFile(file.path, max_memory=max_memory) as opened:
                 refuse_twice(seen, file.path, opened.header.identity)
                 first = first or opened.header.plan
                 check_plans(self._files[0].path, first, file.path, opened.header.plan)
@@ -179,7 +185,9 @@ class ReportSet(ReportsElsewhere):
         """
         names = group_names(group_by)
         max_memory = _arguments.integer("max_memory", max_memory, least=1)
-        left_out = self.duplicate_reports(duplicates) if duplicates is not None else None
+        left_out = None
+        if duplicates is not None:
+            left_out = self.duplicate_reports(duplicates, max_memory=max_memory)
         counter = Counter(names, left_out, max_memory)
         starts = left_out.starts if left_out is not None else [0] * len(self._files)
         work = list(zip(self._files, starts, strict=True))
@@ -214,13 +222,20 @@ class ReportSet(ReportsElsewhere):
         tally: Tally = self.tally()
         return tally
 
-    def duplicate_reports(self, duplicates: Duplicates) -> LeftOut:
+    def duplicate_reports(self, duplicates: Duplicates, *, max_memory: int = MAX_MEMORY) -> LeftOut:
         """Find the reports whose pseudonym was there before.
+
+        Parameters
+        ----------
+        duplicates, max_memory
+            As for :meth:`tally`.
 
         Raises
         ------
         InvalidValueError
             If a file has no pseudonyms, or if one is there twice and that is refused.
+        MemoryLimitError
+            If a file asks for more memory than it may, or than there is.
         """
         _arguments.choice("duplicates", duplicates, ("refuse", "first"))
         finder, starts, start = RepeatFinder(), [], 0
@@ -228,7 +243,7 @@ class ReportSet(ReportsElsewhere):
         words = np.frombuffer(key, np.uint64)
         for file in self._files:
             starts.append(start)
-            with ReportFile(file.path) as opened:
+            with ReportFile(file.path, max_memory=max_memory) as opened:
                 if not opened.header.pseudonyms:
                     raise InvalidValueError(
                         f"duplicates: {file.path} has no pseudonyms, so that nobody can tell "

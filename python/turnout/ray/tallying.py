@@ -172,7 +172,9 @@ def _of_files(
     if oracle is not None:
         plan = reports.plan
         Plan(oracle, plan.participation).check_same(plan, "reports")
-    left_out = [None] * len(files) if duplicates is None else _left_out(reports, duplicates)
+    left_out = (
+        [None] * len(files) if duplicates is None else _left_out(reports, duplicates, max_memory)
+    )
     count = ray.remote(num_cpus=1, max_retries=RETRIES, num_returns=2)(_count)
     tree: MergeTree[Tally | GroupedTally] = MergeTree(
         ray, ray.remote(num_cpus=1, max_retries=RETRIES)(merged)
@@ -184,24 +186,28 @@ def _of_files(
         return facts
 
     seen: dict[str, Any] = {}
-    first: tuple[Any, str] | None = None
+    first: Any = None
+    # Fingerprints of plans that are equal to that of the first file: serial number and end, which
+    # do not change a report, may be others.
+    alike: set[str] = set()
     work = zip(files, left_out, strict=True)
     with tree, contextlib.closing(results(ray, submit, work, flight)) as each:
         for (file, _), facts in track(sized(each, len(files)), "tallying", progress):
             metrics.observe("file_tallied", reports=facts.reports, seconds=facts.seconds)
             refuse_twice(seen, file.path, facts.identity)
-            first = first or (file.path, facts.fingerprint)
-            if facts.fingerprint != first[1]:
-                _refuse_plans(*sorted([first[0], file.path]))
+            first = first or file.path
+            if alike and facts.fingerprint not in alike:
+                _check_plans(*sorted([first, file.path]))
+            alike.add(facts.fingerprint)
     total = tree.result()
     if total is not None:
         return total
     return GroupedTally(names, {}, plan=reports.plan) if names else empty_tally(reports.plan)
 
 
-def _left_out(reports: ReportSet, duplicates: Duplicates) -> Iterator[Any]:
+def _left_out(reports: ReportSet, duplicates: Duplicates, max_memory: int) -> Iterator[Any]:
     """Say for each file which of its reports do not count."""
-    found = reports.duplicate_reports(duplicates)
+    found = reports.duplicate_reports(duplicates, max_memory=max_memory)
     ends = [*found.starts[1:], np.iinfo(np.int64).max]
     for start, end in zip(found.starts, ends, strict=True):
         low, high = np.searchsorted(found.rows, [start, end])
@@ -209,10 +215,9 @@ def _left_out(reports: ReportSet, duplicates: Duplicates) -> Iterator[Any]:
         yield LeftOut([start], np.array(found.rows[low:high]), None)
 
 
-def _refuse_plans(first: Any, second: Any) -> None:
+def _check_plans(first: Any, second: Any) -> None:
     with ReportFile(first) as one, ReportFile(second) as other:
         check_plans(first, one.header.plan, second, other.header.plan)
-    raise InvalidValueError(f"{first} and {second} have different plans")
 
 
 def _count(

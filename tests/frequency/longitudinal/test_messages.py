@@ -6,6 +6,7 @@ import concurrent.futures
 import datetime
 import json
 import math
+import os
 import pathlib
 import stat
 import threading
@@ -153,6 +154,34 @@ def test_the_state_is_kept_before_a_message_leaves(tmp_path: pathlib.Path) -> No
     path.unlink()
     client.message(ALL, 1, state=path)
     assert path.read_bytes() == client.to_bytes()
+
+
+def test_a_state_that_stays_is_only_read(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "state"
+    client = DIRECT.client(max_values=2)
+    client.message(ALL, 1, state=path)
+    for other in tmp_path.iterdir():
+        if other != path:
+            other.unlink()
+
+    def written(*_: object, **__: object) -> int:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    # Access that this process lacks: as root it has all.
+    monkeypatch.setattr("os.open", _reading(os.open, written))
+    assert client.message(ALL, 1, state=path) is not None
+    with pytest.raises(PermissionError):
+        client.message(ALL, 2, state=path)
+    assert client.values_given == 1
+
+
+def _reading(original: Any, refused: Any) -> Any:
+    def opened(path: Any, flags: int, *rest: Any) -> Any:
+        return refused() if flags & (os.O_WRONLY | os.O_RDWR) else original(path, flags, *rest)
+
+    return opened
 
 
 def test_where_the_state_cannot_be_kept_nothing_is_sent_or_spent(tmp_path: pathlib.Path) -> None:

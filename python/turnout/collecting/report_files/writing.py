@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 import numpy.typing as npt
 
-from turnout._atomic import atomic_write
+from turnout._atomic import Existing, atomic_write
 from turnout._extras import require
 from turnout._seal import new_placeholder, seal_file
 from turnout.collecting.plan import Plan
@@ -199,7 +199,8 @@ class ReportWriter:
         )
         self._reports = 0
         self._stack = contextlib.ExitStack()
-        self._temporary = self._stack.enter_context(atomic_write(path, replace=replace))
+        existing: Existing = "replace" if replace else "keep"
+        self._temporary = self._stack.enter_context(atomic_write(path, existing=existing))
         try:
             # Dictionary pages pack a code into ceil(log2 k) bits.
             self._writer = parquet.ParquetWriter(

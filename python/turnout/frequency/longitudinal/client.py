@@ -9,7 +9,7 @@ import re
 import secrets
 from collections.abc import Hashable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -49,7 +49,8 @@ class MemoizedClient:
     only when an answer is given for the first time. If it is lost, permanent answers are drawn anew
     from a new secret, and the budget of the old ones is spent once more.
 
-    A client must not be used by two threads at once.
+    A client must not be used by two threads at once, and cannot be copied or pickled: two with one
+    secret could spend twice what one may. Its state is stored, and read when the client is gone.
     """
 
     __slots__ = ("_given", "_memoized", "_most", "_secret")
@@ -142,10 +143,10 @@ class MemoizedClient:
             The answer of this round.
         state
             A file for the state. It is written before the message is returned, unless it holds the
-            state already: whole or not at all, and a new one readable by its owner only. Threads
-            and processes with one file take turns, and one whose client does not know what the file
-            says is refused. Who keeps the state elsewhere stores :meth:`to_bytes` before the
-            message of a new answer leaves.
+            state already: whole or not at all, and a new one readable by its owner only; then it is
+            only read. Threads and processes with one file take turns, and one whose client does not
+            know what the file says is refused. Who keeps the state elsewhere stores
+            :meth:`to_bytes` before the message of a new answer leaves.
         seed
             For tests only: of the coin and of the instantaneous noise, not of the message's nonce.
 
@@ -217,8 +218,7 @@ class MemoizedClient:
             self._given |= {code}
             if state is not None:
                 try:
-                    with turn(state):
-                        self._keep(Path(state))
+                    self._keep(Path(state))
                 except BaseException:
                     self._given = before
                     raise
@@ -226,11 +226,13 @@ class MemoizedClient:
 
     def _keep(self, path: Path) -> None:
         """See to it that a file holds the state; refuse one that says what this client does not."""
-        data = self.to_bytes()
-        try:
-            there = read_bytes(path)
-        except FileNotFoundError:
-            there = b""
+        # A file that holds it already needs neither a turn nor leave to write.
+        if _there(path) != self.to_bytes():
+            with turn(path):
+                self._write(path)
+
+    def _write(self, path: Path) -> None:
+        data, there = self.to_bytes(), _there(path)
         if there == data:
             return
         if there:
@@ -358,12 +360,27 @@ class MemoizedClient:
         # Nothing of it is shown: it may hold a secret.
         raise CorruptDataError("not the state of a client")
 
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled or copied: each of two clients would keep to the limit alone."""
+        raise InvalidTypeError(
+            "a MemoizedClient cannot be copied or pickled, two with one secret could spend twice "
+            "what one may: keep its state in a file, message(..., state=path), or where to_bytes() "
+            "is stored, and read it with MemoizedClient.from_bytes when the first is gone"
+        )
+
     def __repr__(self) -> str:
         """Show what was spent; neither the secret nor the answers."""
         return (
             f"MemoizedClient({self._memoized!r}, {self.values_given} of {self._most} different "
             "answers given)"
         )
+
+
+def _there(path: Path) -> bytes:
+    try:
+        return read_bytes(path)
+    except FileNotFoundError:
+        return b""
 
 
 def _is_state(secret: str, most: int, given: list[Any], size: int) -> bool:

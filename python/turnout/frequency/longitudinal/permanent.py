@@ -16,12 +16,13 @@ from turnout._rounding import logarithm_up, rounded_up
 from turnout.accounting.variation import VariationRatio
 from turnout.collecting.reports import Reports
 from turnout.collecting.sums import DesignSums
+from turnout.collecting.taking_part import common_rate, taking_part_in
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.improbable import rows_of_bits
 from turnout.frequency.kernel import Kernel
 from turnout.frequency.oracle import FrequencyOracle
-from turnout.participation import Everyone, Participation, Personalized
+from turnout.participation import Participation, Personalized
 
 __all__ = ["SECRET_BYTES", "PermanentAnswers"]
 
@@ -349,8 +350,7 @@ class PermanentAnswers(FrequencyOracle):
         >>> tallies[0].estimate().frequencies.round(1)
         array([0.6, 0.3, 0.1])
         """
-        taking_part = Everyone() if participation is None else participation
-        _arguments.instance("participation", taking_part, Participation, "a participation")
+        taking_part = taking_part_in(participation)
         answers = np.ascontiguousarray(permanent_answers)
         if answers.dtype != self.report_dtype or answers.shape[1:] != self.report_shape:
             raise InvalidTypeError(
@@ -360,12 +360,8 @@ class PermanentAnswers(FrequencyOracle):
         nodes, checked = len(answers), _arguments.seed(seed)
         if isinstance(taking_part, Personalized):
             rates: Any = taking_part.probabilities
-        elif taking_part.uniform_rate is not None:
-            rates = taking_part.uniform_rate
         else:
-            raise InvalidValueError(
-                f"participation must hold its probabilities, got {taking_part!r} of a plan"
-            )
+            rates = common_rate(taking_part)
         reports, probabilities = self._core.instantaneous(answers, rates, checked)
         if not isinstance(taking_part, Personalized):
             return Reports(self, taking_part, reports, nodes)

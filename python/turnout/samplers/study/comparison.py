@@ -494,7 +494,9 @@ def _stored(path: Path, setting: dict[str, Any]) -> dict[Key, list[float]]:
 
 
 def _append(path: Path, setting: dict[str, Any], key: Key, result: list[float]) -> None:
-    entry = json.dumps({"key": list(key), "result": result, "setting": setting})
+    # As texts where there is no number of JSON: a coverage that was not asked for is NaN.
+    values = [value if math.isfinite(value) else str(value) for value in result]
+    entry = json.dumps({"key": list(key), "result": values, "setting": setting}, allow_nan=False)
     with naming(path), path.open("a", encoding="utf-8") as file:
         file.write(f"{entry}\n")
 
