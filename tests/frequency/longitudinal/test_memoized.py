@@ -189,13 +189,80 @@ def sequences(memoized: Memoized, answers: tuple[int, ...]) -> dict[tuple[Any, .
     return table
 
 
-def test_different_answers_add_up_given_the_rounds_in_which_they_change() -> None:
+def test_different_answers_add_up_given_which_rounds_share_one() -> None:
     memoized = chain("L-GRR", 1.0, 0.9, size=3)
     pattern = [
         sequences(memoized, (one, one, other, other))
         for one, other in itertools.permutations(range(3), 2)
     ]
     assert memoized.lifetime_ratio < largest(pattern) <= memoized.lifetime_ratio**2
+
+
+def test_a_return_is_not_hidden_by_the_rounds_in_which_answers_change() -> None:
+    # Hardly any instantaneous noise: first and last report differ although they share an answer.
+    memoized = chain("L-GRR", 0.5, 0.4999, size=3)
+    returned, went_on = sequences(memoized, (0, 1, 0)), sequences(memoized, (0, 1, 2))
+    assert math.log(largest([returned, went_on])) > memoized.spent(3)
+    assert math.log(largest([returned, went_on])) <= memoized.spent_by_reports(3)
+
+
+def phases(memoized: Memoized, answers: tuple[int, ...]) -> dict[tuple[Any, ...], Fraction]:
+    """The law of the reports of a sequence of answers: one permanent answer for each phase."""
+    table = {(): Fraction(1)}
+    for code, group in itertools.groupby(answers):
+        alone = law(memoized, len(list(group)))[code]
+        table = {
+            (*before, *after): mass * more
+            for before, mass in table.items()
+            for after, more in alone.items()
+        }
+    return table
+
+
+def test_by_phase_a_return_costs_what_any_change_costs() -> None:
+    memoized = chain("L-GRR", 0.5, 0.4999, size=3)
+    changing = [
+        phases(memoized, (first, second, second, third))
+        for first, second, third in itertools.product(range(3), repeat=3)
+        if first != second != third
+    ]
+    assert memoized.spent(2) < math.log(largest(changing)) <= memoized.spent(3)
+
+
+@pytest.mark.parametrize("reports", [1, 2, 3])
+def test_reports_of_any_two_sequences_are_bounded_by_their_number(reports: int) -> None:
+    rows = [chain("L-OSUE", 1.0, 0.5, size=2)] if reports < 3 else []
+    for memoized in (chain("L-GRR", 1.0, 0.5, size=3), *rows):
+        size = memoized.domain.size
+        every = [
+            sequences(memoized, answers)
+            for answers in itertools.product(range(size), repeat=reports)
+        ]
+        assert math.log(largest(every)) <= memoized.spent_by_reports(reports) * (1 + 1e-12)
+    assert memoized.spent_by_reports(0) == 0.0
+    assert memoized.spent_by_reports(1) == memoized.realized_epsilon
+
+
+@pytest.mark.parametrize(("rounds", "delta"), [(15, 0.56), (30, 0.70)])
+def test_what_a_return_shows_in_numbers(rounds: int, delta: float) -> None:
+    # (a^m, b^m, a^m) against (a^m, b^m, c^m): b says nothing, and counts are sufficient.
+    memoized = chain("L-GRR", 1.0, 0.5, size=3)
+    (p, q), (own, other) = memoized.stage_probabilities
+    counts = [
+        (one, two, rounds - one - two)
+        for one in range(rounds + 1)
+        for two in range(rounds + 1 - one)
+    ]
+    ways = np.array([math.factorial(rounds) / math.prod(map(math.factorial, c)) for c in counts])
+    given = (
+        np.array([[own ** c[b] * other ** (rounds - c[b]) for b in range(3)] for c in counts])
+        * ways[:, None]
+    )
+    one, two = np.array([p, q, q]), np.array([q, q, p])
+    returned = (given * one) @ given.T
+    went_on = np.outer(given @ one, given @ two)
+    found = np.maximum(went_on - math.exp(3.0) * returned, 0.0).sum()
+    assert float(found) == pytest.approx(delta, abs=0.005)
 
 
 def test_that_an_answer_changed_is_not_hidden_by_the_count_of_answers() -> None:
@@ -316,6 +383,55 @@ def test_client_and_population_make_the_same_permanent_answers(memoized: Memoize
     answers = memoized.permanent_answers([3], key)
     population = memoized.report(answers, seed=8).codes[0]
     assert np.array_equal(client.report(3, seed=8), population)
+
+
+def test_a_client_by_phase_draws_a_permanent_answer_for_each_change() -> None:
+    memoized = Memoized(1.0, 6, first_epsilon=0.5, permanent_per="phase")
+    answered = Memoized(1.0, 6, first_epsilon=0.5)
+    assert (memoized.permanent_per, answered.permanent_per) == ("phase", "answer")
+    assert oracle_from_dict(memoized.to_dict()) == memoized != answered
+    assert memoized.context != answered.context
+    key = secrets(1)
+    client = memoized.client(key[0].tobytes(), max_values=3)
+    for number, (value, phase) in enumerate([(2, 0), (2, 0), (4, 1), (2, 2), (2, 2)]):
+        permanent = memoized.permanent_answers([value], key, phases=phase)
+        expected = memoized.report(permanent, seed=number).codes[0]
+        assert client.report(value, seed=number) == expected
+        client = MemoizedClient.from_bytes(memoized, client.to_bytes())
+        assert client.values_given == phase + 1
+    assert client.spent == memoized.spent(3)
+    with pytest.raises(BudgetExceededError, match=r"may give 3 phase\(s\) and has given 3"):
+        client.report(4)
+    assert client.report(2) in range(6)
+    with pytest.raises(PlanMismatchError):
+        MemoizedClient.from_bytes(answered, client.to_bytes())
+
+
+def test_permanent_answers_of_phases_are_independent(statistical: ModuleType) -> None:
+    memoized = Memoized(1.0, 2, first_epsilon=0.5, permanent_per="phase")
+    keys = secrets(40_000)
+    zeros = np.zeros(40_000, np.int64)
+    first, third = (memoized.permanent_answers(zeros, keys, phases=phase) for phase in (0, 2))
+    p, q = memoized.stage_probabilities[0]
+    observed = np.bincount(2 * first + third, minlength=4)
+    statistical.check_law(observed, [p * p, p * q, q * p, q * q])
+    mixed = memoized.permanent_answers(zeros, keys, phases=2 * (np.arange(40_000) % 2))
+    assert np.array_equal(mixed, np.where(np.arange(40_000) % 2, third, first))
+
+
+@pytest.mark.parametrize(
+    ("phases", "error"),
+    [(-1, InvalidValueError), (10**6, InvalidValueError), (0.5, InvalidTypeError),
+     ([0, 1], InvalidTypeError)],
+)  # fmt: skip
+def test_phases_that_are_none_are_refused(phases: Any, error: type[Exception]) -> None:
+    memoized = Memoized(1.0, 2, first_epsilon=0.5, permanent_per="phase")
+    with pytest.raises(error, match="phases must be"):
+        memoized.permanent_answers([0], secrets(1), phases=phases)
+    with pytest.raises(InvalidValueError, match="phases must be None"):
+        Memoized(1.0, 2, first_epsilon=0.5).permanent_answers([0], secrets(1), phases=0)
+    with pytest.raises(InvalidValueError, match="permanent_per must be"):
+        Memoized(1.0, 2, first_epsilon=0.5, permanent_per="month")
 
 
 def averaged(memoized: Memoized, answers: npt.NDArray[Any], rounds: int) -> npt.NDArray[np.float64]:

@@ -28,6 +28,7 @@ from turnout.errors import (
     PlanMismatchError,
     UnsupportedVersionError,
 )
+from turnout.frequency.longitudinal.past import Past
 from turnout.frequency.longitudinal.permanent import SECRET_BYTES, PermanentAnswers
 from turnout.participation import Everyone, Participation
 
@@ -46,14 +47,14 @@ class MemoizedClient:
 
     Made by :meth:`Memoized.client`. The state (:meth:`to_bytes`) holds the secret and which answers
     were given: it belongs where the answers themselves would be kept, and nowhere else. It changes
-    only when an answer is given for the first time. If it is lost, permanent answers are drawn anew
-    from a new secret, and the budget of the old ones is spent once more.
+    only when a permanent answer is used for the first time. If it is lost, permanent answers are
+    drawn anew from a new secret, and the budget of the old ones is spent once more.
 
     A client must not be used by two threads at once, and cannot be copied or pickled: two with one
     secret could spend twice what one may. Its state is stored, and read when the client is gone.
     """
 
-    __slots__ = ("_given", "_memoized", "_most", "_secret")
+    __slots__ = ("_memoized", "_most", "_past", "_secret")
 
     def __init__(
         self, memoized: PermanentAnswers, secret: bytes | None = None, *, max_values: int = 1
@@ -68,9 +69,9 @@ class MemoizedClient:
         if len(secret) != SECRET_BYTES:
             raise InvalidValueError(f"secret must have {SECRET_BYTES} bytes, got {len(secret)}")
         self._secret = HiddenBytes(secret)
-        size = memoized.domain.size
-        self._most = _arguments.integer("max_values", max_values, least=1, most=size)
-        self._given: frozenset[int] = frozenset()
+        self._past = Past(memoized.permanent_per)
+        most = self._past.limit(memoized.domain.size)
+        self._most = _arguments.integer("max_values", max_values, least=1, most=most)
 
     @property
     def memoized(self) -> PermanentAnswers:
@@ -79,18 +80,22 @@ class MemoizedClient:
 
     @property
     def values_given(self) -> int:
-        """How many different answers were given so far."""
-        return len(self._given)
+        """How many permanent answers were used so far: different answers, or phases."""
+        return len(self._past.given)
 
     @property
     def max_values(self) -> int:
-        """How many different answers may be given."""
+        """How many permanent answers may be used: different answers, or phases."""
         return self._most
 
     @property
     def spent(self) -> float:
-        """The budget spent so far: :meth:`Memoized.spent` of the answers given."""
-        return self._memoized.spent(len(self._given))
+        """The budget spent so far: :meth:`Memoized.spent` of the permanent answers used.
+
+        Given which reports share a permanent answer. Who does not know that can find it out by and
+        by: :meth:`Memoized.spent_by_reports` of all reports bounds that.
+        """
+        return self._memoized.spent(self.values_given)
 
     def report(self, value: Hashable, *, seed: int | None = None) -> Any:
         """Make the report of this round.
@@ -117,8 +122,7 @@ class MemoizedClient:
         UnknownLabelError, CodeOutsideDomainError
             If the answer is not in the domain.
         """
-        code, reports = self._round(value, Everyone(), seed)
-        self._given |= {code}
+        self._past, reports = self._round(value, Everyone(), seed)
         report = reports.codes[0]
         return report if isinstance(report, np.ndarray) else int(report)
 
@@ -211,16 +215,16 @@ class MemoizedClient:
         refuse_personal(plan)
         plan.check_same(Plan(self._memoized, plan.participation), "this client")
         plan.check_current()
-        code, reports = self._round(value, plan.participation, seed)
+        after, reports = self._round(value, plan.participation, seed)
         message = message_of(plan, reports)
         if message is not None:
-            before = self._given
-            self._given |= {code}
+            before = self._past
+            self._past = after
             if state is not None:
                 try:
                     self._keep(Path(state))
                 except BaseException:
-                    self._given = before
+                    self._past = before
                     raise
         return message
 
@@ -240,7 +244,7 @@ class MemoizedClient:
                 kept = MemoizedClient.from_bytes(self._memoized, there)
             except (CorruptDataError, PlanMismatchError, UnsupportedVersionError) as error:
                 raise type(error)(f"state {os.fspath(path)!r}: {error}") from error
-            if kept._secret != self._secret or not kept._given <= self._given:
+            if kept._secret != self._secret or not self._past.knows(kept._past):
                 raise InvalidValueError(
                     f"state must be the file of this client, got {os.fspath(path)!r}, which holds "
                     "another secret or answers that this client has not given: begin with "
@@ -249,26 +253,31 @@ class MemoizedClient:
             if kept._most != self._most:
                 raise InvalidValueError(
                     f"state must be the file of this client, got {os.fspath(path)!r}, which allows "
-                    f"{kept._most} different answer(s), not max_values = {self._most}: what was "
-                    "promised for a lifetime stays"
+                    f"{kept._most} {self._what}, not max_values = {self._most}: what was promised "
+                    "for a lifetime stays"
                 )
         with atomic_write(path, private=True) as temporary:
             temporary.write_bytes(data)
 
     def _round(
         self, value: Hashable, participation: Participation, seed: int | None
-    ) -> tuple[int, Reports]:
-        """Make the code and the report of a round, or none, and leave the state as it is."""
-        code = int(self._memoized.domain._to_codes([value])[0])
-        if code not in self._given and len(self._given) >= self._most:
+    ) -> tuple[Past, Reports]:
+        """Make the past after a round and its report, or none, and leave the state as it is."""
+        after = self._past.after(int(self._memoized.domain._to_codes([value])[0]))
+        used = len(after.given)
+        if used > self._most:
             raise BudgetExceededError(
-                f"this client may give {self._most} different answer(s) and has given "
-                f"{len(self._given)}: one more would spend "
-                f"{self._memoized.spent(len(self._given) + 1):.6g}"
+                f"this client may give {self._most} {self._what} and has given "
+                f"{self.values_given}: one more would spend {self._memoized.spent(used):.6g}"
             )
         secret = np.frombuffer(self._secret, dtype=np.uint8).reshape(1, SECRET_BYTES)
-        answer = self._memoized.permanent_answers([value], secret)
-        return code, self._memoized.report(answer, participation=participation, seed=seed)
+        phase = used - 1 if after.per == "phase" else None
+        answer = self._memoized.permanent_answers([value], secret, phases=phase)
+        return after, self._memoized.report(answer, participation=participation, seed=seed)
+
+    @property
+    def _what(self) -> str:
+        return "phase(s)" if self._past.per == "phase" else "different answer(s)"
 
     def to_bytes(self) -> bytes:
         """Write the state: secret, limit and the answers given, with a checksum.
@@ -283,7 +292,7 @@ class MemoizedClient:
             "context": self._memoized.context.hex(),
             "secret": self._secret.hex(),
             "max_values": self._most,
-            "given": sorted(self._given),
+            "given": list(self._past.given),
         }
         body = json.dumps(state, sort_keys=True, separators=(",", ":")).encode()
         return _MAGIC + hashlib.sha256(body).digest() + body
@@ -353,9 +362,10 @@ class MemoizedClient:
                     raise PlanMismatchError(
                         "data was made for permanent answers of another oracle, domain or question"
                     )
-                if _is_state(secret, most, given, memoized.domain.size):
+                past = Past(memoized.permanent_per, tuple(given))
+                if _SECRET.fullmatch(secret) and past.is_possible(memoized.domain.size, most):
                     client = cls(memoized, bytes.fromhex(secret), max_values=most)
-                    client._given = frozenset(given)
+                    client._past = past
                     return client
         # Nothing of it is shown: it may hold a secret.
         raise CorruptDataError("not the state of a client")
@@ -371,8 +381,8 @@ class MemoizedClient:
     def __repr__(self) -> str:
         """Show what was spent; neither the secret nor the answers."""
         return (
-            f"MemoizedClient({self._memoized!r}, {self.values_given} of {self._most} different "
-            "answers given)"
+            f"MemoizedClient({self._memoized!r}, {self.values_given} of {self._most} {self._what} "
+            "given)"
         )
 
 
@@ -381,14 +391,3 @@ def _there(path: Path) -> bytes:
         return read_bytes(path)
     except FileNotFoundError:
         return b""
-
-
-def _is_state(secret: str, most: int, given: list[Any], size: int) -> bool:
-    """Say whether these are a secret, a limit and answers as ``to_bytes`` writes them."""
-    return (
-        _SECRET.fullmatch(secret) is not None
-        and type(most) is int
-        and all(type(code) is int and 0 <= code < size for code in given)
-        and sorted(set(given)) == given
-        and max(1, len(given)) <= most <= size
-    )

@@ -38,6 +38,11 @@ class Memoized(PermanentAnswers):
     question
         A word for what is asked. Two questions of one client with equal plans must have two words,
         or equal answers to both would have one permanent answer, and show that they are equal.
+    permanent_per
+        ``"answer"``: one permanent answer for each different answer, as in RAPPOR; going back to an
+        earlier answer costs nothing, and shows in enough rounds. ``"phase"``: a new one whenever
+        the answer of a client changes, also if it changes back, so that a return looks like any
+        other change.
 
     Raises
     ------
@@ -56,11 +61,14 @@ class Memoized(PermanentAnswers):
     * Rounds do not compose: two reports may say more than twice what one does, up to
       :attr:`lifetime_epsilon`, since they share the permanent answer. (Direct encoding of 300
       answers with budgets of 4 and 1: two reports spend 2.9.)
-    * A client that gives ``d`` different answers over time spends ``d`` times as much,
-      :meth:`spent`: whatever those answers are is protected to that degree, *given the rounds in
-      which they change*. That, and when, an answer changes is not: a permanent answer that differs
-      from the last shows in enough rounds. Between any two sequences of answers, changes included,
-      ``T`` reports spend at most ``T`` times :attr:`round_epsilon`.
+    * ``d`` permanent answers spend ``d`` times as much, :meth:`spent`: whatever the answers are is
+      protected to that degree, *given which reports share a permanent answer*. By phase: given the
+      rounds in which the answer changes. By answer that does not suffice, for a return shows too:
+      with a lifetime epsilon of 1, reports of 0.5 and three answers, 15 reports each of a, b, a and
+      of a, b, c change in the same rounds, and delta at an epsilon of 3 is 0.56.
+    * Which reports share one is not protected: a permanent answer that differs from the last shows
+      in enough rounds. Between any two sequences of answers, changes and returns included, ``T``
+      reports spend at most :meth:`spent_by_reports`, about ``T`` times :attr:`round_epsilon`.
 
     Erlingsson, Pihur, Korolova, "RAPPOR: randomized aggregatable privacy-preserving ordinal
     response" (2014); the chains, called L-GRR, L-SUE, L-OUE, L-OSUE and L-SOUE, are those of
@@ -89,7 +97,8 @@ class Memoized(PermanentAnswers):
         secret
             32 bytes that only this client knows; fresh from the operating system by default.
         max_values
-            How many different answers the client may give in its life: see :meth:`spent`.
+            How many permanent answers the client may use in its life, see :meth:`spent`: different
+            answers, or phases.
 
         Returns
         -------

@@ -21,6 +21,7 @@ from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.improbable import rows_of_bits
 from turnout.frequency.kernel import Kernel
+from turnout.frequency.longitudinal.past import MOST_PHASES, PER
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.participation import Participation, Personalized
 
@@ -62,6 +63,7 @@ class PermanentAnswers(FrequencyOracle):
         instantaneous: str | None = None,
         permanent: str | None = None,
         question: str = "",
+        permanent_per: str = "answer",
     ) -> None:
         if isinstance(oracle, FrequencyOracle):
             if domain is not None or permanent is not None:
@@ -99,6 +101,7 @@ class PermanentAnswers(FrequencyOracle):
                 f"first_epsilon must be a finite number above 0, got {self._first}"
             )
         self._question = _arguments.instance("question", question, str, "a text")
+        self._per = _arguments.choice("permanent_per", permanent_per, PER)
         size = self._domain.size
         made: Any
         if permanent == _DIRECT:
@@ -132,6 +135,11 @@ class PermanentAnswers(FrequencyOracle):
     def question(self) -> str:
         """A word for what is asked."""
         return self._question
+
+    @property
+    def permanent_per(self) -> str:
+        """What a permanent answer is drawn for: each different answer, or each phase."""
+        return self._per
 
     def _stages(self) -> list[tuple[Fraction, Fraction]]:
         """How likely each stage makes the answer's own mark of it, and of another: exactly."""
@@ -197,6 +205,7 @@ class PermanentAnswers(FrequencyOracle):
         """What one more report may add between any two sequences of answers, rounded up.
 
         That of the instantaneous stage alone: the ratio of a report under two permanent answers.
+        :meth:`spent_by_reports` adds it up.
         """
         own, other = self._stages()[1]
         if self._permanent == _DIRECT:
@@ -206,26 +215,69 @@ class PermanentAnswers(FrequencyOracle):
         return logarithm_up(bit**self._domain.size)
 
     def spent(self, values: int) -> float:
-        """Give the budget of a client that has given that many different answers.
+        """Give what the reports of so many permanent answers say, given which reports share one.
 
         Parameters
         ----------
         values
-            The number of different answers, however often each was reported.
+            The number of permanent answers: of different answers, or of phases
+            (:attr:`permanent_per`), however often each was reported.
 
         Returns
         -------
         float
-            ``values`` times :attr:`lifetime_epsilon`, rounded up: what the answers are, given the
-            rounds in which they change.
+            ``values`` times :attr:`lifetime_epsilon`, rounded up. It compares sequences of answers
+            in which the *same* rounds share a permanent answer. By phase those are the sequences
+            that change in the same rounds. By answer they also return in the same rounds: for
+            (a, b, a) against (a, b, c), which change in the same rounds, this is **not** a bound.
+            :meth:`spent_by_reports` is one for any two sequences.
 
         Raises
         ------
         InvalidValueError
             If there are fewer than none.
+
+        Examples
+        --------
+        >>> from turnout.frequency.longitudinal import Memoized
+        >>> memoized = Memoized(1.0, 3, first_epsilon=0.5)
+        >>> round(memoized.spent(2), 3)
+        2.0
         """
         number = _arguments.integer("values", values, least=0)
         return rounded_up(number * Fraction(self.lifetime_epsilon))
+
+    def spent_by_reports(self, reports: int) -> float:
+        """Give what so many reports say between any two sequences of answers.
+
+        Whatever the answers are, whenever they change or return, and nothing of that being known.
+
+        Parameters
+        ----------
+        reports
+            How many reports there are.
+
+        Returns
+        -------
+        float
+            :attr:`realized_epsilon` for one of them and :attr:`round_epsilon` for each other one,
+            rounded up. It grows without end: enough reports show when an answer changes.
+
+        Raises
+        ------
+        InvalidValueError
+            If there are fewer than none.
+
+        Examples
+        --------
+        >>> from turnout.frequency.longitudinal import Memoized
+        >>> memoized = Memoized(1.0, 3, first_epsilon=0.5)
+        >>> round(memoized.spent_by_reports(1), 3), round(memoized.spent_by_reports(45), 1)
+        (0.5, 59.9)
+        """
+        number = _arguments.integer("reports", reports, least=0)
+        more = max(0, number - 1) * Fraction(self.round_epsilon)
+        return rounded_up(min(number, 1) * Fraction(self.realized_epsilon) + more)
 
     @property
     def stage_probabilities(self) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -264,8 +316,9 @@ class PermanentAnswers(FrequencyOracle):
         """32 bytes that permanent answers depend on, beside secret and answer.
 
         SHA-256 of what makes the permanent answer: its oracle, the realised probabilities, the
-        domain and the question. Neither ``first_epsilon`` nor the instantaneous stage is among it:
-        they may be changed, and the permanent answers stay.
+        domain, the question, and that there is one for each phase if there is. Neither
+        ``first_epsilon`` nor the instantaneous stage is among it: they may be changed, and the
+        permanent answers stay. Each phase has a context of its own, made from this one.
         """
         what = {
             "format": "turnout-permanent-answer",
@@ -275,10 +328,14 @@ class PermanentAnswers(FrequencyOracle):
             "domain": self._domain.fingerprint,
             "question": self._question,
         }
+        if self._per == "phase":
+            what["permanent_per"] = self._per
         text = json.dumps(what, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).digest()
 
-    def permanent_answers(self, values: Any, secrets: npt.ArrayLike) -> Array:
+    def permanent_answers(
+        self, values: Any, secrets: npt.ArrayLike, *, phases: npt.ArrayLike | None = None
+    ) -> Array:
         """Derive the permanent answers of a population.
 
         Whoever knows them knows more than all reports together can say.
@@ -289,6 +346,9 @@ class PermanentAnswers(FrequencyOracle):
             One answer for each node.
         secrets
             uint8 of shape (n, 32): one secret for each node.
+        phases
+            The number of the phase that each node is in, or one for all, from 0; the first if None.
+            Only where permanent answers are drawn for phases (:attr:`permanent_per`).
 
         Returns
         -------
@@ -298,7 +358,8 @@ class PermanentAnswers(FrequencyOracle):
         Raises
         ------
         TurnoutError
-            If an answer is not in the domain, or there is not one secret for each node.
+            If an answer is not in the domain, there is not one secret for each node, or phases are
+            no such numbers.
         """
         codes = self._domain._to_codes(values)
         array = np.ascontiguousarray(secrets)
@@ -307,7 +368,20 @@ class PermanentAnswers(FrequencyOracle):
                 f"secrets must be an array of uint8 of shape (n, {SECRET_BYTES}), got "
                 f"{array.dtype} of shape {array.shape}"
             )
-        return self._core.permanent(codes, array, self.context)
+        if self._per == "answer":
+            if phases is not None:
+                raise InvalidValueError(
+                    "phases must be None where a permanent answer is drawn for each answer, got "
+                    f"{_arguments.shown(phases)}: they are for permanent_per='phase'"
+                )
+            return self._core.permanent(codes, array, self.context)
+        numbers = _phases(phases, len(codes))
+        made = np.empty((len(codes), *self.report_shape), self.report_dtype)
+        for number in np.unique(numbers):
+            chosen = numbers == number
+            digest = hashlib.sha256(self.context + int(number).to_bytes(8, "little")).digest()
+            made[chosen] = self._core.permanent(codes[chosen], array[chosen], digest)
+        return made
 
     def report(
         self,
@@ -376,6 +450,7 @@ class PermanentAnswers(FrequencyOracle):
             "first_epsilon": self._first,
             "instantaneous": self._instantaneous,
             "permanent": self._permanent,
+            "permanent_per": self._per,
             "question": self._question,
         }
 
@@ -383,3 +458,17 @@ class PermanentAnswers(FrequencyOracle):
         """Show the constructor that takes an epsilon."""
         others = ", ".join(f"{name}={value!r}" for name, value in self.parameters().items())
         return f"Memoized({self._epsilon!r}, {self._domain!r}, {others})"
+
+
+def _phases(phases: npt.ArrayLike | None, nodes: int) -> npt.NDArray[np.int64]:
+    numbers = np.asarray(0 if phases is None else phases)
+    if numbers.dtype.kind not in "iu" or numbers.shape not in ((), (nodes,)):
+        raise InvalidTypeError(
+            f"phases must be a whole number or one for each of the {nodes} nodes, got "
+            f"{_arguments.shown(phases)}"
+        )
+    if numbers.size and not 0 <= int(numbers.min()) <= int(numbers.max()) < MOST_PHASES:
+        raise InvalidValueError(
+            f"phases must be from 0 to {MOST_PHASES - 1}, got {_arguments.shown(phases)}"
+        )
+    return np.broadcast_to(numbers.astype(np.int64), (nodes,))
