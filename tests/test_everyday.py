@@ -13,7 +13,7 @@ import pytest
 
 import turnout as tn
 from turnout.accounting.mechanism import Mechanism
-from turnout.frequency import FrequencyOracle
+from turnout.frequency.candidates import oracle_classes
 
 ROOT = Path(__file__).parents[1]
 
@@ -78,9 +78,7 @@ def test_every_oracle_is_audited(everyday: Callable[[str], list[str]]) -> None:
     audited = {re.sub(r".*\[.*-([a-z_]+)\]$", r"\1", case) for case in cases}
     modules = "turnout.frequency.oracles"
     oracles = {
-        name
-        for name, oracle in FrequencyOracle._registry.items()
-        if oracle.__module__.startswith(modules)
+        name for name, oracle in oracle_classes().items() if oracle.__module__.startswith(modules)
     }
     assert len(oracles) > 10
     assert audited >= oracles, f"every case of {sorted(oracles - audited)} is slow"

@@ -7,11 +7,11 @@ import pkgutil
 from collections.abc import Iterator
 
 import turnout as tn
-from turnout import _kinds, frequency
-from turnout.frequency import FrequencyOracle
+from turnout import _kinds, frequency, mean
+from turnout.collecting.kind import Kind
 
 
-def named(base: type[FrequencyOracle]) -> Iterator[type[FrequencyOracle]]:
+def named(base: type[Kind]) -> Iterator[type[Kind]]:
     """All classes of turnout below a class that have a name in plans of their own."""
     for kind in base.__subclasses__():
         if "name" in vars(kind) and kind.__module__.startswith("turnout."):
@@ -20,9 +20,10 @@ def named(base: type[FrequencyOracle]) -> Iterator[type[FrequencyOracle]]:
 
 
 def test_the_table_holds_every_kind_by_its_name_and_module() -> None:
-    for module in pkgutil.walk_packages(frequency.__path__, frequency.__name__ + "."):
-        importlib.import_module(module.name)
-    there = {kind.name: kind.__module__ for kind in named(FrequencyOracle)}
+    for package in (frequency, mean):
+        for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+            importlib.import_module(module.name)
+    there = {kind.name: kind.__module__ for kind in named(Kind)}
     assert there == _kinds._MODULES
 
 
@@ -31,7 +32,7 @@ def test_every_name_finds_its_class() -> None:
         kind = _kinds.found(name)
         assert kind is not None
         assert kind.name == name
-        assert issubclass(kind, FrequencyOracle)
+        assert issubclass(kind, Kind)
     assert _kinds.found("telepathy") is None
 
 

@@ -15,10 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import turnout as tn
+from turnout import _kinds
 from turnout.collecting.plan_file import plan_file_text
 from turnout.errors import CorruptDataError, TurnoutError
 from turnout.frequency.attributes import PaddedOracle
-from turnout.frequency.oracle import FrequencyOracle
+from turnout.frequency.candidates import oracle_classes
 from turnout.signing import SigningKey
 
 SCHEMA = tn.Plan.schema()
@@ -83,9 +84,7 @@ def test_the_schema_is_one() -> None:
 
 def test_every_oracle_of_turnout_is_in_it() -> None:
     own = {
-        name
-        for name, found in FrequencyOracle._registry.items()
-        if found.__module__.startswith("turnout.")
+        name for name, found in oracle_classes().items() if found.__module__.startswith("turnout.")
     }
     described = {each["properties"]["name"]["const"] for each in SCHEMA["$defs"]["oracle"]["oneOf"]}
     assert own <= described
@@ -268,6 +267,6 @@ def test_an_oracle_of_ones_own_is_described() -> None:
         description["plan"]["oracle"]["extra"] = "five"
         assert not validator.is_valid(description)
     finally:
-        FrequencyOracle._registry.pop(Own.name)
+        _kinds.REGISTERED.pop(Own.name)
     with pytest.raises(TurnoutError):
         tn.Plan.from_dict(description["plan"])

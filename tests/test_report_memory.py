@@ -262,7 +262,7 @@ def test_too_little_memory_is_an_error_that_names_the_file(
     write_reports(equal_reports(3), path)
     readers = [
         ("collecting.report_files.reading.reported", lambda: read_reports(path)),
-        ("pipeline.report_counting.empty_tally", lambda: open_reports(path).tally()),
+        ("collecting.tally.BaseTally.merge", lambda: open_reports(path).tally()),
     ]
     for place, read in readers:
         with monkeypatch.context() as patched:

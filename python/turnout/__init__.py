@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         weighting,
     )
     from turnout._version import __version__
+    from turnout.bounds import Bounds
     from turnout.collecting.plan import Plan
     from turnout.domain import Domain
     from turnout.errors import TurnoutError
@@ -81,6 +82,7 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())
 __all__ = [
     "Bernoulli",
     "BinaryLocalHashing",
+    "Bounds",
     "Comparison",
     "CountMeanSketch",
     "DirectEncoding",
@@ -143,6 +145,7 @@ __all__ = [
 _NAMES = {
     "turnout._version": ["__version__"],
     "turnout.collecting.plan": ["Plan"],
+    "turnout.bounds": ["Bounds"],
     "turnout.domain": ["Domain"],
     "turnout.errors": ["TurnoutError"],
     "turnout.frequency": [

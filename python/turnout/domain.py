@@ -229,12 +229,12 @@ class Domain:
         >>> Domain.from_integers(3).encode([0, 2, 1])
         array([0, 2, 1])
         """
-        codes = self._to_codes(values)
+        codes = self.to_codes(values)
         if self._integers:
             self._check_codes("values", codes)
         return codes
 
-    def _to_codes(self, values: Any) -> Codes:
+    def to_codes(self, values: Any) -> Codes:
         """Encode; for a domain of integers leave the check of the range to the kernel."""
         if self._integers:
             return _columns.integer_codes(values, self.size)
@@ -349,6 +349,23 @@ class Domain:
         except (InvalidTypeError, InvalidValueError) as error:
             raise CorruptDataError(f"not the description of a domain: {error}") from error
         raise CorruptDataError(f"not the description of a domain: {_arguments.shown(description)}")
+
+    @staticmethod
+    def schema() -> dict[str, Any]:
+        """Describe their JSON as a JSON Schema, whose labels are ``#/$defs/label``."""
+        integers = {"type": "integer", "minimum": 2, "maximum": _LARGEST}
+        labels = {"type": "array", "minItems": 2, "items": {"$ref": "#/$defs/label"}}
+        return {
+            "oneOf": [
+                {
+                    "type": "object",
+                    "properties": {name: value},
+                    "required": [name],
+                    "additionalProperties": False,
+                }
+                for name, value in (("integers", integers), ("labels", labels))
+            ]
+        }
 
 
 def _all_text(labels: Collection[Any]) -> bool:

@@ -9,11 +9,12 @@ PROGRAM = """
 import sys
 import numpy as np
 import turnout as tn
+from turnout.frequency.candidates import oracle_classes
 
 people = tn.Personalized(np.linspace(0.1, 1.0, 60))
 answers = np.arange(60) % 5
 randomizers = [
-    (tn.frequency.FrequencyOracle._registry[name](1.0, 5), answers) for name in NAMES
+    (oracle_classes()[name](1.0, 5), answers) for name in NAMES
 ]
 means = (tn.mean.Duchi, tn.mean.Piecewise)
 randomizers += [(kind(1.0, (0.0, 5.0)), answers * 1.0) for kind in means]

@@ -135,32 +135,31 @@ def test_other_arguments(mechanism: Any) -> None:
 def test_reports() -> None:
     bit, sampled = tn.mean.Duchi(1.0), tn.mean.Piecewise(6.0, dimensions=3)
     some = tn.Bernoulli(0.5)
-    with pytest.raises(CodeOutsideDomainError, match=r"cells\[1\] must be an integer from 0 to 1"):
-        tn.mean.MeanReports(bit, some, [0, 2], 5)
-    with pytest.raises(CodeOutsideDomainError, match="got -1"):
-        tn.mean.MeanReports(bit, some, [-1], 5)
-    with pytest.raises(InvalidTypeError, match="cells must hold integers"):
-        tn.mean.MeanReports(bit, some, [0.5], 5)
-    with pytest.raises(InvalidValueError, match="nodes must be at least the 2 reports"):
-        tn.mean.MeanReports(bit, some, [0, 1], 1)
-    with pytest.raises(InvalidValueError, match="equal if everyone takes part"):
-        tn.mean.MeanReports(bit, tn.Everyone(), [0, 1], 3)
-    with pytest.raises(InvalidValueError, match="coordinates must be given"):
-        tn.mean.MeanReports(sampled, some, [[0, 1]], 3)
-    with pytest.raises(InvalidValueError, match=r"coordinates\[0\] must be ascending"):
-        tn.mean.MeanReports(sampled, some, [[0, 1]], 3, coordinates=[[1, 1]])
-    with pytest.raises(CodeOutsideDomainError, match=r"coordinates\[0, 1\]"):
-        tn.mean.MeanReports(sampled, some, [[0, 1]], 3, coordinates=[[1, 3]])
-    with pytest.raises(InvalidValueError, match="coordinates must have the shape"):
-        tn.mean.MeanReports(sampled, some, [[0, 1]], 3, coordinates=[[0, 1], [0, 1]])
-    with pytest.raises(InvalidValueError, match="cells must have shape"):
-        tn.mean.MeanReports(sampled, some, [0, 1], 3, coordinates=[[0, 1]])
-    with pytest.raises(InvalidValueError, match="probabilities must be given with personal"):
-        tn.mean.MeanReports(bit, some, [0], 3, probabilities=[0.5])
-    with pytest.raises(InvalidValueError, match="probabilities must be given with personal"):
-        tn.mean.MeanReports(bit, tn.Personalized([0.5]), [0], 3)
+    with pytest.raises(CodeOutsideDomainError, match=r"codes\[1\] must be a cell from 0 to 1"):
+        tn.Reports(bit, some, [0, 2], 5)
+    with pytest.raises(InvalidValueError, match=r"codes\[0\] = -1 is out of range"):
+        tn.Reports(bit, some, [-1], 5)
+    with pytest.raises(InvalidTypeError, match="codes must hold integers"):
+        tn.Reports(bit, some, [0.5], 5)
+    with pytest.raises(InvalidValueError, match="nodes must be at least the number of reports 2"):
+        tn.Reports(bit, some, [0, 1], 1)
+    with pytest.raises(InvalidValueError, match="nodes must equal the number of reports 2 when"):
+        tn.Reports(bit, tn.Everyone(), [0, 1], 3)
+    with pytest.raises(InvalidTypeError, match="codes must be an array of integers with rows of 4"):
+        tn.Reports(sampled, some, [[0, 1]], 3)
+    with pytest.raises(InvalidValueError, match=r"coordinates of codes\[0\] must be ascending"):
+        tn.Reports(sampled, some, [[1, 1, 0, 1]], 3)
+    with pytest.raises(CodeOutsideDomainError, match=r"codes\[0, 1\] must be a coordinate from 0"):
+        tn.Reports(sampled, some, [[1, 3, 0, 1]], 3)
+    with pytest.raises(CodeOutsideDomainError, match=r"codes\[0, 3\] must be a cell from 0"):
+        tn.Reports(sampled, some, [[1, 2, 0, sampled.cells]], 3)
+    with pytest.raises(InvalidValueError, match="belong to Personalized"):
+        tn.Reports(bit, some, [0], 3, probabilities=[0.5])
+    with pytest.raises(InvalidValueError, match="needed with personal participation"):
+        tn.Reports(bit, tn.Personalized([0.5]), [0], 3)
+    sums = bit.randomize([0.0], participation=tn.Personalized([1.0])).design
     with pytest.raises(InvalidValueError, match="one entry for each of the 1 reports"):
-        tn.mean.MeanReports(bit, tn.Personalized([0.5]), [0], 3, probabilities=[0.5, 0.5])
+        tn.Reports(bit, tn.Personalized([0.5]), [0], 3, probabilities=[0.5, 0.5], design=sums)
 
 
 @pytest.mark.parametrize(
@@ -180,19 +179,20 @@ def test_reports() -> None:
     ],
 )
 def test_tallies(received: int, nodes: int, moments: Any, weighted: Any) -> None:
-    plan = tn.mean.MeanPlan(tn.mean.Duchi(1.0), tn.Bernoulli(0.5))
+    plan = tn.Plan(tn.mean.Duchi(1.0), tn.Bernoulli(0.5))
     with pytest.raises((InvalidValueError, InvalidTypeError)):
-        tn.mean.MeanTally(plan, received, nodes, moments, weighted=weighted)
+        tn.mean.MeanTally(plan, moments, received, nodes, weights=weighted)
 
 
 def test_weighted_tallies() -> None:
-    plan = tn.mean.MeanPlan(tn.mean.Duchi(1.0), tn.Personalized([0.5]))
-    with pytest.raises(InvalidValueError, match="weighted must be given"):
-        tn.mean.MeanTally(plan, 1, 1, [(1, 1, 1)])
-    with pytest.raises(InvalidValueError, match=r"weighted\[0\] must be sums over 1 reports"):
-        tn.mean.MeanTally(plan, 1, 1, [(1, 1, 1)], weighted=[(1, 1, 1, 1, 1, 1)])
+    made = tn.mean.Duchi(1.0)
+    drawn = made.collect([0.0], participation=tn.Personalized([1.0]))
+    plan, design = tn.Plan(made, tn.Personalized([0.5])), drawn.design
+    with pytest.raises(InvalidValueError, match="weights and design must be given"):
+        tn.mean.MeanTally(plan, [(1, 1, 1)], 1, 1)
+    with pytest.raises(InvalidValueError, match=r"weights\[0\] must be sums over 1 reports"):
+        tn.mean.MeanTally(plan, [(1, 1, 1)], 1, 1, weights=[(1, 1, 1, 1, 1, 1)], design=design)
     unit = 1 << 33
-    tally = tn.mean.MeanTally(
-        plan, 1, 1, [(1, 1, 1)], weighted=[(unit, unit, unit, 2 * unit, 2 * unit, 2 * unit)]
-    )
-    assert tally.estimate("horvitz_thompson").mean == pytest.approx(2 * float(plan.mechanism.scale))
+    weights = [(unit, unit, unit, 2 * unit, 2 * unit, 2 * unit)]
+    tally = tn.mean.MeanTally(plan, [(1, 1, 1)], 1, 1, weights=weights, design=design)
+    assert tally.estimate("horvitz_thompson").mean == pytest.approx(2 * float(made.scale))

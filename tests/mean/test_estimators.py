@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import turnout as tn
+from turnout.collecting.sums import DesignSums
 from turnout.errors import EstimatorError
 
 NODES = 400
@@ -125,8 +126,8 @@ def test_tallies_add_up_and_equal_those_of_reports() -> None:
             assert pickle.loads(pickle.dumps(tally)) == tally
             assert pickle.loads(pickle.dumps(reports)) == reports
             parts = [
-                mechanism.tally(_part(reports, slice(0, 50), 60)),
-                mechanism.tally(_part(reports, slice(50, None), NODES - 60)),
+                mechanism.tally(_part(reports, slice(0, 50), slice(0, 60), taking_part)),
+                mechanism.tally(_part(reports, slice(50, None), slice(60, NODES), taking_part)),
             ]
             if kind != "everyone":
                 assert sum(parts) == tally
@@ -134,31 +135,41 @@ def test_tallies_add_up_and_equal_those_of_reports() -> None:
                 assert hash(sum(parts)) == hash(tally)
 
 
-def _part(reports: tn.mean.MeanReports, rows: slice, nodes: int) -> tn.mean.MeanReports:
-    cells = reports.cells[rows]
-    return tn.mean.MeanReports(
-        reports.mechanism,
+def _part(
+    reports: tn.Reports, rows: slice, nodes: slice, participation: tn.Participation
+) -> tn.Reports:
+    """Some of the reports, as those of some of the nodes."""
+    codes, design = reports.codes[rows], None
+    if isinstance(participation, tn.Personalized):
+        design = DesignSums.of(participation.probabilities[nodes])
+    everyone = participation == tn.Everyone()
+    return tn.Reports(
+        reports.oracle,
         reports.participation,
-        cells,
-        len(cells) if reports.participation == tn.Everyone() else nodes,
-        coordinates=None if reports.coordinates is None else reports.coordinates[rows],
+        codes,
+        len(codes) if everyone else nodes.stop - nodes.start,
         probabilities=None if reports.probabilities is None else reports.probabilities[rows],
+        design=design,
     )
 
 
 def test_estimates_without_reports() -> None:
     for mechanism in (tn.mean.Duchi(1.0), tn.mean.Piecewise(1.0)):
-        empty = mechanism.tally(
-            tn.mean.MeanReports(mechanism, tn.Bernoulli(0.5), np.empty(0, np.uint8), 10)
-        )
+        empty = mechanism.tally(tn.Reports(mechanism, tn.Bernoulli(0.5), np.empty(0, np.uint8), 10))
         with pytest.raises(EstimatorError, match="divides by the number of reports"):
             empty.estimate()
         estimate = empty.estimate("horvitz_thompson")
         assert estimate.mean == 0.0
         assert 0.0 < float(estimate.standard_error) < np.inf
+        silent = mechanism.collect([0.5] * 10, participation=tn.Personalized([0.5] * 10))
         personal = mechanism.tally(
-            tn.mean.MeanReports(
-                mechanism, tn.Personalized([]), np.empty(0, np.uint8), 10, probabilities=[]
+            tn.Reports(
+                mechanism,
+                tn.Personalized([]),
+                np.empty(0, np.uint8),
+                10,
+                probabilities=[],
+                design=silent.design,
             )
         )
         for method in ("hajek", "horvitz_thompson"):
@@ -168,7 +179,7 @@ def test_estimates_without_reports() -> None:
             mechanism.collect(np.empty(0)).estimate()
     # One report says next to nothing: an infinite interval, not a narrow one.
     one = tn.mean.Piecewise(1.0)
-    reports = tn.mean.MeanReports(one, tn.Bernoulli(0.1), [7], 10)
+    reports = tn.Reports(one, tn.Bernoulli(0.1), [7], 10)
     interval = one.tally(reports).estimate().interval(0.9)
     assert (interval.low, interval.high) == (-np.inf, np.inf)
     only = one.collect([0.5]).estimate()

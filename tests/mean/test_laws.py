@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import turnout as tn
+from turnout.collecting.sums import DesignSums
 
 WORDS = 2**64
 EPSILONS = (
@@ -116,7 +117,7 @@ def test_drawn_cells_have_their_law_up_to_the_edges_of_the_window(
         for a, b in itertools.pairwise(edges):
             (p,) = [p for first, count, p in law if first <= a and b <= first + count]
             chances.append(float(p * (b - a)))
-        cells = mechanism.randomize(np.full(nodes, value), seed=int(7 * value)).cells
+        cells = mechanism.randomize(np.full(nodes, value), seed=int(7 * value)).codes
         observed = np.histogram(cells.astype(np.int64), bins=edges)[0]
         # The last bin of a histogram is closed; there is no cell at its end.
         assert observed.sum() == nodes
@@ -130,7 +131,6 @@ def test_sampled_coordinates_are_uniform_and_their_cells_independent(
     held = np.array([0.1, 0.5, 0.8, 1.0])
     nodes = 600_000
     reports = mechanism.randomize(np.tile(held, (nodes, 1)), seed=3)
-    assert reports.coordinates is not None
     assert mechanism.sampled == 2
     one = tn.mean.Piecewise(3.0)
     assert mechanism.cells == one.cells
@@ -142,12 +142,12 @@ def test_sampled_coordinates_are_uniform_and_their_cells_independent(
             for block in range(5):
                 overlap = min(first + count, blocks[block + 1]) - max(first, blocks[block])
                 chance[j, block] += float(p) * max(int(overlap), 0)
-    cells = np.searchsorted(blocks, reports.cells.astype(np.int64), side="right") - 1
+    cells = np.searchsorted(blocks, reports.codes[:, 2:].astype(np.int64), side="right") - 1
     pairs = list(itertools.combinations(range(4), 2))
     expected = np.concatenate([np.outer(chance[a], chance[b]).ravel() / 6 for a, b in pairs])
     index = {pair: place for place, pair in enumerate(pairs)}
     places = np.array([[index.get((a, b), -1) for b in range(4)] for a in range(4)])
-    pair = places[reports.coordinates[:, 0], reports.coordinates[:, 1]]
+    pair = places[reports.codes[:, 0], reports.codes[:, 1]]
     assert (pair >= 0).all()
     observed = np.bincount(25 * pair + 5 * cells[:, 0] + cells[:, 1], minlength=150)
     statistical.check_law(observed, expected)
@@ -195,7 +195,7 @@ def test_drawn_corners_have_their_law(d: int, statistical: ModuleType) -> None:
     held = np.array([-4.0, 3.0, 0.0, -1.0])[:d]
     law = corner_law(mechanism, tuple((Fraction(value) + 1) / 4 for value in held))
     values = np.tile(held, (500_000, 1))
-    cells = mechanism.randomize(values[:, 0] if d == 1 else values, seed=d).cells.reshape(-1, d)
+    cells = mechanism.randomize(values[:, 0] if d == 1 else values, seed=d).codes.reshape(-1, d)
     observed = np.bincount(cells.astype(np.int64) @ 2 ** np.arange(d), minlength=2**d)
     expected = [float(law[tuple((place >> j) & 1 for j in range(d))]) for place in range(2**d)]
     statistical.check_law(observed, expected)
@@ -221,12 +221,16 @@ def outcomes(
         cells = np.array([t for _, t in drawn if t is not None], dtype=np.int64)
         taking = [rate for rate, (_, t) in zip(rates, drawn, strict=True) if t is not None]
         personal = participation.uniform_rate is None
-        reports = tn.mean.MeanReports(
+        design = None
+        if isinstance(participation, tn.Personalized):
+            design = DesignSums.of(participation.probabilities)
+        reports = tn.Reports(
             mechanism,
             participation,
             cells.ravel() if mechanism.dimensions == 1 else cells.reshape(-1, mechanism.dimensions),
             nodes,
             probabilities=taking if personal else None,
+            design=design,
         )
         yield probability, mechanism.tally(reports)
 

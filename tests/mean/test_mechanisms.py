@@ -207,12 +207,13 @@ def test_reports_have_the_mean_and_the_variance(
     nodes = 300_000
     values = np.tile(held, (nodes, 1))
     reports = mechanism.randomize(values[:, 0] if mechanism.dimensions == 1 else values, seed=11)
-    said = float(mechanism.scale) * (2.0 * reports.cells.reshape(nodes, -1) - (mechanism.cells - 1))
+    rows = reports.codes.reshape(nodes, -1)
+    said = float(mechanism.scale) * (2.0 * rows[:, -mechanism.sampled :] - (mechanism.cells - 1))
     estimates = np.zeros((nodes, mechanism.dimensions))
-    if reports.coordinates is None:
+    if mechanism.sampled == mechanism.dimensions:
         estimates[:] = said
     else:
-        np.put_along_axis(estimates, reports.coordinates.astype(np.int64), said, axis=1)
+        np.put_along_axis(estimates, rows[:, : mechanism.sampled].astype(np.int64), said, axis=1)
         estimates *= mechanism.dimensions / mechanism.sampled
     estimates = (low + high) / 2 + (high - low) / 2 * estimates
     statistical.check_mean(estimates, held)

@@ -20,8 +20,8 @@ from tests.statistical import ALPHA, quantile
 
 import turnout as tn
 from turnout import _core, errors
+from turnout.collecting.kind import randomized
 from turnout.collecting.report_files import read_reports
-from turnout.frequency.kernel import randomized
 from turnout.pipeline import BLOCK, PseudonymKey, parts, running, scan, scanning, sources
 from turnout.pipeline.digests import digested
 from turnout.pipeline.encoding import EncodedBlock

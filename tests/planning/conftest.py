@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import turnout as tn
+from turnout import _kinds
 from turnout.errors import InvalidValueError
 from turnout.frequency.oracle import FrequencyOracle
 
@@ -63,7 +64,7 @@ class PlainOracle(FrequencyOracle):
 
 
 # A subclass makes itself known for good: other tests must not meet these.
-FrequencyOracle._registry.pop("test_plain")
+_kinds.REGISTERED.pop("test_plain")
 
 
 class HashedOracle(PlainOracle):
@@ -81,7 +82,7 @@ class HashedOracle(PlainOracle):
         return 9
 
 
-FrequencyOracle._registry.pop("test_hashed")
+_kinds.REGISTERED.pop("test_hashed")
 
 
 class FussyOracle(PlainOracle):
@@ -95,7 +96,7 @@ class FussyOracle(PlainOracle):
             raise InvalidValueError(f"domain must have two answers, got {self.domain.size}")
 
 
-FrequencyOracle._registry.pop("test_fussy")
+_kinds.REGISTERED.pop("test_fussy")
 
 
 @pytest.fixture

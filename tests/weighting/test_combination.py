@@ -175,7 +175,7 @@ def test_other_groups() -> None:
         ]
     )
     assert mixed.interval(0.999999, simultaneous="sidak").contains(values[0]).all()
-    assert mixed.plan.dimensions == 3
+    assert mixed.plan.domain.dimensions == 3
     # A group with one report has a variance that nobody knows: no weight.
     lone = tn.mean.Piecewise(1.0).collect([0.5], seed=1).estimate()
     many = tn.mean.Piecewise(1.0).collect([0.5] * 100, seed=1).estimate()

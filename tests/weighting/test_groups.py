@@ -258,5 +258,5 @@ def test_different_domains_and_dimensions_are_refused() -> None:
         tn.weighting.combine([letters, codes])
     line = tn.mean.Duchi(1.0).collect([0.0] * 9, seed=1).estimate()
     plane = tn.mean.Duchi(1.0, dimensions=2).collect(np.zeros((9, 2)), seed=1).estimate()
-    with pytest.raises(InvalidValueError, match=r"1 dimension\(s\) of the others"):
+    with pytest.raises(InvalidValueError, match=r"the bounds .*dimensions=1\) of"):
         tn.weighting.combine([line, plane])

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from turnout import GroupedTally, Tally
 from turnout._files import read_bytes
+from turnout.collecting.groups.encoding import MAGIC
 from turnout.errors import CorruptDataError, InvalidValueError
-from turnout.frequency.groups.encoding import MAGIC
 from turnout.pipeline.report_set import check_plans
 
 __all__ = [

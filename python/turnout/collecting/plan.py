@@ -16,7 +16,6 @@ from turnout._documents import parsed
 from turnout.collecting.plan_differences import differences
 from turnout.collecting.plan_schema import MOST_EXPIRES, MOST_SERIAL, plan_file_schema
 from turnout.collecting.randomizer import R_co, check_randomizer
-from turnout.domain import Domain
 from turnout.errors import (
     CorruptDataError,
     InvalidTypeError,
@@ -113,8 +112,8 @@ class Plan(Generic[R_co]):
             object.__setattr__(self, "expires", expires)
 
     @property
-    def domain(self) -> Domain:
-        """The answers that can be given."""
+    def domain(self) -> Any:
+        """The answers that can be given: a :class:`turnout.Domain`, or :class:`turnout.Bounds`."""
         return self.oracle.domain
 
     def to_dict(self) -> dict[str, Any]:

@@ -48,20 +48,7 @@ def plan_file_schema() -> dict[str, Any]:
                 optional=("serial", "expires"),
             ),
             "oracle": {"oneOf": oracles},
-            "domain": {
-                "oneOf": [
-                    _object({"integers": {"type": "integer", "minimum": 2, "maximum": 2**32 - 1}}),
-                    _object(
-                        {
-                            "labels": {
-                                "type": "array",
-                                "minItems": 2,
-                                "items": {"$ref": "#/$defs/label"},
-                            }
-                        }
-                    ),
-                ]
-            },
+            **{kind.__name__.lower(): kind.schema() for kind in _domains()},
             "label": {
                 "oneOf": [
                     {"type": ["string", "number", "boolean", "null"]},
@@ -91,6 +78,10 @@ def plan_file_schema() -> dict[str, Any]:
     }
 
 
+def _domains() -> set[Any]:
+    return {found.domain_type for found in _kinds.known().values()}
+
+
 def _object(properties: dict[str, Any], optional: tuple[str, ...] = ()) -> dict[str, Any]:
     return {
         "type": "object",
@@ -111,7 +102,7 @@ def _oracle(name: str, found: type[Any]) -> dict[str, Any]:
         {
             "name": {"const": name},
             "epsilon": {"type": "number", "exclusiveMinimum": 0},
-            "domain": {"$ref": "#/$defs/domain"},
+            "domain": {"$ref": f"#/$defs/{found.domain_type.__name__.lower()}"},
             **parameters,
         },
         optional=tuple(parameters),

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Generic
+from typing import Any, Generic
 
 import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout.collecting.drawing import Drawn
+from turnout.collecting.plan import Plan
 from turnout.collecting.randomizer import R_co, Randomizer
 from turnout.collecting.sums import DesignSums
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.participation import Participation, Personalized
-
-if TYPE_CHECKING:
-    from turnout.collecting.plan import Plan
 
 __all__ = ["Reports"]
 
@@ -23,8 +22,7 @@ __all__ = ["Reports"]
 class Reports(Generic[R_co]):
     """The reports of the nodes that took part, with the plan they were made under.
 
-    Made by :meth:`FrequencyOracle.randomize`; make one yourself for reports that arrived by
-    another way.
+    Made by ``oracle.randomize``; make one yourself for reports that arrived by another way.
 
     Parameters
     ----------
@@ -74,8 +72,6 @@ class Reports(Generic[R_co]):
         probabilities: npt.ArrayLike | None = None,
         design: DesignSums | None = None,
     ) -> None:
-        from turnout.collecting.plan import Plan  # noqa: PLC0415
-
         self._plan = Plan(oracle, participation)
         self._codes = _checked(oracle, codes)
         self._nodes = _arguments.integer("nodes", nodes, least=0, most=2**64 - 1)
@@ -102,24 +98,22 @@ class Reports(Generic[R_co]):
             )
 
     @classmethod
-    def _made(
+    def made(
         cls,
         oracle: Any,
         participation: Participation,
-        codes: npt.NDArray[Any],
+        drawn: Drawn,
         nodes: int,
-        *personal: Any,
+        design: DesignSums | None = None,
     ) -> Reports:
-        """Take over what a kernel has just made, which needs no check."""
-        from turnout.collecting.plan import Plan  # noqa: PLC0415
-
+        """Take over what a kernel has just made, or a file has checked: it needs no check."""
         made = cls.__new__(cls)
         made._plan = Plan(oracle, participation)
-        codes.flags.writeable = False
-        made._codes, made._nodes = codes, nodes
-        made._probabilities, made._design = personal or (None, None)
-        if made._probabilities is not None:
-            made._probabilities.flags.writeable = False
+        for array in drawn:
+            if array is not None:
+                array.flags.writeable = False
+        made._codes, made._probabilities = drawn
+        made._nodes, made._design = nodes, design
         return made
 
     @property

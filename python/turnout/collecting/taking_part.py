@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
+
 from turnout import _arguments
 from turnout.errors import InvalidValueError
-from turnout.participation import Everyone, Participation
+from turnout.participation import Everyone, Participation, Personalized
 
-__all__ = ["common_rate", "taking_part_in"]
+__all__ = ["common_rate", "probabilities_of", "taking_part_in"]
 
 
 def taking_part_in(participation: Participation | None) -> Participation:
@@ -52,3 +55,24 @@ def common_rate(participation: Participation) -> float:
             f"participation must hold its probabilities, got {participation!r} of a plan"
         )
     return rate
+
+
+def probabilities_of(participation: Participation) -> npt.NDArray[np.float64]:
+    """Return the probability of each node.
+
+    Raises
+    ------
+    InvalidValueError
+        If they are not there: a plan keeps only that each has its own.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> probabilities_of(tn.Personalized([0.5, 1.0]))
+    array([0.5, 1. ])
+    """
+    if not isinstance(participation, Personalized):
+        raise InvalidValueError(
+            f"participation must hold its probabilities, got {participation!r} of a plan"
+        )
+    return participation.probabilities

@@ -6,21 +6,36 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from turnout import _arguments
+from turnout import _arguments, _kinds
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.oracle import FrequencyOracle
 
-__all__ = ["Factory", "domain_of", "factories", "make", "reasons", "registered"]
+__all__ = ["Factory", "domain_of", "factories", "make", "oracle_classes", "reasons", "registered"]
 
 Factory = Callable[[float, Domain], FrequencyOracle]
+
+
+def oracle_classes() -> dict[str, type[FrequencyOracle]]:
+    """List the classes of all oracles that are imported, by name.
+
+    Examples
+    --------
+    >>> oracle_classes()["direct_encoding"].__name__
+    'DirectEncoding'
+    """
+    return {
+        name: found
+        for name, found in _kinds.REGISTERED.items()
+        if issubclass(found, FrequencyOracle)
+    }
 
 
 def registered() -> dict[str, type[FrequencyOracle]]:
     """List turnout's oracles that need nothing but an epsilon and a domain, by name."""
     return {
         name: found
-        for name, found in FrequencyOracle._registry.items()
+        for name, found in oracle_classes().items()
         if found.__module__.startswith("turnout.") and _is_plain(found)
     }
 

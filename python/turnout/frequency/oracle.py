@@ -2,42 +2,37 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from abc import abstractmethod
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _kinds
 from turnout.accounting.variation import VariationRatio, difference_up
-from turnout.collecting.elsewhere import AnswersElsewhere, ReportsElsewhere
+from turnout.collecting.drawing import Counts, Drawn, Noise
+from turnout.collecting.kind import Kind
+from turnout.collecting.plan import Plan
 from turnout.collecting.sums import WeightedSums
-from turnout.collecting.taking_part import taking_part_in
+from turnout.collecting.taking_part import probabilities_of, taking_part_in
 from turnout.domain import Domain
-from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
+from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.estimation.models import ScoreMoments
-from turnout.frequency.kernel import Kernel, collected, randomized
+from turnout.frequency.groups.estimate import GroupedEstimate
+from turnout.frequency.kernel import Kernel
+from turnout.frequency.tally import Tally
 from turnout.participation import Participation
-
-if TYPE_CHECKING:
-    from turnout.collecting.reports import Reports
-    from turnout.frequency.tally import Tally
 
 __all__ = ["FrequencyOracle", "oracle_from_dict"]
 
 Array = npt.NDArray[Any]
 
 
-class FrequencyOracle(ABC):
-    """Base class of the local randomizers of categorical answers.
+class FrequencyOracle(Kind[Tally]):
+    """Base class of the local randomizers of categorical answers."""
 
-    An oracle is immutable and holds no randomness: it may be shared by threads, and every call
-    draws from streams of its own.
-    """
-
-    #: The word for this oracle in plans.
-    name: ClassVar[str]
+    tally_type = Tally
+    domain_type = Domain
 
     #: The type of the support counts: signed where reports hold scores that may be negative.
     support_dtype: ClassVar[np.dtype[Any]] = np.dtype(np.uint64)
@@ -45,17 +40,6 @@ class FrequencyOracle(ABC):
     #: Whether a report is :attr:`realized_ratio` times as likely under each answer that it supports
     #: as under each that it does not: then which these are is all that a likelihood needs.
     two_valued: ClassVar[bool] = True
-
-    #: Whether reports of one node in several rounds are independent, so that budgets compose.
-    fresh: ClassVar[bool] = True
-
-    _registry: ClassVar[dict[str, type[FrequencyOracle]]] = _kinds.REGISTERED
-
-    def __init_subclass__(cls, **arguments: Any) -> None:
-        """Make the oracle known to :func:`oracle_from_dict`."""
-        super().__init_subclass__(**arguments)
-        if "name" in cls.__dict__:
-            FrequencyOracle._registry[cls.name] = cls
 
     def __init__(self, epsilon: float, domain: Domain | int) -> None:
         self._epsilon = _arguments.number("epsilon", epsilon)
@@ -78,11 +62,6 @@ class FrequencyOracle(ABC):
     def domain(self) -> Domain:
         """The answers that can be given."""
         return self._domain
-
-    @property
-    @abstractmethod
-    def realized_ratio(self) -> Fraction:
-        """The largest likelihood ratio of a report under two answers, exactly."""
 
     @property
     def realized_epsilon(self) -> float:
@@ -134,149 +113,36 @@ class FrequencyOracle(ABC):
         return self._domain.code_dtype
 
     @property
-    def report_shape(self) -> tuple[int, ...]:
-        """The shape of a report: ``()`` for one integer, ``(width,)`` for a row of them."""
-        return ()
-
-    @property
-    @abstractmethod
-    def report_bits(self) -> int:
-        """The size of a report in bits."""
-
-    @property
     @abstractmethod
     def _kernel(self) -> Kernel: ...
 
-    def randomize(
-        self, values: Any, *, participation: Participation | None = None, seed: int | None = None
-    ) -> Reports:
-        """Randomize the answers of the nodes that take part.
+    def draw_reports(self, answers: Array, participation: Participation, noise: Noise) -> Drawn:
+        """Randomize codes: see :meth:`turnout.collecting.kind.Kind.draw_reports`."""
+        rate = participation.uniform_rate
+        if rate is not None:
+            return Drawn(self._kernel.randomize(answers, rate, noise))
+        probabilities = probabilities_of(participation)
+        return Drawn(*self._kernel.randomize_personalized(answers, probabilities, noise))
 
-        Parameters
-        ----------
-        values
-            One answer for each node: anything that :meth:`turnout.Domain.encode` takes. Or what
-            :func:`turnout.pipeline.scan` made: read block by block.
-        participation
-            Who takes part; everyone by default.
-        seed
-            For tests and simulations only: an integer in [0, 2^64) that makes the result
-            reproducible, whatever the number of threads. Noise that must protect somebody takes
-            the default, which is fresh from the operating system.
+    def count_reports(self, reports: Array, probabilities: Array | None = None) -> Counts:
+        """Count the support: see :meth:`turnout.collecting.kind.Kind.count_reports`."""
+        if probabilities is None:
+            return Counts(self._kernel.tally(reports), len(reports))
+        support, *sums = self._kernel.tally_personalized(reports, probabilities)
+        return Counts(support, len(reports), WeightedSums(*sums))
 
-        Returns
-        -------
-        Reports
-            The reports of the nodes that took part, in the order of the nodes.
+    def draw_counts(self, answers: Array, participation: Participation, noise: Noise) -> Counts:
+        """Randomize and count: see :meth:`turnout.collecting.kind.Kind.draw_counts`."""
+        rate = participation.uniform_rate
+        if rate is not None:
+            return Counts(*self._kernel.collect(answers, rate, noise))
+        probabilities = probabilities_of(participation)
+        support, received, *sums = self._kernel.collect_personalized(answers, probabilities, noise)
+        return Counts(support, received, WeightedSums(*sums))
 
-        Raises
-        ------
-        UnknownLabelError, CodeOutsideDomainError
-            If a node's answer is not in the domain, whether the node takes part or not.
-        InvalidValueError
-            If there are not as many personal probabilities as values, or the seed is out of range.
-        InvalidTypeError
-            If an argument is of the wrong type.
-
-        Examples
-        --------
-        >>> import turnout as tn
-        >>> oracle = tn.DirectEncoding(1.0, tn.Domain(["no", "yes"]))
-        >>> reports = oracle.randomize(["no", "yes"] * 500, participation=tn.Bernoulli(0.5))
-        >>> reports.nodes
-        1000
-        """
-        if isinstance(values, AnswersElsewhere):
-            reports: Reports = values.randomized_by(self, participation, seed)
-            return reports
-        taking_part, checked_seed = taking_part_in(participation), _arguments.seed(seed)
-        return randomized(self, self._domain._to_codes(values), taking_part, checked_seed)
-
-    def tally(self, reports: Reports | ReportsElsewhere) -> Tally:
-        """Count the reports that support each answer.
-
-        Parameters
-        ----------
-        reports
-            Reports that were made by an equal oracle, or files of them: a
-            :class:`turnout.pipeline.ReportSet`, read batch by batch.
-
-        Returns
-        -------
-        Tally
-            The sufficient statistics of the estimators.
-
-        Raises
-        ------
-        PlanMismatchError
-            If the reports were made by another oracle.
-        CodeOutsideDomainError
-            If a report is not a code of the domain.
-        InvalidTypeError
-            If ``reports`` is not a :class:`turnout.Reports`.
-
-        Examples
-        --------
-        >>> import turnout as tn
-        >>> oracle = tn.DirectEncoding(1.0, 3)
-        >>> oracle.tally(oracle.randomize([0, 1, 2, 2])).received
-        4
-        """
-        from turnout.collecting.plan import Plan  # noqa: PLC0415
-        from turnout.collecting.reports import Reports  # noqa: PLC0415
-        from turnout.frequency.tally import Tally  # noqa: PLC0415
-
-        if isinstance(reports, ReportsElsewhere):
-            tally: Tally = reports.tallied_by(self)
-            return tally
-        _arguments.instance("reports", reports, Reports, "a Reports object")
-        plan = Plan(self, reports.participation)
-        plan.check_same(reports.plan, "reports")
-        received = len(reports)
-        if reports.probabilities is None:
-            support = self._kernel.tally(reports.codes)
-            return Tally(plan, support, received, reports.nodes)
-        counts = self._kernel.tally_personalized(reports.codes, reports.probabilities)
-        weights = WeightedSums(*counts[1:])
-        return Tally(
-            plan, counts[0], received, reports.nodes, weights=weights, design=reports.design
-        )
-
-    def collect(
-        self, values: Any, *, participation: Participation | None = None, seed: int | None = None
-    ) -> Tally:
-        """Randomize and tally in one pass, with no reports in memory.
-
-        For the same seed the result equals ``tally(randomize(...))``.
-
-        Parameters
-        ----------
-        values, participation, seed
-            As for :meth:`randomize`. Groups of a scan are added up;
-            :func:`turnout.pipeline.collect` keeps them apart.
-
-        Returns
-        -------
-        Tally
-            The sufficient statistics of the estimators.
-
-        Raises
-        ------
-        TurnoutError
-            As for :meth:`randomize`.
-
-        Examples
-        --------
-        >>> import turnout as tn
-        >>> oracle = tn.DirectEncoding(1.0, 3)
-        >>> oracle.collect([0, 1, 2, 2] * 1000, participation=tn.Bernoulli(0.1)).nodes
-        4000
-        """
-        if isinstance(values, AnswersElsewhere):
-            tally: Tally = values.collected_by(self, participation, seed)
-            return tally
-        taking_part, checked_seed = taking_part_in(participation), _arguments.seed(seed)
-        return collected(self, self._domain._to_codes(values), taking_part, checked_seed)
+    def estimate_groups(self, grouped: Any, method: str) -> GroupedEstimate:
+        """Estimate the frequencies of the answers in each group of a grouped tally."""
+        return GroupedEstimate(grouped, method)
 
     def simulate(
         self,
@@ -320,9 +186,6 @@ class FrequencyOracle(ABC):
         >>> oracle.simulate([400_000_000_000, 600_000_000_000]).nodes
         1000000000000
         """
-        from turnout.collecting.plan import Plan  # noqa: PLC0415
-        from turnout.frequency.tally import Tally  # noqa: PLC0415
-
         taking_part = taking_part_in(participation)
         if taking_part.uniform_rate is None:
             raise InvalidValueError(
@@ -441,21 +304,6 @@ class FrequencyOracle(ABC):
                 f"{support[code]}"
             )
 
-    def count_support(self, reports: Array) -> npt.NDArray[np.uint64]:
-        """Count how many of the reports support each answer.
-
-        Parameters
-        ----------
-        reports
-            An array that :meth:`check_reports` has accepted.
-
-        Returns
-        -------
-        numpy.ndarray
-            uint64, one count for each answer.
-        """
-        return self._kernel.tally(reports)
-
     def check_reports(self, reports: Array) -> None:
         """Refuse reports that the oracle cannot have made.
 
@@ -471,113 +319,10 @@ class FrequencyOracle(ABC):
         """
         self._kernel.check(reports)
 
-    def improbable(self, reports: Array) -> npt.NDArray[np.bool_]:
-        """Say which reports are valid and hardly ever come from an honest node.
-
-        A report with all bits set is one, where there are many bits. They count as any other, since
-        whoever means to mislead can send likely reports as well; but a number of them says that
-        somebody does not follow the plan.
-
-        Parameters
-        ----------
-        reports
-            An array of :attr:`report_dtype`, one :attr:`report_shape` for each report.
-
-        Returns
-        -------
-        numpy.ndarray
-            One truth value for each report: True for those of a set of reports that an honest node
-            hits with a chance of at most 2^-40, whatever its answer. None, where all reports are
-            likely under some answer.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import turnout as tn
-        >>> oracle = tn.OptimizedUnaryEncoding(1.0, 64)
-        >>> int(oracle.improbable(oracle.randomize([3] * 1000).codes).sum())
-        0
-        >>> oracle.improbable(np.array([[2**64 - 1]], np.uint64))
-        array([ True])
-        """
-        return np.zeros(len(reports), np.bool_)
-
-    def refuse_range(self, reports: Array) -> NoReturn:
-        """Refuse reports with a number that :attr:`report_dtype` does not hold."""
-        limits = np.iinfo(self.report_dtype)
-        outside = (reports < limits.min) | (reports > limits.max)
-        position = tuple(int(index) for index in np.argwhere(outside)[0])
-        raise InvalidValueError(
-            f"codes[{', '.join(map(str, position))}] = {reports[position]} is out of range: "
-            f"expected an integer from {limits.min} to {limits.max}"
-        )
-
-    def parameters(self) -> dict[str, Any]:
-        """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""
-        return {}
-
-    def to_dict(self) -> dict[str, Any]:
-        """Describe the oracle in terms of JSON.
-
-        Raises
-        ------
-        InvalidTypeError
-            If a label of the domain cannot be written to a file.
-        """
-        return {
-            "name": self.name,
-            "epsilon": self._epsilon,
-            "domain": self._domain.to_dict(),
-            **self.parameters(),
-        }
-
-    @classmethod
-    def from_dict(cls, description: Any) -> FrequencyOracle:
-        """Rebuild an oracle of this class from :meth:`to_dict`.
-
-        Raises
-        ------
-        CorruptDataError
-            If it is the description of anything else.
-        """
-        match description:
-            case {
-                "name": cls.name,
-                "epsilon": float() | int() as epsilon,
-                "domain": domain,
-                **rest,
-            }:
-                try:
-                    oracle = cls(epsilon, Domain.from_dict(domain), **_keywords(rest))
-                except (InvalidValueError, InvalidTypeError, TypeError) as error:
-                    raise CorruptDataError(f"not the description of an oracle: {error}") from error
-                if oracle.parameters() == rest:
-                    return oracle
-        raise CorruptDataError(f"not the description of an oracle: {_arguments.shown(description)}")
-
-    def __eq__(self, other: object) -> bool:
-        """Compare class, epsilon, domain and other parameters."""
-        if not isinstance(other, FrequencyOracle):
-            return NotImplemented
-        return (
-            type(self) is type(other)
-            and self._epsilon == other._epsilon
-            and self._domain == other._domain
-            and self.parameters() == other.parameters()
-        )
-
-    def __hash__(self) -> int:
-        """Hash of what is compared."""
-        return hash((type(self), self._epsilon, self._domain))
-
     def __repr__(self) -> str:
         """Show the constructor."""
         others = "".join(f", {name}={value!r}" for name, value in self.parameters().items())
         return f"{type(self).__name__}(epsilon={self._epsilon!r}, domain={self._domain!r}{others})"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the parameters: the kernel is rebuilt."""
-        return _rebuild, (type(self), self._epsilon, self._domain, self.parameters())
 
 
 def oracle_from_dict(description: Any) -> FrequencyOracle:
@@ -607,13 +352,3 @@ def oracle_from_dict(description: Any) -> FrequencyOracle:
     """
     oracle: FrequencyOracle = _kinds.from_dict(description)
     return oracle
-
-
-def _keywords(rest: dict[Any, Any]) -> dict[str, Any]:
-    return {str(name): value for name, value in rest.items()}
-
-
-def _rebuild(
-    oracle: type[FrequencyOracle], epsilon: float, domain: Domain, parameters: dict[str, Any]
-) -> FrequencyOracle:
-    return oracle(epsilon, domain, **parameters)

@@ -246,7 +246,7 @@ def _supported(oracle: FrequencyOracle, counts: dict[int, int]) -> npt.NDArray[A
     support = np.zeros(oracle.domain.size, np.uint64)
     for digit in range(max(counts.values(), default=0).bit_length()):
         chosen = (numbers >> np.uint64(digit)) & np.uint64(1) == 1
-        support += oracle.count_support(reports[chosen]) << np.uint64(digit)
+        support += oracle.count_reports(reports[chosen]).sums << np.uint64(digit)
     return support
 
 

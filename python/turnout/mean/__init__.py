@@ -15,21 +15,19 @@ True
 from turnout._public import listing
 from turnout.mean.duchi import Duchi
 from turnout.mean.estimate import MeanEstimate, MeanInterval
+from turnout.mean.groups import GroupedMeanEstimate
 from turnout.mean.law import SecondMoment
 from turnout.mean.mechanism import MeanMechanism
 from turnout.mean.piecewise import Piecewise
-from turnout.mean.plan import MeanPlan
-from turnout.mean.reports import MeanReports
 from turnout.mean.tally import MeanTally
 from turnout.mean.variance import estimator_variance
 
 __all__ = [
     "Duchi",
+    "GroupedMeanEstimate",
     "MeanEstimate",
     "MeanInterval",
     "MeanMechanism",
-    "MeanPlan",
-    "MeanReports",
     "MeanTally",
     "Piecewise",
     "SecondMoment",

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout.bounds import Bounds
 from turnout.collecting.intervals import automatic_interval, critical_value, normal_interval
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.mean.estimators import Estimator, MeanEstimation, Sums
+from turnout.mean.pictures import draw_means
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["MeanEstimate", "MeanInterval"]
 
@@ -23,9 +28,7 @@ class _Plan(Protocol):
     """What an estimate needs to know of its plan."""
 
     @property
-    def bounds(self) -> tuple[float, float]: ...
-    @property
-    def dimensions(self) -> int: ...
+    def domain(self) -> Any: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,14 +134,15 @@ class MeanEstimate:
         return cls(tally.plan, method, tally.nodes, tally.received, estimator(tally))
 
     @property
-    def bounds(self) -> tuple[float, float]:
-        """The least and the largest value of every coordinate."""
-        return self.plan.bounds
+    def domain(self) -> Bounds:
+        """The numbers that could be given."""
+        domain: Bounds = self.plan.domain
+        return domain
 
     @property
     def dimensions(self) -> int:
         """How many numbers a node holds."""
-        return self.plan.dimensions
+        return self.domain.dimensions
 
     @property
     def mean(self) -> float | Floats:
@@ -198,8 +202,7 @@ class MeanEstimate:
         if method == "auto" and estimation.model is not None and estimation.statistic is not None:
             z = critical_value(level, size, simultaneous)
             low, high, name = automatic_interval(estimation.model, estimation.statistic, z)
-            least, most = self.bounds
-            width = most - least
+            least, width = self.domain.low, 2 * self.domain.half
             return MeanInterval(
                 self._shaped(least + width * low),
                 self._shaped(least + width * high),
@@ -214,6 +217,105 @@ class MeanEstimate:
         errors = np.sqrt(estimation.variances)
         low, high = normal_interval(estimation.means, quantiles * errors, 1.0)
         return MeanInterval(self._shaped(low), self._shaped(high), level, "normal", simultaneous)
+
+    def to_records(
+        self, level: float = 0.95, *, simultaneous: str | None = None
+    ) -> list[dict[str, Any]]:
+        """List one dictionary for each coordinate, for tables and programs.
+
+        Parameters
+        ----------
+        level, simultaneous
+            As for :meth:`interval`.
+
+        Returns
+        -------
+        list of dict
+            With ``coordinate`` (0 where a node holds one number), ``mean``, ``standard_error``,
+            ``low`` and ``high``; the limits are None if they are infinite.
+
+        Raises
+        ------
+        InvalidValueError
+            If an argument is none of the allowed values.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> estimate = tn.mean.Duchi(3.0, bounds=(0, 1)).collect([0.5] * 100).estimate()
+        >>> list(estimate.to_records()[0])
+        ['coordinate', 'mean', 'standard_error', 'low', 'high']
+        """
+        limits = self.interval(level, simultaneous=simultaneous)
+        pairs = zip(np.ravel(limits.low).tolist(), np.ravel(limits.high).tolist(), strict=True)
+        rows = zip(
+            self.estimation.means.tolist(),
+            np.sqrt(self.estimation.variances).tolist(),
+            [pair if all(map(math.isfinite, pair)) else (None, None) for pair in pairs],
+            strict=True,
+        )
+        return [
+            {"coordinate": place, "mean": mean, "standard_error": error, "low": low, "high": high}
+            for place, (mean, error, (low, high)) in enumerate(rows)
+        ]
+
+    def plot(
+        self,
+        truth: npt.ArrayLike | None = None,
+        *,
+        ax: Axes | None = None,
+        level: float = 0.95,
+        simultaneous: str | None = None,
+    ) -> Axes:
+        """Draw the mean, or one for each coordinate, with its interval.
+
+        Parameters
+        ----------
+        truth
+            The true means, if they are known.
+        ax
+            Matplotlib axes to draw on; new ones by default.
+        level, simultaneous
+            As for :meth:`interval`.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes, with labels and a legend.
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        InvalidValueError
+            If an argument is none of the allowed values, or there is not one true mean for each
+            coordinate.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> axes = tn.mean.Duchi(1.0).collect([0.5] * 100).estimate().plot(0.5)
+        >>> axes.get_xlabel()
+        'mean'
+        """
+        limits = self.interval(level, simultaneous=simultaneous)
+        known = None if truth is None else np.atleast_1d(np.asarray(truth, np.float64))
+        if known is not None and known.shape != (self.dimensions,):
+            raise InvalidValueError(
+                f"truth must have one mean for each of the {self.dimensions} coordinates, got "
+                f"shape {known.shape}"
+            )
+        one = self.dimensions == 1
+        together = " (all at once)" if simultaneous else ""
+        return draw_means(
+            ["all nodes"] if one else [f"coordinate {j}" for j in range(self.dimensions)],
+            self.estimation.means,
+            (np.atleast_1d(limits.low), np.atleast_1d(limits.high)),
+            title=f"{self.received:,} reports of {self.nodes:,} nodes",
+            note=f"mean, {level:.4g} interval{together}",
+            ax=ax,
+            truth=known,
+        )
 
     def _shaped(self, array: Floats) -> float | Floats:
         return float(array[0]) if self.dimensions == 1 else array.copy()

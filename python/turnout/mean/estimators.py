@@ -23,10 +23,10 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from turnout.collecting.plan import Plan
 from turnout.collecting.statistic import StatisticModel
 from turnout.errors import EstimatorError
 from turnout.mean.law import MeanLaw
-from turnout.mean.plan import MeanPlan
 from turnout.participation import Participation
 
 __all__ = ["ESTIMATORS", "Estimator", "MeanEstimation", "Sums"]
@@ -38,12 +38,12 @@ class Sums(Protocol):
     """What an estimator needs of a tally; see :class:`turnout.mean.MeanTally`."""
 
     @property
-    def plan(self) -> MeanPlan:
+    def plan(self) -> Plan:
         """The mechanism and the participation."""
         ...
 
     @property
-    def mechanism(self) -> MeanLaw:
+    def oracle(self) -> MeanLaw:
         """The randomizer."""
         ...
 
@@ -68,7 +68,7 @@ class Sums(Protocol):
         ...
 
     @property
-    def weighted(self) -> tuple[tuple[int, ...], ...] | None:
+    def weights(self) -> tuple[tuple[int, ...], ...] | None:
         """The six weighted sums of every coordinate, or None."""
         ...
 
@@ -116,13 +116,13 @@ def hajek(tally: Sums) -> MeanEstimation:
             f'"hajek" divides by the number of reports, and none about coordinate {coordinate} '
             'were received: use "horvitz_thompson" if an estimate from nothing makes sense'
         )
-    if tally.weighted is not None:
+    if tally.weights is not None:
         return _hajek_personal(tally)
-    if tally.mechanism.cells == 2:
+    if tally.oracle.cells == 2:
         return _hajek_bits(tally)
-    moment, n = tally.mechanism.second_moment, tally.nodes
+    moment, n = tally.oracle.second_moment, tally.nodes
     constant = moment.constant + moment.rounding
-    seen, first, second = _centred(tally.mechanism, tally.moments)
+    seen, first, second = _centred(tally.oracle, tally.moments)
     mean = first / seen
     square = np.clip((second / seen - moment.constant) / moment.slope, 0.0, 1.0)
     spread = np.maximum(square - mean**2, 0.0)
@@ -142,7 +142,7 @@ def _hajek_bits(tally: Sums) -> MeanEstimation:
     mean, and just that if the nodes are drawn from a population.
     """
     reports = tally.received
-    exact = 1 / tally.mechanism.scale
+    exact = 1 / tally.oracle.scale
     gain, low, high = float(exact), float((1 - exact) / 2), float((1 + exact) / 2)
     model = StatisticModel(
         a=reports * low,
@@ -163,7 +163,7 @@ def _hajek_bits(tally: Sums) -> MeanEstimation:
 
 def _hajek_personal(tally: Sums) -> MeanEstimation:
     """Hajek's estimator with a rate for each node: the linearised ratio."""
-    moment, n = tally.mechanism.second_moment, tally.nodes
+    moment, n = tally.oracle.second_moment, tally.nodes
     constant = moment.constant + moment.rounding
     (zero, first, second), (zeros, firsts, seconds) = _weighted(tally)
     mean = first / zero
@@ -197,7 +197,7 @@ def horvitz_thompson(tally: Sums) -> MeanEstimation:
     EstimatorError
         With personal probabilities, if there are no reports.
     """
-    moment, n = tally.mechanism.second_moment, tally.nodes
+    moment, n = tally.oracle.second_moment, tally.nodes
     constant = moment.constant + moment.rounding
     rate = tally.participation.uniform_rate
     if rate is None:
@@ -213,8 +213,8 @@ def horvitz_thompson(tally: Sums) -> MeanEstimation:
         total = seconds / n
         least = (constant if moment.slope else 0.0) * zeros / n
     else:
-        share = rate * tally.mechanism.sampled / tally.mechanism.dimensions
-        seen, first, second = _centred(tally.mechanism, tally.moments)
+        share = rate * tally.oracle.sampled / tally.oracle.dimensions
+        seen, first, second = _centred(tally.oracle, tally.moments)
         mean = first / (n * share)
         average = np.where(seen > 0, second / np.maximum(seen, 1.0), np.inf)
         square = _square(tally, mean, average)
@@ -227,7 +227,7 @@ def horvitz_thompson(tally: Sums) -> MeanEstimation:
 
 def _square(tally: Sums, mean: Floats, second: Floats) -> Floats:
     """Estimate the mean of ``t^2``, or take the least that the mean allows."""
-    moment = tally.mechanism.second_moment
+    moment = tally.oracle.second_moment
     if moment.slope == 0.0:
         result: Floats = np.clip(mean, -1.0, 1.0) ** 2
         return result
@@ -236,11 +236,11 @@ def _square(tally: Sums, mean: Floats, second: Floats) -> Floats:
 
 def _weighted(tally: Sums) -> tuple[tuple[Floats, ...], tuple[Floats, ...]]:
     """Add up powers of the reports with weights ``1/pi'`` and with their squares."""
-    rows = tally.weighted or ()
-    share = tally.mechanism.dimensions / tally.mechanism.sampled
+    rows = tally.weights or ()
+    share = tally.oracle.dimensions / tally.oracle.sampled
     unit = 2.0**-32
-    inverse = _centred(tally.mechanism, [row[:3] for row in rows])
-    squared = _centred(tally.mechanism, [row[3:] for row in rows])
+    inverse = _centred(tally.oracle, [row[:3] for row in rows])
+    squared = _centred(tally.oracle, [row[3:] for row in rows])
     return (
         tuple(share * unit * part for part in inverse),
         tuple(share**2 * unit * part for part in squared),
@@ -270,10 +270,10 @@ def _scaled(
     degrees: Floats | None = None,
 ) -> MeanEstimation:
     """Go back to the unit of the values."""
-    mechanism = tally.mechanism
-    half = mechanism._half
+    domain = tally.oracle.domain
+    half = domain.half
     return MeanEstimation(
-        mechanism._middle + half * mean, half**2 * variance, half**2 * population, degrees
+        domain.middle + half * mean, half**2 * variance, half**2 * population, degrees
     )
 
 

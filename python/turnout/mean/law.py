@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _core
-from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.bounds import Bounds
 
 __all__ = ["MeanLaw", "SecondMoment"]
 
@@ -55,18 +55,15 @@ class MeanLaw(ABC):
     #: The word for this mechanism.
     name: ClassVar[str]
 
+    _core: _core.MeanKernel
+
     def __init__(
         self, epsilon: float, bounds: tuple[float, float] = (-1.0, 1.0), dimensions: int = 1
     ) -> None:
         self._epsilon = _arguments.number("epsilon", epsilon)
-        limits = _arguments.vector("bounds", bounds, "a pair of real numbers (low, high)")
-        if limits.size != 2:
-            raise InvalidValueError(
-                f"bounds must be a pair of real numbers (low, high), got {_arguments.shown(bounds)}"
-            )
-        self._bounds = (float(limits[0]), float(limits[1]))
-        self._dimensions = _arguments.integer("dimensions", dimensions, least=1, most=65_536)
-        self._core = _core.MeanKernel(self.name, self._epsilon, self._bounds, self._dimensions)
+        self._domain = Bounds.from_pair(bounds, dimensions)
+        limits = (self._domain.low, self._domain.high)
+        self._core = _core.MeanKernel(self.name, self._epsilon, limits, self._domain.dimensions)
 
     @property
     def epsilon(self) -> float:
@@ -74,14 +71,19 @@ class MeanLaw(ABC):
         return self._epsilon
 
     @property
+    def domain(self) -> Bounds:
+        """The numbers that can be given."""
+        return self._domain
+
+    @property
     def bounds(self) -> tuple[float, float]:
         """The least and the largest value of every coordinate."""
-        return self._bounds
+        return self._domain.low, self._domain.high
 
     @property
     def dimensions(self) -> int:
         """How many numbers a node holds."""
-        return self._dimensions
+        return self._domain.dimensions
 
     @property
     def sampled(self) -> int:
@@ -103,11 +105,6 @@ class MeanLaw(ABC):
         """The logarithm of :attr:`realized_ratio`, rounded up; never above :attr:`epsilon`."""
         return self._core.realized_epsilon
 
-    @property
-    @abstractmethod
-    def report_bits(self) -> int:
-        """The size of a report in bits."""
-
     @cached_property
     @abstractmethod
     def scale(self) -> Fraction:
@@ -126,10 +123,10 @@ class MeanLaw(ABC):
     def worst_variance(self) -> float:
         """The largest variance of :meth:`variance` over all values within the bounds."""
         moment = self.second_moment
-        share = self.sampled / self._dimensions
+        share = self.sampled / self._domain.dimensions
         excess = (1.0 - share + moment.excess) / share
         worst = (moment.constant + moment.rounding) / share + max(excess, 0.0)
-        return worst * self._half**2
+        return worst * self._domain.half**2
 
     def variance(self, values: npt.ArrayLike) -> Floats:
         """Compute the variance of what one report says of each coordinate of its node's values.
@@ -156,32 +153,15 @@ class MeanLaw(ABC):
         >>> tn.mean.Duchi(1.0).variance([0.0, 1.0]).round(3)
         array([4.683, 3.683])
         """
-        positions = self._positions(self._checked(values))
-        return self._noise(positions, self.sampled / self._dimensions) * self._half**2
+        positions = self.positions(self._domain.encode(values))
+        return self.noise(positions, self.sampled / self._domain.dimensions) * self._domain.half**2
 
-    @property
-    def _half(self) -> float:
-        """Half the distance of the bounds."""
-        low, high = self._bounds
-        return high / 2 - low / 2
-
-    @property
-    def _middle(self) -> float:
-        """The value between the bounds."""
-        low, high = self._bounds
-        return low / 2 + high / 2
-
-    @property
-    def report_shape(self) -> tuple[int, ...]:
-        """The shape of the cells of all reports; the first length is free."""
-        return (-1,) if self._dimensions == 1 else (-1, self.sampled)
-
-    def _positions(self, array: Floats) -> Floats:
+    def positions(self, array: Floats) -> Floats:
         """Put values on the scale where the bounds are -1 and 1."""
-        result: Floats = (array - self._middle) / self._half
+        result: Floats = (array - self._domain.middle) / self._domain.half
         return result
 
-    def _noise(self, positions: Floats, share: Any) -> Floats:
+    def noise(self, positions: Floats, share: Any) -> Floats:
         """Compute the variance of ``t_hat / share`` if reported with probability ``share``, else 0.
 
         At each position: ``E[t_hat^2] / share - t^2``, with nothing that cancels.
@@ -190,74 +170,3 @@ class MeanLaw(ABC):
         constant = moment.constant + moment.rounding * self._rounding(positions)
         result: Floats = (constant + (1.0 - share + moment.excess) * positions**2) / share
         return result
-
-    def _array(self, values: Any) -> Floats:
-        """Convert values to float64 of the right shape; the core checks the bounds."""
-        expected = (
-            "one number for each node"
-            if self._dimensions == 1
-            else f"{self._dimensions} numbers for each node: shape (nodes, {self._dimensions})"
-        )
-        if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-            place = tuple(int(index) for index in np.argwhere(np.ma.getmaskarray(values))[0])
-            raise InvalidValueError(
-                f"values{list(place)} must be a real number, got a masked value"
-            )
-        try:
-            array = np.asarray(values)
-        except Exception as error:
-            # Anything can go wrong in the conversion of foreign objects.
-            raise InvalidTypeError(
-                f"values must be {expected}, got {_arguments.shown(values)}"
-            ) from error
-        if array.dtype.kind not in "iuf" and array.size:
-            raise InvalidTypeError(
-                f"values must be real numbers, {expected}, got dtype {array.dtype}"
-            )
-        one = self._dimensions == 1
-        if array.size == 0 and array.ndim == 1 and not one:
-            array = array.reshape(0, self._dimensions)
-        if array.ndim != (1 if one else 2) or not (one or array.shape[1] == self._dimensions):
-            raise InvalidValueError(f"values must be {expected}, got shape {array.shape}")
-        return np.ascontiguousarray(array, dtype=np.float64)
-
-    def _checked(self, values: Any) -> Floats:
-        """Convert values and check that they are within the bounds."""
-        array = self._array(values)
-        low, high = self._bounds
-        wrong = ~((array >= low) & (array <= high))
-        if wrong.any():
-            place = tuple(int(index) for index in np.argwhere(wrong)[0])
-            raise InvalidValueError(
-                f"values[{', '.join(map(str, place))}] = {array[place]} is not within the bounds "
-                f"({low}, {high}) ({int(wrong.sum())} such value(s) in all)"
-            )
-        return array
-
-    def to_dict(self) -> dict[str, Any]:
-        """Describe the mechanism in terms of JSON."""
-        return {
-            "name": self.name,
-            "epsilon": self._epsilon,
-            "bounds": list(self._bounds),
-            "dimensions": self._dimensions,
-        }
-
-    def __eq__(self, other: object) -> bool:
-        """Compare class, epsilon, bounds and dimensions."""
-        if not isinstance(other, MeanLaw):
-            return NotImplemented
-        return type(self) is type(other) and self.to_dict() == other.to_dict()
-
-    def __hash__(self) -> int:
-        """Hash of what is compared."""
-        return hash((type(self), self._epsilon, self._bounds, self._dimensions))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the parameters: the kernel is rebuilt."""
-        return type(self), (self._epsilon, self._bounds, self._dimensions)
-
-    def __repr__(self) -> str:
-        """Show the constructor."""
-        more = f", dimensions={self._dimensions}" if self._dimensions > 1 else ""
-        return f"{type(self).__name__}(epsilon={self._epsilon!r}, bounds={self._bounds!r}{more})"

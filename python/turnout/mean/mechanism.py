@@ -4,151 +4,127 @@ from __future__ import annotations
 
 from typing import Any
 
-from turnout import _arguments
-from turnout.collecting.taking_part import taking_part_in
+import numpy as np
+import numpy.typing as npt
+
+from turnout.bounds import Bounds
+from turnout.collecting.drawing import Counts, Drawn, Noise
+from turnout.collecting.kind import Kind
+from turnout.errors import CodeOutsideDomainError, InvalidValueError
+from turnout.mean.groups import GroupedMeanEstimate
 from turnout.mean.law import MeanLaw
-from turnout.mean.plan import MeanPlan
-from turnout.mean.reports import MeanReports
 from turnout.mean.tally import MeanTally
 from turnout.mean.variance import rates_of
 from turnout.participation import Participation
 
 __all__ = ["MeanMechanism"]
 
+Array = npt.NDArray[Any]
 
-class MeanMechanism(MeanLaw):
+
+class MeanMechanism(MeanLaw, Kind[MeanTally]):
     """Base class of the local randomizers of numbers.
 
-    A mechanism is immutable and holds no randomness: it may be shared by threads, and every call
-    draws from streams of its own. Reports are cells of an integer grid, never floating-point
-    numbers, whose digits would leak.
+    Reports are cells of an integer grid, never floating-point numbers, whose digits would leak: of
+    one number one cell, of several a row of cells; where a report is about some of the coordinates
+    only, the row begins with their places, ascending.
     """
 
-    def randomize(
-        self, values: Any, *, participation: Participation | None = None, seed: int | None = None
-    ) -> MeanReports:
-        """Randomize the values of the nodes that take part.
+    tally_type = MeanTally
+    domain_type = Bounds
 
-        Parameters
-        ----------
-        values
-            One number for each node; with several dimensions, one row for each node. All within
-            the bounds: nothing is clipped.
-        participation
-            Who takes part; everyone by default.
-        seed
-            For tests and simulations only: an integer in [0, 2^64) that makes the result
-            reproducible, whatever the number of threads. Noise that must protect somebody takes
-            the default, which is fresh from the operating system.
+    @property
+    def report_dtype(self) -> np.dtype[Any]:
+        """The type of the integers that a report is made of: the narrowest that holds them."""
+        most = max(self.cells, self.dimensions if self._places else 0)
+        return np.dtype(np.uint8 if most <= 2**8 else np.uint16 if most <= 2**16 else np.uint32)
 
-        Returns
-        -------
-        MeanReports
-            The reports of the nodes that took part, in the order of the nodes.
+    @property
+    def report_shape(self) -> tuple[int, ...]:
+        """The shape of a report: ``()`` for one number, ``(width,)`` for a row."""
+        return () if self.dimensions == 1 else (self._places + self.sampled,)
+
+    @property
+    def _places(self) -> int:
+        """How many entries of a row are the coordinates that it is about."""
+        return self.sampled if self.sampled < self.dimensions else 0
+
+    def draw_reports(self, answers: Array, participation: Participation, noise: Noise) -> Drawn:
+        """Randomize numbers: see :meth:`turnout.collecting.kind.Kind.draw_reports`."""
+        rates = rates_of(participation, len(answers))
+        coordinates, cells, probabilities = self._core.randomize(answers.ravel(), rates, noise)
+        if self.report_shape:
+            cells = cells.reshape(-1, self.sampled)
+            if coordinates is not None:
+                cells = np.hstack([coordinates.reshape(-1, self.sampled), cells])
+        return Drawn(np.ascontiguousarray(cells, self.report_dtype), probabilities)
+
+    def count_reports(self, reports: Array, probabilities: Array | None = None) -> Counts:
+        """Add up cells and squares: see :meth:`turnout.collecting.kind.Kind.count_reports`."""
+        coordinates, cells = self._parts(reports)
+        places = None if coordinates is None else coordinates.astype(np.uint16).ravel()
+        return _counts(self._core.tally(np.ascontiguousarray(cells).ravel(), places, probabilities))
+
+    def draw_counts(self, answers: Array, participation: Participation, noise: Noise) -> Counts:
+        """Randomize and add up: see :meth:`turnout.collecting.kind.Kind.draw_counts`."""
+        rates = rates_of(participation, len(answers))
+        return _counts(self._core.collect(answers.ravel(), rates, noise))
+
+    def estimate_groups(self, grouped: Any, method: str) -> GroupedMeanEstimate:
+        """Estimate the mean in each group of a grouped tally."""
+        return GroupedMeanEstimate(grouped, method)
+
+    def check_reports(self, reports: Array) -> None:
+        """Refuse reports that the mechanism cannot have made.
 
         Raises
         ------
+        CodeOutsideDomainError
+            If a cell is none of the grid, or a coordinate none of the numbers.
         InvalidValueError
-            If a value is outside the bounds or not a number, whether its node takes part or not; if
-            the shape does not fit; if there are not as many personal probabilities as nodes; if the
-            seed is out of range.
-        InvalidTypeError
-            If an argument is of the wrong type.
-
-        Examples
-        --------
-        >>> import turnout as tn
-        >>> reports = tn.mean.Duchi(1.0, dimensions=2).randomize([[0.5, -0.5], [0.25, 1.0]])
-        >>> len(reports), reports.cells.shape
-        (2, (2, 2))
+            If the coordinates of a report are not ascending.
         """
-        taking_part = taking_part_in(participation)
-        array = self._array(values)
-        rate = rates_of(taking_part, len(array))
-        coordinates, cells, probabilities = self._core.randomize(
-            array.ravel(), rate, _arguments.seed(seed)
+        coordinates, cells = self._parts(reports)
+        _check_below("cell", cells, self.cells, self._places)
+        if coordinates is not None:
+            _check_below("coordinate", coordinates, self.dimensions, 0)
+            unsorted = (np.diff(coordinates.astype(np.int64), axis=1) <= 0).any(axis=1)
+            if unsorted.any():
+                row = int(np.flatnonzero(unsorted)[0])
+                raise InvalidValueError(
+                    f"the coordinates of codes[{row}] must be ascending, got "
+                    f"{coordinates[row].tolist()}"
+                )
+
+    def _parts(self, reports: Array) -> tuple[Array | None, Array]:
+        """Tell the coordinates of reports, where they have some, from the cells."""
+        if not self._places:
+            return None, reports
+        return reports[:, : self._places], reports[:, self._places :]
+
+    @classmethod
+    def _made_of(cls, epsilon: float, domain: Any, parameters: dict[str, Any]) -> Any:
+        return cls(epsilon, (domain.low, domain.high), domain.dimensions, **parameters)
+
+    def __repr__(self) -> str:
+        """Show the constructor."""
+        more = f", dimensions={self.dimensions}" if self.dimensions > 1 else ""
+        return f"{type(self).__name__}(epsilon={self.epsilon!r}, bounds={self.bounds!r}{more})"
+
+
+def _counts(sums: Any) -> Counts:
+    received, moments, weighted = sums
+    if weighted is not None:
+        weighted = [[low + (high << 64) for low, high in row] for row in weighted]
+    return Counts(moments, received, weighted)
+
+
+def _check_below(what: str, numbers: Array, size: int, start: int) -> None:
+    wrong = numbers >= size
+    if wrong.any():
+        place = np.argwhere(wrong)[0]
+        position = [int(place[0]), *(int(index) + start for index in place[1:])]
+        raise CodeOutsideDomainError(
+            f"codes[{', '.join(map(str, position))}] must be a {what} from 0 to {size - 1}, got "
+            f"{numbers[tuple(place)]}"
         )
-        return MeanReports(
-            self,
-            taking_part,
-            cells.reshape(self.report_shape),
-            len(array),
-            coordinates=None if coordinates is None else coordinates.reshape(-1, self.sampled),
-            probabilities=probabilities,
-        )
-
-    def tally(self, reports: MeanReports) -> MeanTally:
-        """Add up reports.
-
-        Parameters
-        ----------
-        reports
-            Reports that were made by an equal mechanism.
-
-        Returns
-        -------
-        MeanTally
-            The sufficient statistics of the estimators.
-
-        Raises
-        ------
-        PlanMismatchError
-            If the reports were made by another mechanism.
-        InvalidTypeError
-            If ``reports`` is no :class:`MeanReports`.
-
-        Examples
-        --------
-        >>> import turnout as tn
-        >>> mechanism = tn.mean.Piecewise(1.0)
-        >>> mechanism.tally(mechanism.randomize([0.5, 0.25])).received
-        2
-        """
-        _arguments.instance("reports", reports, MeanReports, "a MeanReports object")
-        plan = MeanPlan(self, reports.participation)
-        plan.check_same(reports.plan, "reports")
-        coordinates = None if reports.coordinates is None else reports.coordinates.ravel()
-        sums = self._core.tally(reports.cells.ravel(), coordinates, reports.probabilities)
-        return self._tally(reports.participation, reports.nodes, sums)
-
-    def collect(
-        self, values: Any, *, participation: Participation | None = None, seed: int | None = None
-    ) -> MeanTally:
-        """Randomize and tally in one pass, with no reports in memory.
-
-        For the same seed the result equals ``tally(randomize(...))``.
-
-        Parameters
-        ----------
-        values, participation, seed
-            As for :meth:`randomize`.
-
-        Returns
-        -------
-        MeanTally
-            The sufficient statistics of the estimators.
-
-        Raises
-        ------
-        TurnoutError
-            As for :meth:`randomize`.
-
-        Examples
-        --------
-        >>> import turnout as tn
-        >>> tn.mean.Duchi(1.0).collect([0.5] * 100, participation=tn.Bernoulli(0.5)).nodes
-        100
-        """
-        taking_part = taking_part_in(participation)
-        array = self._array(values)
-        rate = rates_of(taking_part, len(array))
-        sums = self._core.collect(array.ravel(), rate, _arguments.seed(seed))
-        return self._tally(taking_part, len(array), sums)
-
-    def _tally(self, participation: Participation, nodes: int, sums: Any) -> MeanTally:
-
-        received, moments, weighted = sums
-        if weighted is not None:
-            weighted = [[low + (high << 64) for low, high in row] for row in weighted]
-        plan = MeanPlan(self, participation)
-        return MeanTally(plan, received, nodes, moments, weighted=weighted)

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from turnout import _arguments
+from turnout.bounds import Bounds
+from turnout.collecting.plan import Plan
+from turnout.collecting.sums import DesignSums
+from turnout.collecting.tally import BaseTally
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.mean.estimate import MeanEstimate
 from turnout.mean.estimators import ESTIMATORS
 from turnout.mean.law import MeanLaw
-from turnout.mean.plan import MeanPlan
-from turnout.participation import Participation
 
 __all__ = ["MeanTally"]
 
+Rows = tuple[tuple[int, ...], ...]
 
-class MeanTally:
+#: Bytes of a sum, and of a weighted one.
+_PLAIN: Final = 16
+_WIDE: Final = 32
+
+
+class MeanTally(BaseTally):
     """Exact sums of the reported cells, and how many nodes there are.
 
     Tallies of different nodes under the same plan add up, in any order, to the tally of all nodes.
@@ -25,17 +33,19 @@ class MeanTally:
     ----------
     plan
         The mechanism and the participation.
+    moments
+        For every coordinate three whole numbers: how many reports are about it, the sum of their
+        cells, the sum of the squares.
     received
         The number of reports.
     nodes
         The number of nodes, reporting or not.
-    moments
-        For every coordinate three whole numbers: how many reports are about it, the sum of their
-        cells, the sum of the squares.
-    weighted
+    weights
         For every coordinate six whole numbers, if every node has its own probability: the sums of
         ``1/pi``, of ``1/pi`` times the cell, of ``1/pi`` times the squared cell, and the same three
         with ``1/pi^2``, all in units of 2^-32.
+    design
+        Sums of probabilities over all nodes, if every node has its own.
 
     Raises
     ------
@@ -51,146 +61,89 @@ class MeanTally:
     >>> monday, tuesday = mechanism.collect([0.5] * 60), mechanism.collect([0.25] * 40)
     >>> (monday + tuesday).received
     100
+    >>> tn.mean.MeanTally.from_bytes(monday.to_bytes()) == monday
+    True
     """
 
-    __slots__ = ("_moments", "_nodes", "_plan", "_received", "_weighted")
+    __slots__ = ()
 
     def __init__(
         self,
-        plan: MeanPlan,
+        plan: Plan,
+        moments: Sequence[Sequence[int]],
         received: int,
         nodes: int,
-        moments: Sequence[Sequence[int]],
         *,
-        weighted: Sequence[Sequence[int]] | None = None,
+        weights: Sequence[Sequence[int]] | None = None,
+        design: DesignSums | None = None,
     ) -> None:
-        self._plan = _arguments.instance("plan", plan, MeanPlan, "a MeanPlan")
-        self._nodes = _arguments.integer("nodes", nodes, least=0, most=2**64 - 1)
-        self._received = _arguments.integer("received", received, least=0, most=self._nodes)
-        if plan.participation.uniform_rate == 1.0 and self._received != self._nodes:
-            raise InvalidValueError(
-                f"received must equal nodes = {self._nodes} when everyone takes part, "
-                f"got {self._received}"
-            )
-        self._moments = _rows("moments", moments, plan.dimensions, 3)
-        _check_moments(self._moments, self._received, plan.mechanism)
-        if (weighted is not None) != (plan.participation.uniform_rate is None):
-            raise InvalidValueError(
-                "weighted must be given for personal participation, and only then"
-            )
-        self._weighted = None
-        if weighted is not None:
-            self._weighted = _rows("weighted", weighted, plan.dimensions, 6)
-            for j, (row, (seen, _, _)) in enumerate(
-                zip(self._weighted, self._moments, strict=True)
-            ):
-                if row[0] < seen << 32 or row[3] < seen << 32 or (seen == 0 and any(row)):
-                    raise InvalidValueError(
-                        f"weighted[{j}] must be sums over {seen} reports with weights of at least "
-                        f"1, got {_arguments.shown(row)}"
-                    )
+        super().__init__(plan, moments, received, nodes, weights=weights, design=design)
+
+    def _taken_sums(self, sums: Any) -> Rows:
+        return _rows("moments", sums, self.domain.dimensions, 3)
+
+    def _check_sums(self) -> None:
+        _check_moments(self._sums, self._received, self.oracle)
+
+    def _taken_weights(self, weights: Any) -> Rows:
+        return _rows("weights", weights, self.domain.dimensions, 6)
+
+    def _check_weights(self) -> None:
+        for j, (row, (seen, _, _)) in enumerate(zip(self._weights, self._sums, strict=True)):
+            if row[0] < seen << 32 or row[3] < seen << 32 or (seen == 0 and any(row)):
+                raise InvalidValueError(
+                    f"weights[{j}] must be sums over {seen} reports with weights of at least "
+                    f"1, got {_arguments.shown(row)}"
+                )
+
+    def _added(self, other: MeanTally) -> tuple[Any, Any]:
+        weights = None if self._weights is None else _added(self._weights, other._weights)
+        return _added(self._sums, other._sums), weights
+
+    def _exact(self) -> tuple[Any, ...]:
+        return self._sums, self._weights
+
+    @classmethod
+    def _none(cls, plan: Plan) -> tuple[Any, Any]:
+        size = plan.domain.dimensions
+        personal = plan.participation.uniform_rate is None
+        return ((0,) * 3,) * size, ((0,) * 6,) * size if personal else None
+
+    @classmethod
+    def bytes_of_sums(cls, plan: Plan) -> int:
+        """Tell how many bytes the sums of a tally take up."""
+        size: int = plan.domain.dimensions
+        return size * (3 * _PLAIN + (6 * _WIDE if plan.participation.uniform_rate is None else 0))
+
+    def sums_to_bytes(self) -> bytes:
+        """Write moments and weights: see :mod:`turnout.collecting.tally_encoding`."""
+        plain = [number.to_bytes(_PLAIN, "little") for row in self._sums for number in row]
+        wide = [number.to_bytes(_WIDE, "little") for row in self._weights or () for number in row]
+        return b"".join(plain + wide)
+
+    @classmethod
+    def _from_arrays(cls, plan: Plan, data: bytes) -> tuple[Any, Any]:
+        end = plan.domain.dimensions * 3 * _PLAIN
+        plain, wide = _numbers(data[:end], _PLAIN, 3), _numbers(data[end:], _WIDE, 6)
+        return plain, wide if plan.participation.uniform_rate is None else None
 
     @property
-    def plan(self) -> MeanPlan:
-        """The mechanism and the participation."""
-        return self._plan
+    def domain(self) -> Bounds:
+        """The numbers that can be given."""
+        domain: Bounds = self._plan.oracle.domain
+        return domain
 
     @property
-    def mechanism(self) -> MeanLaw:
-        """The randomizer."""
-        return self._plan.mechanism
-
-    @property
-    def participation(self) -> Participation:
-        """How the nodes took part."""
-        return self._plan.participation
-
-    @property
-    def received(self) -> int:
-        """The number of reports."""
-        return self._received
-
-    @property
-    def nodes(self) -> int:
-        """The number of nodes, reporting or not."""
-        return self._nodes
-
-    @property
-    def moments(self) -> tuple[tuple[int, ...], ...]:
+    def moments(self) -> Rows:
         """For every coordinate: reports, sum of cells, sum of squared cells; exact."""
-        return self._moments
+        moments: Rows = self._sums
+        return moments
 
     @property
-    def weighted(self) -> tuple[tuple[int, ...], ...] | None:
+    def weights(self) -> Rows | None:
         """The six weighted sums of every coordinate, or None if all nodes share one rate."""
-        return self._weighted
-
-    def merge(self, other: MeanTally) -> MeanTally:
-        """Add the tally of other nodes; also written ``+``.
-
-        Parameters
-        ----------
-        other
-            A tally under the same plan.
-
-        Returns
-        -------
-        MeanTally
-            The tally of the nodes of both.
-
-        Raises
-        ------
-        PlanMismatchError
-            If the plans differ.
-        InvalidValueError
-            If there are 2^64 nodes or more.
-        InvalidTypeError
-            If ``other`` is not a tally.
-        """
-        _arguments.instance("other", other, MeanTally, "a MeanTally")
-        self._plan.check_same(other._plan, "other")
-        weighted = None
-        if self._weighted is not None and other._weighted is not None:
-            weighted = _added(self._weighted, other._weighted)
-        return MeanTally(
-            self._plan,
-            self._received + other._received,
-            self._nodes + other._nodes,
-            _added(self._moments, other._moments),
-            weighted=weighted,
-        )
-
-    def __add__(self, other: object) -> MeanTally:
-        """Merge two tallies."""
-        return self.merge(other) if isinstance(other, MeanTally) else NotImplemented
-
-    def __radd__(self, other: object) -> MeanTally:
-        """Let ``sum`` start at zero."""
-        return self if other == 0 and isinstance(other, int) else NotImplemented
-
-    def __eq__(self, other: object) -> bool:
-        """Compare plans and all sums, exactly."""
-        if not isinstance(other, MeanTally):
-            return NotImplemented
-        return self._plan == other._plan and self._numbers() == other._numbers()
-
-    def __hash__(self) -> int:
-        """Hash of the plan and the sums."""
-        return hash((self._plan, self._numbers()))
-
-    def _numbers(self) -> tuple[Any, ...]:
-        return self._received, self._nodes, self._moments, self._weighted
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Copy and pickle what the constructor takes."""
-        return _rebuild, (self._plan, *self._numbers())
-
-    def __repr__(self) -> str:
-        """Show how many reports there are and their plan."""
-        return (
-            f"MeanTally({self._received} reports of {self._nodes} nodes, {self.mechanism!r}, "
-            f"{self.participation!r})"
-        )
+        weights: Rows | None = self._weights
+        return weights
 
     def estimate(self, method: str = "hajek") -> MeanEstimate:
         """Estimate the mean over all nodes.
@@ -265,5 +218,10 @@ def _added(
     )
 
 
-def _rebuild(plan: MeanPlan, received: int, nodes: int, moments: Any, weighted: Any) -> MeanTally:
-    return MeanTally(plan, received, nodes, moments, weighted=weighted)
+def _numbers(data: bytes, width: int, row: int) -> list[list[int]]:
+    """Read rows of whole numbers of so many bytes."""
+    numbers = [
+        int.from_bytes(data[start : start + width], "little")
+        for start in range(0, len(data), width)
+    ]
+    return [numbers[start : start + row] for start in range(0, len(numbers), row)]

@@ -7,11 +7,11 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout.collecting.statistic import mean_inverse
-from turnout.collecting.taking_part import common_rate
+from turnout.collecting.taking_part import probabilities_of
 from turnout.errors import InvalidValueError
 from turnout.mean.estimators import ESTIMATORS
 from turnout.mean.law import MeanLaw
-from turnout.participation import Participation, Personalized
+from turnout.participation import Participation
 
 __all__ = ["estimator_variance", "rates_of"]
 
@@ -63,34 +63,35 @@ def estimator_variance(
     _arguments.instance("mechanism", mechanism, MeanLaw, "a mechanism for means")
     _arguments.instance("participation", participation, Participation, "a participation")
     _arguments.choice("method", method, tuple(ESTIMATORS))
-    array = mechanism._checked(values)
+    array = mechanism.domain.encode(values)
     nodes = len(array)
     if nodes == 0:
         raise InvalidValueError("there must be at least one node, got none")
-    positions = mechanism._positions(array.reshape(nodes, -1))
+    positions = mechanism.positions(array.reshape(nodes, -1))
     rates = np.asarray(rates_of(participation, nodes))
     share = (rates * mechanism.sampled / mechanism.dimensions).reshape(-1, 1)
     mean = positions.mean(axis=0)
     if method == "horvitz_thompson":
-        variance = mechanism._noise(positions, share).sum(axis=0) / nodes**2
+        variance = mechanism.noise(positions, share).sum(axis=0) / nodes**2
     elif participation.uniform_rate is not None:
         inverse = mean_inverse(nodes, float(share[0, 0]))
-        perturbation = mechanism._noise(positions, 1.0).mean(axis=0)
+        perturbation = mechanism.noise(positions, 1.0).mean(axis=0)
         spread = ((positions - mean) ** 2).mean(axis=0)
         sampling = (nodes * inverse - 1) / (nodes - 1) if nodes > 1 else 0.0
         variance = perturbation * inverse + spread * sampling
     else:
-        about = (mechanism._noise(positions, 1.0) + (positions - mean) ** 2) / share
+        about = (mechanism.noise(positions, 1.0) + (positions - mean) ** 2) / share
         variance = (about - (positions - mean) ** 2).sum(axis=0) / nodes**2
-    scaled: Floats = variance * mechanism._half**2
+    scaled: Floats = variance * mechanism.domain.half**2
     return float(scaled[0]) if mechanism.dimensions == 1 else scaled
 
 
 def rates_of(participation: Participation, nodes: int) -> float | Floats:
     """Take the rate of all nodes, or one for each."""
-    if not isinstance(participation, Personalized):
-        return common_rate(participation)
-    probabilities = participation.probabilities
+    rate = participation.uniform_rate
+    if rate is not None:
+        return rate
+    probabilities = probabilities_of(participation)
     if probabilities.size != nodes:
         raise InvalidValueError(
             f"probabilities and values must have the same length, got {probabilities.size} and "

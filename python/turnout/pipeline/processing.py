@@ -15,15 +15,16 @@ import numpy.typing as npt
 
 from turnout import _arguments, _core
 from turnout._secrets import HiddenBytes
+from turnout.collecting.drawing import Noise
+from turnout.collecting.groups.counting import tally_by_group
+from turnout.collecting.groups.tally import GroupedTally
+from turnout.collecting.kind import Kind, collected, randomized
 from turnout.collecting.plan import Plan
 from turnout.collecting.reports import Reports
 from turnout.collecting.sums import DesignSums
 from turnout.collecting.taking_part import common_rate, taking_part_in
+from turnout.collecting.tally import BaseTally
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.frequency.groups import GroupedTally, tally_by_group
-from turnout.frequency.kernel import Noise, collected, randomized
-from turnout.frequency.oracle import FrequencyOracle
-from turnout.frequency.tally import Tally
 from turnout.participation import Participation, Personalized, from_dict
 from turnout.pipeline.sources import BLOCK
 
@@ -96,7 +97,7 @@ class BlockReports:
     pseudonyms: npt.NDArray[np.uint8] | None = None
 
 
-def plan_of(answers: Answers, oracle: FrequencyOracle, participation: Any) -> Plan:
+def plan_of(answers: Answers, oracle: Kind, participation: Any) -> Plan:
     """Settle under which plan answers are collected.
 
     Raises
@@ -107,9 +108,9 @@ def plan_of(answers: Answers, oracle: FrequencyOracle, participation: Any) -> Pl
         If personal probabilities are not in a column, or are there beside a common rate, or if the
         oracle's reports cannot be made block by block.
     """
-    _arguments.instance("oracle", oracle, FrequencyOracle, "an oracle")
+    _arguments.instance("oracle", oracle, Kind, "an oracle")
     # A padded oracle draws its padding apart, a memoized one answers from a client's state.
-    if not oracle.fresh or oracle.name == "padded":
+    if not (oracle.fresh and oracle.by_blocks):
         raise InvalidTypeError(
             f"oracle must be one that randomizes fresh answers by itself, got {oracle!r}"
         )
@@ -156,7 +157,7 @@ def randomize_block(plan: Plan, block: EncodedBlock, noise: JobNoise) -> BlockRe
     return BlockReports(reports, index[positions].astype(np.int64), nodes, designs, pseudonyms)
 
 
-def collect_block(plan: Plan, block: EncodedBlock, noise: JobNoise) -> Tally:
+def collect_block(plan: Plan, block: EncodedBlock, noise: JobNoise) -> BaseTally:
     """Tally the reports of a block, with no reports in memory.
 
     Raises
@@ -165,7 +166,8 @@ def collect_block(plan: Plan, block: EncodedBlock, noise: JobNoise) -> Tally:
         As :meth:`turnout.FrequencyOracle.collect`.
     """
     participation = _participation(plan, block)
-    return collected(plan.oracle, block.codes, participation, _streams(noise, block))
+    tally: BaseTally = collected(plan.oracle, block.codes, participation, _streams(noise, block))
+    return tally
 
 
 def collect_groups(

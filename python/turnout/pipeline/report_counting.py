@@ -10,17 +10,21 @@ from typing import Any, Final
 import numpy as np
 
 from turnout import metrics
+from turnout.collecting.drawing import Drawn
+from turnout.collecting.groups.counting import tally_by_group
+from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.keys import Key, Part
 from turnout.collecting.plan import Plan
 from turnout.collecting.report_files import MAX_MEMORY, Groups, Header, ReportBatch, ReportFile
 from turnout.collecting.reports import Reports
-from turnout.collecting.sums import DesignSums, WeightedSums
+from turnout.collecting.sums import DesignSums
+from turnout.collecting.tally import BaseTally
 from turnout.errors import InvalidValueError, MemoryLimitError
-from turnout.frequency.groups import GroupedTally, tally_by_group
-from turnout.frequency.tally import Tally
 from turnout.pipeline.report_places import PlacedFile
 
-__all__ = ["Counter", "LeftOut", "empty_reports", "empty_tally"]
+__all__ = ["Counter", "LeftOut", "empty_reports"]
+
+AnyTally = BaseTally | GroupedTally[Any]
 
 #: How many arrays of counts there are at once while a file is counted.
 _COPIES: Final = 4
@@ -63,7 +67,7 @@ class Counter:
     ) -> None:
         self._names, self._left_out, self._max_memory = names, left_out, max_memory
 
-    def count(self, file: PlacedFile, start: int) -> tuple[Header, Tally | GroupedTally]:
+    def count(self, file: PlacedFile, start: int) -> tuple[Header, AnyTally]:
         """Count the reports of a file, of which ``start`` is the number of the first.
 
         Raises
@@ -82,7 +86,7 @@ class Counter:
         except MemoryError as error:
             raise MemoryLimitError(f"{file.path}: there is not enough memory: {error}") from error
 
-    def _counted(self, file: PlacedFile, start: int) -> tuple[Header, Tally | GroupedTally]:
+    def _counted(self, file: PlacedFile, start: int) -> tuple[Header, AnyTally]:
         began = time.perf_counter()
         with ReportFile(file.path, max_memory=self._max_memory) as opened:
             header = opened.header
@@ -97,7 +101,7 @@ class Counter:
             groups = len(header.groups.keys) if wanted and header.groups is not None else 0
             _check_memory(opened, groups)
             batches = self._batches(opened, start)
-            tally: Tally | GroupedTally
+            tally: AnyTally
             if wanted and header.groups is not None:
                 tally = _grouped(header, header.groups, batches)
             else:
@@ -117,14 +121,11 @@ class Counter:
 def _check_memory(opened: ReportFile, groups: int) -> None:
     """Refuse a file, be it of a few bytes, that names more answers and groups than fit."""
     plan = opened.header.plan
-    size = plan.domain.size
-    answer = plan.oracle.support_dtype.itemsize
-    if plan.participation.uniform_rate is None:
-        answer += 32
-    what = f"counts of {size:,} answers"
+    what = f"counts of {plan.domain.size:,} answers"
     if groups:
         what += f" in each of {groups:,} groups"
-    opened.check_memory((_COPIES + groups) * answer * size, what)
+    length = plan.oracle.tally_type.bytes_of_sums(plan)
+    opened.check_memory((_COPIES + groups) * length, what)
 
 
 def _without(batch: ReportBatch, left_out: LeftOut, start: int, end: int) -> ReportBatch:
@@ -137,22 +138,15 @@ def _without(batch: ReportBatch, left_out: LeftOut, start: int, end: int) -> Rep
     return ReportBatch(*(None if part is None else part[keep] for part in parts))  # type: ignore[arg-type]
 
 
-def _plain(header: Header, batches: Iterable[ReportBatch]) -> Tally:
+def _plain(header: Header, batches: Iterable[ReportBatch]) -> BaseTally:
     """Tally all reports of a file."""
     plan = header.plan
-    oracle = plan.oracle
-    total = empty_tally(plan)
-    support, received, weights = total.support.copy(), 0, total.weights
+    total: BaseTally = plan.oracle.tally_type.empty(plan)
     for batch in batches:
-        received += len(batch)
-        if batch.probabilities is None:
-            support += oracle._kernel.tally(batch.reports)
-            continue
-        counts, *sums = oracle._kernel.tally_personalized(batch.reports, batch.probabilities)
-        support += counts
-        weights = WeightedSums(*sums) + weights if weights is not None else None
-    nodes, design = _nodes(plan, header.nodes, header.reports - received, header.design)
-    return Tally(plan, support, received, nodes, weights=weights, design=design)
+        total = total.merge(_of_batch(plan, batch))
+    left_out = header.reports - total.received
+    nodes, design = _nodes(plan, header.nodes, left_out, header.design)
+    return total.under(plan, nodes=nodes, design=design)
 
 
 def _nodes(
@@ -170,7 +164,7 @@ def _nodes(
     )
 
 
-def _grouped(header: Header, groups: Groups, batches: Iterable[ReportBatch]) -> GroupedTally:
+def _grouped(header: Header, groups: Groups, batches: Iterable[ReportBatch]) -> GroupedTally[Any]:
     """Tally the reports of each group of a file."""
     plan = header.plan
     number = len(groups.keys)
@@ -182,68 +176,64 @@ def _grouped(header: Header, groups: Groups, batches: Iterable[ReportBatch]) -> 
         counts = np.bincount(batch.groups, minlength=number)
         received += counts
         before += len(batch)
-        total = total.merge(_of_batch(plan, groups, batch, counts))
+        total = total.merge(_groups_of_batch(plan, groups, batch, counts))
     left_out = header.reports - before
     _nodes(plan, header.nodes, left_out, header.design)
     tallies = {}
     for position, key in enumerate(groups.keys):
-        counted = total[key] if key in total else empty_tally(plan)
+        counted = total[key] if key in total else plan.oracle.tally_type.empty(plan)
         everyone = plan.participation.uniform_rate == 1.0
         nodes = counted.received if everyone and left_out else groups.nodes[position]
-        tallies[key] = Tally(
-            plan,
-            counted.support,
-            counted.received,
-            nodes,
-            weights=counted.weights,
-            design=None if groups.designs is None else groups.designs[position],
-        )
+        design = None if groups.designs is None else groups.designs[position]
+        tallies[key] = counted.under(plan, nodes=nodes, design=design)
     return GroupedTally(groups.names, tallies, plan=plan)
 
 
-def _of_batch(plan: Plan, groups: Groups, batch: ReportBatch, counts: Any) -> GroupedTally:
+def _of_batch(plan: Plan, batch: ReportBatch) -> BaseTally:
     """Tally a batch as if its nodes had been those that reported."""
+    counts = plan.oracle.count_reports(batch.reports, batch.probabilities)
+    tally: BaseTally = plan.oracle.tally_type.of(plan, counts, len(batch), _design(batch))
+    return tally
+
+
+def _groups_of_batch(
+    plan: Plan, groups: Groups, batch: ReportBatch, counts: Any
+) -> GroupedTally[Any]:
+    """Tally each group of a batch as if its nodes had been those that reported."""
     assert batch.groups is not None
-    design = designs = None
+    designs = None
     if batch.probabilities is not None:
         order = np.argsort(batch.groups, kind="stable")
         pieces = np.split(batch.probabilities[order], np.cumsum(counts)[:-1])
         designs = [DesignSums.of(np.ascontiguousarray(piece)) for piece in pieces]
-        design = DesignSums.of(np.ascontiguousarray(batch.probabilities))
-    reports = Reports._made(
-        plan.oracle, plan.participation, batch.reports, len(batch), batch.probabilities, design
-    )
+    drawn = Drawn(batch.reports, batch.probabilities)
+    reports = Reports.made(plan.oracle, plan.participation, drawn, len(batch), _design(batch))
     return tally_by_group(
         reports, batch.groups, counts, names=groups.names, keys=groups.keys, designs=designs
     )
 
 
+def _design(batch: ReportBatch) -> DesignSums | None:
+    if batch.probabilities is None:
+        return None
+    return DesignSums.of(np.ascontiguousarray(batch.probabilities))
+
+
 def _regrouped(
-    tally: Tally | GroupedTally, names: tuple[str, ...], partitions: dict[str, Part]
-) -> GroupedTally:
+    tally: AnyTally, names: tuple[str, ...], partitions: dict[str, Part]
+) -> GroupedTally[Any]:
     """Give a tally of a file the groups that are wanted, in their order."""
-    if isinstance(tally, Tally):
-        parts: list[tuple[dict[str, Part], Tally]] = [({}, tally)]
+    if isinstance(tally, BaseTally):
+        parts: list[tuple[dict[str, Part], BaseTally]] = [({}, tally)]
     else:
         kept = [name for name in names if name in tally.names]
         over = tally.over(*kept) if kept != list(tally.names) else tally
         parts = [(dict(zip(over.names, key, strict=True)), part) for key, part in over.items()]
-    tallies: dict[Key, Tally] = {}
+    tallies: dict[Key, BaseTally] = {}
     for known, part in parts:
         key = tuple((partitions | known)[name] for name in names)
         tallies[key] = tallies[key].merge(part) if key in tallies else part
     return GroupedTally(names, tallies, plan=tally.plan)
-
-
-def empty_tally(plan: Plan) -> Tally:
-    """Give the tally of nobody."""
-    size = plan.domain.size
-    support = np.zeros(size, plan.oracle.support_dtype)
-    if plan.participation.uniform_rate is not None:
-        return Tally(plan, support, 0, 0)
-    zeros = np.zeros((size + 1, 2), np.uint64)
-    weights = WeightedSums(zeros, zeros.copy())
-    return Tally(plan, support, 0, 0, weights=weights, design=DesignSums(0, 0))
 
 
 def empty_reports(plan: Plan) -> Reports:
@@ -251,5 +241,6 @@ def empty_reports(plan: Plan) -> Reports:
     oracle = plan.oracle
     codes = np.empty((0, *oracle.report_shape), oracle.report_dtype)
     if plan.participation.uniform_rate is not None:
-        return Reports._made(oracle, plan.participation, codes, 0)
-    return Reports._made(oracle, plan.participation, codes, 0, np.empty(0), DesignSums(0, 0))
+        return Reports.made(oracle, plan.participation, Drawn(codes), 0)
+    none = Drawn(codes, np.empty(0))
+    return Reports.made(oracle, plan.participation, none, 0, DesignSums(0, 0))

@@ -13,16 +13,16 @@ import numpy as np
 from turnout import _arguments
 from turnout._progress import track
 from turnout.collecting.elsewhere import ReportsElsewhere
+from turnout.collecting.groups.tally import GroupedTally
+from turnout.collecting.kind import Kind
 from turnout.collecting.plan import Plan
 from turnout.collecting.report_files import MAX_MEMORY, ReportBatch, ReportFile
+from turnout.collecting.tally import BaseTally
 from turnout.errors import InvalidTypeError, InvalidValueError, PlanMismatchError
-from turnout.frequency.groups import GroupedTally
-from turnout.frequency.oracle import FrequencyOracle
-from turnout.frequency.tally import Tally
 from turnout.pipeline.flight import checked_workers, in_flight, sized
 from turnout.pipeline.job import Job, Totals
 from turnout.pipeline.repeats import RepeatFinder
-from turnout.pipeline.report_counting import Counter, LeftOut, empty_tally
+from turnout.pipeline.report_counting import Counter, LeftOut
 from turnout.pipeline.report_places import PlacedFile, placed_files
 
 __all__ = [
@@ -205,10 +205,14 @@ class ReportSet(ReportsElsewhere):
             total = total.merge(tally)
         if total is not None:
             return total
-        return GroupedTally(names, {}, plan=self.plan) if names else empty_tally(self.plan)
+        return (
+            GroupedTally(names, {}, plan=self.plan)
+            if names
+            else self.plan.oracle.tally_type.empty(self.plan)
+        )
 
-    def tallied_by(self, oracle: FrequencyOracle) -> Tally:
-        """Tally the reports if an oracle made them: what :meth:`FrequencyOracle.tally` does.
+    def tallied_by(self, oracle: Kind) -> BaseTally:
+        """Tally the reports if an oracle made them: what :meth:`Kind.tally` does.
 
         Raises
         ------
@@ -219,7 +223,7 @@ class ReportSet(ReportsElsewhere):
         """
         given = self.plan
         Plan(oracle, given.participation).check_same(given, "reports")
-        tally: Tally = self.tally()
+        tally: BaseTally = self.tally()
         return tally
 
     def duplicate_reports(self, duplicates: Duplicates, *, max_memory: int = MAX_MEMORY) -> LeftOut:

@@ -13,13 +13,13 @@ from typing import Any
 
 from turnout import _arguments
 from turnout._progress import track
+from turnout.collecting.groups.tally import GroupedTally
+from turnout.collecting.kind import Kind
 from turnout.collecting.plan import Plan
 from turnout.collecting.report_files import Header, file_format, write_reports
 from turnout.collecting.reports import Reports
+from turnout.collecting.tally import BaseTally
 from turnout.errors import InvalidTypeError, InvalidValueError, TurnoutError
-from turnout.frequency.groups import GroupedTally
-from turnout.frequency.oracle import FrequencyOracle
-from turnout.frequency.tally import Tally
 from turnout.metrics import observe
 from turnout.participation import Participation
 from turnout.pipeline.answers import Answers
@@ -34,7 +34,7 @@ from turnout.pipeline.processing import (
     plan_of,
     randomize_block,
 )
-from turnout.pipeline.report_counting import empty_reports, empty_tally
+from turnout.pipeline.report_counting import empty_reports
 from turnout.pipeline.report_set import ReportSet, open_reports
 from turnout.pipeline.sources import Block, TableBlock
 
@@ -55,7 +55,7 @@ _LOGGER = logging.getLogger(__name__)
 
 def randomize(
     answers: Answers,
-    oracle: FrequencyOracle,
+    oracle: Kind,
     output: str | os.PathLike[str],
     *,
     participation: Participation | None = None,
@@ -148,7 +148,7 @@ def randomize(
 
 def randomize_to_file(
     answers: Answers,
-    oracle: FrequencyOracle,
+    oracle: Kind,
     path: str | os.PathLike[str],
     *,
     participation: Participation | None = None,
@@ -204,7 +204,7 @@ def randomize_to_file(
 
 def open_job(
     answers: Answers,
-    oracle: FrequencyOracle,
+    oracle: Kind,
     output: str | os.PathLike[str],
     *,
     participation: Participation | None = None,
@@ -408,13 +408,13 @@ def _encoded(answers: Answers, plan: Plan, blocks: Iterable[Block]) -> Iterator[
 
 def collect(
     answers: Answers,
-    oracle: FrequencyOracle,
+    oracle: Kind,
     *,
     participation: Participation | None = None,
     seed: int | None = None,
     workers: int | None = None,
     progress: bool = False,
-) -> Tally | GroupedTally:
+) -> BaseTally | GroupedTally:
     """Randomize and tally answers block by block, with no reports on disk or in memory.
 
     Each call draws new noise: a second one of the same persons, or one after :func:`randomize`,
@@ -458,7 +458,7 @@ def collect(
     number = _number_of_blocks(answers)
     answers.persons(progress=progress)
     tallies = in_flight(work, answers.blocks(plan.domain), checked_workers(workers))
-    total: Tally | GroupedTally = _nothing(plan, names)
+    total: BaseTally | GroupedTally = _nothing(plan, names)
     for tally in track(sized(tallies, number), "collecting", progress):
         total = total.merge(tally)
     return total
@@ -468,15 +468,15 @@ def _nothing(plan: Plan, names: tuple[str, ...]) -> Any:
     """Give the tally of nobody."""
     if names:
         return GroupedTally(names, {}, plan=plan)
-    return empty_tally(plan)
+    return plan.oracle.tally_type.empty(plan)
 
 
 def collect_all(
     answers: Answers,
-    oracle: FrequencyOracle,
+    oracle: Kind,
     participation: Participation | None,
     seed: int | None,
-) -> Tally:
+) -> BaseTally:
     """Collect answers into one tally, whatever their groups."""
     tally = collect(answers, oracle, participation=participation, seed=seed)
     return tally.total if isinstance(tally, GroupedTally) else tally
@@ -484,7 +484,7 @@ def collect_all(
 
 def randomized_in_memory(
     answers: Answers,
-    oracle: FrequencyOracle,
+    oracle: Kind,
     participation: Participation | None,
     seed: int | None,
 ) -> Reports:

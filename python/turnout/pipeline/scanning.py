@@ -7,10 +7,10 @@ from typing import Any
 
 from turnout import _arguments
 from turnout.collecting.elsewhere import AnswersElsewhere
+from turnout.collecting.kind import Kind
 from turnout.collecting.reports import Reports
+from turnout.collecting.tally import BaseTally
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.frequency.oracle import FrequencyOracle
-from turnout.frequency.tally import Tally
 from turnout.participation import Participation
 from turnout.pipeline.answers import Answers, Duplicates
 from turnout.pipeline.pseudonyms import PseudonymKey
@@ -24,15 +24,15 @@ class Scan(Answers, AnswersElsewhere):
     """Answers that oracles take in place of values; :func:`scan` makes them."""
 
     def randomized_by(
-        self, oracle: FrequencyOracle, participation: Participation | None, seed: int | None
+        self, oracle: Kind, participation: Participation | None, seed: int | None
     ) -> Reports:
-        """Randomize block by block and keep the reports: :meth:`FrequencyOracle.randomize`."""
+        """Randomize block by block and keep the reports: :meth:`Kind.randomize`."""
         return randomized_in_memory(self, oracle, participation, seed)
 
     def collected_by(
-        self, oracle: FrequencyOracle, participation: Participation | None, seed: int | None
-    ) -> Tally:
-        """Collect into one tally, whatever the groups: :meth:`FrequencyOracle.collect`."""
+        self, oracle: Kind, participation: Participation | None, seed: int | None
+    ) -> BaseTally:
+        """Collect into one tally, whatever the groups: :meth:`Kind.collect`."""
         return collect_all(self, oracle, participation, seed)
 
 

@@ -14,17 +14,16 @@ from typing import Any
 from turnout import _arguments, metrics
 from turnout._extras import require
 from turnout._progress import track
+from turnout.collecting.groups.tally import GroupedTally
+from turnout.collecting.kind import Kind
+from turnout.collecting.tally import BaseTally
 from turnout.errors import InvalidValueError
-from turnout.frequency.groups import GroupedTally
-from turnout.frequency.oracle import FrequencyOracle
-from turnout.frequency.tally import Tally
 from turnout.participation import Participation
 from turnout.pipeline.answers import Answers
 from turnout.pipeline.flight import sized
 from turnout.pipeline.job import Totals
 from turnout.pipeline.parts import PART_BLOCKS, PartTask, in_parts, part_path
 from turnout.pipeline.processing import JobNoise, plan_of
-from turnout.pipeline.report_counting import empty_tally
 from turnout.pipeline.report_set import ReportSet, open_reports
 from turnout.pipeline.running import blocks_there, open_job
 from turnout.pipeline.scanning import scan
@@ -45,7 +44,7 @@ _PATIENCE = 60.0
 def randomize(
     dataset: Any,
     column: str,
-    oracle: FrequencyOracle,
+    oracle: Kind,
     participation: Participation | None = None,
     *,
     output: str | os.PathLike[str],
@@ -160,7 +159,7 @@ def randomize(
 def collect(
     dataset: Any,
     column: str,
-    oracle: FrequencyOracle,
+    oracle: Kind,
     participation: Participation | None = None,
     *,
     seed: int | None = None,
@@ -168,7 +167,7 @@ def collect(
     workers: int | None = None,
     progress: bool = False,
     **options: Any,
-) -> Tally | GroupedTally:
+) -> BaseTally | GroupedTally:
     """Randomize and tally answers on a Ray cluster, with no reports on disk or in memory.
 
     Parameters
@@ -199,7 +198,7 @@ def collect(
         answers = _opened(ray, dataset, column, options, flight=flight, progress=progress)
         plan = plan_of(answers, oracle, participation)
         tasks = Tasks(ray, Recipe(answers, plan), JobNoise.made(_arguments.seed(seed)))
-        tree: MergeTree[Tally | GroupedTally] = MergeTree(ray, tasks.merge)
+        tree: MergeTree[BaseTally | GroupedTally] = MergeTree(ray, tasks.merge)
 
         def submit(blocks: list[Block]) -> Any:
             ended, tally = tasks.collect(blocks)
@@ -214,7 +213,11 @@ def collect(
         total = tree.result()
     if total is not None:
         return total
-    return GroupedTally(answers.group_by, {}, plan=plan) if answers.group_by else empty_tally(plan)
+    return (
+        GroupedTally(answers.group_by, {}, plan=plan)
+        if answers.group_by
+        else plan.oracle.tally_type.empty(plan)
+    )
 
 
 def _opened(

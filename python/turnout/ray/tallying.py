@@ -15,17 +15,17 @@ import turnout
 from turnout import _arguments, metrics
 from turnout._extras import require
 from turnout._progress import track
+from turnout.collecting.groups.tally import GroupedTally
+from turnout.collecting.kind import Kind
 from turnout.collecting.plan import Plan
 from turnout.collecting.report_files import MAX_MEMORY, ReportFile
 from turnout.collecting.report_files.reading import reported
 from turnout.collecting.taking_part import taking_part_in
+from turnout.collecting.tally import BaseTally, read_tally
 from turnout.errors import InvalidTypeError, InvalidValueError, TurnoutError
-from turnout.frequency.groups import GroupedTally
-from turnout.frequency.oracle import FrequencyOracle
-from turnout.frequency.tally import Tally
 from turnout.participation import Participation
 from turnout.pipeline.flight import sized
-from turnout.pipeline.report_counting import Counter, LeftOut, empty_tally
+from turnout.pipeline.report_counting import Counter, LeftOut
 from turnout.pipeline.report_set import (
     Duplicates,
     ReportSet,
@@ -44,7 +44,7 @@ __all__ = ["tally"]
 
 def tally(
     reports: Any,
-    oracle: FrequencyOracle | None = None,
+    oracle: Kind | None = None,
     participation: Participation | None = None,
     *,
     nodes: int | None = None,
@@ -117,7 +117,7 @@ def tally(
     >>> tn.ray.tally("/shared/reports", group_by="day")  # doctest: +SKIP
     """
     if oracle is not None:
-        _arguments.instance("oracle", oracle, FrequencyOracle, "an oracle")
+        _arguments.instance("oracle", oracle, Kind, "an oracle")
     with connected(address) as ray:
         flight = flight_of(ray, workers)
         if isinstance(reports, require("ray.data", "ray").Dataset):
@@ -159,7 +159,7 @@ class _Facts:
 def _of_files(
     ray: Any,
     reports: ReportSet,
-    oracle: FrequencyOracle | None,
+    oracle: Kind | None,
     group_by: Any,
     duplicates: Duplicates | None,
     *,
@@ -176,7 +176,7 @@ def _of_files(
         [None] * len(files) if duplicates is None else _left_out(reports, duplicates, max_memory)
     )
     count = ray.remote(num_cpus=1, max_retries=RETRIES, num_returns=2)(_count)
-    tree: MergeTree[Tally | GroupedTally] = MergeTree(
+    tree: MergeTree[BaseTally | GroupedTally] = MergeTree(
         ray, ray.remote(num_cpus=1, max_retries=RETRIES)(merged)
     )
 
@@ -202,7 +202,11 @@ def _of_files(
     total = tree.result()
     if total is not None:
         return total
-    return GroupedTally(names, {}, plan=reports.plan) if names else empty_tally(reports.plan)
+    return (
+        GroupedTally(names, {}, plan=reports.plan)
+        if names
+        else reports.plan.oracle.tally_type.empty(reports.plan)
+    )
 
 
 def _left_out(reports: ReportSet, duplicates: Duplicates, max_memory: int) -> Iterator[Any]:
@@ -222,7 +226,7 @@ def _check_plans(first: Any, second: Any) -> None:
 
 def _count(
     version: str, names: tuple[str, ...], max_memory: int, file: Any, left_out: Any
-) -> tuple[_Facts, Tally | GroupedTally]:
+) -> tuple[_Facts, BaseTally | GroupedTally]:
     prepare_worker(version)
     began = time.perf_counter()
     start = 0 if left_out is None else left_out.starts[0]
@@ -231,7 +235,7 @@ def _count(
     return _Facts(header.identity, header.plan.fingerprint, header.reports, seconds), counted
 
 
-def _plan_of(oracle: FrequencyOracle | None, participation: Participation | None) -> Plan:
+def _plan_of(oracle: Kind | None, participation: Participation | None) -> Plan:
     if oracle is None:
         raise InvalidTypeError("oracle must be given with a data set, which does not name it")
     plan = Plan(oracle, taking_part_in(participation))
@@ -244,7 +248,7 @@ def _plan_of(oracle: FrequencyOracle | None, participation: Participation | None
     return plan
 
 
-def _of_dataset(ray: Any, dataset: Any, plan: Plan, progress: bool) -> Tally:
+def _of_dataset(ray: Any, dataset: Any, plan: Plan, progress: bool) -> BaseTally:
     """Tally a data set as it is computed, block by block."""
     counting = functools.partial(_count_batch, version=turnout.__version__, plan=plan)
     with in_order(dataset.context, progress), _unwrapped(ray):
@@ -262,7 +266,11 @@ def _of_dataset(ray: Any, dataset: Any, plan: Plan, progress: bool) -> Tally:
         for reference in counted.to_arrow_refs():
             tree.add(reference)
         table = tree.result()
-    return empty_tally(plan) if table is None else _sum_of([table]) or empty_tally(plan)
+    return (
+        plan.oracle.tally_type.empty(plan)
+        if table is None
+        else _sum_of([table]) or plan.oracle.tally_type.empty(plan)
+    )
 
 
 def _count_batch(table: Any, *, version: str, plan: Plan) -> Any:
@@ -270,7 +278,8 @@ def _count_batch(table: Any, *, version: str, plan: Plan) -> Any:
     pa = require("pyarrow", "ray")
     found = reported(table, plan.oracle)
     plan.oracle.check_reports(found)
-    counted = Tally(plan, plan.oracle.count_support(found), len(found), len(found))
+    counts = plan.oracle.count_reports(found)
+    counted = plan.oracle.tally_type.of(plan, counts, len(found))
     return pa.table({"tally": pa.array([counted.to_bytes()], pa.large_binary())})
 
 
@@ -281,19 +290,19 @@ def _merge_tables(*tables: Any) -> Any:
     return pa.table({"tally": pa.array(rows, pa.large_binary())})
 
 
-def _sum_of(tables: Sequence[Any]) -> Tally | None:
+def _sum_of(tables: Sequence[Any]) -> BaseTally | None:
     rows = [row for table in tables if table.num_rows for row in table["tally"].to_pylist()]
-    return merged(*map(Tally.from_bytes, rows)) if rows else None
+    return merged(*map(read_tally, rows)) if rows else None
 
 
-def _with_nodes(counted: Tally, nodes: int | None) -> Tally:
+def _with_nodes(counted: BaseTally, nodes: int | None) -> BaseTally:
     if nodes is None:
         if counted.participation.uniform_rate != 1.0:
             raise InvalidValueError(
                 "nodes must be given with a data set: how many persons could have taken part"
             )
         return counted
-    return Tally(counted.plan, counted.support, counted.received, nodes)
+    return counted.under(counted.plan, nodes=nodes)
 
 
 @contextlib.contextmanager

@@ -13,10 +13,10 @@ from typing import Any, Final, TypeVar
 
 import turnout
 from turnout._extras import require
+from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.plan import Plan
+from turnout.collecting.tally import BaseTally
 from turnout.errors import CorruptDataError, InvalidValueError
-from turnout.frequency.groups import GroupedTally
-from turnout.frequency.tally import Tally
 from turnout.pipeline.answers import Answers
 from turnout.pipeline.job import STATE_FOLDER, Totals
 from turnout.pipeline.parts import PartTask, part_path
@@ -29,7 +29,7 @@ from turnout.ray.tasks import RETRIES, prepare_worker, results
 
 __all__ = ["Recipe", "Tasks", "digests", "merged", "stretches"]
 
-AnyTally = Tally | GroupedTally
+AnyTally = BaseTally | GroupedTally
 T = TypeVar("T")
 
 #: Blocks that one task tallies: some four million rows.

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from turnout import _arguments
+from turnout.collecting.groups.interval import OVER
 from turnout.collecting.keys import time_column
 from turnout.collecting.plan import Plan
 from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.groups import GroupedEstimate, GroupedTally, Series
-from turnout.frequency.groups.interval import OVER
 from turnout.frequency.tally import Tally
 
 __all__ = ["Contents"]

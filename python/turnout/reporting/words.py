@@ -101,7 +101,8 @@ def epsilon_together(plan: Plan, times: int) -> Fraction:
     """
     if isinstance(plan.oracle, Memoized) and times > 1:
         # All reports of one answer share what is permanent, however many there are.
-        return min(times, plan.domain.size) * Fraction(plan.oracle.lifetime_epsilon)
+        most = min(times, int(plan.domain.size))
+        return most * Fraction(plan.oracle.lifetime_epsilon)
     return times * _written(plan.oracle.epsilon)
 
 

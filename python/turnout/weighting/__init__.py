@@ -17,7 +17,7 @@ True
 """
 
 from turnout._public import listing
-from turnout.weighting.combination import WeightedMeanPlan, WeightedPlan, combine
+from turnout.weighting.combination import WeightedPlan, combine
 from turnout.weighting.study import (
     WeightingComparison,
     WeightingRecord,
@@ -32,7 +32,6 @@ from turnout.weighting.weights import (
 )
 
 __all__ = [
-    "WeightedMeanPlan",
     "WeightedPlan",
     "WeightingComparison",
     "WeightingRecord",

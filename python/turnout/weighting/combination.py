@@ -12,18 +12,16 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout.collecting.plan import Plan
 from turnout.collecting.statistic import StatisticModel
-from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.estimators import Estimation
 from turnout.frequency.estimation.models import ratio_model
 from turnout.mean.estimate import MeanEstimate
 from turnout.mean.estimators import MeanEstimation
-from turnout.mean.plan import MeanPlan
 from turnout.weighting.weights import METHODS, positive
 from turnout.weighting.weights import weights as choose
 
-__all__ = ["WeightedMeanPlan", "WeightedPlan", "combine"]
+__all__ = ["WeightedPlan", "combine"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -48,42 +46,9 @@ class WeightedPlan:
     implied_variance: float
 
     @property
-    def domain(self) -> Domain:
-        """The answers, which all groups share."""
-        domain: Domain = self.plans[0].domain
-        return domain
-
-
-@dataclass(frozen=True)
-class WeightedMeanPlan:
-    """The plan of a combined estimate of a mean.
-
-    Attributes
-    ----------
-    plans
-        Those of the groups.
-    weights
-        Their weights, adding up to one: the estimate is the sum of weight times group estimate.
-    implied_variance
-        The variance that epsilon and the numbers of nodes and reports imply for the estimate,
-        summed over all entries; what it counts with in further combinations.
-    """
-
-    plans: tuple[Any, ...]
-    weights: tuple[float, ...]
-    implied_variance: float
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """The least and the largest value, which all groups share."""
-        bounds: tuple[float, float] = self.plans[0].bounds
-        return bounds
-
-    @property
-    def dimensions(self) -> int:
-        """How many numbers a node holds."""
-        dimensions: int = self.plans[0].dimensions
-        return dimensions
+    def domain(self) -> Any:
+        """The answers, or the numbers, that could be given: all groups share them."""
+        return self.plans[0].domain
 
 
 def combine(
@@ -124,7 +89,7 @@ def combine(
     FrequencyEstimate or MeanEstimate
         Of the class of the groups, with score or normal intervals: for answers that hardly anybody
         gives the group's own exact ones cover better. Its ``plan`` is a :class:`WeightedPlan` or
-        :class:`WeightedMeanPlan`.
+        :class:`WeightedPlan`.
 
     Raises
     ------
@@ -315,26 +280,26 @@ def _frequency_trace(group: FrequencyEstimate, model: StatisticModel | None) -> 
 def _means(
     groups: list[MeanEstimate], method: str, variances: npt.ArrayLike | None
 ) -> MeanEstimate:
-    bounds, dimensions = groups[0].bounds, groups[0].dimensions
+    domain = groups[0].domain
     for place, group in enumerate(groups):
-        if (group.bounds, group.dimensions) != (bounds, dimensions):
+        if group.domain != domain:
             raise InvalidValueError(
-                f"estimates[{place}] must have the bounds {bounds} and {dimensions} dimension(s) "
-                f"of the others, got {group.bounds} and {group.dimensions}"
+                f"estimates[{place}] must have the bounds {domain!r} of the others, got "
+                f"{group.domain!r}"
             )
     implied = [_mean_trace(group) for group in groups]
     shares = _shares(method, variances, implied, [group.nodes for group in groups])
     used = np.flatnonzero(shares)
     estimations = [groups[j].estimation for j in used]
-    means = np.zeros(dimensions)
+    means = np.zeros(domain.dimensions)
     for share, estimation in zip(shares[used], estimations, strict=True):
         means = means + share * estimation.means
     models = [estimation.model for estimation in estimations if estimation.model is not None]
     if len(models) == used.size:
         model = _model_sum(models, shares[used])
-        low, high = bounds
-        places = (means - low) / (high - low)
-        spread = (high - low) ** 2 * model.variance(np.clip(places, 0.0, 1.0))
+        width = domain.high - domain.low
+        places = (means - domain.low) / width
+        spread = width**2 * model.variance(np.clip(places, 0.0, 1.0))
         combined = MeanEstimation(means, spread, spread, None, model, places)
     else:
         parts = [
@@ -344,7 +309,7 @@ def _means(
         total = np.sum(parts, axis=0)
         degrees = _degrees(parts, [estimation.degrees for estimation in estimations])
         combined = MeanEstimation(means, total, total, degrees)
-    plan = WeightedMeanPlan(
+    plan = WeightedPlan(
         tuple(group.plan for group in groups), tuple(shares.tolist()), _implied(shares, implied)
     )
     return MeanEstimate(
@@ -359,13 +324,13 @@ def _means(
 def _mean_trace(group: MeanEstimate) -> float:
     """Sum the variances over coordinates for uniform values, whatever the reports say."""
     plan, estimation = group.plan, group.estimation
-    if isinstance(plan, WeightedMeanPlan):
+    if isinstance(plan, WeightedPlan):
         return plan.implied_variance
     estimated = float(estimation.population_variances.sum())
-    if not isinstance(plan, MeanPlan) or not np.isfinite(estimated):
+    if not isinstance(plan, Plan) or not np.isfinite(estimated):
         # One report has a spread that nobody knows: infinity, and no weight.
         return estimated
-    rate, mechanism = plan.participation.uniform_rate, plan.mechanism
+    rate, mechanism = plan.participation.uniform_rate, plan.oracle
     moment, share = mechanism.second_moment, mechanism.sampled / mechanism.dimensions
     reports: Any
     if rate is None and estimation.degrees is not None:
@@ -376,5 +341,4 @@ def _mean_trace(group: MeanEstimate) -> float:
         reports = group.nodes * rate * share
     # The mean of t^2 over [-1, 1] is 1/3.
     one = (moment.constant + moment.slope / 3) / np.full(mechanism.dimensions, reports)
-    low, high = mechanism.bounds
-    return float(one.sum() * (high / 2 - low / 2) ** 2)
+    return float(one.sum() * mechanism.domain.half**2)

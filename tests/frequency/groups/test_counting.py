@@ -9,7 +9,8 @@ import turnout as tn
 from turnout.collecting.sums import DesignSums
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.candidates import registered
-from turnout.frequency.groups import counting, tally_by_group
+from turnout.frequency.groups import tally_by_group
+from turnout.frequency.oracles import direct_encoding
 
 KEYS = [("DE", 1), ("FR", 1), ("DE", 2), (None, 1)]
 NAMES = ["country", "version"]
@@ -59,8 +60,8 @@ def test_many_groups_are_counted_without_a_joint_table(monkeypatch: pytest.Monke
     nodes = np.bincount(group, minlength=100)
     arguments: dict[str, Any] = {"names": "g", "keys": range(100)}
     joint = tally_by_group(reports, group, nodes, **arguments)
-    monkeypatch.setattr(counting, "_CELLS", 0)
-    monkeypatch.setattr(counting, "_CELLS_PER_REPORT", 0)
+    monkeypatch.setattr(direct_encoding, "_CELLS", 0)
+    monkeypatch.setattr(direct_encoding, "_CELLS_PER_REPORT", 0)
     assert tally_by_group(reports, group, nodes, **arguments) == joint
 
 

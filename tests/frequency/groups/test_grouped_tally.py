@@ -205,7 +205,7 @@ def test_bad_arguments_are_refused() -> None:
             GroupedTally(wrong, {})
     with pytest.raises(InvalidTypeError, match="tallies must be a mapping"):
         GroupedTally(["a"], [tally])  # type: ignore[arg-type]
-    with pytest.raises(InvalidTypeError, match="must be a Tally"):
+    with pytest.raises(InvalidTypeError, match="must be a tally"):
         GroupedTally(["a"], {"x": 3})  # type: ignore[dict-item]
     with pytest.raises(InvalidValueError, match="plan must be given"):
         GroupedTally(["a"], {})

@@ -21,7 +21,8 @@ import numpy.typing as npt
 import pytest
 
 import turnout as tn
-from turnout.frequency import FrequencyOracle, oracles
+from turnout.frequency import oracles
+from turnout.frequency.candidates import oracle_classes
 
 Array = npt.NDArray[Any]
 Integers = npt.NDArray[np.int64]
@@ -32,7 +33,7 @@ for _module in pkgutil.iter_modules(oracles.__path__, oracles.__name__ + "."):
 #: Every oracle of the library, and none that other tests made up.
 NAMES = sorted(
     name
-    for name, oracle in FrequencyOracle._registry.items()
+    for name, oracle in oracle_classes().items()
     if oracle.__module__.startswith(oracles.__name__)
 )
 
@@ -55,7 +56,7 @@ def audit() -> Any:
 
 
 def make(name: str, epsilon: float, size: int) -> Any:
-    return FrequencyOracle._registry[name](epsilon, size)
+    return oracle_classes()[name](epsilon, size)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -114,11 +115,12 @@ def forked(setup: str, folder: Path, reports: int = 60_000) -> list[tuple[Array,
 @needs_fork
 @pytest.mark.parametrize("name", NAMES)
 def test_no_oracle_loses_more_in_forked_processes(audit: Any, name: str, tmp_path: Path) -> None:
-    module = FrequencyOracle._registry[name].__module__
+    module = oracle_classes()[name].__module__
     setup = f"""
     import {module}
+    from turnout.frequency.candidates import oracle_classes
 
-    oracle = tn.frequency.FrequencyOracle._registry[{name!r}](1.0, 5)
+    oracle = oracle_classes()[{name!r}](1.0, 5)
     observe = lambda values: oracle.randomize(values).codes
     """
     kept, changed = forked(setup, tmp_path)

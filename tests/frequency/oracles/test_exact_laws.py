@@ -25,6 +25,7 @@ from turnout.accounting import Shuffled
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency import FrequencyOracle, oracles
 from turnout.frequency.attributes.padded import PaddedOracle
+from turnout.frequency.candidates import oracle_classes
 from turnout.frequency.longitudinal import Memoized
 
 for _module in pkgutil.iter_modules(oracles.__path__, oracles.__name__ + "."):
@@ -325,7 +326,7 @@ def largest(laws: Laws) -> Fraction:
 def test_the_cases_are_all_oracles() -> None:
     known = {
         name
-        for name, oracle in FrequencyOracle._registry.items()
+        for name, oracle in oracle_classes().items()
         if oracle.__module__.startswith("turnout.")
     }
     assert known == set(LAWS) | {"summation_histogram_encoding"}

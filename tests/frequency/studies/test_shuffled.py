@@ -15,6 +15,7 @@ from matplotlib import pyplot as plt
 from scipy import optimize, stats
 
 import turnout as tn
+from turnout import _kinds
 from turnout.accounting import Shuffled
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency import VariationRatio
@@ -162,7 +163,7 @@ class Renamed(tn.DirectEncoding):
 
 
 # A subclass makes itself known for good: other tests must not meet this one.
-tn.FrequencyOracle._registry.pop("test_renamed")
+_kinds.REGISTERED.pop("test_renamed")
 
 
 def test_several_oracles_stand_side_by_side(study: ShuffledComparison) -> None:

@@ -333,8 +333,8 @@ class TwoRoundCollection:
         coins, one, two = seeds_of(_arguments.seed(seed), 3)
         # Who is asked first depends on no answer, and may be known.
         chosen = _core.uniforms(codes.size, coins) < self._first_rate
-        support, received = self._first_oracle._kernel.collect(codes[chosen], 1.0, one)
-        first = self._first_tally(support, received, codes.size)
+        counts = self._first_oracle.draw_counts(codes[chosen], Everyone(), one)
+        first = self._first_tally(counts.sums, counts.received, codes.size)
         asked = codes[~chosen] if self._once else codes
         second = self.second_round(first)._collected(asked, two)
         return TwoRoundTallies(self, first, second)

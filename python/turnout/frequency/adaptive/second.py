@@ -13,6 +13,7 @@ from turnout.domain import Domain
 from turnout.errors import InvalidValueError, PlanMismatchError
 from turnout.frequency.adaptive.spending import Spending
 from turnout.frequency.oracle import FrequencyOracle
+from turnout.participation import Personalized
 
 __all__ = ["SecondRound", "SecondTally"]
 
@@ -183,8 +184,10 @@ class SecondRound:
             tally = self._oracle.collect(kept, seed=checked)
             return self._tallied(tally.support, tally.received, codes.size)
         # The kernel gives the rate of each report too: it would tell the answer, and stays here.
-        reports, _ = self._oracle._kernel.randomize_personalized(codes, self._rates[codes], checked)
-        return self._tallied(self._oracle._kernel.tally(reports), len(reports), codes.size)
+        rates = Personalized(self._rates[codes])
+        reports = self._oracle.draw_reports(codes, rates, checked).reports
+        counts = self._oracle.count_reports(reports)
+        return self._tallied(counts.sums, counts.received, codes.size)
 
     def simulate(self, true_counts: Any, *, seed: int | None = None) -> SecondTally:
         """Draw a tally with the law of :meth:`collect`, from the true counts of the nodes asked.

@@ -11,11 +11,12 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout._seeds import derived
 from turnout.accounting.variation import VariationRatio
+from turnout.collecting.drawing import Noise
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.frequency.draws import uniform_codes, weighted_choices
 from turnout.frequency.estimation.models import ScoreMoments
-from turnout.frequency.kernel import Kernel, Noise
+from turnout.frequency.kernel import Kernel
 from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
 
 __all__ = ["PaddedOracle"]
@@ -66,6 +67,7 @@ class PaddedOracle(FrequencyOracle):
     """
 
     name = "padded"
+    by_blocks = False
 
     #: What is fake has one likelihood under all answers.
     two_valued = False

@@ -26,7 +26,7 @@ from turnout.frequency.attributes.parameters import (
 from turnout.frequency.draws import uniform_codes, weighted_choices
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.oracles.direct_encoding import DirectEncoding
-from turnout.participation import Participation
+from turnout.participation import Everyone, Participation
 
 __all__ = ["SampledAttribute"]
 
@@ -178,8 +178,8 @@ class SampledAttribute(AttributeCollection):
             stream = derived(seed, 1, number)
             if not self._padding:
                 who = positions[sampled]
-                yield name, oracle._kernel.randomize(codes[name][who], 1.0, stream), who
+                yield name, oracle.draw_reports(codes[name][who], Everyone(), stream).reports, who
                 continue
             answers = uniform_codes(oracle.domain.size, positions.size, derived(seed, 2, number))
             answers[sampled] = codes[name][positions[sampled]]
-            yield name, oracle._kernel.randomize(answers, 1.0, stream), positions
+            yield name, oracle.draw_reports(answers, Everyone(), stream).reports, positions

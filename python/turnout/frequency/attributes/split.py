@@ -24,7 +24,7 @@ from turnout.frequency.attributes.parameters import (
 )
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.oracles.direct_encoding import DirectEncoding
-from turnout.participation import Participation
+from turnout.participation import Everyone, Participation
 
 __all__ = ["SplitBudget"]
 
@@ -128,4 +128,5 @@ class SplitBudget(AttributeCollection):
     ) -> Iterator[tuple[str, npt.NDArray[Any], npt.NDArray[np.int64]]]:
         for number, (name, oracle) in enumerate(self._oracles.items()):
             kept = codes[name][positions]
-            yield name, oracle._kernel.randomize(kept, 1.0, derived(seed, number)), positions
+            drawn = oracle.draw_reports(kept, Everyone(), derived(seed, number))
+            yield name, drawn.reports, positions

@@ -7,6 +7,7 @@ from typing import Any
 
 from turnout import _arguments
 from turnout import participation as participations
+from turnout.collecting.tally_container import pack, unpack
 from turnout.errors import (
     CorruptDataError,
 )
@@ -15,7 +16,6 @@ from turnout.frequency.attributes.description import read_description
 from turnout.frequency.attributes.reports import checked_pieces
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.tally import Tally
-from turnout.frequency.tally_container import pack, unpack
 from turnout.participation import Participation
 
 __all__ = ["AttributeTally"]

@@ -11,12 +11,12 @@ group does not weaken the privacy of the answers in it, every report keeps its e
 wide intervals.
 """
 
+from turnout.collecting.groups.counting import tally_by_group
+from turnout.collecting.groups.interval import GroupedInterval
+from turnout.collecting.groups.tally import GroupedTally
 from turnout.frequency.groups.comparison import GroupDifference
-from turnout.frequency.groups.counting import tally_by_group
 from turnout.frequency.groups.estimate import GroupedEstimate
-from turnout.frequency.groups.interval import GroupedInterval
 from turnout.frequency.groups.series import Series
-from turnout.frequency.groups.tally import GroupedTally
 
 __all__ = [
     "GroupDifference",

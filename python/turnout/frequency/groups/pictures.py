@@ -82,7 +82,7 @@ def plot_groups(
     pyplot = require("matplotlib.pyplot", "plot")
     if not len(estimate):
         raise InvalidValueError("there is nothing to draw: the estimate has no groups")
-    estimate._each_level(level, simultaneous, over)
+    estimate.each_level(level, simultaneous, over)
     codes = chosen_labels(estimate, labels, _PANELS)
     columns = 2 if len(codes) == 4 else min(_COLUMNS, len(codes))
     rows = -(-len(codes) // columns)

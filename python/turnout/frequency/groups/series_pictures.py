@@ -43,7 +43,7 @@ def plot_series(
     """Draw the answers over time: see :meth:`Series.plot`."""
     pyplot = require("matplotlib.pyplot", "plot")
     estimate, panels = series.estimate, _largest(series)
-    estimate._each_level(level, simultaneous, over)
+    estimate.each_level(level, simultaneous, over)
     if not series.times:
         raise InvalidValueError("there is nothing to draw: the series has no times")
     codes = chosen_labels(estimate, labels, _LABELS)

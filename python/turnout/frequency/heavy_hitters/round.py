@@ -10,12 +10,11 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._documents import parsed
+from turnout.collecting.kind import randomized
 from turnout.collecting.plan import Plan
 from turnout.collecting.reports import Reports
-from turnout.collecting.sums import DesignSums
 from turnout.domain import Domain
 from turnout.errors import CorruptDataError, InvalidTypeError, UnsupportedVersionError
-from turnout.frequency.draws import personal_probabilities
 from turnout.frequency.heavy_hitters.values import Rows, Values, keys, values_from_dict
 from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
 from turnout.frequency.tally import Tally
@@ -163,21 +162,7 @@ class Round:
         _arguments.instance("participation", taking_part, Participation, "a participation")
         checked_seed = _arguments.seed(seed)
         codes = self._row_codes(rows)
-        kernel = self._oracle._kernel
-        rate = taking_part.uniform_rate
-        if rate is not None:
-            reports = kernel.randomize(codes, rate, checked_seed)
-            return Reports(self._oracle, taking_part, reports, codes.size)
-        chances = personal_probabilities(taking_part, codes.size)
-        reports, kept = kernel.randomize_personalized(codes, chances, checked_seed)
-        return Reports(
-            self._oracle,
-            taking_part,
-            reports,
-            codes.size,
-            probabilities=kept,
-            design=DesignSums.of(chances),
-        )
+        return randomized(self._oracle, codes, taking_part, checked_seed)
 
     def tally(self, reports: Reports) -> Tally:
         """Count the reports of this round; tallies of the same round add up.

@@ -263,7 +263,7 @@ class MemoizedClient:
         self, value: Hashable, participation: Participation, seed: int | None
     ) -> tuple[Past, Reports]:
         """Make the past after a round and its report, or none, and leave the state as it is."""
-        after = self._past.after(int(self._memoized.domain._to_codes([value])[0]))
+        after = self._past.after(int(self._memoized.domain.to_codes([value])[0]))
         used = len(after.given)
         if used > self._most:
             raise BudgetExceededError(

@@ -361,7 +361,7 @@ class PermanentAnswers(FrequencyOracle):
             If an answer is not in the domain, there is not one secret for each node, or phases are
             no such numbers.
         """
-        codes = self._domain._to_codes(values)
+        codes = self._domain.to_codes(values)
         array = np.ascontiguousarray(secrets)
         if array.dtype != np.uint8 or array.ndim != 2 or array.shape[1] != SECRET_BYTES:
             raise InvalidTypeError(

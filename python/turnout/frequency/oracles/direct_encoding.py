@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
+import numpy as np
 import numpy.typing as npt
 
 from turnout import _core
 from turnout.accounting.variation import VariationRatio
+from turnout.collecting.drawing import Counts
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.frequency.kernel import Kernel
 from turnout.frequency.oracle import FrequencyOracle
 
 __all__ = ["DirectEncoding"]
+
+#: A joint table of groups and codes is counted in one go up to so many cells, or so many times
+#: the number of reports.
+_CELLS: Final = 2**16
+_CELLS_PER_REPORT: Final = 4
 
 
 class DirectEncoding(FrequencyOracle):
@@ -86,6 +93,18 @@ class DirectEncoding(FrequencyOracle):
     def report_bits(self) -> int:
         """The size of a report in bits: ceil(log2 k)."""
         return (self._domain.size - 1).bit_length()
+
+    def count_by_group(
+        self, reports: npt.NDArray[Any], groups: npt.NDArray[np.int64], number: int
+    ) -> list[Counts] | None:
+        """Count the joint table of groups and codes in one go, if it is small."""
+        size = self._domain.size
+        cells = size * number
+        if cells > max(_CELLS, _CELLS_PER_REPORT * len(reports)):
+            return None
+        joint = np.bincount(groups * size + reports, minlength=cells).astype(np.uint64)
+        table = joint.reshape(number, size)
+        return [Counts(row, int(row.sum())) for row in table]
 
     @property
     def _kernel(self) -> Kernel:

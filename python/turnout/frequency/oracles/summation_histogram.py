@@ -12,11 +12,12 @@ import numpy.typing as npt
 
 from turnout import _core
 from turnout.accounting.variation import VariationRatio
+from turnout.collecting.drawing import Noise
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.models import ScoreMoments
 from turnout.frequency.improbable import rows_of_noise
-from turnout.frequency.kernel import Kernel, Noise
+from turnout.frequency.kernel import Kernel
 from turnout.frequency.oracle import FrequencyOracle
 
 __all__ = ["SummationHistogramEncoding"]

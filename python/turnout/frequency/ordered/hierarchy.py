@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from turnout import _arguments
+from turnout import _arguments, _kinds
 from turnout.collecting.plan import Plan
 from turnout.collecting.reports import Reports
 from turnout.domain import Domain
@@ -455,8 +455,8 @@ def _smallest_variance(epsilon: float, size: int) -> FrequencyOracle:
     """Make the oracle whose estimates of rare answers have the smaller variance."""
     found: list[tuple[float, FrequencyOracle]] = []
     for name in ("direct_encoding", "optimized_unary_encoding"):
-        if name in FrequencyOracle._registry:
-            oracle = FrequencyOracle._registry[name](epsilon, size)
+        if name in _kinds.REGISTERED:
+            oracle = _kinds.REGISTERED[name](epsilon, size)
             p, q = oracle.support_probabilities
             found.append((q * (1 - q) / (p - q) ** 2, oracle))
     return min(found, key=lambda pair: pair[0])[1]

@@ -72,7 +72,8 @@ class OrderedReports(OrderedStatistics):
     @property
     def domain(self) -> Domain:
         """The answers."""
-        return self._reports.plan.domain
+        domain: Domain = self._reports.plan.domain
+        return domain
 
     @property
     def frequencies(self) -> Floats:

@@ -10,19 +10,14 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout.collecting import keys as group_keys
+from turnout.collecting.drawing import Counts
+from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.keys import Key
 from turnout.collecting.reports import Reports
-from turnout.collecting.sums import DesignSums, WeightedSums
+from turnout.collecting.sums import DesignSums
 from turnout.errors import InvalidValueError
-from turnout.frequency.groups.tally import GroupedTally
-from turnout.frequency.oracles.direct_encoding import DirectEncoding
-from turnout.frequency.tally import Tally
 
 __all__ = ["tally_by_group"]
-
-#: A joint table of groups and codes is counted in one go up to so many cells, or so many times
-#: the number of reports.
-_CELLS, _CELLS_PER_REPORT = 2**16, 4
 
 
 def tally_by_group(
@@ -33,7 +28,7 @@ def tally_by_group(
     names: Any,
     keys: Iterable[Any],
     designs: Sequence[DesignSums] | None = None,
-) -> GroupedTally:
+) -> GroupedTally[Any]:
     """Tally reports by the group of each, in one pass.
 
     Parameters
@@ -95,17 +90,11 @@ def tally_by_group(
         )
     received = np.bincount(groups, minlength=len(plain))
     counted = _counted(reports, groups, received)
-    tallies: dict[Key, Tally] = {}
+    made = reports.oracle.tally_type
+    tallies: dict[Key, Any] = {}
     for place, key in enumerate(plain):
-        support, weights = counted[place]
-        tallies[key] = Tally(
-            reports.plan,
-            support,
-            int(received[place]),
-            int(sizes[place]),
-            weights=weights,
-            design=None if designs is None else designs[place],
-        )
+        design = None if designs is None else designs[place]
+        tallies[key] = made.of(reports.plan, counted[place], int(sizes[place]), design)
     return GroupedTally(checked, tallies, plan=reports.plan)
 
 
@@ -126,27 +115,21 @@ def _checked_index(index: npt.ArrayLike, reports: int, groups: int) -> npt.NDArr
 
 def _counted(
     reports: Reports, groups: npt.NDArray[np.int64], received: npt.NDArray[np.int64]
-) -> list[tuple[npt.NDArray[Any], WeightedSums | None]]:
-    """Count the support of each answer in each group."""
+) -> list[Counts]:
+    """Add up the reports of each group."""
     oracle, probabilities = reports.oracle, reports.probabilities
-    size, number = oracle.domain.size, received.size
-    kernel = oracle._kernel
-    cells = size * number
-    few = cells <= max(_CELLS, _CELLS_PER_REPORT * len(reports))
-    if isinstance(oracle, DirectEncoding) and probabilities is None and few:
-        joint = np.bincount(groups * size + reports.codes, minlength=cells).astype(np.uint64)
-        return [(row, None) for row in joint.reshape(number, size)]
+    number = received.size
+    if probabilities is None:
+        joint: list[Counts] | None = oracle.count_by_group(reports.codes, groups, number)
+        if joint is not None:
+            return joint
     # Integers of 16 bits are sorted in linear time.
     order = np.argsort(groups.astype(np.min_scalar_type(number)), kind="stable")
     codes = reports.codes[order]
+    known = None if probabilities is None else probabilities[order]
     ends = np.cumsum(received).tolist()
     starts = [0, *ends[:-1]]
-    spans = [slice(*span) for span in zip(starts, ends, strict=True)]
-    if probabilities is None:
-        return [(kernel.tally(codes[span]), None) for span in spans]
-    known = probabilities[order]
-    result: list[tuple[npt.NDArray[Any], WeightedSums | None]] = []
-    for span in spans:
-        support, *sums = kernel.tally_personalized(codes[span], known[span])
-        result.append((support, WeightedSums(*sums)))
-    return result
+    return [
+        oracle.count_reports(codes[start:end], None if known is None else known[start:end])
+        for start, end in zip(starts, ends, strict=True)
+    ]

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from turnout import _arguments
 from turnout.collecting import keys
+from turnout.collecting.groups.encoding import pack_groups, unpack_groups
 from turnout.collecting.keys import Key
 from turnout.collecting.plan import Plan
-from turnout.collecting.sums import DesignSums, WeightedSums
-from turnout.domain import Domain
-from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.frequency.oracle import FrequencyOracle
-from turnout.frequency.tally import Tally
+from turnout.collecting.tally import BaseTally, T
+from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.participation import Participation
 
-if TYPE_CHECKING:
-    from turnout.frequency.groups.estimate import GroupedEstimate
-
-__all__ = ["GroupedTally", "empty_tally"]
+__all__ = ["GroupedTally"]
 
 
-class GroupedTally(Mapping[Key, Tally]):
+class GroupedTally(Mapping[Key, T]):
     """One tally for each group of nodes, all under one plan: a mapping from keys to tallies.
 
     A key is a tuple with one value for each column of the groups, in the order of ``names``; where
@@ -32,7 +27,7 @@ class GroupedTally(Mapping[Key, Tally]):
     Grouped tallies of different nodes add up, in any order.
 
     The columns of the groups are not protected, only the answers are: see
-    :mod:`turnout.frequency.groups`.
+    :mod:`turnout.collecting.groups`.
 
     Parameters
     ----------
@@ -72,35 +67,33 @@ class GroupedTally(Mapping[Key, Tally]):
 
     __slots__ = ("_names", "_plan", "_tallies")
 
-    def __init__(
-        self, names: Any, tallies: Mapping[Any, Tally], *, plan: Plan | None = None
-    ) -> None:
+    def __init__(self, names: Any, tallies: Mapping[Any, T], *, plan: Plan | None = None) -> None:
         self._names = keys.checked_names(names)
         if not isinstance(tallies, Mapping):
             raise InvalidTypeError(
                 f"tallies must be a mapping from keys to tallies, got {_arguments.shown(tallies)}"
             )
-        found: dict[Key, Tally] = {}
+        found: dict[Key, Any] = {}
         for given, tally in tallies.items():
             key = keys.plain_key("a key of tallies", given, len(self._names))
             if key in found:
                 raise InvalidValueError(f"tallies has the key {_arguments.shown(key)} twice")
             found[key] = _arguments.instance(
-                f"tallies[{_arguments.shown(given)}]", tally, Tally, "a Tally"
+                f"tallies[{_arguments.shown(given)}]", tally, BaseTally, "a tally"
             )
         keys.check_columns(self._names, found)
         if plan is None:
             if not found:
                 raise InvalidValueError("plan must be given where tallies has no groups")
             plan = next(iter(found.values())).plan
-        self._plan: Plan[FrequencyOracle] = _arguments.instance("plan", plan, Plan, "a Plan")
-        self._tallies = {
+        self._plan: Plan = _arguments.instance("plan", plan, Plan, "a Plan")
+        self._tallies: dict[Key, T] = {
             key: _under(self._plan, found[key], f"tallies[{_arguments.shown(key)}]")
             for key in keys.in_order(found)
         }
 
     @classmethod
-    def _made(cls, names: tuple[str, ...], plan: Plan, tallies: dict[Key, Tally]) -> GroupedTally:
+    def _made(cls, names: tuple[str, ...], plan: Plan, tallies: dict[Key, T]) -> GroupedTally[T]:
         """Take over tallies of one plan under checked keys, in order."""
         made = cls.__new__(cls)
         made._names, made._plan, made._tallies = names, plan, tallies
@@ -112,17 +105,17 @@ class GroupedTally(Mapping[Key, Tally]):
         return self._names
 
     @property
-    def plan(self) -> Plan[FrequencyOracle]:
+    def plan(self) -> Plan:
         """The oracle and the participation."""
         return self._plan
 
     @property
-    def oracle(self) -> FrequencyOracle:
+    def oracle(self) -> Any:
         """The randomizer."""
         return self._plan.oracle
 
     @property
-    def domain(self) -> Domain:
+    def domain(self) -> Any:
         """The answers."""
         return self._plan.oracle.domain
 
@@ -142,11 +135,11 @@ class GroupedTally(Mapping[Key, Tally]):
         return sum(tally.nodes for tally in self._tallies.values())
 
     @property
-    def total(self) -> Tally:
+    def total(self) -> T:
         """The tally of the nodes of all groups together."""
         return _merged(self._plan, list(self._tallies.values()))
 
-    def __getitem__(self, key: Any) -> Tally:
+    def __getitem__(self, key: Any) -> T:
         """Return the tally of one group: ``grouped["DE"]``, ``grouped["DE", "3.1"]``."""
         try:
             plain = keys.plain_key("key", key, len(self._names))
@@ -164,7 +157,7 @@ class GroupedTally(Mapping[Key, Tally]):
         """Return the number of groups."""
         return len(self._tallies)
 
-    def merge(self, other: GroupedTally) -> GroupedTally:
+    def merge(self, other: GroupedTally[T]) -> GroupedTally[T]:
         """Add the tallies of other nodes; also written ``+``.
 
         Parameters
@@ -201,15 +194,15 @@ class GroupedTally(Mapping[Key, Tally]):
         ordered = {key: merged[key] for key in keys.in_order(merged)}
         return self._made(self._names, self._plan, ordered)
 
-    def __add__(self, other: object) -> GroupedTally:
+    def __add__(self, other: object) -> GroupedTally[T]:
         """Merge two grouped tallies."""
         return self.merge(other) if isinstance(other, GroupedTally) else NotImplemented
 
-    def __radd__(self, other: object) -> GroupedTally:
+    def __radd__(self, other: object) -> GroupedTally[T]:
         """Let ``sum`` start at zero."""
         return self if other == 0 and isinstance(other, int) else NotImplemented
 
-    def over(self, *names: str) -> GroupedTally:
+    def over(self, *names: str) -> GroupedTally[T]:
         """Merge the groups that agree in some columns, leaving out the others.
 
         Parameters
@@ -239,7 +232,7 @@ class GroupedTally(Mapping[Key, Tally]):
         """
         wanted = keys.checked_names(names)
         places = [self._place(name) for name in wanted]
-        parts: dict[Key, list[Tally]] = {}
+        parts: dict[Key, list[T]] = {}
         for key, tally in self._tallies.items():
             parts.setdefault(tuple(key[place] for place in places), []).append(tally)
         merged = {key: _merged(self._plan, parts[key]) for key in keys.in_order(parts)}
@@ -293,19 +286,19 @@ class GroupedTally(Mapping[Key, Tally]):
             )
         return self._names.index(name)
 
-    def estimate(self, method: str = "hajek") -> GroupedEstimate:
-        """Estimate the frequencies of the answers in each group.
+    def estimate(self, method: str = "hajek") -> Any:
+        """Estimate what was asked for in each group.
 
         Parameters
         ----------
         method
-            The estimator, as in :meth:`turnout.Tally.estimate`.
+            The estimator, as the kind's ``tally.estimate`` takes it.
 
         Returns
         -------
-        GroupedEstimate
-            For each group the shares of its nodes, with standard errors and intervals. A group
-            without reports is kept, with the reason why nothing can be estimated.
+        GroupedEstimate or GroupedMeanEstimate
+            For each group the shares of its nodes, or the mean, with standard errors and intervals.
+            A group without reports is kept, with the reason why nothing can be estimated.
 
         Raises
         ------
@@ -321,12 +314,10 @@ class GroupedTally(Mapping[Key, Tally]):
         >>> GroupedTally(["country"], {"DE": tally}).estimate()["DE"].frequencies.round(1)
         array([0.8, 0.2])
         """
-        from turnout.frequency.groups.estimate import GroupedEstimate  # noqa: PLC0415
-
-        return GroupedEstimate(self, method)
+        return self._plan.oracle.estimate_groups(self, method)
 
     def to_bytes(self) -> bytes:
-        """Write the tallies: see :mod:`turnout.frequency.groups.encoding` for the layout.
+        """Write the tallies: see :mod:`turnout.collecting.groups.encoding` for the layout.
 
         Returns
         -------
@@ -338,12 +329,10 @@ class GroupedTally(Mapping[Key, Tally]):
         InvalidTypeError
             If a label of the domain cannot be written.
         """
-        from turnout.frequency.groups import encoding  # noqa: PLC0415
-
-        return encoding.encode(self)
+        return pack_groups(self)
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> GroupedTally:
+    def from_bytes(cls, data: bytes) -> GroupedTally[Any]:
         """Read what :meth:`to_bytes` wrote.
 
         Parameters
@@ -365,9 +354,11 @@ class GroupedTally(Mapping[Key, Tally]):
         InvalidTypeError
             If ``data`` is not bytes.
         """
-        from turnout.frequency.groups import encoding  # noqa: PLC0415
-
-        return encoding.decode(data)
+        names, tallies, plan = unpack_groups(data)
+        made = cls(names, tallies, plan=plan)
+        if list(made) != list(tallies):
+            raise CorruptDataError("the groups of the grouped tally are not in order")
+        return made
 
     def __eq__(self, other: object) -> bool:
         """Compare columns, plans, keys and all counts, exactly."""
@@ -396,41 +387,22 @@ class GroupedTally(Mapping[Key, Tally]):
         )
 
 
-def empty_tally(plan: Plan) -> Tally:
-    """Make the tally of no nodes."""
-    size = plan.oracle.domain.size
-    support = np.zeros(size, plan.oracle.support_dtype)
-    if plan.participation.uniform_rate is not None:
-        return Tally(plan, support, 0, 0)
-    none = np.zeros((size + 1, 2), np.uint64)
-    weights = WeightedSums(none, none)
-    return Tally(plan, support, 0, 0, weights=weights, design=DesignSums(0, 0))
-
-
-def _under(plan: Plan, tally: Tally, what: str) -> Tally:
+def _under(plan: Plan, tally: T, what: str) -> T:
     """Give the tally the one plan object, after checking that it is the same plan."""
     if tally.plan is not plan:
         plan.check_same(tally.plan, what)
     return _rebuilt(plan, tally)
 
 
-def _rebuilt(plan: Plan, tally: Tally) -> Tally:
-    if tally.plan is plan:
-        return tally
-    return Tally(
-        plan,
-        tally.support,
-        tally.received,
-        tally.nodes,
-        weights=tally.weights,
-        design=tally.design,
-    )
+def _rebuilt(plan: Plan, tally: T) -> T:
+    return tally if tally.plan is plan else tally.under(plan)
 
 
-def _merged(plan: Plan, tallies: list[Tally]) -> Tally:
+def _merged(plan: Plan, tallies: list[T]) -> T:
     """Add tallies of one plan."""
     if not tallies:
-        return empty_tally(plan)
+        empty: T = plan.oracle.tally_type.empty(plan)
+        return empty
     result = tallies[0]
     for tally in tallies[1:]:
         result = result.merge(tally)

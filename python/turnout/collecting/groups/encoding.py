@@ -9,10 +9,8 @@ offset  size            content
 8       4               version, unsigned
 12      4               length of the header ``h``, unsigned
 16      h               header: canonical JSON with ``plan``, ``names`` and ``groups``
-16 + h  8 k g           for each of the ``g`` groups the support counts of the ``k`` answers,
-                        unsigned 64-bit; sums of scores, signed 64-bit
-...     32 (k + 1) g    with personal participation: for each group the sums of 1/pi and of 1/pi^2,
-                        as in :mod:`turnout.frequency.tally_encoding`
+16 + h  s g             for each of the ``g`` groups its sums, as in
+                        :mod:`turnout.collecting.tally_encoding`
 ...     32              SHA-256 of everything before
 ======  ==============  =========================================================================
 
@@ -26,25 +24,23 @@ The checksum finds damage; it does not authenticate.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
-
-import numpy as np
 
 from turnout.collecting import keys
 from turnout.collecting.keys import Key
 from turnout.collecting.plan import Plan
-from turnout.collecting.sums import DesignSums, WeightedSums
+from turnout.collecting.sums import DesignSums
+from turnout.collecting.tally import tally_of
+from turnout.collecting.tally_container import pack, unpack
 from turnout.errors import CorruptDataError
-from turnout.frequency.groups.tally import GroupedTally
-from turnout.frequency.tally import Tally
-from turnout.frequency.tally_container import pack, unpack
 
-__all__ = ["MAGIC", "decode", "encode"]
+__all__ = ["MAGIC", "pack_groups", "unpack_groups"]
 
 MAGIC = b"\x89GROUP\r\n"
 
 
-def encode(grouped: GroupedTally) -> bytes:
+def pack_groups(grouped: Any) -> bytes:
     """Write a grouped tally.
 
     Raises
@@ -62,14 +58,11 @@ def encode(grouped: GroupedTally) -> bytes:
         for key, tally in grouped.items()
     ]
     header = {"plan": grouped.plan.to_dict(), "names": list(grouped.names), "groups": groups}
-    kind = grouped.oracle.support_dtype.newbyteorder("<")
-    arrays = [tally.support.astype(kind).tobytes() for tally in grouped.values()]
-    arrays += [tally.weights.to_bytes() for tally in grouped.values() if tally.weights is not None]
-    return pack(MAGIC, header, arrays)
+    return pack(MAGIC, header, [tally.sums_to_bytes() for tally in grouped.values()])
 
 
-def decode(data: object) -> GroupedTally:
-    """Read a grouped tally.
+def unpack_groups(data: object) -> tuple[list[str], Mapping[Key, Any], Plan]:
+    """Read a grouped tally: the names of its columns, the tally of each key, and the plan.
 
     Raises
     ------
@@ -81,7 +74,7 @@ def decode(data: object) -> GroupedTally:
     return unpack(data, MAGIC, "grouped tally", _read)
 
 
-def _read(header: Any, arrays: bytes) -> GroupedTally:
+def _read(header: Any, arrays: bytes) -> tuple[list[str], Mapping[Key, Any], Plan]:
     if not isinstance(header, dict) or set(header) != {"plan", "names", "groups"}:
         raise CorruptDataError("not a grouped tally of turnout: its header has other entries")
     plan = Plan.from_dict(header["plan"])
@@ -89,35 +82,21 @@ def _read(header: Any, arrays: bytes) -> GroupedTally:
     if not isinstance(described, list) or not isinstance(header["names"], list):
         raise CorruptDataError("not a grouped tally of turnout: names and groups must be lists")
     names = keys.checked_names(header["names"])
-    size, number = plan.oracle.domain.size, len(described)
-    personal = plan.participation.uniform_rate is None
-    if len(arrays) != number * (8 * size + (32 * (size + 1) if personal else 0)):
+    length = plan.oracle.tally_type.bytes_of_sums(plan)
+    if len(arrays) != len(described) * length:
         raise CorruptDataError(
-            f"the counts of the grouped tally do not fit {number} groups of {size} answers"
+            f"the sums of the grouped tally do not fit {len(described)} groups of {plan.domain!r}"
         )
-    kind = plan.oracle.support_dtype
-    support = np.frombuffer(arrays, kind.newbyteorder("<"), number * size).astype(kind)
-    weights = arrays[8 * size * number :]
-    length = 32 * (size + 1)
-    tallies: dict[Key, Tally] = {}
+    tallies: dict[Key, Any] = {}
     for place, group in enumerate(described):
         key = _key(group, len(names))
         if key in tallies:
             raise CorruptDataError(f"the grouped tally has the key {group['key']} twice")
-        row = support[place * size : (place + 1) * size].copy()
-        sums = weights[place * length : (place + 1) * length]
-        tallies[key] = Tally(
-            plan,
-            row,
-            group["received"],
-            group["nodes"],
-            weights=WeightedSums.from_bytes(sums, size) if personal else None,
-            design=DesignSums.from_dict(group["design"]) if group["design"] is not None else None,
-        )
-    made = GroupedTally(names, tallies, plan=plan)
-    if list(made) != list(tallies):
-        raise CorruptDataError("the groups of the grouped tally are not in order")
-    return made
+        sums = arrays[place * length : (place + 1) * length]
+        design = None if group["design"] is None else DesignSums.from_dict(group["design"])
+        tallies[key] = tally_of(plan, sums, group["received"], group["nodes"], design)
+    keys.check_columns(names, tallies)
+    return list(names), tallies, plan
 
 
 def _key(group: Any, size: int) -> Key:

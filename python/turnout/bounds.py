@@ -1,0 +1,201 @@
+"""The numbers that can be given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
+
+__all__ = ["Bounds"]
+
+#: How far apart bounds can be.
+_SMALLEST, _LARGEST = 1e-100, 1e100
+
+#: The most numbers that a node can hold.
+MOST_DIMENSIONS: Final = 65_536
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The numbers that can be given: within public limits, one or several of each node.
+
+    Bounds are part of the plan of a collection and must not be derived from private data.
+
+    Parameters
+    ----------
+    low, high
+        The least and the largest value: finite, the first the smaller.
+    dimensions
+        How many numbers a node holds, from 1 to 65,536.
+
+    Raises
+    ------
+    InvalidTypeError
+        If an argument is of the wrong type.
+    InvalidValueError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> Bounds(0, 10).encode([2, 7.5])
+    array([2. , 7.5])
+    >>> Bounds.from_dict(Bounds(0, 10).to_dict()) == Bounds(0, 10)
+    True
+    """
+
+    low: float
+    high: float
+    dimensions: int = 1
+
+    def __post_init__(self) -> None:
+        """Check the fields."""
+        for name in ("low", "high"):
+            object.__setattr__(self, name, _arguments.number(name, getattr(self, name)) + 0.0)
+        if not (_SMALLEST <= self.high - self.low <= _LARGEST):
+            raise InvalidValueError(
+                "bounds must be two finite numbers, the lower before the upper and 1e-100 to 1e100 "
+                f"apart, got ({self.low}, {self.high})"
+            )
+        dimensions = _arguments.integer(
+            "dimensions", self.dimensions, least=1, most=MOST_DIMENSIONS
+        )
+        object.__setattr__(self, "dimensions", dimensions)
+
+    @classmethod
+    def from_pair(cls, pair: Any, dimensions: int = 1) -> Bounds:
+        """Make bounds of a pair of numbers, or take over bounds.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If it is no pair of numbers that can be bounds.
+
+        Examples
+        --------
+        >>> Bounds.from_pair((0, 1))
+        Bounds(low=0.0, high=1.0, dimensions=1)
+        """
+        limits = _arguments.vector("bounds", pair, "a pair of real numbers (low, high)")
+        if limits.size != 2:
+            raise InvalidValueError(
+                f"bounds must be a pair of real numbers (low, high), got {_arguments.shown(pair)}"
+            )
+        return cls(float(limits[0]), float(limits[1]), dimensions)
+
+    @property
+    def size(self) -> int:
+        """How many numbers a node holds."""
+        return self.dimensions
+
+    @property
+    def half(self) -> float:
+        """Half the distance of the bounds."""
+        return self.high / 2 - self.low / 2
+
+    @property
+    def middle(self) -> float:
+        """The value between the bounds."""
+        return self.low / 2 + self.high / 2
+
+    def encode(self, values: Any) -> Floats:
+        """Convert values to numbers within the bounds.
+
+        Parameters
+        ----------
+        values
+            One number for each node; with several dimensions, one row for each node. Nothing is
+            clipped.
+
+        Returns
+        -------
+        numpy.ndarray
+            float64, of shape ``(nodes,)``, or ``(nodes, dimensions)`` of several.
+
+        Raises
+        ------
+        InvalidTypeError
+            If they are no real numbers.
+        InvalidValueError
+            If the shape does not fit, or a value is outside the bounds or not a number.
+        """
+        array = self.to_codes(values)
+        wrong = ~((array >= self.low) & (array <= self.high))
+        if wrong.any():
+            place = tuple(int(index) for index in np.argwhere(wrong)[0])
+            raise InvalidValueError(
+                f"values[{', '.join(map(str, place))}] = {array[place]} is not within the bounds "
+                f"({self.low}, {self.high}) ({int(wrong.sum())} such value(s) in all)"
+            )
+        return array
+
+    def to_codes(self, values: Any) -> Floats:
+        """Convert values to float64 of the right shape; leave the bounds to the kernel."""
+        one = self.dimensions == 1
+        expected = (
+            "one number for each node"
+            if one
+            else f"{self.dimensions} numbers for each node: shape (nodes, {self.dimensions})"
+        )
+        if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+            place = tuple(int(index) for index in np.argwhere(np.ma.getmaskarray(values))[0])
+            raise InvalidValueError(
+                f"values{list(place)} must be a real number, got a masked value"
+            )
+        try:
+            array = np.asarray(values)
+        except Exception as error:
+            # Anything can go wrong in the conversion of foreign objects.
+            raise InvalidTypeError(
+                f"values must be {expected}, got {_arguments.shown(values)}"
+            ) from error
+        if array.dtype.kind not in "iuf" and array.size:
+            raise InvalidTypeError(
+                f"values must be real numbers, {expected}, got dtype {array.dtype}"
+            )
+        if array.size == 0 and array.ndim == 1 and not one:
+            array = array.reshape(0, self.dimensions)
+        if array.ndim != (1 if one else 2) or not (one or array.shape[1] == self.dimensions):
+            raise InvalidValueError(f"values must be {expected}, got shape {array.shape}")
+        return np.ascontiguousarray(array, dtype=np.float64)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the bounds in terms of JSON."""
+        return {"bounds": [self.low, self.high], "dimensions": self.dimensions}
+
+    @classmethod
+    def from_dict(cls, description: Any) -> Bounds:
+        """Rebuild bounds from :meth:`to_dict`.
+
+        Raises
+        ------
+        CorruptDataError
+            If it is the description of anything else.
+        """
+        match description:
+            case {"bounds": [low, high], "dimensions": dimensions, **rest} if (
+                not rest and {type(low), type(high)} <= {int, float} and type(dimensions) is int
+            ):
+                try:
+                    return cls(low, high, dimensions)
+                except (InvalidValueError, InvalidTypeError, OverflowError) as error:
+                    raise CorruptDataError(f"not the description of bounds: {error}") from error
+        raise CorruptDataError(f"not the description of bounds: {_arguments.shown(description)}")
+
+    @staticmethod
+    def schema() -> dict[str, Any]:
+        """Describe their JSON as a JSON Schema."""
+        pair = {"type": "array", "minItems": 2, "maxItems": 2, "items": {"type": "number"}}
+        size = {"type": "integer", "minimum": 1, "maximum": MOST_DIMENSIONS}
+        return {
+            "type": "object",
+            "properties": {"bounds": pair, "dimensions": size},
+            "required": ["bounds", "dimensions"],
+            "additionalProperties": False,
+        }

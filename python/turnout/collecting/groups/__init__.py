@@ -1,0 +1,1 @@
+"""Tallies by groups: by country, by version of the program, by day."""

@@ -1,0 +1,348 @@
+"""What the estimates by groups of all kinds have in common."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from types import MappingProxyType
+from typing import Any, ClassVar, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout._extras import require
+from turnout.collecting.groups.interval import OVER, GroupedInterval
+from turnout.collecting.groups.tally import GroupedTally
+from turnout.collecting.intervals import tail_probability
+from turnout.collecting.keys import Key, plain_key
+from turnout.collecting.plan import Plan
+from turnout.errors import EstimatorError
+
+__all__ = ["BaseGroupedEstimate"]
+
+E = TypeVar("E")
+
+Floats = npt.NDArray[np.float64]
+
+
+class BaseGroupedEstimate(ABC, Generic[E]):
+    """The estimate of each group, and why there is none where nobody in it reported.
+
+    Parameters
+    ----------
+    tally
+        What is estimated from.
+    method
+        The estimator, as the kind's ``tally.estimate`` takes it.
+    """
+
+    __slots__ = ("_estimates", "_method", "_reasons", "_tally")
+
+    #: The columns of a table beside those of the groups, in order; the reason follows.
+    _columns: ClassVar[tuple[str, ...]]
+
+    def __init__(self, tally: GroupedTally[Any], method: str) -> None:
+        self._tally = _arguments.instance("tally", tally, GroupedTally, "a GroupedTally")
+        self._method = method
+        self._estimates: dict[Key, E] = {}
+        self._reasons: dict[Key, str] = {}
+        for key, group in tally.items():
+            try:
+                self._estimates[key] = self._estimated(group)
+            except EstimatorError:
+                if group.received:
+                    # Nothing is missing: the method does not apply.
+                    raise
+                self._reasons[key] = (
+                    "the group has no reports" if group.nodes else "the group has no nodes"
+                )
+
+    def _estimated(self, tally: Any) -> E:
+        """Make the estimate of one tally."""
+        estimate: E = tally.estimate(self._method)
+        return estimate
+
+    @property
+    def tally(self) -> GroupedTally[Any]:
+        """What was estimated from."""
+        return self._tally
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns of the groups."""
+        return self._tally.names
+
+    @property
+    def groups(self) -> list[Key]:
+        """The keys of the groups, in order."""
+        return list(self._tally)
+
+    @property
+    def reasons(self) -> MappingProxyType[Key, str]:
+        """Why there is no estimate, for each group without one."""
+        return MappingProxyType(self._reasons)
+
+    @property
+    def plan(self) -> Plan:
+        """The randomizer and the participation."""
+        return self._tally.plan
+
+    @property
+    def method(self) -> str:
+        """The estimator."""
+        return self._method
+
+    @property
+    def total(self) -> E:
+        """The estimate of the nodes of all groups together.
+
+        Raises
+        ------
+        EstimatorError
+            If there is nothing to estimate it from.
+        """
+        return self._estimated(self._tally.total)
+
+    @property
+    def nodes(self) -> npt.NDArray[np.uint64]:
+        """The number of nodes of each group."""
+        return np.array([tally.nodes for tally in self._tally.values()], np.uint64)
+
+    @property
+    def received(self) -> npt.NDArray[np.uint64]:
+        """The number of reports of each group."""
+        return np.array([tally.received for tally in self._tally.values()], np.uint64)
+
+    def _table(self, name: str) -> Floats:
+        """Put an array of all estimates together, one row for each group; nan without one."""
+        rows = np.full((len(self._tally), self.plan.domain.size), np.nan)
+        for place, key in enumerate(self._tally):
+            if key in self._estimates:
+                rows[place] = getattr(self._estimates[key], name)
+        return rows
+
+    def __getitem__(self, key: Any) -> E:
+        """Return the estimate of one group.
+
+        Raises
+        ------
+        KeyError
+            If there is no such group.
+        EstimatorError
+            If nothing can be estimated of it, with the reason.
+        """
+        found = self._found(key)
+        if found in self._reasons:
+            raise EstimatorError(
+                f"nothing can be estimated of the group {_arguments.shown(key)}: "
+                f"{self._reasons[found]}"
+            )
+        return self._estimates[found]
+
+    def _found(self, key: Any) -> Key:
+        if key not in self._tally:
+            raise KeyError(key)
+        return plain_key("key", key, len(self.names))
+
+    def __contains__(self, key: object) -> bool:
+        """Whether there is such a group."""
+        return key in self._tally
+
+    def __iter__(self) -> Iterator[Key]:
+        """List the keys of the groups, in order."""
+        return iter(self._tally)
+
+    def __len__(self) -> int:
+        """Return the number of groups."""
+        return len(self._tally)
+
+    def __repr__(self) -> str:
+        """Show the columns and how many groups there are."""
+        empty = f", {len(self._reasons)} of them without an estimate" if self._reasons else ""
+        return (
+            f"{type(self).__name__}({self._method!r}, {len(self)} groups by "
+            f"{', '.join(self.names)}{empty}, {self._entries()})"
+        )
+
+    @abstractmethod
+    def _entries(self) -> str:
+        """Say how many numbers the estimate of a group has."""
+
+    def interval(
+        self,
+        level: float = 0.95,
+        *,
+        simultaneous: str | None = None,
+        over: str = "all",
+        method: str = "auto",
+    ) -> GroupedInterval:
+        """Confidence intervals of all groups.
+
+        Parameters
+        ----------
+        level
+            The confidence level, between 0 and 1.
+        simultaneous
+            None: the level holds for each interval by itself. ``"bonferroni"`` (whatever the
+            dependence) or ``"sidak"`` (a little narrower; groups have different people, so their
+            reports are independent): it holds for many at once.
+        over
+            What it then holds for at once: the ``"labels"`` of each group (of means their
+            coordinates), the ``"groups"`` for each label, or ``"all"`` labels of all groups. Groups
+            without an estimate do not count.
+        method
+            As for the interval of one estimate.
+
+        Returns
+        -------
+        GroupedInterval
+            Lower and upper limits, one row for each group.
+
+        Raises
+        ------
+        InvalidValueError
+            If an argument is none of the allowed values.
+        EstimatorError
+            If the estimator is biased, or has no such interval.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> one = tn.DirectEncoding(1.0, 3).simulate([100, 200, 700], seed=1)
+        >>> tn.GroupedTally(["day"], {1: one, 2: one}).estimate().interval(simultaneous="sidak")
+        GroupedInterval(2 groups, 3 answers, level=0.95, simultaneous='sidak', over='all')
+        """
+        each = self.each_level(level, simultaneous, over)
+        low = np.full((len(self._tally), self.plan.domain.size), np.nan)
+        high = low.copy()
+        for place, key in enumerate(self._tally):
+            if key in self._estimates:
+                limits: Any = self._estimates[key]
+                limits = limits.interval(each, method=method)
+                low[place], high[place] = limits.low, limits.high
+        return GroupedInterval(low, high, level, simultaneous, over if simultaneous else None)
+
+    def each_level(self, level: float, simultaneous: str | None, over: str) -> float:
+        """Find the level of one interval, of those that hold together.
+
+        Raises
+        ------
+        InvalidValueError
+            If an argument is none of the allowed values.
+        """
+        level = _arguments.confidence("level", level)
+        _arguments.choice("simultaneous", simultaneous, (None, "bonferroni", "sidak"))
+        _arguments.choice("over", over, OVER)
+        if simultaneous is None:
+            return level
+        labels = 1 if over == "groups" else self.plan.domain.size
+        groups = 1 if over == "labels" else max(1, len(self._estimates))
+        return 1.0 - tail_probability(level, labels * groups, simultaneous)
+
+    @abstractmethod
+    def _rows(self, estimate: E, level: float, top: int | None) -> list[dict[str, Any]]:
+        """List what is known of the estimate of one group."""
+
+    @abstractmethod
+    def _unknown(self, top: int | None) -> list[dict[str, Any]]:
+        """List the same for a group without an estimate."""
+
+    def to_records(
+        self,
+        level: float = 0.95,
+        *,
+        simultaneous: str | None = None,
+        over: str = "all",
+        top: int | None = None,
+    ) -> list[dict[str, Any]]:
+        """List dictionaries for each group, for tables and programs.
+
+        Parameters
+        ----------
+        level, simultaneous, over
+            As for :meth:`interval`.
+        top
+            List so many answers of each group only, those with its largest frequencies.
+
+        Returns
+        -------
+        list of dict
+            With ``group`` (a dictionary of the columns), ``nodes``, ``received``, what the kind's
+            ``to_records`` of one estimate gives, and ``reason``. The limits are None if the
+            estimator is biased or if they are infinite. Of a group without an estimate the numbers
+            are nan, the limits None, and ``reason`` says why; else it is None.
+
+        Raises
+        ------
+        InvalidValueError
+            If an argument is none of the allowed values.
+        """
+        each = self.each_level(level, simultaneous, over)
+        if top is not None:
+            _arguments.integer("top", top, least=1)
+        records = []
+        for key, tally in self._tally.items():
+            head = {
+                "group": dict(zip(self.names, key, strict=True)),
+                "nodes": tally.nodes,
+                "received": tally.received,
+            }
+            reason = self._reasons.get(key)
+            rows = self._unknown(top) if reason else self._rows(self._estimates[key], each, top)
+            records += [{**head, **row, "reason": reason} for row in rows]
+        return records
+
+    def to_arrow(
+        self, level: float = 0.95, *, simultaneous: str | None = None, over: str = "all"
+    ) -> Any:
+        """Give the same table as a :class:`pyarrow.Table`, which pandas and polars take as it is.
+
+        Parameters
+        ----------
+        level, simultaneous, over
+            As for :meth:`interval`.
+
+        Returns
+        -------
+        pyarrow.Table
+            The columns of the groups, then those of :meth:`to_records`, with null where a number is
+            not known. A column of the groups that has the name of one of these is called
+            ``group.name``. Labels of several types are written as text, and so are values that
+            Arrow has no type for: tuples, or integers of more than 64 bits.
+
+        Raises
+        ------
+        MissingExtraError
+            If pyarrow is not installed.
+        InvalidValueError
+            If an argument is none of the allowed values.
+        """
+        pa = require("pyarrow", "cli")
+        records = self.to_records(level, simultaneous=simultaneous, over=over)
+        columns: dict[str, Any] = {}
+        for name in self.names:
+            shown = f"group.{name}" if name in (*self._columns, "reason") else name
+            columns[shown] = _arrow(pa, [record["group"][name] for record in records])
+        for name in self._columns:
+            values = [record[name] for record in records]
+            if name == "label":
+                if len({type(value) for value in values}) > 1:
+                    values = [str(value) for value in values]
+                columns[name] = _arrow(pa, values)
+            elif name in ("nodes", "received", "coordinate"):
+                columns[name] = pa.array(values, pa.uint64())
+            else:
+                known = [None if value is None or math.isnan(value) else value for value in values]
+                columns[name] = pa.array(known, pa.float64())
+        columns["reason"] = pa.array([record["reason"] for record in records], pa.string())
+        return pa.table(columns)
+
+
+def _arrow(pa: Any, values: list[Any]) -> Any:
+    """Make an Arrow array, of text where Arrow has no type for the values."""
+    try:
+        return pa.array(values)
+    except (pa.ArrowException, OverflowError):
+        return pa.array([None if value is None else str(value) for value in values])

@@ -1,0 +1,79 @@
+r"""The bytes of a tally.
+
+Version 1, all numbers little-endian:
+
+======  ==============  =========================================================================
+offset  size            content
+======  ==============  =========================================================================
+0       8               magic: ``89 54 41 4C 4C 59 0D 0A`` (``\\x89TALLY\\r\\n``)
+8       4               version, unsigned
+12      4               length of the header ``h``, unsigned
+16      h               header: canonical JSON with ``plan``, ``nodes``, ``received``, ``design``
+16 + h  s               the sums of the plan's kind of question
+...     32              SHA-256 of everything before
+======  ==============  =========================================================================
+
+Of frequency oracles the sums are ``8 k`` bytes: the support counts of the ``k`` answers, unsigned
+64-bit (sums of scores: signed); and with personal participation ``32 (k + 1)`` more: the sums of
+1/pi and of 1/pi^2, each as k + 1 pairs of low and high 64 bits, in units of 2^-32, for each code
+over the reports that support it and last over all reports.
+
+Of means of ``d`` numbers they are ``48 d`` bytes: for each coordinate how many reports are about
+it, the sum of their cells and that of the squared cells, unsigned 128-bit; and with personal
+participation ``192 d`` more: for each coordinate the same three sums with the weights 1/pi, then
+with 1/pi^2, unsigned 256-bit in units of 2^-32.
+
+The checksum finds damage; it does not authenticate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from turnout.collecting.plan import Plan
+from turnout.collecting.sums import DesignSums
+from turnout.collecting.tally_container import pack, unpack
+from turnout.errors import CorruptDataError
+
+__all__ = ["MAGIC", "decode", "encode"]
+
+MAGIC = b"\x89TALLY\r\n"
+
+
+def encode(tally: Any, sums: bytes) -> bytes:
+    """Write a tally with the bytes of its sums.
+
+    Raises
+    ------
+    InvalidTypeError
+        If a label of the domain cannot be written.
+    """
+    header = {
+        "plan": tally.plan.to_dict(),
+        "nodes": tally.nodes,
+        "received": tally.received,
+        "design": None if tally.design is None else tally.design.to_dict(),
+    }
+    return pack(MAGIC, header, [sums])
+
+
+def decode(data: object, made: Callable[..., Any]) -> Any:
+    """Read a tally; ``made`` makes it of plan, sums, reports, nodes and design.
+
+    Raises
+    ------
+    UnsupportedVersionError
+        If it is of a version that this release does not read.
+    CorruptDataError
+        If the bytes are truncated, altered, or no tally.
+    """
+
+    def read(header: Any, sums: bytes) -> Any:
+        if set(header) != {"plan", "nodes", "received", "design"}:
+            raise CorruptDataError("not a tally of turnout: its header has other entries")
+        plan = Plan.from_dict(header["plan"])
+        design = None if header["design"] is None else DesignSums.from_dict(header["design"])
+        return made(plan, sums, header["received"], header["nodes"], design)
+
+    return unpack(data, MAGIC, "tally", read)

@@ -1,0 +1,145 @@
+"""Estimated means of all groups, with intervals that can hold together."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout.bounds import Bounds
+from turnout.collecting.groups.estimate import BaseGroupedEstimate
+from turnout.collecting.groups.tally import GroupedTally
+from turnout.collecting.keys import shown_key
+from turnout.errors import EstimatorError, InvalidValueError
+from turnout.mean.estimate import MeanEstimate
+from turnout.mean.estimators import ESTIMATORS
+from turnout.mean.pictures import draw_means
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["GroupedMeanEstimate"]
+
+Floats = npt.NDArray[np.float64]
+
+
+class GroupedMeanEstimate(BaseGroupedEstimate[MeanEstimate]):
+    """The mean in each group, with standard errors and intervals.
+
+    Made by :meth:`turnout.GroupedTally.estimate`. ``estimate["DE"]`` is the
+    :class:`turnout.mean.MeanEstimate` of one group. A group from which nothing can be estimated,
+    because nobody in it reported, is in the tables with nan and the reason.
+
+    Parameters
+    ----------
+    tally
+        What is estimated from.
+    method
+        The estimator, as in :meth:`turnout.mean.MeanTally.estimate`.
+
+    Raises
+    ------
+    InvalidValueError
+        If there is no such method.
+    EstimatorError
+        If the method does not apply to this participation.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> ages = tn.mean.Piecewise(4.0, bounds=(0, 100))
+    >>> young, old = ages.collect([20.0] * 5000, seed=1), ages.collect([60.0] * 5000, seed=2)
+    >>> estimate = tn.GroupedTally(["country"], {"DE": young, "FR": old}).estimate()
+    >>> estimate.means.round(-1).ravel()
+    array([20., 60.])
+    """
+
+    __slots__ = ()
+
+    _columns = ("nodes", "received", "coordinate", "mean", "standard_error", "low", "high")
+
+    def __init__(self, tally: GroupedTally[Any], method: str = "hajek") -> None:
+        _arguments.choice("method", method, tuple(ESTIMATORS))
+        super().__init__(tally, method)
+
+    @property
+    def domain(self) -> Bounds:
+        """The numbers that could be given."""
+        domain: Bounds = self.plan.domain
+        return domain
+
+    @property
+    def means(self) -> Floats:
+        """The means, float64 of the shape (groups, dimensions); nan where there is no estimate."""
+        return self._table("mean")
+
+    @property
+    def standard_errors(self) -> Floats:
+        """The standard errors of :attr:`means`, of the same shape."""
+        return self._table("standard_error")
+
+    def _entries(self) -> str:
+        return "means" if self.domain.dimensions == 1 else f"{self.domain.dimensions} means each"
+
+    def _rows(self, estimate: MeanEstimate, level: float, top: int | None) -> list[dict[str, Any]]:
+        return estimate.to_records(level)
+
+    def _unknown(self, top: int | None) -> list[dict[str, Any]]:
+        unknown = {"mean": math.nan, "standard_error": math.nan, "low": None, "high": None}
+        return [{"coordinate": place, **unknown} for place in range(self.domain.dimensions)]
+
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        level: float = 0.95,
+        simultaneous: str | None = None,
+        over: str = "all",
+    ) -> Axes:
+        """Draw the groups below each other with their intervals.
+
+        Parameters
+        ----------
+        ax
+            Where to draw; a new picture by default.
+        level, simultaneous, over
+            As for :meth:`interval`.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The picture.
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        InvalidValueError
+            If an argument is none of the allowed values, there are no groups, or a node holds
+            several numbers.
+        """
+        if self.domain.dimensions > 1:
+            raise InvalidValueError(
+                f"a picture of groups needs one number for each node, got {self.domain.dimensions}"
+            )
+        if not len(self):
+            raise InvalidValueError("there is nothing to draw: the estimate has no groups")
+        limits = self.interval(level, simultaneous=simultaneous, over=over)
+        try:
+            total = float(self.total.mean)
+        except EstimatorError:
+            total = None
+        together = " (all at once)" if simultaneous else ""
+        return draw_means(
+            [shown_key(key) for key in self],
+            self.means[:, 0],
+            (limits.low[:, 0], limits.high[:, 0]),
+            title=f"{self.tally.received:,} reports of {self.tally.nodes:,} nodes, "
+            f"ε = {self.plan.oracle.epsilon:g}",
+            note=f"mean, {level:.4g} intervals{together}",
+            ax=ax,
+            total=total,
+        )

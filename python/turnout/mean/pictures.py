@@ -1,0 +1,86 @@
+"""Pictures of means: points with their intervals, below each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout._drawing import new_axes, short
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["draw_means"]
+
+Floats = npt.NDArray[np.float64]
+
+_ESTIMATE, _TRUTH, _TOTAL = "#1f6f8b", "#d1495b", "0.45"
+
+
+def draw_means(
+    names: Sequence[str],
+    means: Floats,
+    limits: tuple[Floats, Floats],
+    *,
+    title: str,
+    note: str,
+    ax: Any = None,
+    truth: Floats | None = None,
+    total: float | None = None,
+) -> Axes:
+    """Draw means with their intervals, the first name at the top.
+
+    Parameters
+    ----------
+    names
+        What each mean is of.
+    means
+        The means; where one is nan nothing is drawn.
+    limits
+        The lower and the upper limits.
+    title
+        What the picture shows.
+    note
+        What the bars are.
+    ax
+        Where to draw; a new picture by default.
+    truth
+        The true means, if they are known.
+    total
+        The mean of all together, drawn as a line.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The picture, with labels and a legend.
+    """
+    axes = new_axes(ax, width=7.2, height=min(12.0, 1.7 + 0.34 * len(names)))
+    places = np.arange(len(names))
+    low, high = limits
+    if total is not None:
+        axes.axvline(total, color=_TOTAL, linewidth=1.2, linestyle="--", label="all together")
+    axes.errorbar(
+        (low + high) / 2,
+        places,
+        xerr=(high - low) / 2,
+        fmt="none",
+        ecolor=_ESTIMATE,
+        elinewidth=1.6,
+        capsize=3,
+    )
+    axes.plot(means, places, "o", markersize=5, color=_ESTIMATE, label=note)
+    if truth is not None:
+        axes.plot(truth, places, "D", markersize=5, color=_TRUTH, label="truth", zorder=3)
+    axes.set_yticks(places, [short(name) for name in names])
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.set_xlabel("mean")
+    axes.grid(axis="x", color="0.9")
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    axes.set_title(title, loc="left", fontsize=10)
+    axes.legend(loc="best", frameon=False, fontsize=9)
+    return axes
