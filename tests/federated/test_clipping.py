@@ -163,5 +163,13 @@ def test_grids_that_are_refused(clip, step, message):
 
 @pytest.mark.parametrize("clip", [0.0, -1.0, math.nan])
 def test_clips_that_are_refused(clip):
-    with pytest.raises(InvalidValueError, match="clip must be a number above 0"):
+    with pytest.raises(InvalidValueError, match=r"clip must be a number of at least 2\^-1000"):
         _core.clip_and_sum([np.ones((2, 1))], clip)
+
+
+@pytest.mark.parametrize("exponent", [60, 74, 200, 440])
+def test_no_gradient_is_longer_than_a_clip_that_is_tiny_beside_it(exponent: int) -> None:
+    # The factor clip / norm is subnormal: rounded, it can be twice as large.
+    clip = 2.0**-1000
+    found = _core.clip_and_sum([np.array([[0.75, 0.25]]) * 2.0**exponent], clip) / clip
+    assert 1.0 - 1e-12 < float(np.hypot(*found)) <= 1.0

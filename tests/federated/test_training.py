@@ -89,7 +89,7 @@ def test_grids_that_sums_do_not_fit_are_refused() -> None:
     with pytest.raises(InvalidValueError, match="noise_multiplier must be at least"):
         plan_of(noise_multiplier=2.0**-17)
     with pytest.raises(InvalidValueError, match="beyond floating-point range"):
-        plan_of(clip=1e-320)
+        plan_of(clip=1e-300)
     assert plan_of(noise_multiplier=2.0**-17, grid_bits=20).grid is not None
     with pytest.raises(InvalidValueError, match="local_size_bound must be at most 2,097,15"):
         plan_of(noise_multiplier=2.0**-16, local_size_bound=2**22)
@@ -161,9 +161,13 @@ def test_what_is_no_description_is_refused(value: Any) -> None:
     [
         ({"client_rate": 0.0}, "client_rate must be a probability in"),
         ({"sample_rate": math.nan}, "sample_rate must be a probability in"),
-        ({"clip": 0.0}, "clip must be finite and above 0"),
-        ({"clip": math.inf}, "clip must be finite and above 0"),
-        ({"clip": -1.0, "noise": "none", "noise_multiplier": None}, "clip must be above 0"),
+        ({"clip": 0.0}, "clip must be finite and at least 2\\^-1000"),
+        ({"clip": 1e-305}, "clip must be finite and at least 2\\^-1000"),
+        ({"clip": math.inf}, "clip must be finite and at least 2\\^-1000"),
+        (
+            {"clip": -1.0, "noise": "none", "noise_multiplier": None},
+            "clip must be at least 2\\^-1000",
+        ),
         ({"noise_multiplier": 0.0}, "say noise='none'"),
         ({"noise_multiplier": math.inf}, "noise_multiplier must be finite"),
         ({"noise_multiplier": None}, "either noise_multiplier or all of"),

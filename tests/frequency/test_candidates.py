@@ -12,6 +12,7 @@ from turnout.frequency import compare_oracles
 from turnout.frequency.attributes import PaddedOracle
 from turnout.frequency.candidates import registered
 from turnout.frequency.choice import make_oracle
+from turnout.frequency.ordered import HierarchicalCollection
 
 COUNTS = [700, 200, 100]
 
@@ -80,3 +81,27 @@ def test_an_oracle_can_be_named_wherever_one_is_made() -> None:
         make("subset_selection")
         with pytest.raises(InvalidValueError, match=r"oracle must be one of .*'subset_selection'"):
             make("rappor")
+
+
+def _at_five(_: float, domain: Any) -> tn.FrequencyOracle:
+    return tn.DirectEncoding(5.0, domain)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda: HierarchicalCollection(1.0, 16, oracle=_at_five),
+        lambda: tn.TwoRoundCollection(
+            4, epsilon=1.0, first_rate=0.1, second_rate=0.1, low=0.05, high=0.5, oracle=_at_five
+        ),
+        lambda: tn.HeavyHitters(1.0, bits=8, oracle=_at_five),
+        lambda: tn.SplitBudget(2.0, {"a": 3, "b": 3}, oracle=_at_five),
+        lambda: tn.compare([5, 5], epsilons=[1.0], participations=[1.0], oracle=_at_five),
+        lambda: tn.frequency.compare_shuffled([50, 50], epsilons=[1.0], oracle=_at_five),
+        lambda: tn.planning.plan(epsilon=1.0, domain_size=3, nodes=1000, oracles=[_at_five]),
+    ],
+    ids=["hierarchy", "two rounds", "heavy hitters", "split", "study", "shuffled", "plan"],
+)
+def test_no_oracle_of_a_larger_epsilon_is_taken_from_a_function(use: Any) -> None:
+    with pytest.raises(InvalidValueError, match=r"must have at most the epsilon (1\.0|0\.5)"):
+        use()

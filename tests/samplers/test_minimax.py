@@ -367,3 +367,13 @@ def test_data_that_cannot_be_used() -> None:
         of_points.fit([0.5])
     with pytest.raises(InvalidValueError, match="divergence must be one of"):
         of_points.worst_case("chi2")
+
+
+def test_a_fitted_sampler_of_points_says_the_limits_of_its_draws() -> None:
+    sampler = MinimaxSampler(2.0, lower=0.0, upper=5.0, reference=StandardNormal(1))
+    limits, realized = sampler.log_limits, sampler.realized_epsilon
+    sampler.fit(np.zeros((5, 1)))
+    sampler.set_params(epsilon=0.1, upper=3.0)
+    assert (sampler.log_limits, sampler.realized_epsilon) == (limits, realized)
+    with pytest.raises(InvalidValueError, match="log_limits are those of a sampler of points"):
+        _ = MinimaxSampler(2.0, 4).log_limits

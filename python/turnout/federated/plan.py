@@ -282,10 +282,14 @@ class TrainingPlan:
         )
 
 
+#: A smaller clip is beside numbers that floating point rounds away.
+_LEAST_CLIP = 2.0**-1000
+
+
 def _clip(value: float, noise: str) -> float:
     clip = _arguments.number("clip", value)
-    if not clip > 0.0 or (math.isinf(clip) and noise != "none"):
-        wanted = "above 0" if noise == "none" else "finite and above 0"
+    if not clip >= _LEAST_CLIP or (math.isinf(clip) and noise != "none"):
+        wanted = "at least 2^-1000" if noise == "none" else "finite and at least 2^-1000"
         raise InvalidValueError(f"clip must be {wanted}, got {_arguments.shown(value)}")
     return clip
 

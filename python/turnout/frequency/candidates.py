@@ -11,7 +11,16 @@ from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.oracle import FrequencyOracle
 
-__all__ = ["Factory", "domain_of", "factories", "make", "oracle_classes", "reasons", "registered"]
+__all__ = [
+    "Factory",
+    "checked_oracle",
+    "domain_of",
+    "factories",
+    "make",
+    "oracle_classes",
+    "reasons",
+    "registered",
+]
 
 Factory = Callable[[float, Domain], FrequencyOracle]
 
@@ -112,15 +121,38 @@ def make(factory: Factory, epsilon: float, domain: Domain) -> FrequencyOracle:
             "oracles must hold what makes an oracle from an epsilon and a domain alone, got "
             f"{name}{inspect.signature(factory)}: give a function that fills in the rest"
         )
-    made = _arguments.instance(
-        "oracle(epsilon, domain)", factory(epsilon, domain), FrequencyOracle, "an oracle"
-    )
-    if made.realized_epsilon > epsilon or made.domain != domain:
+    return checked_oracle("oracle", factory(epsilon, domain), epsilon, domain)
+
+
+def checked_oracle(argument: str, made: Any, epsilon: float, domain: Domain) -> FrequencyOracle:
+    """Check what a function of an epsilon and a domain made: it may not spend more than that.
+
+    Raises
+    ------
+    InvalidTypeError
+        If it is no oracle.
+    InvalidValueError
+        If it has a larger epsilon or another domain.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> domain = tn.Domain.from_integers(3)
+    >>> checked_oracle("oracle", tn.DirectEncoding(5.0, 3), 1.0, domain)
+    Traceback (most recent call last):
+        ...
+    turnout.errors.InvalidValueError: oracle(epsilon, domain) must have at most the epsilon 1.0 and
+    the domain Domain.from_integers(3) that it is given, got DirectEncoding(epsilon=5.0,
+    domain=Domain.from_integers(3))
+    """
+    made = _arguments.instance(f"{argument}(epsilon, domain)", made, FrequencyOracle, "an oracle")
+    if max(made.epsilon, made.realized_epsilon) > epsilon or made.domain != domain:
         raise InvalidValueError(
-            f"oracle(epsilon, domain) must have at most the epsilon {epsilon!r} and the domain "
+            f"{argument}(epsilon, domain) must have at most the epsilon {epsilon!r} and the domain "
             f"{domain!r} that it is given, got {made!r}"
         )
-    return made
+    oracle: FrequencyOracle = made
+    return oracle
 
 
 def _takes_two(factory: Factory) -> bool:

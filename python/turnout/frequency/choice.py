@@ -11,6 +11,7 @@ from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.candidates import (
     Factory,
+    checked_oracle,
     domain_of,
     factories,
     make,
@@ -188,11 +189,4 @@ def make_oracle(argument: str, oracle: Any, epsilon: float, domain: Domain) -> F
             "domain, got "
             f"{_arguments.shown(oracle)}"
         )
-    made: FrequencyOracle = oracle(epsilon, domain)
-    _arguments.instance(f"{argument}(epsilon, domain)", made, FrequencyOracle, "an oracle")
-    if made.epsilon > epsilon or made.domain != domain:
-        raise InvalidValueError(
-            f"{argument}(epsilon, domain) must have at most the epsilon {epsilon!r} and the domain "
-            f"{domain!r} that it is given, got {made!r}"
-        )
-    return made
+    return checked_oracle(argument, oracle(epsilon, domain), epsilon, domain)

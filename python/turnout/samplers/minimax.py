@@ -187,6 +187,7 @@ class MinimaxSampler(PrivateSampler):
             records = training_points(X)
             vars(self).pop("budget_", None)
             self._fit_points(records, epsilon, base)
+        self._fitted_ratio, self._fitted_limits = self._ratio(), self._limits()
         self.epsilon_ = epsilon
         self._fitted_values = self._over_values()
         self.budget_ = PrivacyBudget(epsilon)
@@ -216,7 +217,20 @@ class MinimaxSampler(PrivateSampler):
 
     @property
     def log_limits(self) -> tuple[float, float]:
-        """The logarithms of the limits of Q/Q0 over points: not symmetric about zero."""
+        """The logarithms of the limits of Q/Q0 over points: not symmetric about zero.
+
+        Of a fitted sampler those of its draws, whatever its parameters are now.
+        """
+        found = self._fitted_limits if self.__sklearn_is_fitted__() else self._limits()
+        if found is None:
+            raise InvalidValueError(
+                "log_limits are those of a sampler of points, got one of values"
+            )
+        return found
+
+    def _limits(self) -> tuple[float, float] | None:
+        if self._over_values():
+            return None
         epsilon = self.check_epsilon()
         least = math.log(self._base(epsilon))
         return least, least + epsilon
@@ -225,8 +239,12 @@ class MinimaxSampler(PrivateSampler):
     def realized_ratio(self) -> Fraction:
         """The largest ratio of the probabilities of a draw under two data sets; at most e^eps.
 
-        Of points: given the proposals.
+        Of points: given the proposals. Of a fitted sampler that of its draws, whatever its
+        parameters are now.
         """
+        return self._fitted_ratio if self.__sklearn_is_fitted__() else self._ratio()
+
+    def _ratio(self) -> Fraction:
         epsilon = self.check_epsilon()
         if self._over_values():
             return self._law(epsilon, self._values().size).realized_ratio

@@ -185,10 +185,12 @@ def test_what_cannot_be_collected_is_refused() -> None:
         HierarchicalCollection(1.0, 8, oracle="best")
     with pytest.raises(InvalidTypeError, match="oracle must be"):
         HierarchicalCollection(1.0, 8, oracle=3)  # type: ignore[arg-type]
-    with pytest.raises(InvalidTypeError, match="a maker of oracles"):
+    with pytest.raises(InvalidTypeError, match=r"oracle\(epsilon, domain\) must be an oracle"):
         HierarchicalCollection(1.0, 8, oracle=lambda *_: 3)  # type: ignore[arg-type, return-value]
-    with pytest.raises(InvalidValueError, match="for 4 runs, got one for 3"):
+    with pytest.raises(InvalidValueError, match=r"the domain Domain\.from_integers\(4\)"):
         HierarchicalCollection(1.0, 16, oracle=lambda epsilon, _: tn.DirectEncoding(epsilon, 3))
+    with pytest.raises(InvalidValueError, match=r"must have at most the epsilon 1\.0"):
+        HierarchicalCollection(1.0, 16, oracle=lambda _, runs: tn.DirectEncoding(5.0, runs))
     with pytest.raises(InvalidValueError, match="epsilon"):
         HierarchicalCollection(-1.0, 8)
     collection = HierarchicalCollection(1.0, tn.Domain(["a", "b", "c"]), fanout=2)

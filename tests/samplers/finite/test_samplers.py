@@ -23,6 +23,7 @@ from turnout.errors import (
 )
 from turnout.samplers import PrivacyBudget
 from turnout.samplers.finite import FiniteMollifier, RandomizedResponseSampler
+from turnout.samplers.minimax import MinimaxSampler
 
 EPSILONS = [0.1, 0.5, 1.0, 2.0, 5.0]
 DIVERGENCES = {
@@ -309,3 +310,17 @@ class TestUse:
 def test_references_that_cannot_be_used(reference: list[float]) -> None:
     with pytest.raises(InvalidValueError, match="reference"):
         FiniteMollifier(1.0, 3, reference=reference).fit([0])
+
+
+@pytest.mark.parametrize(
+    "make", [FiniteMollifier, RandomizedResponseSampler, MinimaxSampler], ids=lambda m: m.__name__
+)
+def test_a_fitted_sampler_says_the_epsilon_of_its_draws_and_not_of_its_parameter(make: Any) -> None:
+    sampler = make(5.0, 4)
+    before = sampler.realized_epsilon
+    sampler.fit([0, 0, 1])
+    sampler.epsilon = 0.1
+    assert sampler.realized_epsilon == before > 3.0
+    assert sampler.epsilon_ == 5.0
+    assert sampler.fit([0]).realized_epsilon <= 0.1
+    assert make(0.1, 4).realized_epsilon <= 0.1

@@ -18,7 +18,7 @@ from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
 from turnout.frequency.adaptive.rates import rates_for_rare
 from turnout.frequency.adaptive.second import SecondRound, SecondTally, seeds_of
 from turnout.frequency.adaptive.spending import Spending, second_round_ratios
-from turnout.frequency.candidates import registered
+from turnout.frequency.candidates import checked_oracle, domain_of, registered
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.estimators import Estimation
 from turnout.frequency.oracle import FrequencyOracle
@@ -173,12 +173,9 @@ class TwoRoundCollection:
         first_epsilon = self._epsilon
         if not self._once:
             first_epsilon *= _arguments.confidence("share", share)
-        self._first_oracle = _arguments.instance(
-            "oracle(epsilon, domain)",
-            oracle(first_epsilon, domain),  # type: ignore[arg-type]
-            FrequencyOracle,
-            "an oracle",
-        )
+        answers = domain_of("domain", domain)
+        made = oracle(first_epsilon, answers)
+        self._first_oracle = checked_oracle("oracle", made, first_epsilon, answers)
         self._check_second()
 
     def _check_second(self) -> None:

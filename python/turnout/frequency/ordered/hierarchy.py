@@ -14,6 +14,7 @@ from turnout.collecting.plan import Plan
 from turnout.collecting.reports import Reports
 from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError, PlanMismatchError
+from turnout.frequency.candidates import checked_oracle
 from turnout.frequency.estimation.covariance import Covariance, sampled_covariance
 from turnout.frequency.estimation.projection import simplex
 from turnout.frequency.oracle import FrequencyOracle
@@ -50,7 +51,8 @@ class HierarchicalCollection:
     oracle
         How levels are reported: ``"auto"`` (default) takes, for each level, direct encoding or
         optimized unary encoding, whichever has the smaller variance; or a class of oracles, or
-        another function of epsilon and the number of runs that makes one.
+        another function of epsilon and the number of runs that makes one. What it makes may not
+        spend more than that epsilon.
 
     Raises
     ------
@@ -102,13 +104,12 @@ class HierarchicalCollection:
             raise InvalidTypeError(
                 f"oracle must be 'auto' or a class of oracles, got {_arguments.shown(oracle)}"
             )
-        self._oracles = tuple(maker(self._epsilon, size) for size in self._tree.sizes)
-        for made, size in zip(self._oracles, self._tree.sizes, strict=True):
-            _arguments.instance("oracle", made, FrequencyOracle, "a maker of oracles")
-            if made.domain.size != size:
-                raise InvalidValueError(
-                    f"oracle must make an oracle for {size} runs, got one for {made.domain.size}"
-                )
+        self._oracles = tuple(
+            checked_oracle(
+                "oracle", maker(self._epsilon, size), self._epsilon, Domain.from_integers(size)
+            )
+            for size in self._tree.sizes
+        )
 
     @property
     def epsilon(self) -> float:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from turnout import _arguments
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.frequency.candidates import checked_oracle
 from turnout.frequency.estimation.estimators import ESTIMATORS
 from turnout.frequency.estimation.variance import estimator_variance
 from turnout.frequency.oracle import FrequencyOracle
@@ -201,9 +202,7 @@ def compare_shuffled(
 
     records = []
     for maker, epsilon in ((maker, epsilon) for maker in makers for epsilon in settings):
-        chosen = _arguments.instance(
-            "oracle(epsilon, domain)", maker(epsilon, domain), FrequencyOracle, "an oracle"
-        )
+        chosen = checked_oracle("oracle", maker(epsilon, domain), epsilon, domain)
         central = Shuffled(chosen, nodes, taking_part).epsilon(level)
         noise = calibrate_noise(GaussianMechanism(1.0), central, level)
         try:

@@ -13,6 +13,7 @@ from turnout import _arguments
 from turnout._seeds import derived
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.frequency.candidates import checked_oracle
 from turnout.frequency.estimation.estimators import ESTIMATORS
 from turnout.frequency.estimation.projection import PROJECTIONS
 from turnout.frequency.estimation.variance import estimator_variance
@@ -201,12 +202,10 @@ def compare(
     epsilons = _arguments.items("epsilons", epsilons, "an iterable of numbers")
     participations = _arguments.items("participations", participations, "an iterable of rates")
     settings = [
-        (oracle(epsilon, domain), Bernoulli(rate))
+        (checked_oracle("oracle", oracle(epsilon, domain), epsilon, domain), Bernoulli(rate))
         for epsilon in epsilons
         for rate in participations
     ]
-    for chosen, _ in settings:
-        _arguments.instance("oracle(epsilon, domain)", chosen, FrequencyOracle, "an oracle")
     if not settings:
         raise InvalidValueError("epsilons and participations must each hold a value")
     truth = counts / nodes

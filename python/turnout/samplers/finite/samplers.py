@@ -82,6 +82,7 @@ class FiniteSampler(PrivateSampler):
         vars(self).pop("budget_", None)
         self.domain_ = domain
         self._learn(counts)
+        self._fitted_ratio = self._ratio()
         self.epsilon_ = epsilon
         self.budget_ = PrivacyBudget(epsilon)
         return self
@@ -118,9 +119,16 @@ class FiniteSampler(PrivateSampler):
         return logarithm_up(self.realized_ratio)
 
     @property
-    @abc.abstractmethod
     def realized_ratio(self) -> Fraction:
-        """The largest ratio of the probabilities of a draw under two data sets, exactly."""
+        """The largest ratio of the probabilities of a draw under two data sets; at most e^eps.
+
+        Exactly; of a fitted sampler that of its draws, whatever its parameters are now.
+        """
+        return self._fitted_ratio if self.__sklearn_is_fitted__() else self._ratio()
+
+    @abc.abstractmethod
+    def _ratio(self) -> Fraction:
+        """Give the ratio of the parameters as they are."""
 
     @abc.abstractmethod
     def project(self, p: Any) -> Floats:
@@ -212,9 +220,7 @@ class FiniteMollifier(FiniteSampler):
         self.check_fitted()
         return self._fitted_law.certificate
 
-    @property
-    def realized_ratio(self) -> Fraction:
-        """The largest ratio of the probabilities of a draw under two data sets; at most e^eps."""
+    def _ratio(self) -> Fraction:
         return self._law().realized_ratio
 
     def project(self, p: Any) -> Floats:
@@ -343,9 +349,7 @@ class RandomizedResponseSampler(FiniteSampler):
         self.domain_size = domain_size
         self.domain = domain
 
-    @property
-    def realized_ratio(self) -> Fraction:
-        """The largest ratio of the probabilities of a draw under two data sets; at most e^eps."""
+    def _ratio(self) -> Fraction:
         own, other = self._encoding().words
         return Fraction(own, other)
 

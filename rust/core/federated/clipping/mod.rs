@@ -92,11 +92,11 @@ impl<'a> Gradients<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::Accounting`] if `clip` is not above 0 (it may be infinite), [`Error::NotFinite`]
-    /// for the first example with a gradient that is not finite.
+    /// [`Error::Accounting`] if `clip` is not at least `2^-1000` (it may be infinite),
+    /// [`Error::NotFinite`] for the first example with a gradient that is not finite.
     pub fn clip_and_sum(&self, clip: f64) -> Result<Vec<f64>> {
-        if clip.is_nan() || clip <= 0.0 {
-            let expected = "a number above 0";
+        if clip.is_nan() || clip < power(-1000) {
+            let expected = "a number of at least 2^-1000";
             return Err(Error::Accounting { argument: "clip", value: clip, expected });
         }
         let rule = Rule::new(clip, 1.0, self.strips());

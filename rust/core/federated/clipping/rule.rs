@@ -20,7 +20,9 @@ use super::power;
 ///
 /// *Clipped rows* have the integers `n_j = trunc(fl(x_j s))`, `s = fl(fl(fl(C / g) / N) m)`. None
 /// of the four roundings underflows unless the result is below one, of which nothing is left on the
-/// grid, and each enlarges by at most `1 + u`. So
+/// grid, and each enlarges by at most `1 + u`. (Where the sums are doubles, `g = 1`, a row whose
+/// factor underflows is rescaled as below, and `C >= 2^-1000`, beside which entries that underflow
+/// are nothing.) So
 ///
 /// `g |n| <= g s |x| (1 + u) <= C m (1 + u)^4 (1 + 2^-100) / (1 - u)^(k/2 + 1)`,
 ///
@@ -65,7 +67,10 @@ impl Rule {
             } else {
                 self.ratio / norm * self.margin
             };
-            return Some(Scale { powers: None, factor });
+            // A factor that underflows may be twice as large as it should be.
+            if factor >= f64::MIN_POSITIVE {
+                return Some(Scale { powers: None, factor });
+            }
         }
         self.rescaled(row())
     }

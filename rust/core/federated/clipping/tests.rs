@@ -328,3 +328,17 @@ fn huge_and_tiny_rows_keep_their_direction() {
         assert!((sum - expected).abs() < 1e-312, "{sums:?}");
     }
 }
+
+#[test]
+fn no_row_is_longer_than_a_clip_that_is_tiny_beside_it() {
+    let clip = power(-1000);
+    for exponent in 40..=440 {
+        let row = [0.75 * power(exponent), 0.5 * power(exponent - 1)];
+        let gradients = Gradients::new(1, vec![(2, Part::Double(&row))]).unwrap();
+        let sums = gradients.clip_and_sum(clip).unwrap();
+        let norm = (sums[0] / clip).hypot(sums[1] / clip);
+        assert!(norm <= 1.0 && norm > 1.0 - 1e-12, "{exponent}: {norm}");
+    }
+    let gradients = Gradients::new(1, vec![(1, Part::Double(&[1.0]))]).unwrap();
+    assert!(gradients.clip_and_sum(power(-1000) / 2.0).is_err());
+}
