@@ -137,67 +137,45 @@ def participation_events(losses: Floats, setting: Setting, adjacency: str) -> tu
 def _events(losses: Floats, setting: Setting, adjacency: str) -> tuple[Floats, Floats]:
     """Return the same for l >= 0, summed over the number i of other sampled elements."""
     p, q, local_size, sigma = setting
-    step = 1 / sigma
-    some, others = np.zeros_like(losses), np.zeros_like(losses)
-    gain = np.expm1(losses)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        away = np.log(gain * (1 - p))
-        for i, mass in _sampled(local_size, q, sigma):
-            near, far = i * step, (i + 1) * step
-            if adjacency == "remove":
-                # p q N(i+1) = gain (1-p) N(0) + p (gain + q) N(i), divided by N(i+1)
-                level = np.full_like(losses, np.log(p * q))
-                z = _crossing(
-                    level, away + far**2 / 2, -far, np.log(p * (gain + q)) + (far**2 - near**2) / 2,
-                    -step,
-                )  # fmt: skip
-                sampled, absent, outside = (special.ndtr(m - z) for m in (far, near, 0.0))
-            else:
-                # p (q (1+gain) - gain) N(0) = gain (1-p) N(i) + p q (1+gain) N(1)
-                level = np.log(p * (q * (1 + gain) - gain))
-                z = _crossing(
-                    level, away - near**2 / 2, near, np.log(p * q * (1 + gain)) - step**2 / 2, step
-                )
-                sampled, absent, outside = (special.ndtr(z - m) for m in (step, 0.0, near))
-            without = (1 - p) * outside + p * absent
-            with_element = (1 - p) * outside + p * ((1 - q) * absent + q * sampled)
-            pair = (with_element, without) if adjacency == "remove" else (without, with_element)
-            some += mass * pair[0]
-            others += mass * pair[1]
-    return some, others
+    gain, offset = np.expm1(losses), int(adjacency == "remove")
+    counts, masses = _sampled(local_size, q, sigma)
+    single = p * q if offset else p * (q * (1 + gain) - gain)
+    near = p * (gain + q) if offset else p * q * (1 + gain)
+    single = np.broadcast_to(single, losses.shape)
+    hidden = single > 0
+    places = (counts + offset) / sigma
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        level = np.where(hidden, np.log(near / np.where(hidden, single, 1.0)), 0.0)
+        starts = places[:, None] - 0.5 / sigma + level * sigma
+        away = gain * (1 - p)
+        # Where the shares of the client that stays away are used up, by bisection.
+        low, high = starts.min(axis=0), starts.min(axis=0) + 1e3
+        for _ in range(80):
+            middle = 0.5 * (low + high)
+            grown = np.log(masses)[:, None] + places[:, None] * (middle - places[:, None] / 2)
+            lacks = -np.expm1(np.minimum(0.0, (starts - middle) / sigma))
+            used = (single * np.exp(grown) * lacks).sum(axis=0)
+            low, high = np.where(used <= away, middle, low), np.where(used <= away, high, middle)
+    begins = np.maximum(starts, low)
+    sampled, absent = (
+        masses @ special.ndtr(places[:, None] - back / sigma - begins) for back in (0, 1)
+    )
+    if not offset:
+        sampled, absent = absent, sampled
+    outside = special.ndtr(-low)
+    without = (1 - p) * outside + p * absent
+    with_element = (1 - p) * outside + p * ((1 - q) * absent + q * sampled)
+    pair = (with_element, without) if offset else (without, with_element)
+    return np.where(hidden, pair[0], 0.0), np.where(hidden, pair[1], 0.0)
 
 
-def _sampled(local_size: float, q: float, sigma: float) -> list[tuple[int, float]]:
+def _sampled(local_size: float, q: float, sigma: float) -> tuple[Floats, Floats]:
     """Return the numbers of other sampled elements; for infinitely many the client cannot hide."""
     if math.isinf(local_size):
-        return [(math.ceil(100 * sigma), 1.0)]
+        return np.array([math.ceil(100.0 * sigma)]), np.ones(1)
     counts = np.arange(int(local_size) + 1)
     law = stats.binom.pmf(counts, int(local_size), q)
-    return [(int(i), float(mass)) for i, mass in zip(counts, law, strict=True) if mass > 1e-22]
-
-
-def _crossing(level: Floats, first: Floats, slope: float, second: Floats, other: float) -> Floats:
-    """Solve level = log(e^(first + slope z) + e^(second + other z)) for z; slopes of one sign.
-
-    The right side is convex, so Newton's steps from beyond the root stay beyond it. Where the level
-    is never reached the event is empty.
-    """
-    if slope == 0:
-        room = np.where(level > first, -np.expm1(first - level), 0.0)
-        return np.where(room > 0, (level + np.log(room) - second) / other, -np.inf * other)
-    ends = (level - first) / slope, (level - second) / other
-    z = np.minimum(*ends) if other > 0 else np.maximum(*ends)
-    reached = np.isfinite(z)
-    z = np.where(reached, z, 0.0)
-    for _ in range(30):
-        one, two = first + slope * z, second + other * z
-        top = np.logaddexp(one, two)
-        steepness = slope * np.exp(one - top) + other * np.exp(two - top)
-        move = np.where(reached, (level - top) / steepness, 0.0)
-        z = z + move
-        if np.abs(move).max(initial=0.0) < 1e-13 * (1 + np.abs(z).max(initial=0.0)):
-            break
-    return np.where(reached, z, -np.inf * other)
+    return counts[law > 1e-22].astype(float), law[law > 1e-22]
 
 
 def bracket(events: tuple[Floats, Floats], losses: Floats, step: float) -> tuple[Losses, Losses]:

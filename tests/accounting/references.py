@@ -175,9 +175,10 @@ def term_by_quadrature(terms: Sequence[tuple[mpf, mpf]]) -> mpf:
 def mixture_delta(
     epsilon: float, setting: Setting, adjacency: str, *, quadrature: bool = False
 ) -> mpf:
-    """Compute the sound bound of random participation to 30 digits.
+    """Compute the bound of random participation with equal shares to 30 digits.
 
-    The sum over Bin(d, q) leaves out terms of relative mass below 1e-60.
+    Each set of sampled elements has all of the client that stays away against it. The sum over
+    Bin(d, q) leaves out terms of relative mass below 1e-60.
     """
     if adjacency == "add_or_remove":
         return max(
@@ -193,6 +194,103 @@ def mixture_delta(
             ),
             mpf(0),
         )
+
+
+def best_shares_delta(epsilon: float, setting: Setting, adjacency: str) -> mpf:
+    """Compute the bound of random participation with the best shares to 30 digits.
+
+    Set i has the share c_i of the client that stays away against it, of mean one. Seen from that
+    client all sets with a share cross at one place t, which is found by bisection; the excess of
+    each is then added up from Gaussian tails, with its own share.
+    """
+    if adjacency == "add_or_remove":
+        return max(best_shares_delta(epsilon, setting, way) for way in ("remove", "add"))
+    with mp.workdps(DIGITS):
+        single, near, far, sets = _share_terms(epsilon, setting, adjacency)
+        if single <= 0:
+            return mpf(0)
+        step = 1 / mpf(setting[3])
+        level = mp.log(near / single) if near > 0 else mpf("-inf")
+        shares = [mpf(0)] * len(sets)
+        place = None
+        if far > 0:
+            place = _place(single, near, far, sets, step)
+            shares = [max(mpf(0), gap / far) for gap in _gaps(single, near, sets, step, place)]
+            assert sum(w * c for (_, w), c in zip(sets, shares, strict=True)) <= 1
+        total = mpf(0)
+        for (k, mass), share in zip(sets, shares, strict=True):
+            # Where the event begins, seen from the client that stays away.
+            start = place if share > 0 else (k - mpf(1) / 2) * step + level / step
+            total += mass * (
+                single * _above(start - k * step)
+                - near * _above(start - (k - 1) * step)
+                - far * share * _above(start)
+            )
+        return total
+
+
+def _share_terms(
+    epsilon: float, setting: Setting, adjacency: str
+) -> tuple[mpf, mpf, mpf, list[tuple[int, mpf]]]:
+    p, q, size, _ = setting
+    p, q, gain = mpf(p), mpf(q), mp.expm1(mpf(epsilon))
+    masses = list(_all_binomial_masses(int(size), q))
+    if adjacency == "remove":
+        return p * q, p * (gain + q), gain * (1 - p), [(i + 1, mass) for i, mass in masses]
+    return p * (q * (1 + gain) - gain), p * q * (1 + gain), gain * (1 - p), masses
+
+
+def _all_binomial_masses(trials: int, rate: float) -> Iterator[tuple[int, mpf]]:
+    """Yield the masses down to 1e-60, of few trials all of them."""
+    if trials > 60:
+        yield from sorted(binomial_masses(trials, rate))
+        return
+    q = mpf(rate)
+    for i in range(trials + 1):
+        if mass := math.comb(trials, i) * q**i * (1 - q) ** (trials - i):
+            yield i, mass
+
+
+def _gaps(
+    single: mpf, near: mpf, sets: Sequence[tuple[int, mpf]], step: mpf, place: mpf
+) -> list[mpf]:
+    """Return A N(t; k s) - B N(t; (k-1) s) over N(t; 0)."""
+    powers = {m: mp.exp(m * step * (place - m * step / 2)) for k, _ in sets for m in (k - 1, k)}
+    return [single * powers[k] - near * powers[k - 1] for k, _ in sets]
+
+
+def _place(single: mpf, near: mpf, far: mpf, sets: Sequence[tuple[int, mpf]], step: mpf) -> mpf:
+    """Return a place just below where all shares have the mean one, or where next to none does."""
+
+    def used(place: mpf) -> mpf:
+        gaps = _gaps(single, near, sets, step, place)
+        return sum(mass * max(mpf(0), gap) for (_, mass), gap in zip(sets, gaps, strict=True))
+
+    low, width = (sets[0][0] - mpf(1) / 2) * step + mp.log(near / single) / step, mpf(1)
+    while used(low + width) <= far:
+        width *= 2
+        if width > 10**30:
+            return low + width
+    high = low + width
+    while high - low > mpf(10) ** -9 * width:
+        middle = (low + high) / 2
+        low, high = (middle, high) if used(middle) <= far else (low, middle)
+    # The last digits by secants from both ends, of which the lower one stays below.
+    for _ in range(60):
+        below, above = used(low) - far, used(high) - far
+        cut = low - below * (high - low) / (above - below)
+        least = mpf(10) ** (-DIGITS + 8) * max(1, abs(cut))
+        cut = min(max(cut, low + least / 2), high - least / 2)
+        if used(cut) <= far:
+            low = cut
+            if used(cut + least) > far:
+                break
+        else:
+            high = cut
+            if used(cut - least) <= far:
+                low = cut - least
+                break
+    return low
 
 
 def binomial_masses(trials: int, rate: float) -> Iterator[tuple[int, mpf]]:

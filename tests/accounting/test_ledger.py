@@ -185,7 +185,7 @@ def test_noise_that_was_calibrated_to_the_budget_fits(
 
 
 def test_clients_account_for_themselves() -> None:
-    clients = {name: PrivacyLedger(epsilon=0.2, delta=1e-5) for name in ("ann", "bob")}
+    clients = {name: PrivacyLedger(epsilon=0.17, delta=1e-5) for name in ("ann", "bob")}
     clients["ann"].spend(TRAINING, rounds=1000)
     assert not clients["ann"].can_spend(TRAINING, 1000)
     assert clients["bob"].can_spend(TRAINING, 1000)

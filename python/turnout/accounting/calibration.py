@@ -146,7 +146,7 @@ def calibrate_noise(
     >>> from turnout.accounting import RandomParticipation
     >>> training = RandomParticipation(0.001, 0.1, local_size=30, noise_multiplier=1.0)
     >>> round(calibrate_noise(training, epsilon=0.015, delta=1e-6), 5)
-    2.49029
+    2.37328
     """
     _arguments.instance("mechanism", mechanism, Mechanism, "a mechanism of turnout.accounting")
     for parameter in _NOISE:

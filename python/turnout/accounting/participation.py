@@ -77,7 +77,7 @@ class RandomParticipation(Mechanism):
 
     Examples
     --------
-    >>> mechanism = RandomParticipation(0.001, 0.1, local_size=30, noise_multiplier=2.4903)
+    >>> mechanism = RandomParticipation(0.001, 0.1, local_size=30, noise_multiplier=2.3733)
     >>> mechanism.delta(0.015) <= 1e-6
     True
     >>> round(mechanism.epsilon(1e-6), 4)

@@ -133,7 +133,7 @@ def arms_of(
     >>> paper_scenario = Scenario("many clients", 23264, 30, client_rate=0.001, sample_rate=0.1)
     >>> for arm in arms_of(paper_scenario, 0.015, 1e-6, dict.fromkeys(["sound", "wcs", "ols"], 1)):
     ...     print(arm.label, round(arm.noise_multiplier, 3))
-    sound bound 2.49
+    sound bound 2.373
     weak client sampling 7.665
     only local sampling 22.497
     """

@@ -7,12 +7,13 @@
 //!
 //! ```
 //! use turnout::accounting::RandomParticipation;
-//! let round = RandomParticipation::new(0.001, 0.1, 30, 2.49030)?;
+//! let round = RandomParticipation::new(0.001, 0.1, 30, 2.37329)?;
 //! assert!(round.remove(0.015).delta < 1e-6);
 //! # Ok::<(), turnout::Error>(())
 //! ```
 
 mod counts;
+mod crossing;
 mod double;
 mod gaussian_pair;
 mod integer_noise;

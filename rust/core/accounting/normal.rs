@@ -1,6 +1,6 @@
 //! Tails of the normal distribution, with a bound of their rounding error.
 
-use core::f64::consts::{FRAC_1_SQRT_2, LN_2};
+use core::f64::consts::FRAC_1_SQRT_2;
 
 /// The unit of rounding of `f64`: `2^-53`.
 pub(super) const UNIT: f64 = f64::EPSILON / 2.0;
@@ -142,16 +142,6 @@ pub(super) fn scaled_tail(coefficient: Coefficient, (x, low): (f64, f64), doubt:
     Rounded { value, error: value * relative + underflow }
 }
 
-/// `ln(e^first + e^second)`.
-pub(super) fn log_sum(first: f64, second: f64) -> f64 {
-    let (high, low) = if first > second { (first, second) } else { (second, first) };
-    if low == f64::NEG_INFINITY || high - low > 60.0 * LN_2 {
-        high
-    } else {
-        high + (low - high).exp().ln_1p()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -202,12 +192,5 @@ mod tests {
             scaled_tail(Coefficient::from_logarithm(800.0), (40.0, 0.0), 0.0);
         let exact = (800.0_f64 - 804.608_442_013_753_8).exp();
         assert!((value - exact).abs() <= error + 1e-12 * exact, "{value} {exact}");
-    }
-
-    #[test]
-    fn sums_of_exponentials_do_not_overflow() {
-        assert!((log_sum(1000.0, 1000.0) - 1000.0 - LN_2).abs() < 1e-12);
-        assert!((log_sum(f64::NEG_INFINITY, -3.0) + 3.0).abs() < 1e-15);
-        assert!((log_sum(0.0, -100.0)).abs() < 1e-15);
     }
 }

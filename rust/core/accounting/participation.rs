@@ -1,8 +1,7 @@
 //! Random participation in federated learning, and its limits.
 
-use super::gaussian_pair::{Integral, Opposed};
+use super::crossing::{Mean, Sets};
 use super::normal::{Coefficient, UNIT};
-use super::weighted::{Term, weighted_sum};
 use super::{HockeyStick, positive, rate};
 use crate::Result;
 
@@ -51,12 +50,13 @@ impl Excess {
 /// a public upper bound of the number of its other elements.
 ///
 /// By joint convexity over which of the other elements are sampled, the divergence is at most the
-/// mean over i ~ Bin(d, q) of the divergence given that i of them are; that is one Gaussian against a
-/// mixture of two, for which aligned gradients of full norm are worst (each shifted Gaussian is
-/// `exp(t Z - t^2/2)` seen from the single one; a sum of such is largest in convex order when they
-/// are comonotone). Theorem 4.1 of Hasircioglu and Gunduz, "Privacy Amplification via Random
-/// Participation in Federated Learning", replaces the vectors before it uses convexity and is no
-/// upper bound.
+/// mean over i ~ Bin(d, q) of one Gaussian's excess over a near one and over a share `c_i` of the far
+/// one, that of the client that stays away, for any shares of mean at most 1. In each term aligned
+/// gradients of full norm are worst (each shifted Gaussian is `exp(t Z - t^2/2)` seen from the single
+/// one; a sum of such is largest in convex order when they are comonotone). The best shares are
+/// taken. Theorem 4.1 of Hasircioglu and Gunduz, "Privacy Amplification via Random Participation in
+/// Federated Learning", is the remove bound without the positive part of the shares; it replaces the
+/// vectors before it uses convexity and is no upper bound.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RandomParticipation {
     client_rate: f64,
@@ -101,15 +101,13 @@ impl RandomParticipation {
     #[must_use]
     pub fn remove(&self, epsilon: f64) -> HockeyStick {
         let (p, q) = (self.client_rate, self.sample_rate);
-        let excess = Excess::new(epsilon);
-        let pair = Opposed {
-            single: Coefficient::new((p * q * (1.0 + MARGIN)).min(1.0)),
-            near: excess.times(p, q),
-            far: excess.times(1.0 - p, 0.0),
-            shift: 1.0 / self.noise_multiplier,
-        };
-        self.mean(&pair, 1, |[own, near, far]| {
-            ((1.0 - p) * far + p * (1.0 - q) * near + p * q * own, (1.0 - p) * far + p * near)
+        self.removed(epsilon).map_or(HockeyStick::NONE, |mean| {
+            let [own, near, far] = mean.masses;
+            HockeyStick {
+                delta: mean.bound.min(1.0),
+                p: ((1.0 - p) * far + p * (1.0 - q) * near + p * q * own).min(1.0),
+                q: ((1.0 - p) * far + p * near).min(1.0),
+            }
         })
     }
 
@@ -118,50 +116,68 @@ impl RandomParticipation {
     #[must_use]
     pub fn add(&self, epsilon: f64) -> HockeyStick {
         let (p, q) = (self.client_rate, self.sample_rate);
-        let excess = Excess::new(epsilon);
-        let single = p * excess.complement(q) * (1.0 + MARGIN);
-        if single.is_nan() || single <= 0.0 || p * q <= 0.0 {
-            return HockeyStick::NONE;
-        }
-        let pair = Opposed {
-            single: Coefficient::new(single.min(1.0)),
-            near: excess.times(p * q * (1.0 - MARGIN), 1.0),
-            far: excess.times(1.0 - p, 0.0),
-            shift: 1.0 / self.noise_multiplier,
-        };
-        self.mean(&pair, 0, |[own, near, far]| {
-            ((1.0 - p) * far + p * own, (1.0 - p) * far + p * (1.0 - q) * own + p * q * near)
+        self.added(epsilon).map_or(HockeyStick::NONE, |mean| {
+            let [own, near, far] = mean.masses;
+            HockeyStick {
+                delta: mean.bound.min(1.0),
+                p: ((1.0 - p) * far + p * own).min(1.0),
+                q: ((1.0 - p) * far + p * (1.0 - q) * own + p * q * near).min(1.0),
+            }
         })
     }
 
-    /// The mean over the number i of sampled other elements; the absent client lies `i + offset`
-    /// clipping norms away.
-    fn mean(
-        &self,
-        pair: &Opposed,
-        offset: u64,
-        events: impl Fn([f64; 3]) -> (f64, f64),
-    ) -> HockeyStick {
-        if pair.single.is_zero() {
-            return HockeyStick::NONE;
+    /// Whether gradients exist that reach the bounds of [`Self::remove`] and [`Self::add`]: all
+    /// others aligned with the new one, or opposed to it.
+    ///
+    /// Where every share is above zero all terms have one event, seen from the client that stays
+    /// away, and the mean of their positive parts is the positive part of the mean.
+    #[must_use]
+    pub fn attained(&self, epsilon: f64) -> [bool; 2] {
+        [self.removed(epsilon), self.added(epsilon)].map(|mean| mean.is_none_or(|mean| mean.shared))
+    }
+
+    fn removed(&self, epsilon: f64) -> Option<Mean> {
+        let (p, q) = (self.client_rate, self.sample_rate);
+        let excess = Excess::new(epsilon);
+        self.mean(p * q * (1.0 + MARGIN), excess.times(p, q), excess, 1)
+    }
+
+    fn added(&self, epsilon: f64) -> Option<Mean> {
+        let (p, q) = (self.client_rate, self.sample_rate);
+        let excess = Excess::new(epsilon);
+        let single = p * excess.complement(q) * (1.0 + MARGIN);
+        if p * q <= 0.0 {
+            return None;
         }
-        let term = |integral: Integral| {
-            let (p, q) = events(integral.masses);
-            Term { bound: integral.bound, p, q }
+        self.mean(single, excess.times(p * q * (1.0 - MARGIN), 1.0), excess, 0)
+    }
+
+    /// The mean over the sampled other elements; the client that stays away lies `i + offset`
+    /// clipping norms from the one Gaussian.
+    fn mean(&self, single: f64, near: Coefficient, excess: Excess, offset: u64) -> Option<Mean> {
+        if single.is_nan() || single <= 0.0 {
+            return None;
+        }
+        let single = single.min(1.0);
+        let mut sets = Sets {
+            trials: self.local_size,
+            rate: self.sample_rate,
+            single: Coefficient::new(single),
+            near,
+            far: excess.times(1.0 - self.client_rate, 0.0),
+            shift: (1.0 / self.noise_multiplier).next_up(),
+            offset,
         };
-        let limit = pair.limit();
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "saturating, and any rounding up is right"
-        )]
-        let saturation = (pair.saturation(&limit).max(0.0).ceil() as u64).saturating_add(1);
-        let saturation = if self.client_rate >= 1.0 { 0 } else { saturation };
-        let sum =
-            weighted_sum(self.local_size, self.sample_rate, saturation, &term(limit), |sampled| {
-                term(pair.integral((sampled + offset) as f64))
-            });
-        HockeyStick { delta: sum.bound.min(1.0), p: sum.p.min(1.0), q: sum.q.min(1.0) }
+        if offset == 0 && (self.local_size == 0 || self.sample_rate <= 0.0) && !sets.far.is_zero() {
+            // The client that stays away lies on the one Gaussian.
+            let left = single - sets.far.linear;
+            if left.is_nan() || left <= 0.0 {
+                return None;
+            }
+            sets.single = Coefficient::new(left * (1.0 + 2.0 * UNIT));
+            sets.far = Coefficient::new(0.0);
+        }
+        Some(sets.mean())
     }
 }
 
@@ -227,7 +243,7 @@ mod tests {
     #[test]
     fn published_noise_levels_are_reproduced() -> Result<()> {
         // The least noise for (0.015, 1e-6) of two scenarios, to five digits.
-        for (p, q, d, noise) in [(0.001, 0.1, 30, 2.49029), (0.1, 0.001, 1000, 0.81509)] {
+        for (p, q, d, noise) in [(0.001, 0.1, 30, 2.37328), (0.1, 0.001, 1000, 0.80866)] {
             let at = |sigma| Ok(worst(&RandomParticipation::new(p, q, d, sigma)?, 0.015));
             assert!(at(noise - 1e-5)? > 1e-6 && at(noise + 1e-5)? < 1e-6);
         }
