@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from turnout._extras import require
+from turnout.bounds import Bounds
 from turnout.domain import Domain
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.participation import Personalized
@@ -27,6 +29,7 @@ from turnout.pipeline.identity import (
     first_rows,
 )
 from turnout.pipeline.labels import Labels
+from turnout.pipeline.numbers import Numbers, numbers_of
 from turnout.pipeline.pseudonyms import PseudonymKey
 from turnout.pipeline.sources import Block, Source
 
@@ -36,13 +39,20 @@ __all__ = ["Answers"]
 Duplicates = Literal["refuse", "first"] | None
 
 
+#: Makes of a column, the rows of its entries and the first row's number what is randomized, and
+#: says which entries are dropped.
+Encoding = Callable[
+    [Any, npt.NDArray[Any] | None, int], tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]
+]
+
+
 class _Found:
     """What has been found out about answers."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.persons: Persons | None = None
-        self.labels: Labels | None = None
+        self.encoding: tuple[Domain | Bounds, Encoding] | None = None
 
     def __reduce__(self) -> tuple[type[_Found], tuple[()]]:
         """Pickle nothing of it."""
@@ -146,7 +156,7 @@ class Answers:
         """Read the rows once and digest those of each block."""
         return {
             block.index: digested(block.read().select(self.columns))
-            for block in self.source.blocks(self.columns, categories=self._categories)
+            for block in self.source.blocks(self.columns, categories=self._categories(None))
         }
 
     def _changed(self, **changes: Any) -> Answers:
@@ -230,13 +240,16 @@ class Answers:
 
     # Blocks -----------------------------------------------------------------------------------
 
-    def blocks(self, domain: Domain | None = None, skip: Container[int] = ()) -> Iterator[Block]:
+    def blocks(
+        self, domain: Domain | Bounds | None = None, skip: Container[int] = ()
+    ) -> Iterator[Block]:
         """List the blocks of the source, with the rows that do not count in each.
 
         Parameters
         ----------
         domain
-            Not needed; what the blocks will be encoded in.
+            What the blocks will be encoded in, if that is known: numbers are not read as the few
+            different values that answers are.
         skip
             Numbers of blocks that are not wanted.
 
@@ -254,10 +267,10 @@ class Answers:
             If the rows are not what they were when they were read before.
         """
         if self._digests is None:
-            yield from self._blocks(skip)
+            yield from self._blocks(skip, domain)
             return
         expected = {index for index in self._digests if index not in skip}
-        for block in self._blocks(skip):
+        for block in self._blocks(skip, domain):
             found = digested(block.read().select(self.columns))
             if found != self._digests.get(block.index):
                 raise self._other_rows()
@@ -272,14 +285,15 @@ class Answers:
             "it an order, or store its result in a file first"
         )
 
-    @property
-    def _categories(self) -> frozenset[str]:
-        """The columns in which few different values are expected."""
+    def _categories(self, domain: Domain | Bounds | None) -> frozenset[str]:
+        """Name the columns in which few different values are expected."""
         others = {self.id_column, self.probability_column}
+        if isinstance(domain, Bounds):
+            others.add(self.column)
         return frozenset((self.column, *self.group_by)) - others
 
-    def _blocks(self, skip: Container[int]) -> Iterator[Block]:
-        persons, categories = self.persons(), self._categories
+    def _blocks(self, skip: Container[int], domain: Domain | Bounds | None) -> Iterator[Block]:
+        persons, categories = self.persons(), self._categories(domain)
         if self.id_column is None or self.duplicates is None:
             yield from self.source.blocks(self.columns, skip=skip, categories=categories)
             return
@@ -299,7 +313,7 @@ class Answers:
                     raise self._other_rows()
             yield replace(block, left_out=persons.in_block(block.start, block.rows))
 
-    def encoded(self, block: Block, domain: Domain) -> EncodedBlock:
+    def encoded(self, block: Block, domain: Domain | Bounds) -> EncodedBlock:
         """Read a block and encode it.
 
         Parameters
@@ -336,8 +350,7 @@ class Answers:
             keep = np.ones(block.rows, bool)
             keep[block.left_out] = False
             rows, table = np.flatnonzero(keep), _kept(table, keep)
-        labels = self._labels(domain)
-        codes, gone = codes_of(table.column(self.column), labels, rows, block.start)
+        codes, gone = self._encoding(domain)(table.column(self.column), rows, block.start)
         dropped = 0
         if gone is not None:
             dropped = int(gone.sum())
@@ -360,18 +373,23 @@ class Answers:
             duplicates=duplicates,
         )
 
-    def _labels(self, domain: Domain) -> Labels:
-        known = self._found.labels
-        if known is None or known.domain is not domain:
-            known = Labels(
-                domain,
-                missing=self.missing,
-                missing_values=self.missing_values,
-                texts=self._texts,
-                name=self.name,
-            )
-            self._found.labels = known
-        return known
+    def _encoding(self, domain: Domain | Bounds) -> Encoding:
+        """Find out how the values of a column become what is randomized."""
+        known = self._found.encoding
+        if known is None or known[0] is not domain:
+            known = domain, self._new_encoding(domain)
+            self._found.encoding = known
+        return known[1]
+
+    def _new_encoding(self, domain: Domain | Bounds) -> Encoding:
+        missing: dict[str, Any] = {
+            "missing": self.missing,
+            "missing_values": self.missing_values,
+            "name": self.name,
+        }
+        if isinstance(domain, Bounds):
+            return partial(numbers_of, Numbers(domain, **missing))
+        return partial(codes_of, Labels(domain, texts=self._texts, **missing))
 
     def _pseudonyms(
         self, table: Any, rows: npt.NDArray[Any] | None, first_row: int

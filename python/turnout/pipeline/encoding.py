@@ -59,16 +59,16 @@ class EncodedBlock:
 
 
 def codes_of(
-    column: Any, labels: Labels, rows: Array | None, first_row: int
+    labels: Labels, column: Any, rows: Array | None, first_row: int
 ) -> tuple[Array, npt.NDArray[np.bool_] | None]:
     """Codes of a column.
 
     Parameters
     ----------
-    column
-        A ``pyarrow.ChunkedArray``.
     labels
         How values become codes.
+    column
+        A ``pyarrow.ChunkedArray``.
     rows
         The row of each entry in the block; None if they are all there.
     first_row

@@ -1,0 +1,166 @@
+"""How the values of a column become numbers within bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout._extras import require
+from turnout.bounds import Bounds
+from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.pipeline.dictionaries import rows_text
+
+__all__ = ["Numbers", "numbers_of"]
+
+Array = npt.NDArray[Any]
+
+
+class Numbers:
+    """How the values of a column become numbers within bounds.
+
+    Parameters
+    ----------
+    domain
+        The numbers that can be given: one of each person.
+    missing
+        None, ``"drop"``, or the number that a missing value becomes.
+    missing_values
+        Texts that stand for a missing value.
+    name
+        What messages call the column.
+
+    Raises
+    ------
+    InvalidTypeError
+        If ``missing`` is no number.
+    InvalidValueError
+        If it is outside the bounds, or each person has several numbers.
+    """
+
+    def __init__(
+        self, domain: Bounds, *, missing: Hashable, missing_values: frozenset[str], name: str
+    ) -> None:
+        if domain.dimensions > 1:
+            raise InvalidValueError(
+                f"oracle must take one number of each person, as a column has, got one for "
+                f"{domain.dimensions} numbers: hand those over as an array"
+            )
+        self.domain, self.name, self.missing_values = domain, name, missing_values
+        self.missing: float | str | None = None
+        if missing == "drop":
+            self.missing = "drop"
+        elif missing is not None:
+            number = _arguments.number("missing", missing)
+            if not domain.low <= number <= domain.high:
+                raise InvalidValueError(
+                    f"missing must be 'drop' or a number within the bounds ({domain.low}, "
+                    f"{domain.high}), got {_arguments.shown(missing)}"
+                )
+            self.missing = number
+
+
+def numbers_of(
+    numbers: Numbers, column: Any, rows: Array | None, first_row: int
+) -> tuple[Array, npt.NDArray[np.bool_] | None]:
+    """Numbers of a column.
+
+    Parameters
+    ----------
+    numbers
+        How values become numbers.
+    column
+        A ``pyarrow.ChunkedArray``.
+    rows
+        The row of each entry in the block; None if they are all there.
+    first_row
+        The number of the block's first row in the source.
+
+    Returns
+    -------
+    values : numpy.ndarray
+        A number for each entry; any where it is dropped.
+    dropped : numpy.ndarray or None
+        Which entries are dropped; None if none is.
+
+    Raises
+    ------
+    InvalidTypeError
+        If the column holds no numbers.
+    InvalidValueError
+        If a value is no number or outside the bounds, or missing and nothing says what that means.
+    """
+
+    def place(positions: Array) -> str:
+        return rows_text((positions if rows is None else rows[positions]) + first_row)
+
+    values = _read(column, numbers, place)
+    missing = np.isnan(values)
+    if missing.any():
+        if numbers.missing is None:
+            found = np.flatnonzero(missing)
+            raise InvalidValueError(
+                f"{numbers.name}: {found.size:,} of {missing.size:,} answers are missing "
+                f"({place(found)}); missing (--missing) says what they are: a number, or 'drop'"
+            )
+        fill = numbers.domain.low if isinstance(numbers.missing, str) else numbers.missing
+        values = np.where(missing, fill, values)
+    low, high = numbers.domain.low, numbers.domain.high
+    wrong = ~((values >= low) & (values <= high))
+    if wrong.any():
+        found = np.flatnonzero(wrong)
+        shown = list(dict.fromkeys(values[found[:1000]].tolist()))
+        raise InvalidValueError(
+            f"{numbers.name}: {found.size:,} values are not within the bounds ({low}, {high}): "
+            f"{_arguments.listed(shown)} ({place(found)})"
+        )
+    return values, missing if numbers.missing == "drop" and missing.any() else None
+
+
+def _read(column: Any, numbers: Numbers, place: Any) -> npt.NDArray[np.float64]:
+    """Convert a column to float64; what is missing is nan."""
+    pa = require("pyarrow", "cli")
+    compute, types = require("pyarrow.compute", "cli"), pa.types
+    kind = column.type
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+        column = column.cast(kind)
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        values = np.array(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)
+        values[np.isin(values, _numeric(numbers.missing_values))] = np.nan
+        return values
+    if not (types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)):
+        if types.is_null(kind):
+            return np.full(len(column), np.nan)
+        raise InvalidTypeError(f"{numbers.name} has type {column.type}, expected numbers")
+    texts = compute.utf8_trim_whitespace(column.cast(pa.large_string()))
+    listed = pa.array(sorted(numbers.missing_values), pa.large_string())
+    texts = compute.if_else(compute.is_in(texts, listed), None, texts)
+    try:
+        return np.array(texts.cast(pa.float64()).to_numpy(), np.float64)
+    except pa.ArrowInvalid:
+        wrong = [text is not None and not _is_number(text) for text in texts.to_pylist()]
+    found = np.flatnonzero(wrong)
+    shown = list(dict.fromkeys(texts.take(pa.array(found[:1000])).to_pylist()))
+    raise InvalidValueError(
+        f"{numbers.name}: {found.size:,} values are no numbers: {_arguments.listed(shown)} "
+        f"({place(found)})"
+    )
+
+
+def _numeric(texts: frozenset[str]) -> list[float]:
+    return [float(text) for text in texts if _is_number(text)]
+
+
+def _is_number(text: str) -> bool:
+    """Whether Arrow reads the text as a number: Python also takes underscores."""
+    if "_" in text:
+        return False
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
