@@ -268,6 +268,30 @@ def test_m_draws_cost_m_times_epsilon(epsilon: float) -> None:
     assert fitted.budget_.spent == 0.0
 
 
+def test_a_budget_that_was_given_pays_for_later_draws_of_the_fit() -> None:
+    fitted, budget = sampler(0.25).fit(RECORDS), PrivacyBudget(1.0)
+    fitted.sample(2, budget=budget, seed=1)
+    fitted.sample(1, seed=1)
+    assert (budget.spent, fitted.budget_.spent) == (0.75, 0.0)
+    fitted.sample(1, seed=1)
+    with pytest.raises(BudgetExceededError):
+        fitted.sample(1, seed=1)
+    # Copies have copies; another fit is another release, with a grant of its own.
+    copied = pickle.loads(pickle.dumps(fitted))
+    with pytest.raises(BudgetExceededError):
+        copied.sample(1, seed=1)
+    fitted.fit(RECORDS).sample(1, seed=1)
+    assert (budget.spent, fitted.budget_.spent) == (1.0, 0.25)
+
+
+def test_a_budget_that_refuses_pays_for_nothing_later() -> None:
+    fitted = sampler(0.25).fit(RECORDS)
+    with pytest.raises(BudgetExceededError):
+        fitted.sample(2, budget=PrivacyBudget(0.4), seed=1)
+    assert fitted.sample(1, seed=1).shape == (1, 1)
+    assert fitted.budget_.spent == 0.25
+
+
 def test_one_budget_pays_for_several_samplers() -> None:
     budget = PrivacyBudget(1.0)
     first, second = sampler(0.5).fit(RECORDS), sampler(0.25).fit(RECORDS)

@@ -44,6 +44,8 @@ class PrivateSampler(abc.ABC):
     epsilon_: float
     #: What is left for draws of this fit where no other budget is given: one draw.
     budget_: PrivacyBudget
+    #: The budget that was given for draws of this fit, behind the fit's own.
+    _payer: tuple[PrivacyBudget | None, PrivacyBudget | None] = (None, None)
 
     @classmethod
     def _parameter_names(cls) -> list[str]:
@@ -151,8 +153,9 @@ class PrivateSampler(abc.ABC):
         n_samples
             How many. m draws from one person's data cost m times epsilon.
         budget
-            What pays for them. Without one the fit grants a single draw, ``budget_``; that grant is
-            beside any budget, and a copy of the fitted sampler has one of its own.
+            What pays for them, and for later draws of this fit that name none. Before any was
+            given the fit grants a single draw, ``budget_``. A copy of the fitted sampler has copies
+            of its own.
         seed
             For tests and simulations only: whoever knows the seed can undo the protection.
 
@@ -173,7 +176,9 @@ class PrivateSampler(abc.ABC):
         self.check_fitted()
         count = _arguments.integer("n_samples", n_samples, least=1)
         checked = _arguments.seed(seed)
-        purse = self.budget_
+        # The grant stands for the fit: another fit has another one.
+        grant, payer = self._payer
+        purse = payer if grant is self.budget_ and payer is not None else self.budget_
         if budget is not None:
             expected = "a PrivacyBudget"
             purse = _arguments.instance("budget", budget, PrivacyBudget, expected)
@@ -183,6 +188,8 @@ class PrivateSampler(abc.ABC):
                     f"{purse.unit!r}: their epsilons do not add up"
                 )
         self._pay(purse, count)
+        if budget is not None:
+            self._payer = (self.budget_, budget)
         return self._draw(count, checked)
 
     def score(self, X: Any, y: None = None) -> float:

@@ -21,7 +21,8 @@ class PrivacyBudget:
     draws of 0.1 cost what the ten doubles add up to, not a rounded number.
 
     One budget belongs to one person. Pass it to every sampler that is fitted on that person's data.
-    A fit's own grant, ``budget_``, is beside it: with a budget, always pass it.
+    A fit's own grant, ``budget_``, is beside it: pass a budget to the first draw of a fit, and it
+    pays for all later ones.
 
     Parameters
     ----------
