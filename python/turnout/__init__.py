@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         reporting,
         reproduce,
         samplers,
+        testing,
         weighting,
     )
     from turnout._version import __version__
@@ -137,6 +138,7 @@ __all__ = [
     "reporting",
     "reproduce",
     "samplers",
+    "testing",
     "weighting",
 ]
 
@@ -197,6 +199,7 @@ _SUBMODULES = [
     "reporting",
     "reproduce",
     "samplers",
+    "testing",
     "weighting",
 ]
 

@@ -474,7 +474,9 @@ def test_oracles_that_need_a_state_are_refused(answers_file):
     with pytest.raises(errors.InvalidTypeError, match="oracle must be an oracle"):
         tn.pipeline.collect(answers, 3)
     memoized = tn.Memoized(2.0, DOMAIN, first_epsilon=1.0)
-    with pytest.raises(errors.InvalidTypeError, match="randomizes fresh answers by itself"):
+    with pytest.raises(
+        errors.InvalidTypeError, match="randomizes the rows of a table by themselves"
+    ):
         tn.pipeline.collect(answers, memoized)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -113,8 +112,9 @@ class FrequencyOracle(Kind[Tally]):
         return self._domain.code_dtype
 
     @property
-    @abstractmethod
-    def _kernel(self) -> Kernel: ...
+    def _kernel(self) -> Kernel:
+        """What the compiled core offers; an oracle of one's own has none and says the rest."""
+        raise NotImplementedError(f"{type(self).__name__} has no compiled kernel")
 
     def draw_reports(self, answers: Array, participation: Participation, noise: Noise) -> Drawn:
         """Randomize codes: see :meth:`turnout.collecting.kind.Kind.draw_reports`."""

@@ -111,8 +111,14 @@ def plan_of(answers: Answers, oracle: Kind, participation: Any) -> Plan:
     _arguments.instance("oracle", oracle, Kind, "an oracle")
     # A padded oracle draws its padding apart, a memoized one answers from a client's state.
     if not (oracle.fresh and oracle.by_blocks):
+        why = (
+            "whose noise is not drawn block by block"
+            if oracle.fresh
+            else "whose permanent answers each client keeps: its client(...).message does"
+        )
         raise InvalidTypeError(
-            f"oracle must be one that randomizes fresh answers by itself, got {oracle!r}"
+            f"oracle must be one that randomizes the rows of a table by themselves, got a "
+            f"{type(oracle).__name__}, {why}"
         )
     if answers.probability_column is not None:
         if participation is not None:

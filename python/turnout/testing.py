@@ -1,0 +1,310 @@
+"""The contract of a kind of question: what every randomizer does, and whoever writes one checks.
+
+>>> import turnout as tn
+>>> from turnout.testing import check_randomizer
+>>> check_randomizer(tn.DirectEncoding(1.0, 3), [0, 1, 2] * 100)["message"]
+'works'
+
+Every verb of :data:`VERBS` is run on small data and its result compared with that of another way to
+it. What a kind refuses it refuses with a reason, which stands in the result.
+"""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from scipy import stats
+
+from turnout import _arguments, _kinds
+from turnout._extras import require
+from turnout._public import listing
+from turnout.collecting.groups.counting import tally_by_group
+from turnout.collecting.groups.tally import GroupedTally
+from turnout.collecting.kind import Kind
+from turnout.collecting.plan import Plan
+from turnout.collecting.report_files import read_reports, write_reports
+from turnout.collecting.tally import read_tally
+from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.participation import Bernoulli, Everyone, Personalized
+from turnout.pipeline import collect, randomize, scan
+from turnout.signing import SigningKey
+
+__all__ = ["VERBS", "check_randomizer"]
+
+__dir__ = listing(__all__)
+
+#: Reports of each answer in which the guarantee is looked for; columns and bins of these.
+_AUDITED: Final = 20_000
+_COLUMNS: Final = 8
+_BINS: Final = 64
+
+Verb = Callable[[Any, Any, Path], None]
+
+_HALF: Final = Bernoulli(0.5)
+
+#: A half-width in standard deviations that is left with a chance of 2e-9.
+_FAR: Final = 6.0
+
+
+def check_randomizer(oracle: Any, answers: Any) -> dict[str, str]:
+    """Check that a kind of question keeps the contract of all kinds.
+
+    Parameters
+    ----------
+    oracle
+        A randomizer of the kind: an instance of a subclass of
+        :class:`turnout.collecting.kind.Kind`.
+    answers
+        At least a hundred answers of its domain, not all alike: what ``randomize`` takes.
+
+    Returns
+    -------
+    dict
+        For each name of :data:`VERBS` ``"works"``, or the reason why the kind refuses it.
+
+    Raises
+    ------
+    AssertionError
+        If a verb does not do what all kinds do; says which and what.
+    InvalidTypeError, InvalidValueError
+        If ``oracle`` is no randomizer, or there are too few answers.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> found = check_randomizer(tn.mean.Duchi(1.0), [0.5, -0.5] * 50)
+    >>> set(found.values())
+    {'works'}
+    """
+    _arguments.instance("oracle", oracle, Kind, "a randomizer")
+    size = len(oracle.domain.to_codes(answers))
+    if size < 100:
+        raise InvalidValueError(f"answers must be at least 100, got {size}")
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name in VERBS:
+            place = Path(folder, name.replace(" ", "_"))
+            place.mkdir()
+            found[name] = checked_verb(name, oracle, answers, place)
+    return found
+
+
+def checked_verb(name: str, oracle: Any, answers: Any, folder: Path) -> str:
+    """Run one verb: ``"works"``, or the reason why the kind refuses it.
+
+    Raises
+    ------
+    AssertionError
+        If it does not do what all kinds do.
+    """
+    try:
+        VERBS[name](oracle, answers, folder)
+    except (InvalidValueError, InvalidTypeError) as error:
+        if oracle.fresh and oracle.by_blocks:
+            raise AssertionError(f"{name}: {type(oracle).__name__} refuses it: {error}") from error
+        return str(error)
+    except AssertionError as error:
+        raise AssertionError(f"{name}: {type(oracle).__name__}: {error}") from error
+    return "works"
+
+
+def _pickled(value: Any) -> Any:
+    """Give what is left of a value after pickling it, or copying it if its class has no module."""
+    try:
+        return pickle.loads(pickle.dumps(value))
+    except (pickle.PicklingError, AttributeError):
+        return copy.deepcopy(value)
+
+
+def _description(oracle: Any, answers: Any, folder: Path) -> None:
+    again = _kinds.from_dict(oracle.to_dict())
+    for other in (again, _pickled(oracle), copy.deepcopy(oracle)):
+        assert other == oracle, "what is rebuilt from its description or its pickle differs"
+        assert hash(other) == hash(oracle), "equal randomizers have different hashes"
+        assert repr(other) == repr(oracle), "equal randomizers show themselves differently"
+    assert oracle.domain_type.from_dict(oracle.domain.to_dict()) == oracle.domain
+    assert 0 < oracle.realized_epsilon <= oracle.epsilon, "realized_epsilon is above epsilon"
+    assert oracle.realized_ratio > 1, "reports say nothing"
+    assert oracle.report_bits > 0
+
+
+def _plan_file(oracle: Any, answers: Any, folder: Path) -> None:
+    key = SigningKey.generate()
+    plan = Plan(oracle, _HALF, serial=7)
+    plan.write(folder / "plan.json", signing_key=key)
+    read = Plan.read(folder / "plan.json", public_key=key.public_key, least_serial=7)
+    assert read == plan, "the plan read from its file differs"
+    assert read.fingerprint == plan.fingerprint
+
+
+def _randomize(oracle: Any, answers: Any, folder: Path) -> None:
+    size = len(oracle.domain.to_codes(answers))
+    everyone = oracle.randomize(answers)
+    assert len(everyone) == everyone.nodes == size, "not everyone reports under Everyone()"
+    some = oracle.randomize(answers, participation=_HALF, seed=1)
+    assert abs(len(some) - size / 2) <= _FAR * (size / 4) ** 0.5, "not half of the nodes report"
+    assert some == oracle.randomize(answers, participation=_HALF, seed=1), (
+        "a seed gives two results"
+    )
+    for reports in (everyone, some):
+        assert reports.codes.dtype == oracle.report_dtype, "reports are not of report_dtype"
+        assert reports.codes.shape[1:] == oracle.report_shape, "reports are not of report_shape"
+        oracle.check_reports(reports.codes)
+        assert oracle.improbable(reports.codes).shape == (len(reports),)
+        assert _pickled(reports) == reports
+
+
+def _guarantee(oracle: Any, answers: Any, folder: Path) -> None:
+    """Bound the realised ratio from below, by what is seen in reports of the two ends.
+
+    One half of the reports chooses events, the other half bounds how much likelier each is under
+    one answer than under the other (Clopper and Pearson, all together failing with 1e-6).
+    """
+    codes = oracle.domain.to_codes(answers)
+    order = np.argsort(codes.reshape(len(codes), -1)[:, 0], kind="stable")
+    ends = [answers[int(order[0])], answers[int(order[-1])]]
+    drawn = [oracle.randomize([end] * _AUDITED).codes.reshape(_AUDITED, -1) for end in ends]
+    columns = min(drawn[0].shape[1], _COLUMNS)
+    for column in range(columns):
+        one, other = (each[:, column].astype(np.int64) for each in drawn)
+        edges = np.unique(np.quantile(np.concatenate([one, other]), np.linspace(0, 1, _BINS)))
+        counts = [
+            np.array(
+                [np.bincount(np.searchsorted(edges, half), minlength=_BINS) for half in halves]
+            )
+            for halves in (np.split(one, 2), np.split(other, 2))
+        ]
+        for first, second in (counts, counts[::-1]):
+            chosen = first[0] > second[0]
+            seen, unseen = int(first[1][chosen].sum()), int(second[1][chosen].sum())
+            low, high = _share(seen)[0], _share(unseen)[1]
+            limit = float(oracle.realized_ratio)
+            assert low <= limit * high, (
+                f"reports are {low / high:.4g} times as likely under {ends[0]!r} as under "
+                f"{ends[1]!r}, or the other way round, and should be at most {limit:.4g} times"
+            )
+
+
+def _share(count: int) -> tuple[float, float]:
+    """Limits of a share of half of the audited reports that fail with a chance of 1e-9."""
+    total = _AUDITED // 2
+    low = float(stats.beta.ppf(5e-10, count, total - count + 1)) if count else 0.0
+    high = float(stats.beta.isf(5e-10, count + 1, total - count)) if count < total else 1.0
+    return low, high
+
+
+def _tally(oracle: Any, answers: Any, folder: Path) -> None:
+    for who in (Everyone(), _HALF):
+        reports = oracle.randomize(answers, participation=who, seed=2)
+        tally = oracle.tally(reports)
+        assert type(tally) is oracle.tally_type, "tallies are not of tally_type"
+        assert tally.received == len(reports)
+        assert tally == tally + oracle.tally_type.empty(tally.plan), "an empty tally adds something"
+        first = type(reports)(oracle, _HALF, reports.codes[:30], reports.nodes)
+        rest = type(reports)(oracle, _HALF, reports.codes[30:], 0 + reports.nodes)
+        both = oracle.tally(first) + oracle.tally(rest)
+        whole = oracle.tally(type(reports)(oracle, _HALF, reports.codes, 2 * reports.nodes))
+        assert both == whole, "the tallies of two parts do not add up to that of all"
+
+
+def _collect(oracle: Any, answers: Any, folder: Path) -> None:
+    size = len(oracle.domain.to_codes(answers))
+    for who in (Everyone(), _HALF, Personalized(np.linspace(0.2, 1.0, size))):
+        made = oracle.collect(answers, participation=who, seed=3)
+        reports = oracle.randomize(answers, participation=who, seed=3)
+        assert made == oracle.tally(reports), f"collect differs from tally(randomize) under {who!r}"
+
+
+def _bytes(oracle: Any, answers: Any, folder: Path) -> None:
+    size = len(oracle.domain.to_codes(answers))
+    for who in (_HALF, Personalized(np.linspace(0.2, 1.0, size))):
+        tally = oracle.collect(answers, participation=who)
+        data = tally.to_bytes()
+        assert read_tally(data) == tally == type(tally).from_bytes(data), "bytes give another tally"
+        assert read_tally(data).to_bytes() == data
+        assert _pickled(tally) == tally
+
+
+def _estimate(oracle: Any, answers: Any, folder: Path) -> None:
+    estimate = oracle.collect(answers).estimate()
+    limits = estimate.interval(0.99)
+    wider = estimate.interval(0.999)
+    assert (np.asarray(limits.low) <= np.asarray(limits.high)).all()
+    assert (np.asarray(wider.width) >= np.asarray(limits.width)).all(), "a surer level is narrower"
+    assert estimate.to_records(0.99), "the estimate lists nothing"
+
+
+def _message(oracle: Any, answers: Any, folder: Path) -> None:
+    plan = Plan(oracle, _HALF)
+    people = list(answers)[:60]
+    made = [plan.report(answer, seed=number) for number, answer in enumerate(people)]
+    sent = [message for message in made if message is not None]
+    gathered = plan.gather([*sent, *sent[:3], b"{}"], nodes=len(people), on_bad="count")
+    assert len(gathered.reports) == len(sent), "a message is lost"
+    assert (gathered.refused, gathered.repeated) == (1, min(3, len(sent)))
+    assert oracle.tally(gathered.reports).nodes == len(people)
+    one = plan.gather(sent[:1], nodes=1)
+    expected = oracle.randomize(
+        people[: 1 + next(i for i, message in enumerate(made) if message is not None)][-1:],
+        participation=_HALF,
+        seed=next(i for i, message in enumerate(made) if message is not None),
+    )
+    assert np.array_equal(one.codes, expected.codes), "a message does not hold the report"
+
+
+def _report_file(oracle: Any, answers: Any, folder: Path) -> None:
+    require("pyarrow", "cli")
+    size = len(oracle.domain.to_codes(answers))
+    for who in (_HALF, Personalized(np.linspace(0.2, 1.0, size))):
+        reports = oracle.randomize(answers, participation=who)
+        for suffix in ("parquet", "arrow"):
+            path = folder / f"{type(who).__name__}.{suffix}"
+            write_reports(reports, path)
+            assert read_reports(path) == reports, f"reports read from {suffix} differ"
+
+
+def _job(oracle: Any, answers: Any, folder: Path) -> None:
+    pa = require("pyarrow", "cli")
+    if len(np.shape(oracle.domain.to_codes(answers))) > 1:
+        return
+    scanned = scan(pa.table({"answer": pa.array(list(answers))}), "answer")
+    reports = randomize(scanned, oracle, folder / "job", participation=_HALF, seed=4)
+    collected = collect(scanned, oracle, participation=_HALF, seed=4)
+    assert reports.tally() == oracle.tally(reports) == collected, "a job gives another tally"
+    assert oracle.collect(scanned, participation=_HALF, seed=4) == collected
+
+
+def _groups(oracle: Any, answers: Any, folder: Path) -> None:
+    size = len(oracle.domain.to_codes(answers))
+    reports = oracle.randomize(answers, seed=5)
+    index = np.arange(size) % 3
+    nodes = np.bincount(index)
+    grouped = tally_by_group(reports, index, nodes, names="day", keys=[1, 2, 3])
+    assert grouped.total == oracle.tally(reports), "groups do not add up to the whole"
+    assert grouped.estimate().to_records(), "the estimate by groups lists nothing"
+    assert GroupedTally.from_bytes(grouped.to_bytes()) == grouped, "bytes give other groups"
+    week = grouped + grouped
+    assert week.over("day")[1].received == 2 * int(nodes[0])
+
+
+#: What every kind of question does, by name.
+VERBS: Final[dict[str, Verb]] = {
+    "description": _description,
+    "plan file": _plan_file,
+    "randomize": _randomize,
+    "guarantee": _guarantee,
+    "tally": _tally,
+    "collect": _collect,
+    "bytes": _bytes,
+    "estimate": _estimate,
+    "message": _message,
+    "report file": _report_file,
+    "job": _job,
+    "groups": _groups,
+}

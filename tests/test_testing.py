@@ -1,0 +1,159 @@
+"""Every kind keeps the contract, a page says which verbs it has, and broken ones are found out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import turnout as tn
+from turnout import _kinds
+from turnout.collecting.drawing import Counts, Drawn
+from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.frequency.attributes import PaddedOracle
+from turnout.frequency.candidates import oracle_classes
+from turnout.testing import VERBS, check_randomizer, checked_verb
+
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "verbs.rst"
+
+
+def kinds() -> dict[str, Any]:
+    """One randomizer of every kind that turnout has."""
+    needed: dict[str, Any] = {
+        "duchi": tn.mean.Duchi(1.0, (0, 10)),
+        "memoized": tn.Memoized(tn.DirectEncoding(2.0, 5), first_epsilon=1.0),
+        "padded": PaddedOracle(1.0, 5, oracle=tn.DirectEncoding(1.0, 5), share=0.5),
+        "piecewise": tn.mean.Piecewise(1.0, (0, 10)),
+    }
+    return {
+        name: needed[name] if name in needed else kind(1.0, 5)
+        for name, kind in _kinds.known().items()
+        if kind.__module__.startswith("turnout.")
+    }
+
+
+KINDS = kinds()
+
+
+def answers_of(oracle: Any) -> Any:
+    if isinstance(oracle.domain, tn.Domain):
+        return np.arange(200) % oracle.domain.size
+    if oracle.domain.dimensions == 1:
+        return np.linspace(oracle.domain.low, oracle.domain.high, 200)
+    return np.random.default_rng(1).uniform(-1, 1, (200, oracle.domain.dimensions))
+
+
+@pytest.fixture(scope="module")
+def cells(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], str]:
+    return {
+        (name, verb): checked_verb(verb, oracle, answers_of(oracle), tmp_path_factory.mktemp("a"))
+        for name, oracle in KINDS.items()
+        for verb in VERBS
+    }
+
+
+def page_of(cells: dict[tuple[str, str], str]) -> str:
+    """Write the page: one row for each kind, one column for each verb, and the reasons below."""
+    reasons = sorted({reason for reason in cells.values() if reason != "works"})
+    lines = [
+        "Kinds and verbs",
+        "===============",
+        "",
+        "What every kind of question does. Each cell was run by the test that compares this page;",
+        "what is refused is refused with the reason that the number stands for.",
+        "",
+        ".. list-table::",
+        "   :header-rows: 1",
+        "   :stub-columns: 1",
+        "",
+    ]
+    for number, entry in enumerate(["kind", *VERBS]):
+        lines.append(f"   {'* -' if number == 0 else '  -'} {entry}")
+    for name, oracle in KINDS.items():
+        shown = type(oracle).__qualname__
+        lines.append(f"   * - {shown}")
+        for verb in VERBS:
+            reason = cells[name, verb]
+            lines.append(f"     - {'✓' if reason == 'works' else reasons.index(reason) + 1}")
+    lines += ["", *(f"{number}. ``{reason}``" for number, reason in enumerate(reasons, 1)), ""]
+    return "\n".join(lines)
+
+
+def test_the_page_says_which_kind_has_which_verb(cells: dict[tuple[str, str], str]) -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    expected = page_of(cells)
+    assert page.startswith(expected), f"docs/reference/verbs.rst must begin with:\n{expected}"
+
+
+def test_all_kinds_are_checked() -> None:
+    assert set(oracle_classes()) <= set(_kinds.known())
+    assert {"duchi", "piecewise", "direct_encoding", "memoized"} <= set(KINDS)
+
+
+@pytest.mark.parametrize(
+    "oracle", [tn.mean.Duchi(1.0, dimensions=2), tn.mean.Piecewise(6.0, dimensions=3)], ids=repr
+)
+def test_several_numbers_of_each_node_keep_the_contract(oracle: Any) -> None:
+    assert set(check_randomizer(oracle, answers_of(oracle)).values()) == {"works"}
+
+
+class _Broken(tn.DirectEncoding):
+    """A kind of one's own, in which one thing is wrong."""
+
+    wrong = ""
+
+    def draw_reports(self, answers: Any, participation: Any, noise: Any) -> Drawn:
+        if self.wrong == "says too much":
+            loud = tn.DirectEncoding(self.epsilon + 1.0, self.domain)
+            return loud.draw_reports(answers, participation, noise)
+        if self.wrong == "ignores who takes part":
+            return super().draw_reports(answers, tn.Everyone(), noise)
+        if self.wrong == "ignores the seed":
+            noise = None
+        drawn = super().draw_reports(answers, participation, noise)
+        if self.wrong == "reports of another type":
+            return Drawn(drawn.reports.astype(np.int64), drawn.probabilities)
+        return drawn
+
+    def count_reports(self, reports: Any, probabilities: Any = None) -> Counts:
+        counts = super().count_reports(reports, probabilities)
+        if self.wrong == "does not add up" and counts.received >= 30:
+            counts.sums[0] -= np.uint64(1)
+            counts.sums[1] += np.uint64(1)
+        return counts
+
+    def to_dict(self) -> dict[str, Any]:
+        described = super().to_dict()
+        return {**described, "epsilon": 0.5} if self.wrong == "forgets epsilon" else described
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ("says too much", "guarantee: .* times as likely under"),
+        ("ignores who takes part", "randomize: .*not half of the nodes"),
+        ("ignores the seed", "randomize: .*a seed gives two results"),
+        ("reports of another type", "randomize: .*not of report_dtype"),
+        ("does not add up", "tally: .*do not add up"),
+        ("forgets epsilon", "description: .*rebuilt from its description"),
+    ],
+)
+def test_a_broken_kind_is_found_out(wrong: str, message: str) -> None:
+    class Own(_Broken):
+        name = "broken_of_the_contract"
+
+    Own.wrong = wrong
+    try:
+        with pytest.raises(AssertionError, match=message):
+            check_randomizer(Own(1.0, 3), [0, 1, 2] * 100)
+    finally:
+        _kinds.REGISTERED.pop(Own.name)
+
+
+def test_what_is_no_randomizer_is_refused() -> None:
+    with pytest.raises(InvalidTypeError, match="oracle must be a randomizer"):
+        check_randomizer(3, [0] * 100)
+    with pytest.raises(InvalidValueError, match="answers must be at least 100, got 3"):
+        check_randomizer(tn.DirectEncoding(1.0, 3), [0, 1, 2])
