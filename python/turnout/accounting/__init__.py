@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     )
     from turnout.accounting.registry import mechanism_from_dict
     from turnout.accounting.shuffling import Shuffled
+    from turnout.accounting.thresholded import SampleAndThreshold
     from turnout.accounting.two_stage import TwoStageCountSampling
     from turnout.accounting.variation import VariationRatio
 
@@ -58,6 +59,7 @@ __all__ = [
     "Mechanism",
     "PrivacyLedger",
     "RandomParticipation",
+    "SampleAndThreshold",
     "Shuffled",
     "SkellamNoise",
     "SummedDiscreteGaussianNoise",
@@ -107,6 +109,7 @@ _NAMES = {
     ],
     "turnout.accounting.registry": ["mechanism_from_dict"],
     "turnout.accounting.shuffling": ["Shuffled"],
+    "turnout.accounting.thresholded": ["SampleAndThreshold"],
     "turnout.accounting.two_stage": ["TwoStageCountSampling"],
     "turnout.accounting.variation": ["VariationRatio"],
 }

@@ -39,6 +39,7 @@ _KINDS = {
     "GaussianMechanism": "Gaussian noise",
     "LocalSampling": "only local sampling",
     "RandomParticipation": "random participation",
+    "SampleAndThreshold": "sampled counts above a threshold",
     "Shuffled": "shuffled reports",
     "SkellamNoise": "Skellam noise",
     "WeakClientSampling": "weak client sampling",

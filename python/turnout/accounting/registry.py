@@ -24,6 +24,7 @@ from turnout.accounting.participation import (
     WeakClientSampling,
 )
 from turnout.accounting.shuffling import LocalRandomizer, Shuffled
+from turnout.accounting.thresholded import SampleAndThreshold
 from turnout.accounting.two_stage import TwoStageCountSampling
 from turnout.accounting.variation import VariationRatio
 from turnout.errors import CorruptDataError, TurnoutError
@@ -40,6 +41,7 @@ _PLAIN: dict[str, Callable[..., Mechanism]] = {
         GaussianMechanism,
         LocalSampling,
         RandomParticipation,
+        SampleAndThreshold,
         SkellamNoise,
         SummedDiscreteGaussianNoise,
         TwoStageCountSampling,

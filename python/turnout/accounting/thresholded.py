@@ -1,0 +1,257 @@
+"""Counts of sampled people that are published only above a threshold."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout.accounting import privacy_loss
+from turnout.accounting.mechanism import Mechanism
+from turnout.accounting.values import Divergence, rate
+
+__all__ = ["MOST_THRESHOLD", "SampleAndThreshold"]
+
+Floats = npt.NDArray[np.float64]
+
+#: The largest threshold.
+MOST_THRESHOLD = 100_000
+
+#: Added to every delta: what is rarer than floating point shows beside the likeliest count.
+_LEAST = 1e-290
+
+#: The unit of rounding, and the roundings of a step from one mass to its neighbour, with reserve.
+_UNIT, _ROUNDINGS = 2.0**-53, 8.0
+
+#: Exponents of less than this make a probability smaller than :data:`_LEAST`.
+_NOTHING = 680.0
+
+#: Beyond this no ratio of likelihoods lies, and e^epsilon may overflow.
+_LARGEST_EPSILON = 600.0
+
+#: The step of the grid on which two counts are put together, and the delta that may be added there.
+_STEP, _FLOOR = 2.0**-11, 1e-40
+
+
+@dataclasses.dataclass(frozen=True)
+class SampleAndThreshold(Mechanism):
+    """Publish how many sampled people hold each item, where at least ``threshold`` of them do.
+
+    Every person is kept with probability ``rate``, unseen, and holds one item. A count of kept
+    people is published as it is if it reaches the threshold; of all other items, listed or not,
+    nothing is said. No noise is added, and nothing is asked of the data.
+
+    Parameters
+    ----------
+    rate
+        The probability that a person is kept, in [0, 1].
+    threshold
+        The smallest count that is published, from 1 to 10^5.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If a parameter is of the wrong type or out of range.
+
+    Notes
+    -----
+    Delta is the largest over all true counts a of the divergences between ``Bin(a + 1, p)`` and
+    ``Bin(a, p)``, counts below the threshold K merged. With ``"remove"`` the event is a published
+    count, ``Pr[Bin(a + 1, p) >= K] - e^eps Pr[Bin(a, p) >= K]``, which grows with a up to
+    ``(K - 1) / q``, ``q = 1 - (1 - p) e^-eps``, and falls behind it; with ``"add"`` it is an
+    unpublished one, the same with ``q = 1 - (1 - p) e^eps``, and zero where that is not positive.
+    Both are the exact values, rounded up. ``"replace"`` moves a person from one item to another:
+    two counts change, and the bound composes the two profiles. One count that is told apart is
+    enough for a lone person: without a threshold (``threshold=1``) delta is the rate.
+
+    Bharadwaj, Cormode, "Sample-and-threshold differential privacy: histograms and applications"
+    (2022) bound delta from above; the exact value is far smaller, or the rate that is allowed
+    larger (:doc:`/topics/sample_and_threshold`).
+
+    Examples
+    --------
+    >>> mechanism = SampleAndThreshold(rate=0.105, threshold=20)
+    >>> mechanism.delta(1.0) < 1e-14
+    True
+    >>> from turnout.accounting import calibrate
+    >>> round(calibrate(mechanism, "rate", epsilon=1.0, delta=1e-8), 4)
+    0.2514
+    """
+
+    rate: float
+    threshold: int
+
+    adjacencies: ClassVar[tuple[str, ...]] = ("add_or_remove", "add", "remove", "replace")
+    calibrated: ClassVar[dict[str, bool]] = {"rate": False, "threshold": True}
+    #: Another count is worst at another epsilon: a composition may be smaller than that of the
+    #: profile.
+    exact: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rate", rate("rate", self.rate))
+        most = MOST_THRESHOLD
+        threshold = _arguments.integer("threshold", self.threshold, least=1, most=most)
+        object.__setattr__(self, "threshold", threshold)
+
+    def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
+        return _Asked(lambda direction: self.tail(direction, epsilon))
+
+    def tail(self, direction: str, epsilon: Floats) -> Divergence:
+        """Evaluate one direction at epsilons of at least 0."""
+        if direction == "replace":
+            return _moved(self).tail(epsilon)
+        evaluate = _remove if direction == "remove" else _add
+        rows = [evaluate(float(point), self.rate, self.threshold) for point in epsilon]
+        return Divergence(*np.array(rows, dtype=np.float64).reshape(-1, 3).T)
+
+
+class _Asked(dict[str, Divergence]):
+    """Divergences that are computed when they are asked for."""
+
+    def __init__(self, tail: Callable[[str], Divergence]) -> None:
+        super().__init__()
+        self._tail = tail
+
+    def __missing__(self, direction: str) -> Divergence:
+        return self._tail(direction)
+
+
+def _remove(epsilon: float, p: float, threshold: int) -> tuple[float, float, float]:
+    """Bound the divergence of one person more against one less: delta, and both masses.
+
+    One more person is counted beyond ``K - 1`` others: ``Pr[Bin(a + 1, p) >= K]`` is ``Pr[Bin(a, p)
+    >= K] + p Pr[Bin(a, p) = K - 1]``, so that nothing cancels where epsilon is small.
+    """
+    growth = math.expm1(min(epsilon, _LARGEST_EPSILON))
+    left = growth + p
+    worst = (threshold - 1) * (1.0 + growth) / left if left > 0.0 else 0.0
+    best = (0.0, 0.0, 0.0)
+    for size in _around(worst, threshold):
+        _, published, before = _tails(size, p, threshold)
+        error = _error(size, p, threshold)
+        delta = p * before * (1.0 + error) - growth * published * (1.0 - error)
+        best = max(best, (delta, published + p * before, published))
+    return min(1.0, best[0] + (_LEAST if p > 0.0 else 0.0)), best[1], best[2]
+
+
+def _add(epsilon: float, p: float, threshold: int) -> tuple[float, float, float]:
+    """Bound the divergence of one person less against one more."""
+    growth = math.expm1(min(epsilon, _LARGEST_EPSILON))
+    left = p - growth * (1.0 - p)
+    if left <= -8.0 * _UNIT * (1.0 + growth):
+        return 0.0, 0.0, 0.0
+    worst = (threshold - 1) / left if left > 0.0 else math.inf
+    best = (0.0, 0.0, 0.0)
+    # Where the worst count is as large as this, next to nobody is below the threshold.
+    if worst * p - threshold < 1e9:
+        for size in _around(worst, threshold):
+            silent, _, before = _tails(size, p, threshold)
+            error = _error(size, p, threshold)
+            delta = (1.0 + growth) * p * before * (1.0 + error) - growth * silent * (1.0 - error)
+            best = max(best, (delta, silent, max(0.0, silent - p * before)))
+    return min(1.0, best[0] + (_LEAST if p > 0.0 else 0.0)), best[1], best[2]
+
+
+def _around(worst: float, threshold: int) -> range:
+    """List the counts next to the one that is worst but for rounding.
+
+    The divergence is flat there: where a count is so large that rounding moves it by more than one,
+    that changes the divergence by far less than its error that is added.
+    """
+    middle = math.floor(worst)
+    return range(max(threshold - 1, middle - 1), max(threshold - 1, middle + 1) + 1)
+
+
+def _error(size: int, p: float, threshold: int) -> float:
+    """Bound the relative error of tails, and of a product with one."""
+    return (_steps(size, p, threshold) + 8.0) * _ROUNDINGS * _UNIT
+
+
+def _steps(size: int, p: float, threshold: int) -> float:
+    """Bound how far from the mode masses are computed."""
+    spread = math.sqrt(size * p * (1.0 - p))
+    return 520.0 + 40.0 * spread + abs(size * p - threshold)
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _tails(size: int, p: float, threshold: int) -> tuple[float, float, float]:
+    """Give how likely a count is below, at least at, and next below the threshold.
+
+    Each to the relative error of its steps, but for :data:`_LEAST`. Masses follow from their
+    neighbours, outward from the mode; all terms are positive.
+    """
+    if threshold > size or p <= 0.0:
+        return 1.0, 0.0, p**size if size == threshold - 1 else 0.0
+    mean = size * p
+    short = mean - (threshold - 1)
+    if p >= 1.0 or (short > 0.0 and short * short > 2.0 * mean * _NOTHING):
+        # Chernoff's bound: next to nobody is below.
+        return 0.0, 1.0, 0.0
+    mode = min(size, math.floor((size + 1) * p))
+    odds = p / (1.0 - p)
+    reach = math.ceil(_steps(size, p, threshold))
+    above = np.arange(mode + 1, min(size, mode + reach) + 1, dtype=np.float64)
+    below = np.arange(mode, max(0, mode - reach), -1, dtype=np.float64)
+    upward = np.cumprod((size - above + 1.0) / above * odds)
+    downward = np.cumprod(below / (size - below + 1.0) / odds)
+    masses = np.concatenate([downward[::-1], [1.0], upward])
+    place = threshold - (mode - below.size)
+    lower, upper = float(masses[:place].sum()), float(masses[place:].sum())
+    total = lower + upper
+    return lower / total, upper / total, float(masses[place - 1]) / total
+
+
+@dataclasses.dataclass(frozen=True)
+class _Moved:
+    """The losses of one count that a person leaves and of one that it joins, on a grid."""
+
+    losses: Floats
+    #: From each loss on, and nothing at the end: the masses under both laws.
+    first: Floats
+    second: Floats
+    infinite: float
+
+    def tail(self, epsilon: Floats) -> Divergence:
+        """Evaluate the divergence: the same in both directions."""
+        place = np.searchsorted(self.losses, epsilon, side="right")
+        first, second = self.first[place], self.second[place]
+        finite = place < self.losses.size
+        paid = np.where(finite, np.exp(np.where(finite, epsilon, 0.0)) * second, 0.0)
+        # Masses are sums of positive terms: what their difference may lose is added.
+        lost = 2.0**-30 * np.maximum(0.0, first - paid) + 2.0**-36 * first
+        delta = np.minimum(1.0, np.maximum(0.0, first - paid) + lost + self.infinite)
+        return Divergence(delta, first + self.infinite, second)
+
+
+@functools.lru_cache(maxsize=64)
+def _moved(mechanism: SampleAndThreshold) -> _Moved:
+    """Put the profiles of leaving and of joining together, as the composition of the two."""
+    ends = [
+        privacy_loss.reach(mechanism.tail, direction, _FLOOR)[0] for direction in ("remove", "add")
+    ]
+    step = max(_STEP, max(ends) * _STEP / 8.0)
+    leaving = privacy_loss.connect(mechanism.tail, ("remove", "add"), step, (ends[0], ends[1]), 512)
+    joining = privacy_loss.connect(mechanism.tail, ("add", "remove"), step, (ends[1], ends[0]), 512)
+    one, two = _dense(leaving), _dense(joining)
+    masses: Floats = np.convolve(one, two) * (1.0 + 2.0**-30)
+    start = int(leaving.index[0] + joining.index[0])
+    losses: Floats = (start + np.arange(masses.size, dtype=np.float64)) * step
+    kept = masses > 0.0
+    masses, losses = masses[kept], losses[kept]
+    whole = np.append(np.cumsum(masses[::-1])[::-1], 0.0)
+    # A second mass that is too small only raises delta.
+    rarer = masses * np.exp(np.minimum(-losses, 700.0))
+    other = np.append(np.cumsum(rarer[::-1])[::-1], 0.0)
+    return _Moved(losses, whole, other, min(1.0, leaving.infinite + joining.infinite))
+
+
+def _dense(loss: privacy_loss.Loss) -> Floats:
+    result = np.zeros(int(loss.index[-1] - loss.index[0]) + 1)
+    result[loss.index - loss.index[0]] = loss.mass
+    return result
