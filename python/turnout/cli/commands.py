@@ -140,7 +140,7 @@ COMMANDS: list[TyperCommand | TyperGroup] = [
     Later(
         "estimate",
         "turnout.cli.estimate",
-        "Estimate how often each answer is given, with honest intervals.",
+        "Estimate how often each answer is given, or the mean of numbers, with honest intervals.",
     ),
     Later(
         "report",

@@ -37,8 +37,9 @@ from turnout.cli.scans import (
     scanned,
     settled,
 )
+from turnout.cli.showing import showing
+from turnout.cli.showing.shown import describe_participation
 from turnout.cli.tables import file_size, number, properties
-from turnout.cli.tally import describe_participation
 from turnout.collecting.report_files import ReportFile, file_format
 from turnout.errors import InvalidValueError
 from turnout.frequency.candidates import registered
@@ -350,7 +351,7 @@ def _summary(plan: Plan, totals: Totals, size: int, answers: Answers) -> list[tu
         ("reports", f"{totals.reports:,}"),
         ("participation", describe_participation(plan)),
         ("oracle", oracle.name.replace("_", " ")),
-        ("domain", f"{oracle.domain.size:,} labels"),
+        showing(plan).asked(oracle.domain),
         ("epsilon", f"{number(oracle.epsilon)} asked, {number(oracle.realized_epsilon)} realised"),
         ("file", f"{file_size(size)}, {oracle.report_bits:g} bits a report"),
         (

@@ -9,8 +9,8 @@ import typer
 
 from turnout._documents import parsed
 from turnout._files import read_bytes
-from turnout.cli.estimate import Method, Over, Simultaneous
 from turnout.cli.running import check_level, output, refuse_overwriting_inputs, refusing
+from turnout.cli.showing.shown import Method, Over, Simultaneous
 from turnout.cli.tables import file_size, properties
 from turnout.cli.tallies import ALLOW_EQUAL, merged_tallies
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError

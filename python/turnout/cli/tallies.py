@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from turnout import GroupedTally, Tally
+from turnout import GroupedTally
 from turnout._files import read_bytes
+from turnout.collecting import tally as tallies
 from turnout.collecting.groups.encoding import MAGIC
 from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.pipeline.report_set import check_plans
@@ -15,11 +17,15 @@ from turnout.pipeline.report_set import check_plans
 __all__ = [
     "ALLOW_EQUAL",
     "REPORT_SUFFIXES",
+    "Counts",
     "merged",
     "merged_tallies",
     "read_tallies",
     "read_tally",
 ]
+
+#: What was counted, of any kind.
+Counts = tallies.BaseTally | GroupedTally[Any]
 
 #: What names of files of reports end in.
 REPORT_SUFFIXES = (".parquet", ".arrow", ".ipc", ".feather")
@@ -31,7 +37,7 @@ ALLOW_EQUAL = (
 )
 
 
-def read_tally(source: Path) -> Tally | GroupedTally:
+def read_tally(source: Path) -> Counts:
     """Read a file that holds a tally, or a grouped one.
 
     Raises
@@ -47,7 +53,8 @@ def read_tally(source: Path) -> Tally | GroupedTally:
     try:
         if data.startswith(MAGIC):
             return GroupedTally.from_bytes(data)
-        return Tally.from_bytes(data)
+        counts: Counts = tallies.read_tally(data)
+        return counts
     except CorruptDataError as error:
         raise type(error)(f"{source}: {error}{_hint(source)}") from error
 
@@ -62,7 +69,7 @@ def _hint(source: Path) -> str:
     return ""
 
 
-def merged_tallies(sources: Sequence[Path], *, allow_equal: bool) -> Tally | GroupedTally:
+def merged_tallies(sources: Sequence[Path], *, allow_equal: bool) -> Counts:
     """Add up the tallies of several files of one plan, all grouped by the same columns or none.
 
     Raises
@@ -75,9 +82,7 @@ def merged_tallies(sources: Sequence[Path], *, allow_equal: bool) -> Tally | Gro
     return merged(read_tallies(sources, allow_equal=allow_equal))
 
 
-def read_tallies(
-    sources: Sequence[Path], *, allow_equal: bool
-) -> list[tuple[Path, Tally | GroupedTally]]:
+def read_tallies(sources: Sequence[Path], *, allow_equal: bool) -> list[tuple[Path, Counts]]:
     """Read tallies, of which none may be there twice: its people would count twice.
 
     A tally does not say whose it is: two collections of few people can have equal ones, which
@@ -105,7 +110,7 @@ def read_tallies(
     return found
 
 
-def merged(parts: Sequence[tuple[object, Tally | GroupedTally]]) -> Tally | GroupedTally:
+def merged(parts: Sequence[tuple[object, Counts]]) -> Counts:
     """Add up tallies, each with the name that messages call it by.
 
     Raises
@@ -127,7 +132,7 @@ def merged(parts: Sequence[tuple[object, Tally | GroupedTally]]) -> Tally | Grou
     return result
 
 
-def _groups(tally: Tally | GroupedTally) -> str:
+def _groups(tally: Counts) -> str:
     if isinstance(tally, GroupedTally):
         return f"grouped by {', '.join(tally.names)}"
     return "not grouped"

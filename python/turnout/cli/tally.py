@@ -8,19 +8,18 @@ from typing import Annotated
 
 import typer
 
-from turnout import GroupedTally, Plan, Tally
+from turnout import GroupedTally
 from turnout._atomic import atomic_write
 from turnout.cli.running import output, refuse_overwriting_inputs, refusing
-from turnout.cli.tables import file_size, number, percent, properties
-from turnout.cli.tallies import ALLOW_EQUAL, REPORT_SUFFIXES, merged, read_tallies
+from turnout.cli.showing import showing
+from turnout.cli.showing.shown import describe_participation
+from turnout.cli.tables import file_size, number, properties
+from turnout.cli.tallies import ALLOW_EQUAL, REPORT_SUFFIXES, Counts, merged, read_tallies
 from turnout.collecting.report_files import MAX_MEMORY
 from turnout.errors import InvalidValueError
 from turnout.pipeline import ReportSet, open_reports
 
-__all__ = ["describe_participation", "tally"]
-
-
-Counts = Tally | GroupedTally
+__all__ = ["tally"]
 
 
 def _check_memory(value: float) -> float:
@@ -137,24 +136,9 @@ def _regrouped(path: Path, found: Counts, names: tuple[str, ...]) -> Counts:
     """Keep the groups of a tally that are wanted."""
     if not names:
         return found
-    if isinstance(found, Tally):
+    if not isinstance(found, GroupedTally):
         raise InvalidValueError(f"--group-by: {path} is a tally without groups")
     return found if names == found.names else found.over(*names)
-
-
-def describe_participation(plan: Plan) -> str:
-    """Say who takes part under a plan.
-
-    Examples
-    --------
-    >>> import turnout as tn
-    >>> describe_participation(tn.Plan(tn.DirectEncoding(1.0, 2), tn.Bernoulli(0.25)))
-    '25 % of the nodes, at random'
-    """
-    rate = plan.participation.uniform_rate
-    if rate is None:
-        return "each node with its own probability"
-    return "everyone" if rate == 1 else f"{percent(rate)} of the nodes, at random"
 
 
 def _summary(result: Counts, target: Path, files: int) -> list[tuple[str, str]]:
@@ -170,7 +154,7 @@ def _summary(result: Counts, target: Path, files: int) -> list[tuple[str, str]]:
         ("reports", f"{total.received:,}"),
         ("participation", describe_participation(result.plan)),
         ("oracle", oracle.name.replace("_", " ")),
-        ("domain", f"{oracle.domain.size:,} labels"),
+        showing(result.plan).asked(oracle.domain),
         ("epsilon", number(oracle.epsilon)),
         ("file", file_size(target.stat().st_size)),
     ]

@@ -19,6 +19,7 @@ from turnout.mean.groups import GroupedMeanEstimate
 from turnout.mean.law import SecondMoment
 from turnout.mean.mechanism import MeanMechanism
 from turnout.mean.piecewise import Piecewise
+from turnout.mean.series import MeanSeries
 from turnout.mean.tally import MeanTally
 from turnout.mean.variance import estimator_variance
 
@@ -28,6 +29,7 @@ __all__ = [
     "MeanEstimate",
     "MeanInterval",
     "MeanMechanism",
+    "MeanSeries",
     "MeanTally",
     "Piecewise",
     "SecondMoment",

@@ -14,7 +14,7 @@ from turnout.bounds import Bounds
 from turnout.collecting.intervals import automatic_interval, critical_value, normal_interval
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.mean.estimators import Estimator, MeanEstimation, Sums
-from turnout.mean.pictures import draw_means
+from turnout.mean.pictures import draw_means, interval_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -306,13 +306,12 @@ class MeanEstimate:
                 f"shape {known.shape}"
             )
         one = self.dimensions == 1
-        together = " (all at once)" if simultaneous else ""
         return draw_means(
             ["all nodes"] if one else [f"coordinate {j}" for j in range(self.dimensions)],
             self.estimation.means,
             (np.atleast_1d(limits.low), np.atleast_1d(limits.high)),
             title=f"{self.received:,} reports of {self.nodes:,} nodes",
-            note=f"mean, {level:.4g} interval{together}",
+            note=f"mean, {interval_words(level, simultaneous)}",
             ax=ax,
             truth=known,
         )

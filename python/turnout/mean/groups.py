@@ -16,7 +16,8 @@ from turnout.collecting.keys import shown_key
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.mean.estimate import MeanEstimate
 from turnout.mean.estimators import ESTIMATORS
-from turnout.mean.pictures import draw_means
+from turnout.mean.pictures import draw_means, interval_words
+from turnout.mean.series import MeanSeries
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 __all__ = ["GroupedMeanEstimate"]
 
 Floats = npt.NDArray[np.float64]
+
+#: So many groups are drawn.
+_GROUPS = 40
 
 
 class GroupedMeanEstimate(BaseGroupedEstimate[MeanEstimate]):
@@ -91,6 +95,27 @@ class GroupedMeanEstimate(BaseGroupedEstimate[MeanEstimate]):
         unknown = {"mean": math.nan, "standard_error": math.nan, "low": None, "high": None}
         return [{"coordinate": place, **unknown} for place in range(self.domain.dimensions)]
 
+    def series(self, time: str | None = None) -> MeanSeries:
+        """Read the groups as a series over time, one for each group of the other columns.
+
+        Parameters
+        ----------
+        time
+            The column that is the time: dates, moments, times of day, numbers or texts, in their
+            order. By default the only column whose values are dates or moments, or the only column.
+
+        Returns
+        -------
+        MeanSeries
+            The estimates in the order of time.
+
+        Raises
+        ------
+        InvalidValueError
+            If there is no such column, or none is given and it is not clear which.
+        """
+        return MeanSeries(self, time)
+
     def plot(
         self,
         ax: Axes | None = None,
@@ -99,7 +124,7 @@ class GroupedMeanEstimate(BaseGroupedEstimate[MeanEstimate]):
         simultaneous: str | None = None,
         over: str = "all",
     ) -> Axes:
-        """Draw the groups below each other with their intervals.
+        """Draw the groups below each other with their intervals; of more than 40 the largest.
 
         Parameters
         ----------
@@ -132,14 +157,17 @@ class GroupedMeanEstimate(BaseGroupedEstimate[MeanEstimate]):
             total = float(self.total.mean)
         except EstimatorError:
             total = None
-        together = " (all at once)" if simultaneous else ""
+        # Of many groups those with the most reports, in their order.
+        drawn = np.sort(np.argsort(-self.received.astype(np.float64), kind="stable")[:_GROUPS])
+        keys = list(self)
+        some = f"{drawn.size} largest of {len(keys)} groups: " if drawn.size < len(keys) else ""
         return draw_means(
-            [shown_key(key) for key in self],
-            self.means[:, 0],
-            (limits.low[:, 0], limits.high[:, 0]),
-            title=f"{self.tally.received:,} reports of {self.tally.nodes:,} nodes, "
+            [shown_key(keys[place]) for place in drawn],
+            self.means[drawn, 0],
+            (limits.low[drawn, 0], limits.high[drawn, 0]),
+            title=f"{some}{self.tally.received:,} reports of {self.tally.nodes:,} nodes, "
             f"ε = {self.plan.oracle.epsilon:g}",
-            note=f"mean, {level:.4g} intervals{together}",
+            note=f"mean, {interval_words(level, simultaneous)}",
             ax=ax,
             total=total,
         )

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from turnout import _arguments
 from turnout.collecting.groups.interval import OVER
+from turnout.collecting.groups.series import BaseSeries
+from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.keys import time_column
 from turnout.collecting.plan import Plan
+from turnout.collecting.tally import BaseTally
 from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
-from turnout.frequency.estimation.estimate import FrequencyEstimate
-from turnout.frequency.groups import GroupedEstimate, GroupedTally, Series
-from turnout.frequency.tally import Tally
 
 __all__ = ["Contents"]
 
@@ -38,13 +39,13 @@ class Contents:
         How the intervals are made.
     """
 
-    tally: Tally
-    estimate: FrequencyEstimate | None
+    tally: BaseTally
+    estimate: Any
     reason: str | None
-    grouped: GroupedTally | None
-    groups: GroupedEstimate | None
-    series: Series | None
-    several: Series | None
+    grouped: GroupedTally[Any] | None
+    groups: Any
+    series: BaseSeries[Any] | None
+    several: BaseSeries[Any] | None
     method: str
     level: float
     simultaneous: str | None
@@ -69,7 +70,7 @@ class Contents:
     @classmethod
     def of(
         cls,
-        tally: Tally | GroupedTally,
+        tally: BaseTally | GroupedTally[Any],
         *,
         method: str,
         level: float,
@@ -91,9 +92,9 @@ class Contents:
         _arguments.confidence("level", level)
         _arguments.choice("simultaneous", simultaneous, (None, "bonferroni", "sidak"))
         _arguments.choice("over", over, OVER)
-        if not isinstance(tally, (Tally, GroupedTally)):
+        if not isinstance(tally, (BaseTally, GroupedTally)):
             raise InvalidTypeError(
-                f"tally must be a Tally or a GroupedTally, got {_arguments.shown(tally)}"
+                f"tally must be a tally or a GroupedTally, got {_arguments.shown(tally)}"
             )
         grouped = tally if isinstance(tally, GroupedTally) else None
         total = tally.total if isinstance(tally, GroupedTally) else tally
@@ -131,7 +132,7 @@ class Contents:
         )
 
 
-def _time_column(grouped: GroupedTally, time: str | None) -> str | None:
+def _time_column(grouped: GroupedTally[Any], time: str | None) -> str | None:
     """Find the column that is the time: the one named, or the only one with dates or moments."""
     if time is not None:
         if time not in grouped.names:

@@ -14,10 +14,10 @@ from typing import Any
 
 from turnout._atomic import atomic_write
 from turnout._extras import require
-from turnout.frequency.estimation.estimate import FrequencyEstimate
-from turnout.frequency.groups import GroupedTally
-from turnout.frequency.tally import Tally
+from turnout.collecting.groups.tally import GroupedTally
+from turnout.collecting.tally import BaseTally
 from turnout.reporting.contents import Contents
+from turnout.reporting.kinds import wording
 
 __all__ = ["FORMATS", "Picture", "pictures", "save_pictures"]
 
@@ -48,24 +48,25 @@ class Picture:
 def pictures(contents: Contents) -> list[Picture]:
     """List the pictures of a report: the estimate, groups, and series over time."""
     level, simultaneous, over = contents.level, contents.simultaneous, contents.over
+    kind = wording(contents.plan)
     result = []
     estimate = contents.estimate
     if estimate is not None:
         result.append(
             Picture(
                 "estimate",
-                "The share of each answer with its interval; the numbers are in the table.",
-                lambda: _estimate(estimate, level, simultaneous),
+                f"{kind.what} with its interval; the numbers are in the table.",
+                lambda: kind.draw(estimate, level, simultaneous),
             )
         )
     groups = contents.groups
-    if groups is not None and len(groups):
+    if groups is not None and len(groups) and kind.draws_groups(contents.plan):
         result.append(
             Picture(
                 "groups",
-                f"The share of each answer by {', '.join(groups.names)}, with intervals; the "
+                f"{kind.what} by {', '.join(groups.names)}, with intervals; the "
                 "numbers are in the table.",
-                lambda: groups.plot(level=level, simultaneous=simultaneous, over=over),
+                lambda: groups.plot(level=level, simultaneous=simultaneous, over=over).figure,
             )
         )
     series = contents.series
@@ -73,7 +74,7 @@ def pictures(contents: Contents) -> list[Picture]:
         result.append(
             Picture(
                 "series",
-                f"The share of each answer by {series.time}, with bands, and the number of "
+                f"{kind.what} by {series.time}, with bands, and the number of "
                 "reports below; the numbers are in the table.",
                 lambda: series.plot(level=level, simultaneous=simultaneous, over=over),
             )
@@ -83,25 +84,15 @@ def pictures(contents: Contents) -> list[Picture]:
         result.append(
             Picture(
                 "series_by_group",
-                f"The share of each answer by {several.time}, a panel for each "
-                f"{', '.join(several.names)}.",
+                f"{kind.what} by {several.time}, a panel for each {', '.join(several.names)}.",
                 lambda: several.plot(level=level, simultaneous=simultaneous, over=over),
             )
         )
     return result
 
 
-def _estimate(estimate: FrequencyEstimate, level: float, simultaneous: str | None) -> Any:
-    """Draw an estimate as wide as the page."""
-    pyplot = require("matplotlib.pyplot", "plot")
-    width = min(14.0, max(8.4, 4.0 + 0.35 * estimate.domain.size))
-    figure, axes = pyplot.subplots(figsize=(width, 3.8), layout="constrained")
-    estimate.plot(ax=axes, level=level, simultaneous=simultaneous)
-    return figure
-
-
 def save_pictures(
-    tally: Tally | GroupedTally,
+    tally: BaseTally | GroupedTally[Any],
     folder: str | os.PathLike[str],
     *,
     method: str = "hajek",
@@ -115,7 +106,7 @@ def save_pictures(
     Parameters
     ----------
     tally
-        What was collected: a tally, or a grouped one.
+        What was collected: a tally of shares or means, or a grouped one.
     folder
         Where to write; made if it is not there. Files of the same names are replaced.
     method, level, simultaneous, over, time

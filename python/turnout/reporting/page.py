@@ -9,9 +9,9 @@ from typing import Any
 
 from turnout import _arguments
 from turnout._atomic import atomic_write
+from turnout.collecting.groups.tally import GroupedTally
+from turnout.collecting.tally import BaseTally
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.frequency.groups import GroupedTally
-from turnout.frequency.tally import Tally
 from turnout.reporting import sections
 from turnout.reporting.contents import Contents
 from turnout.reporting.facts import CollectionFacts
@@ -23,7 +23,7 @@ __all__ = ["page", "report"]
 
 
 def report(
-    tally: Tally | GroupedTally,
+    tally: BaseTally | GroupedTally[Any],
     path: str | os.PathLike[str],
     *,
     title: str | None = None,
@@ -43,7 +43,7 @@ def report(
     Parameters
     ----------
     tally
-        What was collected: a tally, or a grouped one.
+        What was collected: a tally of shares or means, or a grouped one.
     path
         Where to write: a file that ends in ``.html``. Its folder must exist.
     title

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from turnout._version import __version__
 from turnout.collecting.keys import shown_part
-from turnout.errors import EstimatorError, InvalidTypeError
-from turnout.frequency.estimation.estimate import FrequencyEstimate
+from turnout.errors import InvalidTypeError
 from turnout.reporting.contents import Contents
 from turnout.reporting.facts import CollectionFacts
 from turnout.reporting.figures import Picture
+from turnout.reporting.kinds import wording
 from turnout.reporting.markup import (
     Markup,
     definitions,
@@ -27,6 +26,7 @@ from turnout.reporting.markup import (
     tag,
     void,
 )
+from turnout.reporting.wording import Content
 from turnout.reporting.words import (
     METHODS,
     epsilon_together,
@@ -46,9 +46,6 @@ ROWS = 1000
 #: Tables of more records are folded away.
 UNFOLDED = 200
 
-#: Answers of a group stand side by side if they are so few.
-SIDE_BY_SIDE = 6
-
 
 def header(contents: Contents, title: str) -> Markup:
     """Say what was collected."""
@@ -58,7 +55,7 @@ def header(contents: Contents, title: str) -> Markup:
     cards = [
         (f"{tally.nodes:,}", "people (nodes)"),
         (f"{tally.received:,}", f"reports, {percent(ratio, 1)} of the people"),
-        (f"{plan.domain.size:,}", "possible answers"),
+        wording(plan).card(plan),
         (epsilon, "privacy of one report"),
     ]
     times = len(contents.asked)
@@ -68,7 +65,7 @@ def header(contents: Contents, title: str) -> Markup:
             (f"{max(contents.asked):,}", f"people at most at one of the {times:,} times"),
             (f"{tally.nodes:,}", "questions to people, at all times together"),
             (f"{tally.received:,}", f"reports, for {percent(ratio, 1)} of the questions"),
-            (f"{plan.domain.size:,}", "possible answers"),
+            wording(plan).card(plan),
             (together, f"privacy of who reports at all times; {epsilon} of one report"),
         ]
     series = contents.series
@@ -101,50 +98,14 @@ def results(contents: Contents, pictures: Sequence[Picture]) -> Markup:
     if estimate is None:
         missing = paragraph(f"There is no estimate: {contents.reason}.")
         return section("Estimates", missing, name="estimates")
-    records = estimate.to_records(contents.level, simultaneous=contents.simultaneous, top=ROWS)
-    ordered = sorted(records, key=lambda record: -record["frequency"])
-    digits = _digits([record["standard_error"] for record in ordered])
-    rows = [
-        (
-            record["label"],
-            f"{round(record['count']):,}".replace("-", "−"),
-            percent(record["frequency"], digits),
-            percent(record["standard_error"], digits),
-            _limits(record["low"], record["high"], digits),
-        )
-        for record in ordered
-    ]
-    level = percent(contents.level)
-    several = len(contents.asked) > 1
-    held = "times held" if several else "people"
-    head = ("answer", held, "share", "standard error", f"{level} interval")
-    caption = f"All {contents.plan.domain.size:,} answers, the most frequent first"
-    if several:
-        caption = f"{caption}; who was asked at several times counts at each of them"
-    words = _interval_words(contents, estimate)
+    wanted = wording(contents.plan).estimate(contents, ROWS)
     return section(
         "Estimates",
+        *(paragraph(sentence) for sentence in wanted.lead),
         figures(pictures, "estimate"),
-        _cut(caption, head, rows, of=estimate.domain.size),
-        paragraph(words, class_="note"),
+        _cut(wanted),
+        paragraph(wanted.words, class_="note"),
         name="estimates",
-    )
-
-
-def _interval_words(contents: Contents, estimate: FrequencyEstimate) -> str:
-    try:
-        interval = estimate.interval(contents.level, simultaneous=contents.simultaneous)
-    except EstimatorError as error:
-        return f"There are no intervals: {error}."
-    scope = (
-        "each answer by itself"
-        if contents.simultaneous is None
-        else f"all answers at once ({METHODS[contents.simultaneous]})"
-    )
-    return (
-        f"The noise of the reports is taken out of the shares, so that a rare answer can come out "
-        f"below zero. Of intervals made like these, {percent(contents.level)} hold the true share, "
-        f"for {scope} (method: {interval.method})."
     )
 
 
@@ -181,17 +142,12 @@ def _scope(contents: Contents) -> dict[str, Any]:
 
 
 def _scope_note(contents: Contents) -> Markup:
-    together = {
-        "labels": "all answers of a group at once",
-        "groups": "all groups of an answer at once",
-        "all": "all answers of all groups at once",
-    }
-    scope = "each interval by itself"
+    kind, scope = wording(contents.plan), "each interval by itself"
     if contents.simultaneous is not None:
-        scope = f"{together[contents.over]} ({METHODS[contents.simultaneous]})"
+        scope = f"{kind.together[contents.over]} ({METHODS[contents.simultaneous]})"
     return paragraph(
-        f"Shares are of {_people(contents)} of a group. {percent(contents.level)} intervals, for "
-        f"{scope}.",
+        f"{kind.of_a_group} {_people(contents)} of a group. {percent(contents.level)} intervals, "
+        f"for {scope}.",
         class_="note",
     )
 
@@ -207,79 +163,23 @@ def _details(content: Markup, records: Sequence[object]) -> Markup:
 
 
 def _group_table(contents: Contents, records: Sequence[dict[str, Any]]) -> Markup:
-    """Make a table of groups: few answers side by side, many below each other."""
+    """Make a table of groups."""
     if not records:
         return paragraph("There are no groups.")
-    names = list(records[0]["group"])
-    digits = _digits([record["standard_error"] for record in records])
-    labels = contents.plan.domain.labels
-    if len(labels) > SIDE_BY_SIDE:
-        rows = [
-            (
-                *_key(record),
-                record["label"],
-                f"{record['received']:,}",
-                record["reason"] or percent(record["frequency"], digits),
-                _limits(record["low"], record["high"], digits),
-            )
-            for record in records
-        ]
-        head = (*names, "answer", "reports", "share", f"{percent(contents.level)} interval")
-        return _cut("Groups and answers", head, rows, names=len(names) + 1)
-    rows = []
-    for start in range(0, len(records), len(labels)):
-        group = records[start : start + len(labels)]
-        cells: list[object] = [_cell(record, digits) for record in group]
-        if group[0]["reason"] is not None:
-            reason = tag("span", group[0]["reason"], class_="small")
-            cells = [reason, *["–"] * (len(group) - 1)]
-        rows.append((*_key(group[0]), f"{group[0]['received']:,}", *cells))
-    head = (*names, "reports", *labels)
-    caption = f"Shares of the answers with {percent(contents.level)} intervals"
-    return _cut(caption, head, rows, names=len(names))
+    return _cut(wording(contents.plan).groups(contents, records))
 
 
-def _key(record: dict[str, Any]) -> tuple[str, ...]:
-    return tuple(shown_part(part) for part in record["group"].values())
-
-
-def _cell(record: dict[str, Any], digits: int) -> object:
-    limits = _limits(record["low"], record["high"], digits)
-    return join([percent(record["frequency"], digits), tag("span", limits, class_="small")])
-
-
-def _cut(
-    caption: str,
-    head: Sequence[object],
-    rows: Sequence[Sequence[object]],
-    *,
-    names: int = 1,
-    of: int | None = None,
-) -> Markup:
-    """Make a table of the first rows; ``of`` is their number if more than these are given."""
-    number_of_rows = len(rows) if of is None else of
-    if number_of_rows <= ROWS:
-        return table(caption, head, rows, names=names)
+def _cut(content: Content) -> Markup:
+    """Make a table of the first rows."""
+    every = len(content.rows) if content.of is None else content.of
+    shown = table(content.caption, content.head, content.rows[:ROWS], names=content.names)
+    if every <= ROWS:
+        return shown
     more = (
-        f"The first {ROWS:,} of {number_of_rows:,} rows. All of them: turnout estimate TALLY "
-        "--json, or estimate().to_records()."
+        f"The first {ROWS:,} of {every:,} rows. All of them: turnout estimate TALLY --json, or "
+        "estimate().to_records()."
     )
-    return join([table(caption, head, rows[:ROWS], names=names), paragraph(more, class_="note")])
-
-
-def _limits(low: float | None, high: float | None, digits: int) -> str:
-    if low is None or high is None:
-        return "none"
-    return f"{percent(low, digits)} – {percent(high, digits)}"
-
-
-def _digits(errors: Iterable[float]) -> int:
-    """Decimals of a percentage that show the median standard error with two digits."""
-    known = sorted(error for error in errors if math.isfinite(error) and error > 0)
-    if not known:
-        return 2
-    middle = known[len(known) // 2]
-    return min(max(1 - math.floor(math.log10(100 * middle)), 1), 6)
+    return join([shown, paragraph(more, class_="note")])
 
 
 def promise(contents: Contents) -> Markup:
@@ -345,22 +245,19 @@ def cost(contents: Contents) -> Markup:
 def making(contents: Contents) -> Markup:
     """Show how the numbers were made, for those who check them."""
     plan = contents.plan
-    p, q = plan.oracle.support_probabilities
     rows: list[tuple[object, object]] = [
         ("oracle", plan.oracle.name.replace("_", " ")),
         (
             "epsilon",
             f"{number(plan.oracle.epsilon)} asked, {number(plan.oracle.realized_epsilon)} realised",
         ),
-        ("report supports own, other answer", f"{p:.6g}, {q:.6g} (probabilities)"),
+        *wording(plan).making(plan),
         ("estimator", contents.method.replace("_", " ")),
     ]
     # Labels that no file can hold, such as dates, have no fingerprint.
     with contextlib.suppress(InvalidTypeError):
-        rows += [
-            ("plan (SHA-256)", tag("code", plan.fingerprint)),
-            ("possible answers (SHA-256)", tag("code", plan.domain.fingerprint)),
-        ]
+        rows.append(("plan (SHA-256)", tag("code", plan.fingerprint)))
+        rows += [(name, tag("code", value)) for name, value in wording(plan).fingerprints(plan)]
     versions = f"turnout {__version__}, Python {platform.python_version()}, NumPy {np.__version__}"
     rows.append(("versions", versions))
     return section("How it was made", definitions(rows), name="making")

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import turnout as tn
+from turnout.collecting.groups.series_pictures import runs
 from turnout.errors import InvalidValueError
 from turnout.frequency.groups import GroupedTally, Series
-from turnout.frequency.groups.series_pictures import runs
 
 ORACLE = tn.DirectEncoding(3.0, tn.Domain(["no", "yes"]))
 

@@ -35,14 +35,7 @@ from turnout.cli.answers import (
     check_labels,
     read_answers,
 )
-from turnout.cli.estimate import (
-    Order,
-    Projection,
-    Simultaneous,
-    Top,
-    describe_interval,
-    ordered,
-)
+from turnout.cli.estimate import Top
 from turnout.cli.running import (
     check_epsilon,
     check_level,
@@ -52,6 +45,8 @@ from turnout.cli.running import (
     refuse_overwriting_inputs,
     refusing,
 )
+from turnout.cli.showing.frequencies import describe_interval, ordered
+from turnout.cli.showing.shown import Order, Projection, Simultaneous
 from turnout.cli.tables import print_estimates, properties
 from turnout.distributed import Recommendation
 

@@ -11,8 +11,8 @@ from rich.table import Table
 from turnout.cli.account.shared import print_json, save_picture, table, up
 from turnout.cli.aggregate.mechanisms import parameters, rows
 from turnout.cli.answers import Answers
-from turnout.cli.estimate import interval_rows
 from turnout.cli.running import output
+from turnout.cli.showing.frequencies import interval_rows
 from turnout.cli.tables import number
 from turnout.distributed import AggregationMechanism, CostLedger, Recommendation, RoundResult
 from turnout.frequency import FrequencyEstimate

@@ -11,7 +11,8 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout._drawing import short
 from turnout._extras import require
-from turnout.collecting.keys import shown_key
+from turnout.collecting.groups.series_pictures import Lines, draw_series
+from turnout.collecting.keys import Key, shown_key
 from turnout.errors import EstimatorError, InvalidValueError
 
 if TYPE_CHECKING:
@@ -19,13 +20,17 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from turnout.frequency.groups.estimate import GroupedEstimate
+    from turnout.frequency.groups.series import Series
 
-__all__ = ["chosen_labels", "heading", "interval_words", "plot_groups"]
+__all__ = ["plot_groups", "plot_series"]
 
 Floats = npt.NDArray[np.float64]
 
 #: So many panels are drawn, so many of them in a row; of more groups, those with the most reports.
 _PANELS, _COLUMNS, _GROUPS = 12, 3, 40
+
+#: So many answers are drawn over time.
+_LABELS = 6
 
 _ESTIMATE, _TOTAL, _MUTED = "#1f6f8b", "#d1495b", "0.45"
 
@@ -132,6 +137,40 @@ def plot_groups(
     figure.suptitle(f"{heading(estimate, codes, some)}\n{note}", fontsize=10, x=0.01, ha="left")
     result: Figure = figure
     return result
+
+
+def plot_series(
+    series: Series, labels: Any, level: float, simultaneous: str | None, over: str
+) -> Figure:
+    """Draw the answers over time: see :meth:`Series.plot`."""
+    estimate = series.estimate
+    estimate.each_level(level, simultaneous, over)
+    codes = chosen_labels(estimate, labels, _LABELS)
+    words, shown = interval_words(level, simultaneous, over), True
+    try:
+        estimate.interval(level, simultaneous=simultaneous, over=over)
+    except EstimatorError:
+        words, shown = f"{estimate.method!r} is biased: no intervals", False
+
+    def limits(panel: Key) -> tuple[Floats, Floats] | None:
+        if not shown:
+            return None
+        return series.interval(panel, level=level, simultaneous=simultaneous, over=over)
+
+    names = [str(estimate.domain.labels[code]) for code in codes]
+    return draw_series(
+        series,
+        Lines(
+            names,
+            codes,
+            series.frequencies,
+            limits,
+            "share of the nodes",
+            heading(estimate, codes, ""),
+            words,
+            share=True,
+        ),
+    )
 
 
 def _panel(axes: Axes, shares: Floats, limits: tuple[Floats, Floats], total: float) -> None:

@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout.collecting.keys import Key, Part, in_order, plain_key, time_column
-from turnout.errors import InvalidValueError
+from turnout.collecting.groups.series import BaseSeries
 from turnout.frequency.groups.estimate import GroupedEstimate
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ __all__ = ["Series"]
 Floats = npt.NDArray[np.float64]
 
 
-class Series:
+class Series(BaseSeries[GroupedEstimate]):
     """The frequencies of the answers over time, one series for each group of the other columns.
 
     Made by :meth:`GroupedEstimate.series`. Nothing is interpolated: a time without reports is a
@@ -49,75 +48,11 @@ class Series:
            [0.8, 0.2]]))
     """
 
-    __slots__ = ("_estimate", "_place", "_time")
+    __slots__ = ()
 
     def __init__(self, estimate: GroupedEstimate, time: str | None = None) -> None:
-        self._estimate = _arguments.instance(
-            "estimate", estimate, GroupedEstimate, "a GroupedEstimate"
-        )
-        names = estimate.names
-        self._time = _guessed(estimate) if time is None else time
-        if self._time not in names:
-            raise InvalidValueError(
-                f"time must be one of the columns {list(names)}, got {_arguments.shown(time)}"
-            )
-        self._place = names.index(self._time)
-
-    @property
-    def estimate(self) -> GroupedEstimate:
-        """The estimates of all groups."""
-        return self._estimate
-
-    @property
-    def time(self) -> str:
-        """The name of the column that is the time."""
-        return self._time
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the other columns: there is one series for each of their groups."""
-        return tuple(name for name in self._estimate.names if name != self._time)
-
-    @property
-    def times(self) -> list[Part]:
-        """All times of any group, in order; missing ones (None) are left out."""
-        found = {key[self._place] for key in self._estimate}
-        return [key[0] for key in in_order((part,) for part in found if part is not None)]
-
-    @property
-    def panels(self) -> list[Key]:
-        """The keys of the series: of the other columns; one empty key if there are none."""
-        return list(dict.fromkeys(self._without_time(key) for key in self._estimate))
-
-    def _sizes(self) -> dict[Key, int]:
-        """Count the reports of each series, at all times together."""
-        sizes = dict.fromkeys(self.panels, 0)
-        for key, tally in self._estimate.tally.items():
-            if key[self._place] is not None:
-                sizes[self._without_time(key)] += tally.received
-        return sizes
-
-    def _without_time(self, key: Key) -> Key:
-        return key[: self._place] + key[self._place + 1 :]
-
-    def _with_time(self, panel: Key, time: Part) -> Key:
-        return (*panel[: self._place], time, *panel[self._place :])
-
-    def _rows(self, panel: Any) -> list[int | None]:
-        """Find, for each time, the place of the group in the estimate."""
-        key = plain_key("panel", () if panel is None else panel, len(self.names))
-        if key not in self.panels:
-            raise InvalidValueError(f"panel must be one of {self.panels}, got {panel!r}")
-        places = {group: place for place, group in enumerate(self._estimate)}
-        return [places.get(self._with_time(key, time)) for time in self.times]
-
-    def _picked(self, table: Floats, panel: Any) -> Floats:
-        rows = self._rows(panel)
-        picked = np.full((len(rows), table.shape[1]), np.nan)
-        for row, place in enumerate(rows):
-            if place is not None:
-                picked[row] = table[place]
-        return picked
+        _arguments.instance("estimate", estimate, GroupedEstimate, "a GroupedEstimate")
+        super().__init__(estimate, time)
 
     def frequencies(self, panel: Any = None) -> Floats:
         """Give the frequencies at each time.
@@ -137,91 +72,7 @@ class Series:
         InvalidValueError
             If there is no such series.
         """
-        return self._picked(self._estimate.frequencies, panel)
-
-    def received(self, panel: Any = None) -> npt.NDArray[np.uint64]:
-        """Give the number of reports at each time.
-
-        Parameters
-        ----------
-        panel
-            As for :meth:`frequencies`.
-
-        Returns
-        -------
-        numpy.ndarray
-            uint64, one for each time.
-
-        Raises
-        ------
-        InvalidValueError
-            If there is no such series.
-        """
-        received = self._estimate.received
-        rows = [0 if place is None else int(received[place]) for place in self._rows(panel)]
-        return np.array(rows, np.uint64)
-
-    def interval(
-        self,
-        panel: Any = None,
-        *,
-        level: float = 0.95,
-        simultaneous: str | None = None,
-        over: str = "all",
-    ) -> tuple[Floats, Floats]:
-        """Give the limits of the frequencies at each time.
-
-        Parameters
-        ----------
-        panel
-            As for :meth:`frequencies`.
-        level, simultaneous, over
-            As for :meth:`GroupedEstimate.interval`, over all groups of all series.
-
-        Returns
-        -------
-        low, high : numpy.ndarray
-            float64 of the shape (times, answers); nan where there are no reports.
-
-        Raises
-        ------
-        InvalidValueError
-            If there is no such series, or an argument is none of the allowed values.
-        EstimatorError
-            If the estimator is biased.
-        """
-        limits = self._estimate.interval(level, simultaneous=simultaneous, over=over)
-        return self._picked(limits.low, panel), self._picked(limits.high, panel)
-
-    def to_records(
-        self, level: float = 0.95, *, simultaneous: str | None = None, over: str = "all"
-    ) -> list[dict[str, Any]]:
-        """List one dictionary for each answer at each time of each series, in order.
-
-        Parameters
-        ----------
-        level, simultaneous, over
-            As for :meth:`GroupedEstimate.interval`.
-
-        Returns
-        -------
-        list of dict
-            As of :meth:`GroupedEstimate.to_records`, series after series, each in order of time.
-
-        Raises
-        ------
-        InvalidValueError
-            If an argument is none of the allowed values.
-        """
-        records = self._estimate.to_records(level, simultaneous=simultaneous, over=over)
-        size = self._estimate.domain.size
-        by_group = {
-            key: records[size * place : size * (place + 1)]
-            for place, key in enumerate(self._estimate)
-        }
-        times = [None, *self.times]
-        wanted = [self._with_time(panel, time) for panel in self.panels for time in times]
-        return [record for key in wanted for record in by_group.get(key, [])]
+        return self.picked(self._estimate.frequencies, panel)
 
     def plot(
         self,
@@ -255,25 +106,6 @@ class Series:
             If an argument is none of the allowed values, a label is none of the domain, or there
             are no times.
         """
-        from turnout.frequency.groups.series_pictures import plot_series  # noqa: PLC0415
+        from turnout.frequency.groups.pictures import plot_series  # noqa: PLC0415
 
         return plot_series(self, labels, level, simultaneous, over)
-
-    def __repr__(self) -> str:
-        """Show how many times and series there are."""
-        return (
-            f"Series({len(self.times)} times of {self._time!r}, {len(self.panels)} series, "
-            f"{self._estimate.domain.size} answers)"
-        )
-
-
-def _guessed(estimate: GroupedEstimate) -> str:
-    """Find the one column that must be the time."""
-    if len(estimate.names) == 1:
-        return estimate.names[0]
-    found = time_column(estimate.names, estimate)
-    if found is None:
-        raise InvalidValueError(
-            f"time must name one of the columns {list(estimate.names)}: it is not clear which"
-        )
-    return found

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -13,21 +14,20 @@ import numpy.typing as npt
 from turnout._drawing import short
 from turnout._extras import require
 from turnout.collecting.keys import Key, Part, shown_key, shown_part
-from turnout.errors import EstimatorError, InvalidValueError
-from turnout.frequency.groups.pictures import chosen_labels, heading, interval_words
+from turnout.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from turnout.frequency.groups.series import Series
+    from turnout.collecting.groups.series import BaseSeries
 
-__all__ = ["plot_series", "runs"]
+__all__ = ["Lines", "draw_series", "runs"]
 
 Floats = npt.NDArray[np.float64]
 
-#: So many answers, columns and panels are drawn: of more series, those with the most reports.
-_LABELS, _COLUMNS, _PANELS = 6, 2, 8
+#: So many columns and panels are drawn: of more series, those with the most reports.
+_COLUMNS, _PANELS = 2, 8
 
 #: A step is a gap in the series if it is so many times the smallest one.
 _GAP = 1.5
@@ -37,16 +37,50 @@ _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#56b4e9", "#
 _STYLES = ("-", "--", "-.", ":")
 
 
-def plot_series(
-    series: Series, labels: Any, level: float, simultaneous: str | None, over: str
-) -> Figure:
-    """Draw the answers over time: see :meth:`Series.plot`."""
+@dataclass(frozen=True)
+class Lines:
+    """What is drawn of a series over time.
+
+    Attributes
+    ----------
+    names
+        The name of each line; without names there is no legend.
+    places
+        Which column of values and limits each line is.
+    values
+        Gives the values of a panel, of the shape (times, columns).
+    limits
+        Gives their limits; None where there are none.
+    axis
+        What the values are.
+    title, words
+        What the picture shows, and what the bands are.
+    share
+        Whether values are shares: bands far outside of [0, 1] are cut off.
+    """
+
+    names: Sequence[str]
+    places: Sequence[int]
+    values: Callable[[Key], Floats]
+    limits: Callable[[Key], tuple[Floats, Floats] | None]
+    axis: str
+    title: str
+    words: str
+    share: bool = False
+
+
+def draw_series(series: BaseSeries[Any], lines: Lines) -> Figure:
+    """Draw lines with bands over time, and the number of reports below.
+
+    Raises
+    ------
+    InvalidValueError
+        If there are no times.
+    """
     pyplot = require("matplotlib.pyplot", "plot")
-    estimate, panels = series.estimate, _largest(series)
-    estimate.each_level(level, simultaneous, over)
+    panels = _largest(series)
     if not series.times:
         raise InvalidValueError("there is nothing to draw: the series has no times")
-    codes = chosen_labels(estimate, labels, _LABELS)
     columns = min(_COLUMNS, len(panels))
     rows = -(-len(panels) // columns)
     figure = pyplot.figure(
@@ -60,48 +94,45 @@ def plot_series(
         row, column = 2 * (place // columns), place % columns
         top = figure.add_subplot(grid[row, column], sharex=shared, sharey=shared)
         bottom = figure.add_subplot(grid[row + 1, column], sharex=top)
-        _draw_panel(series, panel, top, (codes, level, simultaneous, over), positions)
+        _draw_panel(lines, panel, top, positions)
         _draw_sizes(bottom, positions, series.received(panel))
         if panel:
             top.set_title(short(shown_key(panel)), fontsize=10, loc="left")
         if column == 0:
-            top.set_ylabel("share of the nodes", fontsize=9)
+            top.set_ylabel(lines.axis, fontsize=9)
             bottom.set_ylabel("reports", fontsize=9)
         shared = shared or top
         bottoms.append(bottom)
-    _keep_in_view(shared, estimate.frequencies[:, codes])
+    if lines.share:
+        _keep_in_view(shared, [lines.values(panel)[:, lines.places] for panel in series.panels])
     for bottom in bottoms:
         _time_axis(bottom, series, positions)
         bottom.set_xlabel(short(series.time), fontsize=9)
-    # One legend for all panels, below them.
-    handles, names = shared.get_legend_handles_labels()
-    figure.legend(
-        handles,
-        names,
-        loc="outside lower left",
-        ncols=min(len(names), 6),
-        frameon=False,
-        fontsize=9,
-    )
-    words = interval_words(level, simultaneous, over)
-    try:
-        estimate.interval(level, simultaneous=simultaneous, over=over)
-    except EstimatorError:
-        words = f"{estimate.method!r} is biased: no intervals"
+    if lines.names:
+        # One legend for all panels, below them.
+        handles, names = shared.get_legend_handles_labels()
+        figure.legend(
+            handles,
+            names,
+            loc="outside lower left",
+            ncols=min(len(names), 6),
+            frameon=False,
+            fontsize=9,
+        )
     several = len(series.panels)
     some = f", {len(panels)} largest of {several} series" if several > len(panels) else ""
-    title = heading(estimate, codes, f"By {short(series.time)}{some}")
-    figure.suptitle(f"{title}\nbands: {words}", fontsize=10, x=0.01, ha="left")
+    title = f"By {short(series.time)}{some}{lines.title}"
+    figure.suptitle(f"{title}\nbands: {lines.words}", fontsize=10, x=0.01, ha="left")
     result: Figure = figure
     return result
 
 
-def _largest(series: Series) -> list[Key]:
+def _largest(series: BaseSeries[Any]) -> list[Key]:
     """Find the series with the most reports, in their order."""
     panels = series.panels
     if len(panels) <= _PANELS:
         return panels
-    sizes = series._sizes()
+    sizes = series.sizes()
     largest = set(sorted(panels, key=lambda panel: -sizes[panel])[:_PANELS])
     return [panel for panel in panels if panel in largest]
 
@@ -149,33 +180,28 @@ def runs(positions: Sequence[float], known: npt.NDArray[np.bool_]) -> Iterator[s
         yield slice(start, len(positions))
 
 
-def _draw_panel(
-    series: Series, panel: Key, axes: Axes, wanted: tuple[Any, ...], positions: list[float]
-) -> None:
+def _draw_panel(lines: Lines, panel: Key, axes: Axes, positions: list[float]) -> None:
     """Draw the lines and bands of one series."""
-    codes, level, simultaneous, over = wanted
-    shares = series.frequencies(panel)
-    try:
-        low, high = series.interval(panel, level=level, simultaneous=simultaneous, over=over)
-    except EstimatorError:
-        low = high = np.full_like(shares, np.nan)
-    known = ~np.isnan(shares[:, 0])
+    values = lines.values(panel)
+    nothing = np.full_like(values, np.nan)
+    low, high = lines.limits(panel) or (nothing, nothing)
+    known = ~np.isnan(values[:, 0])
     pieces = list(runs(positions, known))
-    for number, code in enumerate(codes):
+    for number, column in enumerate(lines.places):
         colour = _COLOURS[number % len(_COLOURS)]
         style = _STYLES[number // len(_COLOURS) % len(_STYLES)]
-        name = short(str(series.estimate.domain.labels[code]))
+        name = short(lines.names[number]) if lines.names else "_"
         for piece in pieces:
             here = positions[piece]
             lonely = len(here) == 1
-            bounds = low[piece, code], high[piece, code]
+            bounds = low[piece, column], high[piece, column]
             if lonely and np.isfinite(bounds).all():
                 axes.vlines(here, *bounds, color=colour, alpha=0.45, linewidth=3)
             elif np.isfinite(bounds).any():
                 axes.fill_between(here, *bounds, color=colour, alpha=0.16, linewidth=0)
             axes.plot(
                 here,
-                shares[piece, code],
+                values[piece, column],
                 color=colour,
                 linestyle=style,
                 linewidth=1.5,
@@ -188,16 +214,18 @@ def _draw_panel(
             axes.plot([], [], color=colour, linestyle=style, marker="o", markersize=4, label=name)
     if not pieces:
         axes.text(0.5, 0.5, "no reports", transform=axes.transAxes, ha="center", color="0.45")
-    axes.axhline(0.0, color="0.4", linewidth=0.8, zorder=0)
+    if lines.share:
+        axes.axhline(0.0, color="0.4", linewidth=0.8, zorder=0)
     axes.grid(axis="y", alpha=0.25)
     axes.tick_params(axis="x", labelbottom=False)
     axes.tick_params(labelsize=8)
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _keep_in_view(axes: Axes, shares: Floats) -> None:
+def _keep_in_view(axes: Axes, tables: Sequence[Floats]) -> None:
     """Cut off what bands far outside of [0, 1] would take from all that can be true."""
     low, high = axes.get_ylim()
+    shares = np.concatenate([table.ravel() for table in tables])
     known = shares[~np.isnan(shares)]
     least = min(-0.1, float(known.min(initial=0.0)) - 0.05)
     most = max(1.1, float(known.max(initial=1.0)) + 0.05)
@@ -231,7 +259,7 @@ def _compact(value: float) -> str:
     return f"{value:g}"
 
 
-def _time_axis(axes: Axes, series: Series, positions: list[float]) -> None:
+def _time_axis(axes: Axes, series: BaseSeries[Any], positions: list[float]) -> None:
     """Label the axis of time."""
     times = series.times
     ticker = require("matplotlib.ticker", "plot")

@@ -1,0 +1,36 @@
+"""What is shown of a tally on a terminal, as JSON and as a picture: one module for each kind."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from turnout import Plan, Tally
+from turnout.cli.showing.frequencies import Frequencies
+from turnout.cli.showing.means import Means
+from turnout.cli.showing.shown import Showing
+from turnout.errors import InvalidTypeError
+from turnout.mean import MeanTally
+
+__all__ = ["showing"]
+
+_KINDS: Final[dict[type[Any], Showing]] = {Tally: Frequencies(), MeanTally: Means()}
+
+
+def showing(plan: Plan) -> Showing:
+    """Find how the tallies of a plan are shown.
+
+    Raises
+    ------
+    InvalidTypeError
+        If commands show no tallies of this kind.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> showing(tn.Plan(tn.mean.Duchi(1.0, (0, 24)), tn.Everyone())).asked(tn.Bounds(0, 24))
+    ('numbers', 'from 0 to 24')
+    """
+    kind = plan.oracle.tally_type
+    if kind not in _KINDS:
+        raise InvalidTypeError(f"there is no command that shows a {kind.__name__}")
+    return _KINDS[kind]

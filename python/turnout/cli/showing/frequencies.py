@@ -1,0 +1,175 @@
+"""How often each answer is given: shares with intervals, the largest first."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from rich.console import Console
+
+from turnout import FrequencyEstimate, GroupedTally
+from turnout.cli.running import note
+from turnout.cli.showing.shown import (
+    Order,
+    Shown,
+    Wish,
+    counts_of,
+    draw_groups,
+    group_interval,
+    group_rows,
+    group_table,
+    json_group,
+    plain,
+    rows_of,
+)
+from turnout.cli.tables import digits_for, percent, print_estimates, printable
+from turnout.errors import EstimatorError
+
+__all__ = ["Frequencies", "describe_interval", "interval_rows", "ordered"]
+
+_TOGETHER = {
+    "labels": "labels of a group",
+    "groups": "groups of a label",
+    "all": "labels of all groups",
+}
+
+
+class Frequencies:
+    """Shows frequencies: see :class:`turnout.cli.showing.shown.Showing`."""
+
+    def asked(self, domain: Any) -> tuple[str, str]:
+        """Say how many labels there are."""
+        return "domain", f"{domain.size:,} labels"
+
+    def check(self, wish: Wish) -> None:
+        """Take all options."""
+
+    def estimate(self, tally: Any, wish: Wish) -> Shown:
+        """Estimate the frequencies."""
+        result = tally.estimate(wish.method).project(wish.project)
+        level, simultaneous = wish.level, wish.simultaneous
+        records = result.to_records(level, simultaneous=simultaneous, top=wish.top)
+        records = ordered(records, wish.order)
+        interval = describe_interval(result, level, simultaneous)
+
+        def body(console: Console) -> None:
+            print_estimates(console, records, result.domain.size, level=level)
+
+        return Shown(
+            {
+                **counts_of(result, result.method, postprocessing=result.postprocessing),
+                "interval": interval,
+                "plan": result.plan.to_dict(),
+                "estimates": records,
+            },
+            rows_of(result, result.method) + interval_rows(result, interval),
+            body,
+            lambda: result.plot(level=level, simultaneous=simultaneous).figure,
+        )
+
+    def estimate_groups(self, grouped: GroupedTally[Any], wish: Wish) -> Shown:
+        """Estimate the frequencies in each group."""
+        result = grouped.estimate(wish.method).project(wish.project)
+        interval, reason = group_interval(result, wish)
+        if reason is not None:
+            note(reason)
+        records = result.to_records(**wish.scope, top=wish.top)
+        size = min(wish.top or grouped.domain.size, grouped.domain.size)
+        records = [
+            record
+            for start in range(0, len(records), size)
+            for record in ordered(records[start : start + size], wish.order)
+        ]
+        rows = group_rows(grouped, wish, _TOGETHER[wish.over])
+        if reason is not None:
+            rows.pop()
+
+        def body(console: Console) -> None:
+            console.print(_table(grouped.names, records, wish.level))
+            if size < grouped.domain.size:
+                rest = f"{grouped.domain.size - size:,} of {grouped.domain.size:,} labels"
+                console.print(
+                    f"\n{rest} are left out in each group; --top all shows them", soft_wrap=True
+                )
+
+        return Shown(
+            {
+                **counts_of(grouped, result.method, postprocessing=result.postprocessing),
+                "interval": interval,
+                "plan": result.plan.to_dict(),
+                "groups": list(grouped.names),
+                "estimates": [_json_record(record) for record in records],
+            },
+            rows + _projection_rows(result.postprocessing),
+            body,
+            lambda: draw_groups(result, wish),
+        )
+
+
+def describe_interval(
+    result: FrequencyEstimate, level: float, simultaneous: str | None
+) -> dict[str, Any]:
+    """Say how the intervals were made, or why there are none."""
+    description: dict[str, Any] = {"level": level, "simultaneous": simultaneous}
+    try:
+        interval = result.interval(level, simultaneous=simultaneous)
+    except EstimatorError as error:
+        note(str(error))
+        return {**description, "method": None}
+    return {**description, "method": interval.method}
+
+
+def ordered(records: list[dict[str, Any]], order: Order) -> list[dict[str, Any]]:
+    """Sort the records of an estimate."""
+    if order == "frequency":
+        return sorted(records, key=lambda record: -record["frequency"])
+    if order == "label":
+        try:
+            return sorted(records, key=lambda record: record["label"])
+        except TypeError:  # labels of several types have no order; their texts do
+            return sorted(records, key=lambda record: str(record["label"]))
+    return records
+
+
+def interval_rows(result: FrequencyEstimate, interval: dict[str, Any]) -> list[tuple[str, str]]:
+    """Say what the intervals are, and what was done to the frequencies."""
+    rows = []
+    if interval["method"] is not None:
+        together = f"all {result.domain.size} labels at once ({interval['simultaneous']})"
+        scope = "each label by itself" if interval["simultaneous"] is None else together
+        level = percent(interval["level"])
+        rows.append(("interval", f"{level}, {interval['method']}, for {scope}"))
+    return rows + _projection_rows(result.postprocessing)
+
+
+def _projection_rows(postprocessing: str) -> list[tuple[str, str]]:
+    if postprocessing == "none":
+        return []
+    return [("projected", f"{postprocessing} (intervals are from before it)")]
+
+
+def _json_record(record: dict[str, Any]) -> dict[str, Any]:
+    return {
+        key: json_group(value) if key == "group" else plain(value) for key, value in record.items()
+    }
+
+
+def _table(names: tuple[str, ...], records: list[dict[str, Any]], level: float) -> Any:
+    errors = sorted(
+        record["standard_error"] for record in records if math.isfinite(record["standard_error"])
+    )
+    digits = digits_for(errors[len(errors) // 2]) if errors else 2
+
+    def cells(record: dict[str, Any]) -> list[str]:
+        limits = "none"
+        if record["low"] is not None:
+            limits = f"{percent(record['low'], digits)} – {percent(record['high'], digits)}"
+        return [
+            printable(str(record["label"])),
+            percent(record["frequency"], digits),
+            percent(record["standard_error"], digits),
+            limits,
+        ]
+
+    columns = ("label", "frequency", "std. error", f"{percent(level)} interval")
+    return group_table(names, records, columns, cells, words=1)

@@ -1,0 +1,159 @@
+"""What a number is on average: means with intervals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from turnout import GroupedTally
+from turnout.cli.showing.shown import (
+    Shown,
+    Wish,
+    counts_of,
+    draw_groups,
+    group_interval,
+    group_rows,
+    group_table,
+    json_group,
+    plain,
+    rows_of,
+)
+from turnout.cli.tables import percent
+from turnout.errors import InvalidValueError
+from turnout.reporting.numbers import decimals, limits, rounded, span
+
+__all__ = ["Means"]
+
+_FIELDS = ("mean", "standard_error", "low", "high")
+
+#: Options that say nothing about a mean, and why.
+_REFUSED = {
+    "--project": "a mean is no share that others add up with to 1",
+    "--sort": "a mean has no labels",
+    "--top": "a mean has no labels",
+}
+
+_TOGETHER = {
+    "labels": "coordinates of a group",
+    "groups": "groups of a coordinate",
+    "all": "means of all groups",
+}
+
+
+class Means:
+    """Shows means: see :class:`turnout.cli.showing.shown.Showing`."""
+
+    def asked(self, domain: Any) -> tuple[str, str]:
+        """Say which numbers can be given."""
+        return "numbers", span(domain)
+
+    def check(self, wish: Wish) -> None:
+        """Refuse the options that are about labels, and an estimator of shares."""
+        for option, reason in _REFUSED.items():
+            if option in wish.given:
+                raise InvalidValueError(f"{option} does not apply to a tally of numbers: {reason}")
+
+    def estimate(self, tally: Any, wish: Wish) -> Shown:
+        """Estimate the mean, or those of several coordinates."""
+        result = tally.estimate(wish.method)
+        level, simultaneous = wish.level, wish.simultaneous
+        method = result.interval(level, simultaneous=simultaneous).method
+        records = result.to_records(level, simultaneous=simultaneous)
+        scope = ""
+        if len(records) > 1:
+            together = f"all {len(records)} coordinates at once ({simultaneous})"
+            scope = f", for {'each coordinate by itself' if simultaneous is None else together}"
+        return Shown(
+            {
+                **counts_of(result, result.method),
+                "interval": {"level": level, "simultaneous": simultaneous, "method": method},
+                "plan": result.plan.to_dict(),
+                **_values(records),
+            },
+            [
+                *rows_of(result, result.method),
+                self.asked(result.domain),
+                ("interval", f"{percent(level)}, {method}{scope}"),
+            ],
+            lambda console: _print(console, records, level),
+            lambda: result.plot(level=level, simultaneous=simultaneous).figure,
+        )
+
+    def estimate_groups(self, grouped: GroupedTally[Any], wish: Wish) -> Shown:
+        """Estimate the mean in each group."""
+        result = grouped.estimate(wish.method)
+        interval, _ = group_interval(result, wish)
+        records = result.to_records(**wish.scope)
+        size = grouped.domain.dimensions
+        estimates = [
+            {
+                "group": json_group(records[start]["group"]),
+                "nodes": records[start]["nodes"],
+                "received": records[start]["received"],
+                **_values(records[start : start + size]),
+                "reason": records[start]["reason"],
+            }
+            for start in range(0, len(records), size)
+        ]
+        rows = group_rows(grouped, wish, _TOGETHER[wish.over])
+        return Shown(
+            {
+                **counts_of(grouped, result.method),
+                "interval": interval,
+                "plan": result.plan.to_dict(),
+                "groups": list(grouped.names),
+                "estimates": estimates,
+            },
+            [*rows[:-1], self.asked(grouped.domain), rows[-1]],
+            lambda console: console.print(_table(grouped.names, records, size, wish.level)),
+            lambda: draw_groups(result, wish),
+        )
+
+
+def _values(records: list[dict[str, Any]]) -> dict[str, Any]:
+    """Give the numbers of one mean, or lists of them of several coordinates."""
+    if len(records) == 1:
+        return {name: plain(records[0][name]) for name in _FIELDS}
+    return {name: [plain(record[name]) for record in records] for name in _FIELDS}
+
+
+def _print(console: Console, records: list[dict[str, Any]], level: float) -> None:
+    """Print a row for each coordinate."""
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold", padding=(0, 1), show_edge=False)
+    head = _head(len(records), level)
+    for name in head:
+        table.add_column(name, justify="right", no_wrap=True)
+    digits = decimals(record["standard_error"] for record in records)
+    for record in records:
+        table.add_row(*map(Text, _cells(record, len(records), digits)))
+    console.print(table)
+
+
+def _head(size: int, level: float) -> list[str]:
+    coordinate = ["coordinate"] if size > 1 else []
+    return [*coordinate, "mean", "std. error", f"{percent(level)} interval"]
+
+
+def _cells(record: dict[str, Any], size: int, digits: int | None) -> list[str]:
+    return [
+        *([str(record["coordinate"])] if size > 1 else []),
+        rounded(record["mean"], digits),
+        rounded(record["standard_error"], digits),
+        limits(record["low"], record["high"], digits),
+    ]
+
+
+def _table(names: tuple[str, ...], records: list[dict[str, Any]], size: int, level: float) -> Table:
+    digits = decimals(record["standard_error"] for record in records)
+    return group_table(
+        names,
+        records,
+        _head(size, level),
+        lambda record: _cells(record, size, digits),
+        words=0,
+        apart=size > 1,
+    )

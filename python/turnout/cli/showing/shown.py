@@ -1,0 +1,249 @@
+"""What commands ask of every kind, and what is the same for all of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from turnout import GroupedTally, Plan
+from turnout.cli.tables import number, percent, printable
+from turnout.collecting.keys import shown_part, time_column, to_json
+from turnout.errors import EstimatorError
+
+__all__ = [
+    "Method",
+    "Order",
+    "Over",
+    "Projection",
+    "Showing",
+    "Shown",
+    "Simultaneous",
+    "Wish",
+    "counts_of",
+    "describe_participation",
+    "draw_groups",
+    "group_interval",
+    "group_rows",
+    "group_table",
+    "json_group",
+    "plain",
+    "rows_of",
+]
+
+Method = Literal["hajek", "horvitz_thompson", "c_hat", "g", "T", "c"]
+Simultaneous = Literal["bonferroni", "sidak"]
+Projection = Literal["none", "simplex", "norm_sub", "clip_normalize"]
+Order = Literal["frequency", "label", "domain"]
+Over = Literal["labels", "groups", "all"]
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the options of ``turnout estimate`` say.
+
+    Attributes
+    ----------
+    method, level, simultaneous, over
+        The estimator, and how intervals are made.
+    project, order, top
+        How frequencies are projected, in which order labels stand, and how many of them.
+    given
+        The options that were given, as they are written.
+    """
+
+    method: Method
+    level: float
+    simultaneous: Simultaneous | None
+    over: Over
+    project: Projection
+    order: Order
+    top: int | None
+    given: frozenset[str]
+
+    @property
+    def scope(self) -> dict[str, Any]:
+        """How the intervals of groups are made, as estimates take it."""
+        return {"level": self.level, "simultaneous": self.simultaneous, "over": self.over}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """An estimate as it is shown.
+
+    Attributes
+    ----------
+    record
+        The object of ``--json``.
+    rows
+        Names and values above the table.
+    body
+        Prints the table.
+    draw
+        Makes the picture.
+    """
+
+    record: dict[str, Any]
+    rows: list[tuple[str, str]]
+    body: Callable[[Console], None]
+    draw: Callable[[], Any]
+
+
+class Showing(Protocol):
+    """How a kind of question is shown."""
+
+    def asked(self, domain: Any) -> tuple[str, str]:
+        """Say which answers can be given: a name and a value."""
+
+    def check(self, wish: Wish) -> None:
+        """Refuse the options that say nothing about this kind.
+
+        Raises
+        ------
+        InvalidValueError
+            If there is one, with the reason.
+        """
+
+    def estimate(self, tally: Any, wish: Wish) -> Shown:
+        """Estimate from a tally."""
+
+    def estimate_groups(self, grouped: GroupedTally[Any], wish: Wish) -> Shown:
+        """Estimate each group of a grouped tally."""
+
+
+def describe_participation(plan: Plan) -> str:
+    """Say who takes part under a plan.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> describe_participation(tn.Plan(tn.DirectEncoding(1.0, 2), tn.Bernoulli(0.25)))
+    '25 % of the nodes, at random'
+    """
+    rate = plan.participation.uniform_rate
+    if rate is None:
+        return "each node with its own probability"
+    return "everyone" if rate == 1 else f"{percent(rate)} of the nodes, at random"
+
+
+def rows_of(counted: Any, method: str) -> list[tuple[str, str]]:
+    """Say what was counted and how it is estimated, of a tally, an estimate or a grouped tally."""
+    return [
+        ("nodes", f"{counted.nodes:,}"),
+        ("reports", f"{counted.received:,}"),
+        ("participation", describe_participation(counted.plan)),
+        ("oracle", counted.plan.oracle.name.replace("_", " ")),
+        ("epsilon", number(counted.plan.oracle.epsilon)),
+        ("method", method),
+    ]
+
+
+def counts_of(counted: Any, method: str, **more: Any) -> dict[str, Any]:
+    """Give the first members of the object of ``--json``."""
+    return {"nodes": counted.nodes, "received": counted.received, "method": method, **more}
+
+
+def plain(value: Any) -> Any:
+    """Write a number in terms of JSON: null if it is not known."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def json_group(group: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the columns of a group in terms of JSON: moments as text."""
+    described = {name: to_json(part) for name, part in group.items()}
+    return {
+        name: next(iter(part.values())) if isinstance(part, dict) else part
+        for name, part in described.items()
+    }
+
+
+def group_interval(estimate: Any, wish: Wish) -> tuple[dict[str, Any], str | None]:
+    """Say how the intervals of groups were made, or why there are none."""
+    described: dict[str, Any] = {"level": wish.level, "simultaneous": wish.simultaneous}
+    described["over"] = wish.over if wish.simultaneous else None
+    try:
+        estimate.interval(**wish.scope)
+    except EstimatorError as error:
+        return described, str(error)
+    return described, None
+
+
+def group_rows(grouped: GroupedTally[Any], wish: Wish, together: str) -> list[tuple[str, str]]:
+    """Say what was counted in groups and how it is estimated, and what intervals hold for."""
+    scope = "each by itself"
+    if wish.simultaneous is not None:
+        scope = f"all {together} at once ({wish.simultaneous})"
+    return [
+        ("groups", f"{len(grouped):,} by {', '.join(grouped.names)}"),
+        *rows_of(grouped, wish.method),
+        ("interval", f"{percent(wish.level)}, for {scope}"),
+    ]
+
+
+def group_table(
+    names: Sequence[str],
+    records: Sequence[dict[str, Any]],
+    columns: Sequence[str],
+    cells: Callable[[dict[str, Any]], Sequence[str]],
+    *,
+    words: int,
+    apart: bool = True,
+) -> Table:
+    """Draw the estimates of all groups as one table; a group is named in its first row.
+
+    Parameters
+    ----------
+    names
+        The columns of the groups.
+    records
+        What is shown, the records of a group one after the other.
+    columns
+        The names of the other columns.
+    cells
+        What stands in them for a record.
+    words
+        How many of them hold words; the others hold numbers.
+    apart
+        Whether groups stand apart.
+    """
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold", padding=(0, 1), show_edge=False)
+    # Many columns: what can be spared between them goes to the labels.
+    table.collapse_padding, table.pad_edge = True, False
+    for name in names:
+        table.add_column(printable(name), overflow="fold", style="cyan")
+    table.add_column("reports", justify="right", no_wrap=True)
+    for place, name in enumerate(columns):
+        if place < words:
+            table.add_column(name, overflow="fold")
+        else:
+            table.add_column(name, justify="right", no_wrap=True)
+    before: dict[str, Any] | None = None
+    for record in records:
+        group = record["group"]
+        new = before is None or list(group.values()) != list(before.values())
+        if apart and new and before is not None:
+            table.add_section()
+        before = group
+        head = [printable(shown_part(part)) for part in group.values()]
+        head.append(f"{record['received']:,}")
+        if record["reason"] is not None:
+            if new:
+                reason = f"({record['reason'].removeprefix('the group has ')})"
+                nothing = [reason, *[""] * (len(columns) - 1)]
+                table.add_row(*map(Text, [*head, *nothing]), style="dim")
+            continue
+        table.add_row(*map(Text, [*(head if new else [""] * len(head)), *cells(record)]))
+    return table
+
+
+def draw_groups(estimate: Any, wish: Wish) -> Any:
+    """Draw a series if a column is the time, else groups below each other."""
+    time = time_column(estimate.names, estimate)
+    drawn: Any = estimate if time is None else estimate.series(time)
+    return drawn.plot(**wish.scope).figure

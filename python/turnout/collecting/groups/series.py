@@ -1,0 +1,221 @@
+"""What estimates over time of all kinds have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout.collecting.groups.estimate import BaseGroupedEstimate
+from turnout.collecting.keys import Key, Part, in_order, plain_key, time_column
+from turnout.errors import InvalidValueError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["BaseSeries"]
+
+G = TypeVar("G", bound="BaseGroupedEstimate[Any]")
+
+Floats = npt.NDArray[np.float64]
+
+
+class BaseSeries(ABC, Generic[G]):
+    """The estimates over time, one series for each group of the other columns.
+
+    Parameters
+    ----------
+    estimate
+        The estimates of all groups.
+    time
+        The column that is the time; by default the only column whose values are dates or moments,
+        or the only column.
+
+    Raises
+    ------
+    InvalidValueError
+        If there is no such column, or none is given and it is not clear which.
+    """
+
+    __slots__ = ("_estimate", "_place", "_time")
+
+    def __init__(self, estimate: G, time: str | None = None) -> None:
+        self._estimate: G = _arguments.instance(
+            "estimate", estimate, BaseGroupedEstimate, "an estimate of groups"
+        )
+        names = estimate.names
+        self._time = _guessed(estimate) if time is None else time
+        if self._time not in names:
+            raise InvalidValueError(
+                f"time must be one of the columns {list(names)}, got {_arguments.shown(time)}"
+            )
+        self._place = names.index(self._time)
+
+    @property
+    def estimate(self) -> G:
+        """The estimates of all groups."""
+        return self._estimate
+
+    @property
+    def time(self) -> str:
+        """The name of the column that is the time."""
+        return self._time
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the other columns: there is one series for each of their groups."""
+        return tuple(name for name in self._estimate.names if name != self._time)
+
+    @property
+    def times(self) -> list[Part]:
+        """All times of any group, in order; missing ones (None) are left out."""
+        found = {key[self._place] for key in self._estimate}
+        return [key[0] for key in in_order((part,) for part in found if part is not None)]
+
+    @property
+    def panels(self) -> list[Key]:
+        """The keys of the series: of the other columns; one empty key if there are none."""
+        return list(dict.fromkeys(self._without_time(key) for key in self._estimate))
+
+    def sizes(self) -> dict[Key, int]:
+        """Count the reports of each series, at all times together."""
+        sizes = dict.fromkeys(self.panels, 0)
+        for key, tally in self._estimate.tally.items():
+            if key[self._place] is not None:
+                sizes[self._without_time(key)] += tally.received
+        return sizes
+
+    def _without_time(self, key: Key) -> Key:
+        return key[: self._place] + key[self._place + 1 :]
+
+    def _with_time(self, panel: Key, time: Part) -> Key:
+        return (*panel[: self._place], time, *panel[self._place :])
+
+    def _rows(self, panel: Any) -> list[int | None]:
+        """Find, for each time, the place of the group in the estimate."""
+        key = plain_key("panel", () if panel is None else panel, len(self.names))
+        if key not in self.panels:
+            raise InvalidValueError(f"panel must be one of {self.panels}, got {panel!r}")
+        places = {group: place for place, group in enumerate(self._estimate)}
+        return [places.get(self._with_time(key, time)) for time in self.times]
+
+    def picked(self, table: Floats, panel: Any = None) -> Floats:
+        """Take the rows of a series from a table with one row for each group."""
+        rows = self._rows(panel)
+        picked = np.full((len(rows), table.shape[1]), np.nan)
+        for row, place in enumerate(rows):
+            if place is not None:
+                picked[row] = table[place]
+        return picked
+
+    def received(self, panel: Any = None) -> npt.NDArray[np.uint64]:
+        """Give the number of reports at each time.
+
+        Parameters
+        ----------
+        panel
+            The key of the series, if there are other columns than the time.
+
+        Returns
+        -------
+        numpy.ndarray
+            uint64, one for each time.
+
+        Raises
+        ------
+        InvalidValueError
+            If there is no such series.
+        """
+        received = self._estimate.received
+        rows = [0 if place is None else int(received[place]) for place in self._rows(panel)]
+        return np.array(rows, np.uint64)
+
+    def interval(
+        self,
+        panel: Any = None,
+        *,
+        level: float = 0.95,
+        simultaneous: str | None = None,
+        over: str = "all",
+    ) -> tuple[Floats, Floats]:
+        """Give the limits at each time.
+
+        Parameters
+        ----------
+        panel
+            The key of the series, if there are other columns than the time.
+        level, simultaneous, over
+            As for :meth:`interval` of the groups, over all groups of all series.
+
+        Returns
+        -------
+        low, high : numpy.ndarray
+            float64 of the shape (times, entries); nan where there are no reports.
+
+        Raises
+        ------
+        InvalidValueError
+            If there is no such series, or an argument is none of the allowed values.
+        EstimatorError
+            If the estimator is biased.
+        """
+        limits = self._estimate.interval(level, simultaneous=simultaneous, over=over)
+        return self.picked(limits.low, panel), self.picked(limits.high, panel)
+
+    def to_records(
+        self, level: float = 0.95, *, simultaneous: str | None = None, over: str = "all"
+    ) -> list[dict[str, Any]]:
+        """List one dictionary for each entry at each time of each series, in order.
+
+        Parameters
+        ----------
+        level, simultaneous, over
+            As for :meth:`interval` of the groups.
+
+        Returns
+        -------
+        list of dict
+            As of :meth:`to_records` of the groups, series after series, each in order of time.
+
+        Raises
+        ------
+        InvalidValueError
+            If an argument is none of the allowed values.
+        """
+        records = self._estimate.to_records(level, simultaneous=simultaneous, over=over)
+        size = self._estimate.plan.domain.size
+        by_group = {
+            key: records[size * place : size * (place + 1)]
+            for place, key in enumerate(self._estimate)
+        }
+        times = [None, *self.times]
+        wanted = [self._with_time(panel, time) for panel in self.panels for time in times]
+        return [record for key in wanted for record in by_group.get(key, [])]
+
+    @abstractmethod
+    def plot(
+        self, *, level: float = 0.95, simultaneous: str | None = None, over: str = "all"
+    ) -> Figure:
+        """Draw lines with bands over time, and the number of reports below."""
+
+    def __repr__(self) -> str:
+        """Show how many times and series there are."""
+        return (
+            f"{type(self).__name__}({len(self.times)} times of {self._time!r}, "
+            f"{len(self.panels)} series)"
+        )
+
+
+def _guessed(estimate: BaseGroupedEstimate[Any]) -> str:
+    """Find the one column that must be the time."""
+    if len(estimate.names) == 1:
+        return estimate.names[0]
+    found = time_column(estimate.names, estimate)
+    if found is None:
+        raise InvalidValueError(
+            f"time must name one of the columns {list(estimate.names)}: it is not clear which"
+        )
+    return found

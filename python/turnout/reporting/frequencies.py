@@ -1,0 +1,149 @@
+"""How often each answer was given, as a report tells it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from turnout._extras import require
+from turnout.collecting.plan import Plan
+from turnout.errors import EstimatorError
+from turnout.reporting.contents import Contents
+from turnout.reporting.markup import join, tag
+from turnout.reporting.wording import Content, group_key
+from turnout.reporting.words import METHODS, percent
+
+__all__ = ["FrequencyWording"]
+
+#: Answers of a group stand side by side if they are so few.
+SIDE_BY_SIDE = 6
+
+
+class FrequencyWording:
+    """Tells frequencies: see :class:`turnout.reporting.wording.Wording`."""
+
+    what: ClassVar[str] = "The share of each answer"
+    of_a_group: ClassVar[str] = "Shares are of"
+    together: ClassVar[Mapping[str, str]] = {
+        "labels": "all answers of a group at once",
+        "groups": "all groups of an answer at once",
+        "all": "all answers of all groups at once",
+    }
+
+    def card(self, plan: Plan) -> tuple[str, str]:
+        """Say how many answers there are."""
+        return f"{plan.domain.size:,}", "possible answers"
+
+    def estimate(self, contents: Contents, most: int) -> Content:
+        """Tell the share of each answer, the most frequent first."""
+        estimate, level = contents.estimate, contents.level
+        records = estimate.to_records(level, simultaneous=contents.simultaneous, top=most)
+        ordered = sorted(records, key=lambda record: -record["frequency"])
+        digits = _digits([record["standard_error"] for record in ordered])
+        rows = [
+            (
+                record["label"],
+                f"{round(record['count']):,}".replace("-", "−"),
+                percent(record["frequency"], digits),
+                percent(record["standard_error"], digits),
+                _limits(record["low"], record["high"], digits),
+            )
+            for record in ordered
+        ]
+        several = len(contents.asked) > 1
+        held = "times held" if several else "people"
+        caption = f"All {contents.plan.domain.size:,} answers, the most frequent first"
+        if several:
+            caption = f"{caption}; who was asked at several times counts at each of them"
+        head = ("answer", held, "share", "standard error", f"{percent(level)} interval")
+        size = estimate.domain.size
+        return Content(caption, head, rows, of=size, words=_interval_words(contents))
+
+    def groups(self, contents: Contents, records: Sequence[dict[str, Any]]) -> Content:
+        """Tell the shares in each group: few answers side by side, many below each other."""
+        names = list(records[0]["group"])
+        digits = _digits([record["standard_error"] for record in records])
+        labels = contents.plan.domain.labels
+        level = percent(contents.level)
+        if len(labels) > SIDE_BY_SIDE:
+            below = [
+                (
+                    *group_key(record),
+                    record["label"],
+                    f"{record['received']:,}",
+                    record["reason"] or percent(record["frequency"], digits),
+                    _limits(record["low"], record["high"], digits),
+                )
+                for record in records
+            ]
+            head = (*names, "answer", "reports", "share", f"{level} interval")
+            return Content("Groups and answers", head, below, names=len(names) + 1)
+        rows = []
+        for start in range(0, len(records), len(labels)):
+            group = records[start : start + len(labels)]
+            cells: list[object] = [_cell(record, digits) for record in group]
+            if group[0]["reason"] is not None:
+                reason = tag("span", group[0]["reason"], class_="small")
+                cells = [reason, *["–"] * (len(group) - 1)]
+            rows.append((*group_key(group[0]), f"{group[0]['received']:,}", *cells))
+        caption = f"Shares of the answers with {level} intervals"
+        return Content(caption, (*names, "reports", *labels), rows, names=len(names))
+
+    def draws_groups(self, plan: Plan) -> bool:
+        """Tell that there always is one."""
+        return True
+
+    def draw(self, estimate: Any, level: float, simultaneous: str | None) -> Any:
+        """Draw an estimate as wide as the page."""
+        pyplot = require("matplotlib.pyplot", "plot")
+        width = min(14.0, max(8.4, 4.0 + 0.35 * estimate.domain.size))
+        figure, axes = pyplot.subplots(figsize=(width, 3.8), layout="constrained")
+        estimate.plot(ax=axes, level=level, simultaneous=simultaneous)
+        return figure
+
+    def making(self, plan: Plan) -> list[tuple[str, str]]:
+        """Say how likely a report supports an answer."""
+        p, q = plan.oracle.support_probabilities
+        return [("report supports own, other answer", f"{p:.6g}, {q:.6g} (probabilities)")]
+
+    def fingerprints(self, plan: Plan) -> list[tuple[str, str]]:
+        """Give the fingerprint of the labels."""
+        return [("possible answers (SHA-256)", plan.domain.fingerprint)]
+
+
+def _interval_words(contents: Contents) -> str:
+    try:
+        interval = contents.estimate.interval(contents.level, simultaneous=contents.simultaneous)
+    except EstimatorError as error:
+        return f"There are no intervals: {error}."
+    scope = (
+        "each answer by itself"
+        if contents.simultaneous is None
+        else f"all answers at once ({METHODS[contents.simultaneous]})"
+    )
+    return (
+        f"The noise of the reports is taken out of the shares, so that a rare answer can come out "
+        f"below zero. Of intervals made like these, {percent(contents.level)} hold the true share, "
+        f"for {scope} (method: {interval.method})."
+    )
+
+
+def _cell(record: dict[str, Any], digits: int) -> object:
+    limits = _limits(record["low"], record["high"], digits)
+    return join([percent(record["frequency"], digits), tag("span", limits, class_="small")])
+
+
+def _limits(low: float | None, high: float | None, digits: int) -> str:
+    if low is None or high is None:
+        return "none"
+    return f"{percent(low, digits)} – {percent(high, digits)}"
+
+
+def _digits(errors: Iterable[float]) -> int:
+    """Decimals of a percentage that show the median standard error with two digits."""
+    known = sorted(error for error in errors if math.isfinite(error) and error > 0)
+    if not known:
+        return 2
+    middle = known[len(known) // 2]
+    return min(max(1 - math.floor(math.log10(100 * middle)), 1), 6)

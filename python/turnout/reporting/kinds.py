@@ -1,0 +1,31 @@
+"""Which wording a kind of question has."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from turnout.collecting.plan import Plan
+from turnout.errors import InvalidTypeError
+from turnout.frequency.tally import Tally
+from turnout.mean.tally import MeanTally
+from turnout.reporting.frequencies import FrequencyWording
+from turnout.reporting.means import MeanWording
+from turnout.reporting.wording import Wording
+
+__all__ = ["wording"]
+
+_KINDS: Final[dict[type[Any], Wording]] = {Tally: FrequencyWording(), MeanTally: MeanWording()}
+
+
+def wording(plan: Plan) -> Wording:
+    """Find how the tallies of a plan are told.
+
+    Raises
+    ------
+    InvalidTypeError
+        If there is no report of tallies of this kind.
+    """
+    kind = plan.oracle.tally_type
+    if kind not in _KINDS:
+        raise InvalidTypeError(f"tally must be of a kind that reports tell, got a {kind.__name__}")
+    return _KINDS[kind]

@@ -1,0 +1,154 @@
+"""Commands on tallies of numbers: tables, JSON, pictures, refusals."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import turnout as tn
+
+Run = Callable[..., Any]
+HALF = tn.Bernoulli(0.5)
+HOURS = tn.mean.Piecewise(4.0, (0, 24))
+
+
+@pytest.fixture
+def hours(tmp_path: Path) -> Path:
+    path = tmp_path / "hours.tally"
+    tally = HOURS.collect([7.0, 8.0] * 1500, participation=HALF, seed=3)
+    path.write_bytes(tally.to_bytes())
+    return path
+
+
+def by_country(mechanism: Any = HOURS) -> tn.GroupedTally:
+    tallies = {}
+    for country, nodes in (("DE", 3000), ("[red]FR", 1000), ("NL", 0)):
+        for day in (1, 2, 4):
+            numbers = np.full((nodes, mechanism.dimensions), 6.0 + day)
+            given = numbers[:, 0] if mechanism.dimensions == 1 else numbers
+            date = datetime.date(2026, 3, day)
+            tallies[country, date] = mechanism.collect(given, participation=HALF, seed=day)
+    return tn.GroupedTally(["country", "day"], tallies)
+
+
+@pytest.fixture
+def grouped_file(tmp_path: Path) -> Path:
+    path = tmp_path / "grouped.tally"
+    path.write_bytes(by_country().to_bytes())
+    return path
+
+
+def test_json_of_a_mean_is_one_object(hours: Path, turnout: Run) -> None:
+    answer = json.loads(turnout("estimate", hours, "--json", "--interval", 0.9).stdout)
+    assert set(answer) == {
+        "nodes", "received", "method", "interval", "plan",
+        "mean", "standard_error", "low", "high",
+    }  # fmt: skip
+    estimate = tn.mean.MeanTally.from_bytes(hours.read_bytes()).estimate()
+    assert (answer["mean"], answer["standard_error"]) == (estimate.mean, estimate.standard_error)
+    limits = estimate.interval(0.9)
+    assert (answer["low"], answer["high"]) == (limits.low, limits.high)
+    assert answer["interval"] == {"level": 0.9, "simultaneous": None, "method": limits.method}
+    assert tn.Plan.from_dict(answer["plan"]) == estimate.plan
+
+
+def test_the_table_of_a_mean_has_the_digits_that_its_error_gives(hours: Path, turnout: Run) -> None:
+    result = turnout("estimate", hours)
+    assert result.exit_code == 0
+    words = " ".join(result.stdout.split())
+    assert "numbers from 0 to 24" in words
+    assert "oracle piecewise" in words
+    estimate = tn.mean.MeanTally.from_bytes(hours.read_bytes()).estimate()
+    limits = estimate.interval()
+    row = f"{estimate.mean:.2f} {estimate.standard_error:.2f} {limits.low:.2f} – {limits.high:.2f}"
+    assert row in words
+    assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def test_several_coordinates_are_rows_and_lists(tmp_path: Path, turnout: Run) -> None:
+    path = tmp_path / "points.tally"
+    points = tn.mean.Piecewise(4.0, dimensions=2).collect([[0.5, -0.5]] * 1000, seed=1)
+    path.write_bytes(points.to_bytes())
+    options = ("--simultaneous", "bonferroni")
+    answer = json.loads(turnout("estimate", path, "--json", *options).stdout)
+    expected = points.estimate().interval(simultaneous="bonferroni")
+    assert answer["low"] == expected.low.tolist()
+    assert len(answer["mean"]) == 2
+    words = " ".join(turnout("estimate", path, *options).stdout.split())
+    assert "numbers 2 of each person, from -1 to 1" in words
+    assert "for all 2 coordinates at once (bonferroni)" in words
+
+
+def test_groups_of_a_mean_have_a_table_and_an_object_each(grouped_file: Path, turnout: Run) -> None:
+    options = ("--by", "day", "--simultaneous", "sidak", "--interval", 0.9)
+    answer = json.loads(turnout("estimate", grouped_file, "--json", *options).stdout)
+    assert answer["interval"] == {"level": 0.9, "simultaneous": "sidak", "over": "all"}
+    assert answer["groups"] == ["day"]
+    estimate = by_country().over("day").estimate()
+    expected = estimate.interval(0.9, simultaneous="sidak")
+    assert [row["high"] for row in answer["estimates"]] == expected.high[:, 0].tolist()
+    assert list(answer["estimates"][0]) == [
+        "group", "nodes", "received", "mean", "standard_error", "low", "high", "reason",
+    ]  # fmt: skip
+    assert answer["estimates"][0]["group"] == {"day": "2026-03-01"}
+    result = turnout("estimate", grouped_file)
+    assert "[red]FR" in result.stdout
+    assert "(no nodes)" in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    records = json.loads(turnout("estimate", grouped_file, "--json").stdout)["estimates"]
+    silent = next(row for row in records if row["group"]["country"] == "NL")
+    assert (silent["mean"], silent["low"]) == (None, None)
+    assert silent["reason"] == "the group has no nodes"
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (("--project", "simplex"), "--project does not apply to a tally of numbers"),
+        (("--sort", "frequency"), "--sort does not apply to a tally of numbers: a mean has no"),
+        (("--top", "20"), "--top does not apply to a tally of numbers: a mean has no labels"),
+        (("--method", "c"), "method must be one of 'hajek', 'horvitz_thompson', got 'c'"),
+    ],
+)
+def test_options_that_say_nothing_about_a_mean_are_refused(
+    hours: Path, grouped_file: Path, turnout: Run, options: tuple[str, str], reason: str
+) -> None:
+    for path in (hours, grouped_file):
+        result = turnout("estimate", path, *options)
+        assert result.exit_code == 1
+        assert reason in result.stderr
+        assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_mean_that_is_not_grouped_has_no_columns(hours: Path, turnout: Run) -> None:
+    result = turnout("estimate", hours, "--by", "day")
+    assert result.exit_code == 1
+    assert "is not grouped" in result.stderr
+
+
+def test_tallies_of_numbers_are_tallied_again(hours: Path, tmp_path: Path, turnout: Run) -> None:
+    other, both = tmp_path / "other.tally", tmp_path / "both.tally"
+    other.write_bytes(HOURS.collect([9.0] * 100, participation=HALF, seed=4).to_bytes())
+    result = turnout("tally", hours, other, "-o", both)
+    assert result.exit_code == 0
+    assert "from 0 to 24" in result.stdout
+    assert tn.mean.MeanTally.from_bytes(both.read_bytes()).nodes == 3100
+    shares = tmp_path / "shares.tally"
+    shares.write_bytes(tn.DirectEncoding(4.0, 3).collect([0], participation=HALF).to_bytes())
+    assert "different plans" in turnout("tally", hours, shares, "-o", both).stderr
+
+
+def test_pictures_of_means(hours: Path, grouped_file: Path, tmp_path: Path, turnout: Run) -> None:
+    pytest.importorskip("matplotlib")
+    for source, options in ((hours, ()), (grouped_file, ("--by", "country")), (grouped_file, ())):
+        picture = tmp_path / "picture.svg"
+        result = turnout("estimate", source, "--plot", picture, *options)
+        assert result.exit_code == 0, result.stderr
+        assert picture.stat().st_size > 5000
+        picture.unlink()
