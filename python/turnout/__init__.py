@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         reproduce,
         samplers,
         testing,
+        thresholding,
         weighting,
     )
     from turnout._version import __version__
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
     from turnout.frequency.ordered.hierarchy import HierarchicalCollection
     from turnout.participation import Bernoulli, Everyone, Participation, Personalized
     from turnout.planning import choose_oracle, estimate_mixed, optimal_participation, plan
+    from turnout.thresholding import sample_and_threshold
 
 # Whoever runs the program says what is shown of the log; without that nothing is.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
@@ -137,8 +139,10 @@ __all__ = [
     "ray",
     "reporting",
     "reproduce",
+    "sample_and_threshold",
     "samplers",
     "testing",
+    "thresholding",
     "weighting",
 ]
 
@@ -182,6 +186,7 @@ _NAMES = {
     "turnout.frequency.ordered.hierarchy": ["HierarchicalCollection"],
     "turnout.participation": ["Bernoulli", "Everyone", "Participation", "Personalized"],
     "turnout.planning": ["choose_oracle", "estimate_mixed", "optimal_participation", "plan"],
+    "turnout.thresholding": ["sample_and_threshold"],
 }
 _SUBMODULES = [
     "accounting",
@@ -200,6 +205,7 @@ _SUBMODULES = [
     "reproduce",
     "samplers",
     "testing",
+    "thresholding",
     "weighting",
 ]
 

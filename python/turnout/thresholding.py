@@ -1,0 +1,420 @@
+"""Counts of sampled people above a threshold, drawn by somebody who is trusted with the answers."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import math
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments, _core
+from turnout._public import listing
+from turnout.accounting.calibration import calibrate
+from turnout.accounting.ledger import PrivacyLedger
+from turnout.accounting.thresholded import SampleAndThreshold
+from turnout.errors import InvalidTypeError, InvalidValueError
+
+__all__ = ["ThresholdedCount", "ThresholdedCounts", "sample_and_threshold"]
+__dir__ = listing(__all__)
+
+Integers = npt.NDArray[np.int64]
+
+#: True counts above this are not told apart.
+_MOST = 2**53
+
+
+@dataclasses.dataclass(frozen=True)
+class ThresholdedCount:
+    """What a release says of one item.
+
+    Attributes
+    ----------
+    label
+        The item.
+    kept
+        How many kept people hold it; None if it was not published: fewer than the threshold.
+    estimate
+        ``kept`` divided by the rate; None if it was not published.
+    low, high
+        Limits of how many people hold it, kept or not.
+    """
+
+    label: Hashable
+    kept: int | None
+    estimate: float | None
+    low: int
+    high: int
+
+
+class ThresholdedCounts:
+    """Published counts of kept people: which items reached the threshold, and how often.
+
+    Made by :func:`sample_and_threshold`. Everything here is public.
+
+    Notes
+    -----
+    An estimate is the count of kept people divided by the rate. Over all releases it is biased: an
+    item is published only where its count came out large enough, so that estimates next to the
+    threshold are too large on average, and what is unpublished is missing in every sum of
+    estimates. The intervals are right all the same, published or not: whatever the true count of an
+    item, with probability ``level`` at least the interval of :meth:`count_of` holds it.
+    """
+
+    def __init__(self, mechanism: SampleAndThreshold, counts: dict[Hashable, int]) -> None:
+        self._mechanism = _arguments.instance(
+            "mechanism", mechanism, SampleAndThreshold, "a SampleAndThreshold"
+        )
+        for label, count in counts.items():
+            if _arguments.integer("counts", count, least=0) < mechanism.threshold:
+                raise InvalidValueError(
+                    f"counts must be at least the threshold {mechanism.threshold}, got {count} of "
+                    f"{_arguments.shown(label)}"
+                )
+        # In an order that says nothing about whose answers came first.
+        self._counts = dict(
+            sorted(
+                ((label, int(count)) for label, count in counts.items()),
+                key=lambda pair: (-pair[1], type(pair[0]).__name__, repr(pair[0])),
+            )
+        )
+
+    @property
+    def mechanism(self) -> SampleAndThreshold:
+        """What was done, and what it costs."""
+        return self._mechanism
+
+    @property
+    def labels(self) -> tuple[Hashable, ...]:
+        """The items that were published, the most frequent one first."""
+        return tuple(self._counts)
+
+    @property
+    def counts(self) -> Integers:
+        """How many kept people hold each published item."""
+        return np.array(list(self._counts.values()), dtype=np.int64)
+
+    @property
+    def estimates(self) -> npt.NDArray[np.float64]:
+        """The counts divided by the rate: how many people hold each published item."""
+        return self.counts / self._mechanism.rate
+
+    def interval(self, level: float = 0.95) -> tuple[Integers, Integers]:
+        """Limit how many people hold each published item.
+
+        Parameters
+        ----------
+        level
+            How likely each interval holds the truth at least, each on its own.
+
+        Returns
+        -------
+        tuple of numpy.ndarray
+            The lower and the upper limits, in the order of :attr:`labels`.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If ``level`` is no level between 0 and 1.
+        """
+        tail = self._tail(level)
+        rate, counts = self._mechanism.rate, self.counts
+        return _lowest(counts, rate, tail), _highest(counts, rate, tail)
+
+    def below(self, level: float = 0.95) -> int:
+        """Limit how many people hold an item that was not published.
+
+        Parameters
+        ----------
+        level
+            As for :meth:`interval`.
+
+        Returns
+        -------
+        int
+            From 0 up to this many: what a count below the threshold leaves open.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If ``level`` is no level between 0 and 1.
+        """
+        most = np.array([self._mechanism.threshold - 1])
+        return int(_highest(most, self._mechanism.rate, self._tail(level))[0])
+
+    def count_of(self, label: Hashable, level: float = 0.95) -> ThresholdedCount:
+        """Say what is known of an item, published or not.
+
+        Parameters
+        ----------
+        label
+            The item; one that was not published need not exist.
+        level
+            As for :meth:`interval`.
+
+        Returns
+        -------
+        ThresholdedCount
+            Estimate and limits.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If ``label`` can be no item, or ``level`` is no level between 0 and 1.
+
+        Examples
+        --------
+        >>> release = ThresholdedCounts(SampleAndThreshold(0.25, 20), {"often": 240})
+        >>> release.count_of("often")
+        ThresholdedCount(label='often', kept=240, estimate=960.0, low=858, high=1072)
+        >>> release.count_of("seldom")
+        ThresholdedCount(label='seldom', kept=None, estimate=None, low=0, high=113)
+        """
+        _check_label(label)
+        kept = self._counts.get(label)
+        if kept is None:
+            return ThresholdedCount(label, None, None, 0, self.below(level))
+        tail, rate, one = self._tail(level), self._mechanism.rate, np.array([kept])
+        low, high = _lowest(one, rate, tail), _highest(one, rate, tail)
+        return ThresholdedCount(label, kept, kept / rate, int(low[0]), int(high[0]))
+
+    def chance_of_publication(self, people: int) -> float:
+        """Say how likely an item that so many people hold is published.
+
+        Parameters
+        ----------
+        people
+            How many people hold it.
+
+        Returns
+        -------
+        float
+            A probability.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If it is no number of people.
+
+        Examples
+        --------
+        >>> release = ThresholdedCounts(SampleAndThreshold(0.25, 20), {})
+        >>> [round(release.chance_of_publication(people), 3) for people in (40, 80, 120)]
+        [0.001, 0.543, 0.989]
+        """
+        number = _arguments.integer("people", people, least=0, most=_MOST)
+        size, threshold = np.array([float(number)]), np.array([self._mechanism.threshold])
+        return float(_at_least(size, threshold, self._mechanism.rate)[0])
+
+    def to_records(self, level: float = 0.95) -> list[dict[str, Any]]:
+        """List the published items with estimates and limits, for tables and JSON.
+
+        Parameters
+        ----------
+        level
+            As for :meth:`interval`.
+
+        Returns
+        -------
+        list of dict
+            With the names of :class:`ThresholdedCount`.
+        """
+        columns = (self.labels, self.counts, self.estimates, *self.interval(level))
+        plain = (column if isinstance(column, tuple) else column.tolist() for column in columns)
+        names = [field.name for field in dataclasses.fields(ThresholdedCount)]
+        return [dict(zip(names, row, strict=True)) for row in zip(*plain, strict=True)]
+
+    def __len__(self) -> int:
+        """Return the number of published items."""
+        return len(self._counts)
+
+    def __eq__(self, other: object) -> bool:
+        """Compare mechanisms and counts."""
+        return isinstance(other, ThresholdedCounts) and (
+            (self._mechanism, self._counts) == (other._mechanism, other._counts)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        """Show what was done and how many items were published."""
+        return f"<ThresholdedCounts: {len(self)} items, {self._mechanism!r}>"
+
+    @staticmethod
+    def _tail(level: float) -> float:
+        return 0.5 * (1.0 - _arguments.confidence("level", level))
+
+
+def sample_and_threshold(
+    values: Any,
+    *,
+    threshold: int,
+    rate: float | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    adjacency: str | None = None,
+    ledger: PrivacyLedger | None = None,
+    seed: int | None = None,
+) -> ThresholdedCounts:
+    """Publish how many sampled people hold each item, where at least ``threshold`` of them do.
+
+    Whoever runs this is trusted with the answers. What it returns may be given to anybody: it is
+    (epsilon, delta)-private for each person, without noise, and names no item that was not listed
+    by enough people.
+
+    Parameters
+    ----------
+    values
+        One item for each person: anything that can be compared and hashed. They need not be listed
+        beforehand.
+    threshold
+        The smallest count that is published, from 1 to 10^5.
+    rate
+        The probability that a person is kept, above 0. Or, instead of it:
+    epsilon, delta
+        What a release may cost: the largest rate for which it does is taken.
+    adjacency
+        Which neighbours ``epsilon`` and ``delta`` are about: ``"add_or_remove"`` a person (default)
+        or ``"replace"`` one's item.
+    ledger
+        What the release is written to before it is drawn, if any.
+    seed
+        For tests and simulations only: whoever knows the seed knows who was kept.
+
+    Returns
+    -------
+    ThresholdedCounts
+        The published counts, with estimates and intervals.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If an argument is of the wrong type or out of range, neither or both of a rate and a target
+        are given, or an item is missing (None, NaN) or cannot be hashed.
+    BudgetExceededError
+        If the ledger cannot pay for it; nothing was drawn then.
+
+    Notes
+    -----
+    Each person holds one item; who holds several pays for each, as by composition. People who
+    collude do not count towards the threshold.
+
+    Examples
+    --------
+    >>> words = ["tea"] * 3000 + ["coffee"] * 2000 + ["a secret"]
+    >>> release = sample_and_threshold(words, threshold=20, epsilon=1.0, delta=1e-8, seed=1)
+    >>> release.labels
+    ('tea', 'coffee')
+    >>> round(release.mechanism.rate, 4), release.mechanism.delta(1.0) <= 1e-8
+    (0.2514, True)
+    >>> low, high = release.interval(0.99)
+    >>> bool(low[0] <= 3000 <= high[0]), release.below(0.99)
+    (True, 125)
+    """
+    mechanism = _mechanism(threshold, rate, epsilon, delta, adjacency)
+    items = _items(values)
+    checked = _arguments.seed(seed)
+    if ledger is not None:
+        _arguments.instance("ledger", ledger, PrivacyLedger, "a PrivacyLedger").spend(mechanism)
+    kept = _core.select_bernoulli(len(items), mechanism.rate, checked)
+    counts = _counted(items, kept)
+    least = mechanism.threshold
+    return ThresholdedCounts(
+        mechanism, {label: count for label, count in counts.items() if count >= least}
+    )
+
+
+def _mechanism(
+    threshold: Any, rate: Any, epsilon: Any, delta: Any, adjacency: str | None
+) -> SampleAndThreshold:
+    if (rate is None) == (epsilon is None) or (epsilon is None) != (delta is None):
+        raise InvalidValueError(
+            "rate must be given, or epsilon and delta instead of it, got "
+            f"rate = {_arguments.shown(rate)}, epsilon = {_arguments.shown(epsilon)}, "
+            f"delta = {_arguments.shown(delta)}"
+        )
+    if rate is None:
+        # Its own rate does not matter.
+        mechanism = SampleAndThreshold(0.5, threshold)
+        found = calibrate(mechanism, "rate", epsilon, delta, adjacency=adjacency)
+        return SampleAndThreshold(found, threshold)
+    if adjacency is not None:
+        raise InvalidValueError("adjacency is for epsilon and delta: give it without a rate")
+    made = SampleAndThreshold(rate, threshold)
+    if not made.rate > 0.0:
+        raise InvalidValueError(f"rate must be above 0, got {_arguments.shown(rate)}")
+    return made
+
+
+def _items(values: Any) -> list[Any] | npt.NDArray[Any]:
+    """Take one item for each person, all of them checked: who was kept must not show in errors."""
+    if isinstance(values, np.ndarray) and values.ndim != 1:
+        raise InvalidValueError(
+            f"values must hold one item for each person, got an array of shape {values.shape}"
+        )
+    if isinstance(values, np.ndarray) and values.dtype.kind in "biufUS":
+        if values.dtype.kind == "f" and np.isnan(values).any():
+            place = int(np.isnan(values).argmax())
+            raise InvalidValueError(f"values[{place}] must be an item, got NaN")
+        return values
+    # The scalars of Arrow know their column; a list has plain values.
+    given = values.to_pylist() if hasattr(values, "to_pylist") else values
+    items = _arguments.items("values", given, "one item for each person")
+    for position, item in enumerate(items):
+        _check_label(item, f"values[{position}]")
+    return items
+
+
+def _check_label(label: Any, argument: str = "label") -> None:
+    try:
+        hash(label)
+    except TypeError as error:
+        raise InvalidTypeError(
+            f"{argument} must be an item that can be hashed, got {_arguments.shown(label)}"
+        ) from error
+    if label is None or (isinstance(label, (float, np.floating)) and math.isnan(label)):
+        raise InvalidValueError(f"{argument} must be an item, got {_arguments.shown(label)}")
+
+
+def _counted(items: Any, kept: Integers) -> dict[Hashable, int]:
+    if isinstance(items, np.ndarray):
+        labels, counts = np.unique(items[kept], return_counts=True)
+        return dict(zip(labels.tolist(), counts.tolist(), strict=True))
+    return collections.Counter(items[place] for place in kept.tolist())
+
+
+def _at_least(size: Any, count: Any, rate: float) -> npt.NDArray[np.float64]:
+    """Give the probability that of ``size`` people at least ``count`` are kept."""
+    # It takes longer to import than all of turnout.
+    from scipy import special  # noqa: PLC0415
+
+    if rate >= 1.0:
+        return np.asarray(size >= count, dtype=np.float64)
+    count = np.asarray(count, dtype=np.float64)
+    possible = (size >= count) & (count > 0.0)
+    rest = np.where(possible, size - count + 1.0, 1.0)
+    tail = special.betainc(np.where(possible, count, 1.0), rest, rate)
+    return np.where(possible, tail, np.where(count > 0.0, 0.0, 1.0))
+
+
+def _lowest(count: Any, rate: float, tail: float) -> Integers:
+    """Find the fewest people of whom that many are kept with more than a tail's probability."""
+    low, high = count - 1, np.full(count.shape, _MOST)
+    while (high - low > 1).any():
+        middle = low + (high - low) // 2
+        likely = _at_least(middle.astype(np.float64), count, rate) > tail
+        low, high = np.where(likely, low, middle), np.where(likely, middle, high)
+    return np.asarray(high, dtype=np.int64)
+
+
+def _highest(count: Any, rate: float, tail: float) -> Integers:
+    """Find the most people of whom no more are kept with more than a tail's probability."""
+    low, high = count.copy(), np.full(count.shape, _MOST)
+    while (high - low > 1).any():
+        middle = low + (high - low) // 2
+        likely = 1.0 - _at_least(middle.astype(np.float64), count + 1, rate) > tail
+        low, high = np.where(likely, middle, low), np.where(likely, high, middle)
+    return np.asarray(low, dtype=np.int64)
