@@ -249,3 +249,20 @@ def test_a_number_of_labels_is_a_number_or_all(tally_file: Path, turnout: Run, w
     result = turnout("estimate", tally_file, f"--top={wrong}")
     assert result.exit_code == 2
     assert "neither a number of labels nor all" in result.stderr
+
+
+def test_shrinking_makes_a_distribution_and_says_where_it_may_mislead(
+    tally_file: Path, turnout: Run
+) -> None:
+    result = turnout("estimate", tally_file, "--json", "--shrink")
+    assert result.exit_code == 0, result.stderr
+    assert "3 answers say little of each other" in " ".join(result.stderr.split())
+    answer = json.loads(result.stdout)
+    assert answer["postprocessing"] == "empirical_bayes"
+    assert set(answer["shrinkage"]) == {"weights", "moved", "cautions"}
+    assert sum(row["frequency"] for row in answer["estimates"]) == pytest.approx(1.0)
+    shown = turnout("estimate", tally_file, "--shrink").stdout
+    assert re.search(r"shrunk\s+empirical Bayes \(intervals are from before it\)", shown)
+    both = turnout("estimate", tally_file, "--shrink", "--project", "simplex")
+    assert both.exit_code == 2
+    assert "makes another distribution" in both.stderr

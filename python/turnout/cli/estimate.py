@@ -19,6 +19,7 @@ from turnout.cli.showing.shown import Method, Order, Over, Projection, Simultane
 from turnout.cli.tables import properties
 from turnout.cli.tallies import read_tally
 from turnout.errors import InvalidValueError
+from turnout.frequency.estimation.estimate import SHRUNK
 
 __all__ = ["Top", "estimate"]
 
@@ -76,6 +77,14 @@ def estimate(
             help="Make the frequencies a distribution: no negative ones, a sum of 1.",
         ),
     ] = "none",
+    shrink: Annotated[
+        bool,
+        typer.Option(
+            "--shrink",
+            help="Make a distribution of them by what the answers have in common: the smallest "
+            "error over all answers together (empirical Bayes).",
+        ),
+    ] = False,
     plot: Annotated[
         Path | None,
         typer.Option("--plot", metavar="FILE", help="Save a picture: .png, .svg or .pdf."),
@@ -101,7 +110,8 @@ def estimate(
     """Estimate how often each answer is given, or the mean of numbers, with honest intervals.
 
     The noise of the reports is taken out, so a rare answer can come out below zero; --project
-    repairs that at the price of a small bias. Intervals belong to the estimate before projection.
+    repairs that at the price of a small bias, and --shrink makes the error over all answers
+    together smaller still. Intervals belong to the estimate before either.
 
     Of a tally of numbers the mean is shown; --json prints an object with mean, standard_error, low
     and high, lists of them if each person gave several numbers.
@@ -115,23 +125,27 @@ def estimate(
 
         turnout estimate week.tally --project simplex --plot answers.png
 
-        turnout estimate airports.tally --top 100
+        turnout estimate airports.tally --shrink --top 100
 
         turnout estimate week.tally --json | jq '.estimates[0]'
 
         turnout estimate countries.tally --by day --simultaneous sidak --plot days.png
     """
     _check_plot(plot)
+    if shrink and project != "none":
+        raise typer.BadParameter(
+            f"--project {project} makes another distribution", param_hint="--shrink"
+        )
     tally = read_tally(source)
     if plot is not None:
         refuse_overwriting_inputs(plot, [source])
     top = None if as_json else top
     given = frozenset(
         f"--{name.replace('order', 'sort')}"
-        for name in ("project", "order", "top")
+        for name in ("project", "shrink", "order", "top")
         if _was_given(context, name)
     )
-    wish = Wish(method, level, simultaneous, over, project, order, top, given)
+    wish = Wish(method, level, simultaneous, over, SHRUNK if shrink else project, order, top, given)
     kind = showing(tally.plan)
     kind.check(wish)
     if isinstance(tally, GroupedTally):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
@@ -24,6 +25,7 @@ from turnout.cli.showing.shown import (
 )
 from turnout.cli.tables import digits_for, percent, print_estimates, printable
 from turnout.errors import EstimatorError
+from turnout.frequency.estimation.estimate import SHRUNK, postprocessed
 
 __all__ = ["Frequencies", "describe_interval", "interval_rows", "ordered"]
 
@@ -46,7 +48,10 @@ class Frequencies:
 
     def estimate(self, tally: Any, wish: Wish) -> Shown:
         """Estimate the frequencies."""
-        result = tally.estimate(wish.method).project(wish.project)
+        result = postprocessed(tally.estimate(wish.method), wish.postprocessing)
+        shrinkage = result.shrinkage
+        for sentence in shrinkage.cautions if shrinkage else ():
+            note(sentence)
         level, simultaneous = wish.level, wish.simultaneous
         records = result.to_records(level, simultaneous=simultaneous, top=wish.top)
         records = ordered(records, wish.order)
@@ -58,6 +63,7 @@ class Frequencies:
         return Shown(
             {
                 **counts_of(result, result.method, postprocessing=result.postprocessing),
+                **({"shrinkage": asdict(shrinkage)} if shrinkage else {}),
                 "interval": interval,
                 "plan": result.plan.to_dict(),
                 "estimates": records,
@@ -69,7 +75,9 @@ class Frequencies:
 
     def estimate_groups(self, grouped: GroupedTally[Any], wish: Wish) -> Shown:
         """Estimate the frequencies in each group."""
-        result = grouped.estimate(wish.method).project(wish.project)
+        estimated = grouped.estimate(wish.method)
+        shrunk = wish.postprocessing == SHRUNK
+        result = estimated.shrink() if shrunk else estimated.project(wish.postprocessing)
         interval, reason = group_interval(result, wish)
         if reason is not None:
             note(reason)
@@ -145,6 +153,8 @@ def interval_rows(result: FrequencyEstimate, interval: dict[str, Any]) -> list[t
 def _projection_rows(postprocessing: str) -> list[tuple[str, str]]:
     if postprocessing == "none":
         return []
+    if postprocessing == SHRUNK:
+        return [("shrunk", "empirical Bayes (intervals are from before it)")]
     return [("projected", f"{postprocessing} (intervals are from before it)")]
 
 

@@ -52,8 +52,8 @@ class Wish:
     ----------
     method, level, simultaneous, over
         The estimator, and how intervals are made.
-    project, order, top
-        How frequencies are projected, in which order labels stand, and how many of them.
+    postprocessing, order, top
+        How frequencies are projected or shrunk, in which order labels stand, and how many of them.
     given
         The options that were given, as they are written.
     """
@@ -62,7 +62,7 @@ class Wish:
     level: float
     simultaneous: Simultaneous | None
     over: Over
-    project: Projection
+    postprocessing: str
     order: Order
     top: int | None
     given: frozenset[str]

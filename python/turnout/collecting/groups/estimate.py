@@ -18,7 +18,7 @@ from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.intervals import tail_probability
 from turnout.collecting.keys import Key, plain_key
 from turnout.collecting.plan import Plan
-from turnout.errors import EstimatorError
+from turnout.errors import EstimatorError, InvalidValueError
 
 __all__ = ["BaseGroupedEstimate"]
 
@@ -42,6 +42,8 @@ class BaseGroupedEstimate(ABC, Generic[E]):
 
     #: The columns of a table beside those of the groups, in order; the reason follows.
     _columns: ClassVar[tuple[str, ...]]
+    #: The methods of intervals whose level holds on average over the answers, never for all.
+    _on_average: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, tally: GroupedTally[Any], method: str) -> None:
         self._tally = _arguments.instance("tally", tally, GroupedTally, "a GroupedTally")
@@ -215,6 +217,11 @@ class BaseGroupedEstimate(ABC, Generic[E]):
         GroupedInterval(2 groups, 3 answers, level=0.95, simultaneous='sidak', over='all')
         """
         each = self.each_level(level, simultaneous, over)
+        if method in self._on_average and simultaneous is not None:
+            raise InvalidValueError(
+                f"simultaneous must be None for {method!r}, whose level holds on average over the "
+                f"answers of a group, got {simultaneous!r}"
+            )
         low = np.full((len(self._tally), self.plan.domain.size), np.nan)
         high = low.copy()
         for place, key in enumerate(self._tally):

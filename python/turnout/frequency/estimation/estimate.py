@@ -21,17 +21,23 @@ from turnout.collecting.intervals import (
 )
 from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidValueError
+from turnout.frequency.estimation.average_coverage import average_interval
 from turnout.frequency.estimation.distances import DISTANCES, distance
 from turnout.frequency.estimation.estimators import Estimation, Estimator, with_pool
-from turnout.frequency.estimation.intervals import Interval
+from turnout.frequency.estimation.intervals import AVERAGE, Interval
 from turnout.frequency.estimation.projection import PROJECTIONS
+from turnout.frequency.estimation.shrinkage import Shrinkage, shrunk
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from turnout.frequency.tally import Tally
 
-__all__ = ["FrequencyEstimate"]
+__all__ = ["POSTPROCESSING", "SHRUNK", "FrequencyEstimate", "postprocessed"]
+
+#: The word of :meth:`FrequencyEstimate.shrink` in ``postprocessing``, and all such words.
+SHRUNK = "empirical_bayes"
+POSTPROCESSING = ("none", *PROJECTIONS, SHRUNK)
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
@@ -57,10 +63,14 @@ class FrequencyEstimate:
     frequencies
         float64, one for each answer: the estimated share of all nodes.
     postprocessing
-        ``"none"``, or the name of the projection that was applied.
+        ``"none"``, the name of the projection that was applied, or ``"empirical_bayes"`` after
+        :meth:`shrink`.
     estimation
         The frequencies before any projection, with what is known of their law: what intervals and
         combinations are computed from.
+    shrinkage
+        After :meth:`shrink`, how the answers were drawn towards each other, and where that may
+        mislead; else None.
 
     Examples
     --------
@@ -78,6 +88,7 @@ class FrequencyEstimate:
     frequencies: Floats
     postprocessing: str
     estimation: Estimation = field(repr=False)
+    shrinkage: Shrinkage | None = field(default=None, repr=False)
 
     @classmethod
     def from_tally(cls, tally: Tally, estimator: Estimator) -> FrequencyEstimate:
@@ -140,7 +151,10 @@ class FrequencyEstimate:
     def unprojected(self) -> FrequencyEstimate:
         """The estimate before post-processing."""
         return replace(
-            self, frequencies=_read_only(self.estimation.frequencies), postprocessing="none"
+            self,
+            frequencies=_read_only(self.estimation.frequencies),
+            postprocessing="none",
+            shrinkage=None,
         )
 
     def interval(
@@ -162,6 +176,10 @@ class FrequencyEstimate:
             reports, which cover whatever the counts, and are wide where the
             perturbation is small; of :mod:`turnout.distributed`, limits by the exact law of the
             noise or of the sampled counts.
+            ``"empirical_bayes"``: holds the truth in at least ``level`` of the answers *on average
+            over the answers*, whatever the frequencies, and promises nothing for any one of them
+            (Armstrong, Kolesar, Plagborg-Moller 2022): shorter, around estimates drawn towards the
+            mean frequency.
             ``"auto"`` (default): score, and exact for distributed aggregation and for answers with
             few supporting reports, where the normal law is no guide; normal for estimators weighted
             by personal probabilities, which have neither (``"hajek"`` with Student's quantile for
@@ -198,11 +216,19 @@ class FrequencyEstimate:
     ) -> Interval:
         """Compute the limits of some answers."""
         level = _arguments.confidence("level", level)
-        _arguments.choice("method", method, ("auto", "normal", "score", "exact"))
+        _arguments.choice("method", method, ("auto", "normal", "score", "exact", AVERAGE))
         _arguments.choice("simultaneous", simultaneous, (None, "bonferroni", "sidak"))
         estimation = self.estimation
         if estimation.bias is not None:
             raise EstimatorError(f"no interval around {self.method!r} covers: {estimation.bias}")
+        if method == AVERAGE:
+            if simultaneous is not None:
+                raise InvalidValueError(
+                    f"simultaneous must be None for {method!r}, whose level holds on average over "
+                    f"the answers, got {simultaneous!r}"
+                )
+            low, high = average_interval(estimation.frequencies, estimation.variances, level)
+            return Interval(low[codes], high[codes], level, method, None)
         if estimation.limits is not None and method in ("auto", "exact"):
             tail = tail_probability(level, self.domain.size, simultaneous)
             low, high = estimation.limits(1 - tail)
@@ -271,7 +297,59 @@ class FrequencyEstimate:
         if method == "none":
             return self.unprojected
         projected = PROJECTIONS[method](self.estimation.frequencies)
-        return replace(self, frequencies=_read_only(projected), postprocessing=method)
+        return replace(
+            self, frequencies=_read_only(projected), postprocessing=method, shrinkage=None
+        )
+
+    def shrink(self) -> FrequencyEstimate:
+        """Draw the answers towards each other as much as they are alike: empirical Bayes.
+
+        Where many answers are estimated, what they have in common says much of each: posterior
+        means under priors learned from all of them, averaged by the evidence for each prior, made a
+        distribution. The result is biased, names itself in :attr:`postprocessing` and says in
+        :attr:`shrinkage` how it came about and where it may mislead; intervals stay those of the
+        original, and :meth:`interval` has ``"empirical_bayes"``.
+
+        The gain is over all answers together, not for each. Against the best projection, in ten
+        populations, the root mean square error was about half as large (geometric mean) with 30
+        to 1,000 answers, and four fifths with 10; the worst ratios are in :doc:`/topics/shrinkage`.
+
+        Returns
+        -------
+        FrequencyEstimate
+            The shrunken estimate; always made from the original.
+
+        Raises
+        ------
+        EstimatorError
+            If the estimator is biased, or a standard error is not known.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> truth = [0.01] * 100
+        >>> estimate = tn.SubsetSelection(1.0, 100).simulate([500] * 100, seed=1).estimate()
+        >>> shrunken, projected = estimate.shrink(), estimate.project("simplex")
+        >>> shrunken.distance(truth) < 0.2 * projected.distance(truth)
+        True
+        >>> list(shrunken.shrinkage.weights)[0]
+        'one atom'
+        """
+        estimation = self.estimation
+        if estimation.bias is not None:
+            raise EstimatorError(f"{self.method!r} cannot be shrunk: {estimation.bias}")
+        if not np.isfinite(estimation.variances).all():
+            raise EstimatorError(
+                f"{self.method!r} cannot be shrunk: standard errors are needed of all answers, and "
+                f"{int((~np.isfinite(estimation.variances)).sum())} are not known; project it"
+            )
+        frequencies, shrinkage = shrunk(estimation.frequencies, estimation.variances)
+        return replace(
+            self,
+            frequencies=_read_only(frequencies),
+            postprocessing=SHRUNK,
+            shrinkage=shrinkage,
+        )
 
     def distance(self, reference: Any, metric: str = "total_variation") -> float:
         """Measure the distance to other frequencies.
@@ -451,8 +529,16 @@ class FrequencyEstimate:
             )
         )
         more = ", ..." if self.domain.size > 4 else ""
-        named = "" if self.postprocessing == "none" else f", projected by {self.postprocessing!r}"
+        named = ""
+        if self.postprocessing != "none":
+            verb = "shrunk" if self.postprocessing == SHRUNK else "projected"
+            named = f", {verb} by {self.postprocessing!r}"
         return f"FrequencyEstimate({self.method!r}{named}, {{{shown}{more}}})"
+
+
+def postprocessed(estimate: FrequencyEstimate, name: str) -> FrequencyEstimate:
+    """Apply one of :data:`POSTPROCESSING`."""
+    return estimate.shrink() if name == SHRUNK else estimate.project(name)
 
 
 def _read_only(array: Floats) -> Floats:

@@ -9,7 +9,10 @@ import numpy.typing as npt
 
 from turnout import _arguments
 
-__all__ = ["Interval"]
+__all__ = ["AVERAGE", "Interval"]
+
+#: The method whose level holds on average over the answers.
+AVERAGE = "empirical_bayes"
 
 Floats = npt.NDArray[np.float64]
 
@@ -25,7 +28,8 @@ class Interval:
     level
         The confidence level asked for.
     method
-        ``"normal"``, ``"score"``, ``"exact"``, or ``"score, exact for small counts"``.
+        ``"normal"``, ``"score"``, ``"exact"``, ``"score, exact for small counts"``, or
+        ``"empirical_bayes"``, whose level holds on average over the answers, not for each.
     simultaneous
         None if the level holds for each answer by itself; ``"bonferroni"`` or ``"sidak"`` if it
         holds for all answers at once.
@@ -36,6 +40,11 @@ class Interval:
     level: float
     method: str
     simultaneous: str | None
+
+    @property
+    def on_average(self) -> bool:
+        """Whether the level holds on average over the answers only, not for each."""
+        return self.method == AVERAGE
 
     @property
     def width(self) -> Floats:
@@ -56,4 +65,6 @@ class Interval:
     def __repr__(self) -> str:
         """Show how the interval was made."""
         both = f", simultaneous={self.simultaneous!r}" if self.simultaneous else ""
+        if self.on_average:
+            both = ", on average over the answers"
         return f"Interval({self.low.size} answers, level={self.level:g}, {self.method!r}{both})"

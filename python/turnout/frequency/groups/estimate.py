@@ -13,9 +13,14 @@ from turnout.collecting.groups.estimate import BaseGroupedEstimate
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
-from turnout.frequency.estimation.estimate import FrequencyEstimate
+from turnout.frequency.estimation.estimate import (
+    POSTPROCESSING,
+    SHRUNK,
+    FrequencyEstimate,
+    postprocessed,
+)
 from turnout.frequency.estimation.estimators import ESTIMATORS
-from turnout.frequency.estimation.projection import PROJECTIONS
+from turnout.frequency.estimation.intervals import AVERAGE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,7 +50,8 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
     method
         The estimator, as in :meth:`turnout.Tally.estimate`.
     postprocessing
-        The projection, as in :meth:`turnout.FrequencyEstimate.project`.
+        The projection, as in :meth:`turnout.FrequencyEstimate.project`, or ``"empirical_bayes"``
+        as in :meth:`turnout.FrequencyEstimate.shrink`, within each group.
 
     Raises
     ------
@@ -78,17 +84,18 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
     __slots__ = ("_postprocessing",)
 
     _columns = _COLUMNS
+    _on_average = (AVERAGE,)
 
     def __init__(
         self, tally: GroupedTally[Any], method: str = "hajek", *, postprocessing: str = "none"
     ) -> None:
         _arguments.choice("method", method, tuple(ESTIMATORS))
-        _arguments.choice("postprocessing", postprocessing, ("none", *PROJECTIONS))
+        _arguments.choice("postprocessing", postprocessing, POSTPROCESSING)
         self._postprocessing = postprocessing
         super().__init__(tally, method)
 
     def _estimated(self, tally: Any) -> FrequencyEstimate:
-        return super()._estimated(tally).project(self._postprocessing)
+        return postprocessed(super()._estimated(tally), self._postprocessing)
 
     @property
     def domain(self) -> Domain:
@@ -138,6 +145,23 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
             If there is no such method.
         """
         return GroupedEstimate(self._tally, self._method, postprocessing=method)
+
+    def shrink(self) -> GroupedEstimate:
+        """Draw the answers of each group towards each other, within the group.
+
+        As :meth:`turnout.FrequencyEstimate.shrink`; groups learn nothing from each other.
+
+        Returns
+        -------
+        GroupedEstimate
+            The shrunken estimates; standard errors and intervals stay those before.
+
+        Raises
+        ------
+        EstimatorError
+            If the estimator is biased, or a standard error is not known.
+        """
+        return GroupedEstimate(self._tally, self._method, postprocessing=SHRUNK)
 
     def _entries(self) -> str:
         return f"{self.domain.size} answers"

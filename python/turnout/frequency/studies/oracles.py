@@ -13,8 +13,8 @@ from turnout import _arguments
 from turnout._seeds import derived
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.candidates import factories, make
+from turnout.frequency.estimation.estimate import POSTPROCESSING, postprocessed
 from turnout.frequency.estimation.estimators import ESTIMATORS
-from turnout.frequency.estimation.projection import PROJECTIONS
 from turnout.frequency.estimation.variance import estimator_variance
 from turnout.frequency.studies.study import population
 from turnout.participation import Everyone, Participation
@@ -158,7 +158,8 @@ def compare_oracles(
     method
         The estimator, as in :meth:`turnout.Tally.estimate`.
     postprocessing
-        As in :meth:`turnout.FrequencyEstimate.project`.
+        As in :meth:`turnout.FrequencyEstimate.project`, or ``"empirical_bayes"`` as in
+        :meth:`turnout.FrequencyEstimate.shrink`.
     seed
         Makes the study reproducible.
 
@@ -186,7 +187,7 @@ def compare_oracles(
     domain, counts, nodes = population(true_counts)
     repeats = _arguments.integer("repeats", repeats, least=2, most=1_000_000)
     _arguments.choice("method", method, tuple(ESTIMATORS))
-    _arguments.choice("postprocessing", postprocessing, ("none", *PROJECTIONS))
+    _arguments.choice("postprocessing", postprocessing, POSTPROCESSING)
     taking_part = Everyone() if participation is None else participation
     _arguments.instance("participation", taking_part, Participation, "a participation")
     rate = taking_part.uniform_rate
@@ -221,7 +222,7 @@ def compare_oracles(
                 tally = oracle.simulate(counts, participation=taking_part, seed=stream)
             else:
                 tally = oracle.collect(values, participation=taking_part, seed=stream)
-            estimate = tally.estimate(method).project(postprocessing)
+            estimate = postprocessed(tally.estimate(method), postprocessing)
             squares[repeat] = estimate.distance(truth, "rmse") ** 2
             distances[repeat] = estimate.total_variation(truth)
         variances = estimator_variance(oracle, taking_part, method=method, true_counts=counts)

@@ -14,8 +14,8 @@ from turnout._seeds import derived
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.candidates import checked_oracle
+from turnout.frequency.estimation.estimate import POSTPROCESSING, postprocessed
 from turnout.frequency.estimation.estimators import ESTIMATORS
-from turnout.frequency.estimation.projection import PROJECTIONS
 from turnout.frequency.estimation.variance import estimator_variance
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.oracles.direct_encoding import DirectEncoding
@@ -166,7 +166,8 @@ def compare(
     method
         The estimator, as in :meth:`turnout.Tally.estimate`.
     postprocessing
-        As in :meth:`turnout.FrequencyEstimate.project`.
+        As in :meth:`turnout.FrequencyEstimate.project`, or ``"empirical_bayes"`` as in
+        :meth:`turnout.FrequencyEstimate.shrink`.
     oracle
         Makes the randomizer from an epsilon and a domain.
     seed
@@ -194,7 +195,7 @@ def compare(
     domain, counts, nodes = population(true_counts)
     repeats = _arguments.integer("repeats", repeats, least=2, most=1_000_000)
     _arguments.choice("method", method, tuple(ESTIMATORS))
-    _arguments.choice("postprocessing", postprocessing, ("none", *PROJECTIONS))
+    _arguments.choice("postprocessing", postprocessing, POSTPROCESSING)
     if not callable(oracle):
         raise InvalidTypeError(
             f"oracle must be callable with an epsilon and a domain, got {_arguments.shown(oracle)}"
@@ -217,7 +218,7 @@ def compare(
         for repeat in range(repeats):
             stream = derived(first, position, repeat)
             tally = chosen.simulate(counts, participation=participation, seed=stream)
-            estimate = tally.estimate(method).project(postprocessing)
+            estimate = postprocessed(tally.estimate(method), postprocessing)
             distances[repeat] = estimate.total_variation(truth)
             errors[repeat] = estimate.distance(truth, "rmse")
         errors_squared = estimator_variance(

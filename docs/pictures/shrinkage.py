@@ -1,0 +1,143 @@
+"""Compare shrinking with projections for ``topics/shrinkage.rst``, and draw its picture.
+
+``python docs/pictures/shrinkage.py`` writes ``shrinkage.png``; with ``--tables`` it prints those of
+the page, too: the root mean square error of ``shrink`` over that of the best of the three
+projections.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import numpy.typing as npt
+
+import turnout as tn
+
+mpl.use("Agg")
+
+FOLDER = Path(__file__).parent
+PROJECTIONS = ("simplex", "norm_sub", "clip_normalize")
+NODES = 50_000
+SHY, OPEN = 0.15, 0.45
+
+Floats = npt.NDArray[np.float64]
+
+
+def populations(k: int) -> dict[str, Floats]:
+    """Give frequencies of ten shapes."""
+    ranks = np.arange(1.0, k + 1.0)
+    generator = np.random.default_rng(k)
+    shapes = {
+        "Zipf": 1 / ranks,
+        "uniform": np.ones(k),
+        "geometric": 0.9**ranks,
+        "a tenth of the answers": (ranks <= max(1, k // 10)).astype(np.float64),
+        "half on one answer": np.r_[1.0, np.full(k - 1, 1 / (k - 1))],
+        "bell": np.exp(-0.5 * ((ranks - (k + 1) / 2) / (k / 6)) ** 2),
+        "Dirichlet(.5)": generator.gamma(0.5, size=k),
+        "Dirichlet(1)": generator.gamma(1.0, size=k),
+        "ramp": ranks,
+        "two levels": np.where(ranks <= k // 2, 3.0, 1.0),
+    }
+    return {name: shape / shape.sum() for name, shape in shapes.items()}
+
+
+def estimates(
+    counts: npt.NDArray[np.int64], epsilon: float, who: str, seed: int
+) -> tn.FrequencyEstimate:
+    """Run one collection by subset selection, which with small domains is direct encoding."""
+    oracle = tn.SubsetSelection(epsilon, counts.size)
+    if who == "by answer":
+        codes = np.repeat(np.arange(counts.size), counts)
+        rates = np.where(codes < max(1, counts.size // 10), SHY, OPEN)
+        taking_part = tn.Personalized(rates)
+        return oracle.collect(codes, participation=taking_part, seed=seed).estimate()
+    taking_part = tn.Everyone() if who == "everybody" else tn.Bernoulli(0.3)
+    return oracle.simulate(counts, participation=taking_part, seed=seed).estimate()
+
+
+def ratios(k: int, epsilon: float, who: str, repeats: int) -> dict[str, float]:
+    """Divide the error of shrinking by that of the best projection, in each population."""
+    result = {}
+    for name, shares in populations(k).items():
+        counts = np.floor(shares * NODES).astype(np.int64)
+        truth = counts / counts.sum()
+        squares = np.zeros(4)
+        for repeat in range(repeats):
+            estimate = estimates(counts, epsilon, who, 1 + repeat)
+            made = [estimate.shrink(), *(estimate.project(each) for each in PROJECTIONS)]
+            squares += [each.distance(truth, "rmse") ** 2 for each in made]
+        result[name] = float(np.sqrt(squares[0] / squares[1:].min()))
+    return result
+
+
+def mean_of(found: dict[str, float]) -> float:
+    """Compute the geometric mean."""
+    return float(np.exp(np.mean(np.log(np.maximum(list(found.values()), 1e-3)))))
+
+
+def table(scale: float) -> None:
+    """Print the worst ratio and the geometric mean for each setting."""
+    for who in ("everybody", "30 %", "by answer"):
+        for k in (3, 10, 30, 100, 300, 1000):
+            row = []
+            for epsilon in (0.5, 1.0, 3.0):
+                repeats = max(3, int(scale * {3: 200, 10: 100, 30: 40, 100: 16}.get(k, 6)))
+                found = ratios(k, epsilon, who, repeats if who != "by answer" else repeats // 2 + 1)
+                worst = max(found, key=lambda name: found[name])
+                row.append(f"{found[worst]:.2f} ({worst}) {mean_of(found):.2f}")
+            sys.stdout.write(f"{who} {k} {' | '.join(row)}\n")
+
+
+def coverage(repeats: int) -> None:
+    """Print the share of answers that the intervals hold, and their length."""
+    for name, shares in populations(100).items():
+        counts = np.floor(shares * NODES).astype(np.int64)
+        truth, held, width, usual = counts / counts.sum(), [], [], []
+        for repeat in range(repeats):
+            estimate = estimates(counts, 1.0, "everybody", 1 + repeat)
+            interval = estimate.interval(method="empirical_bayes")
+            held.append(interval.contains(truth).mean())
+            width.append(interval.width.mean())
+            usual.append(estimate.interval().width.mean())
+        share = np.mean(width) / np.mean(usual)
+        sys.stdout.write(f"{name:24s} {np.mean(held):.3f} {share:.2f}\n")
+
+
+def draw() -> None:
+    """Draw one collection of two levels, projected and shrunk."""
+    from matplotlib import pyplot  # noqa: PLC0415
+
+    figure, panels = pyplot.subplots(1, 2, figsize=(9.5, 3.6), sharey=True, layout="constrained")
+    for axes, name in zip(panels, ("two levels", "Zipf"), strict=True):
+        shares = populations(100)[name]
+        counts = np.floor(shares * NODES).astype(np.int64)
+        estimate = estimates(counts, 1.0, "everybody", 7)
+        projected, shrunken = estimate.project("simplex"), estimate.shrink()
+        truth, codes = counts / counts.sum(), np.arange(100)
+        axes.vlines(codes, projected.frequencies, shrunken.frequencies, color="0.85", linewidth=0.8)
+        for made, colour, label in (
+            (projected, "#c9822b", "projected onto the simplex"),
+            (shrunken, "#1f6f8b", "shrunk"),
+        ):
+            error = 100 * made.distance(truth, "rmse")
+            shown = f"{label}: error {error:.2f} points"
+            axes.plot(codes, made.frequencies, ".", color=colour, markersize=5, label=shown)
+        axes.plot(codes, truth, color="#d1495b", linewidth=1.3, label="truth")
+        axes.set_title(f"{name}: 100 answers, 50,000 nodes, ε = 1", fontsize=10, loc="left")
+        axes.set_xlabel("code of the answer")
+        axes.set_ylim(-0.001, 0.05)
+        axes.legend(frameon=False, fontsize=9)
+        axes.spines[["top", "right"]].set_visible(False)
+    panels[0].set_ylabel("share of all nodes (cut at 5 %)")
+    figure.savefig(FOLDER / "shrinkage.png", dpi=100)
+
+
+if __name__ == "__main__":
+    draw()
+    if "--tables" in sys.argv:
+        coverage(20)
+        table(float(sys.argv[-1]) if sys.argv[-1] != "--tables" else 1.0)

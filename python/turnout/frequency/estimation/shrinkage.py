@@ -1,0 +1,200 @@
+"""Estimates drawn towards each other: empirical Bayes over the answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout.frequency.estimation.prior import Cells, explanations, flat
+from turnout.frequency.estimation.projection import simplex
+
+__all__ = ["Shrinkage", "shrunk"]
+
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int64]
+
+#: Up to so many answers each is a cell of its own.
+_UNBINNED = 400
+#: The width of a cell in standard errors: what it blurs adds a hundredth to the variance.
+_CELL = 1 / 3
+#: Cells of a standard error differ by so much in its logarithm.
+_LEVEL = 0.15
+_MOST_CELLS = 1500
+#: The part of an answer's own variance that it can always move by to make the sum one.
+_GIVE = 0.1
+_FEW = 10
+#: To be moved by more standard errors than this is said.
+_FAR = 3.0
+#: Standard errors that differ by more than this factor are said to.
+_UNEVEN = 1.5
+
+
+@dataclass(frozen=True)
+class Shrinkage:
+    """How estimates were drawn towards each other.
+
+    Attributes
+    ----------
+    weights
+        The share of each kind of prior in the result, the largest first: ``"gamma"`` and
+        ``"power"`` laws, ``"one atom"`` (all answers equally frequent), ``"2 atoms"`` and so on,
+        and ``"none"``: the projection onto the simplex, which learns nothing from other answers.
+    moved
+        By how many standard errors the answer that moved most was moved.
+    cautions
+        Where the result may mislead, in sentences.
+    """
+
+    weights: dict[str, float]
+    moved: float
+    cautions: tuple[str, ...]
+
+
+def shrunk(frequencies: Floats, variances: Floats) -> tuple[Floats, Shrinkage]:
+    """Compute posterior means under priors learned from all answers, as a distribution.
+
+    Parameters
+    ----------
+    frequencies
+        Estimates, nearly unbiased and nearly normal.
+    variances
+        Their variances.
+
+    Returns
+    -------
+    tuple
+        The distribution, and how it came about.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> frequencies, how = shrunk(np.tile([0.009, 0.011], 50), np.full(100, 1e-4))
+    >>> bool(abs(frequencies - 0.01).max() < 1e-4), max(how.weights, key=how.weights.get)
+    (True, 'one atom')
+    """
+    size, summed = frequencies.size, float(frequencies.sum())
+    errors = np.sqrt(variances)
+    if size == 1 or not errors.any():
+        return simplex(frequencies), Shrinkage({"none": 1.0}, 0.0, ())
+    values = frequencies
+    if abs(summed - 1.0) > 1e-9:
+        # Errors in common cancel: what is left of each is smaller by its share of their sum.
+        values = frequencies + variances * ((1.0 - summed) / variances.sum())
+        errors = errors * np.sqrt(np.maximum(1.0 - variances / variances.sum(), 0.0))
+    floor = 0.25 * float(np.median(errors[errors > 0]))
+    learned = errors > floor
+    cells, place = _cells(values, errors, learned)
+    projected = simplex(frequencies)
+    found = [flat(cells), *explanations(cells)]
+    scores = np.array([explanation.score for explanation in found])
+    weights = np.exp(scores - scores.max())
+    weights /= weights.sum()
+    used = [pair for pair in zip(weights[1:], found[1:], strict=True) if pair[0] > 1e-6]
+    means = np.zeros(cells.values.size)
+    squares = np.zeros(cells.values.size)
+    slopes = np.zeros(cells.values.size)
+    for weight, explanation in used:
+        means += weight * explanation.means
+        squares += weight * (explanation.variances + explanation.means**2)
+        # Tweedie: a posterior mean grows with the estimate by the ratio of the variances.
+        slopes += weight * explanation.variances / cells.errors**2
+    inside = np.flatnonzero(place >= 0)
+    at = place[inside]
+    posterior, spread = values.copy(), errors**2
+    plain = float(weights[0])
+    off = values[inside] - cells.values[at]
+    own = projected[inside]
+    posterior[inside] = means[at] + slopes[at] * off + plain * own
+    second = squares[at] + plain * (errors[inside] ** 2 + own**2)
+    spread[inside] = np.maximum(second - posterior[inside] ** 2, 0.0)
+    # A sum that is off by more than what is not known of it says that the priors do not fit: that
+    # is nothing that those known worst have to bear alone.
+    excess = 1.0 - float(posterior.sum())
+    allowed = 2.0 * float(np.sqrt(spread.sum()))
+    if abs(excess) > allowed:
+        off_by = excess - np.copysign(allowed, excess)
+        posterior = posterior + off_by * errors**2 / float(errors @ errors)
+    result = _to_one(posterior, spread + _GIVE * errors**2)
+    kinds: dict[str, float] = {}
+    for weight, explanation in zip(weights.tolist(), found, strict=True):
+        kinds[explanation.name] = kinds.get(explanation.name, 0.0) + weight
+    kinds = dict(sorted(kinds.items(), key=lambda item: -item[1]))
+    kinds = {name: round(weight, 4) for name, weight in kinds.items() if weight >= 5e-5}
+    moved = float((np.abs(result - values)[learned] / errors[learned]).max())
+    return result, Shrinkage(kinds, moved, _cautions(size, errors[learned], moved))
+
+
+def _cells(values: Floats, errors: Floats, learned: npt.NDArray[np.bool_]) -> tuple[Cells, Codes]:
+    """Count answers with nearly the same estimate and error; where each is, -1 for nowhere.
+
+    Of too many cells those of the largest estimates are left out: so far apart, answers say nothing
+    of each other.
+    """
+    place = np.full(values.size, -1, dtype=np.int64)
+    chosen = np.flatnonzero(learned)
+    if chosen.size <= _UNBINNED:
+        place[chosen] = np.arange(chosen.size)
+        mean = _mean(values, place)
+        cells = Cells(values[chosen], errors[chosen], np.ones(chosen.size), mean)
+        return cells, place
+    own, spread = values[chosen], errors[chosen]
+    levels = np.round(np.log(spread / spread.min()) / _LEVEL)
+    steps = np.floor(own / (_CELL * spread.min() * np.exp(_LEVEL * levels)))
+    steps -= steps.min()
+    order = steps * (levels.max() + 1) + levels
+    _, inverse, counts = np.unique(order, return_inverse=True, return_counts=True)
+    total = np.bincount(inverse, own)
+    squared = np.bincount(inverse, spread**2)
+    keep = np.ones(counts.size, dtype=bool)
+    if counts.size > _MOST_CELLS:
+        keep[np.argsort(total / counts, kind="stable")[_MOST_CELLS:]] = False
+    number = np.where(keep, np.cumsum(keep) - 1, -1)
+    place[chosen] = number[inverse]
+    counted = counts[keep].astype(np.float64)
+    mean = _mean(values, place)
+    return Cells(total[keep] / counted, np.sqrt(squared[keep] / counted), counted, mean), place
+
+
+def _mean(values: Floats, place: Codes) -> float:
+    """Give the mean frequency of the answers in cells: all together have one."""
+    inside = place >= 0
+    rest = 1.0 - float(np.maximum(values[~inside], 0.0).sum())
+    return max(rest, 1.0 / values.size) / float(inside.sum())
+
+
+def _to_one(means: Floats, variances: Floats) -> Floats:
+    """Find the distribution nearest to means, each distance measured by its standard deviation.
+
+    Whoever is known well moves little to make the sum one.
+    """
+    entering = -means / variances
+    order = np.argsort(entering, kind="stable")
+    shifts = (1.0 - np.cumsum(means[order])) / np.cumsum(variances[order])
+    last = int(np.flatnonzero(entering[order] < shifts)[-1])
+    positive = np.maximum(means + shifts[last] * variances, 0.0)
+    result: Floats = positive / positive.sum()
+    return result
+
+
+def _cautions(size: int, errors: Floats, moved: float) -> tuple[str, ...]:
+    """Say where the result may mislead."""
+    said = []
+    if size < _FEW:
+        said.append(
+            f"{size} answers say little of each other: the result is near the projection, and what "
+            "it gains is less sure than with tens of answers"
+        )
+    if errors.max() > _UNEVEN * errors.min():
+        said.append(
+            "the standard errors differ by a factor of "
+            f"{errors.max() / errors.min():.2g}: if answers that are reported less are also rarer "
+            "or more frequent than others, they are drawn the wrong way"
+        )
+    if moved > _FAR:
+        said.append(
+            f"one answer was moved by {moved:.1f} standard errors: the error is smaller over all "
+            "answers together, not for each; an answer unlike all others may be drawn to them"
+        )
+    return tuple(said)

@@ -1,0 +1,178 @@
+"""Estimates drawn towards each other: empirical Bayes over the answers."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import turnout as tn
+from turnout.distributed import NoisyAggregation
+from turnout.errors import EstimatorError
+from turnout.frequency.candidates import factories
+from turnout.frequency.estimation.prior import Cells, explanations
+from turnout.frequency.estimation.projection import PROJECTIONS
+from turnout.frequency.estimation.shrinkage import _to_one, shrunk
+
+Floats = npt.NDArray[np.float64]
+Populations = Callable[[int, int], dict[str, Floats]]
+
+
+def ratio(shares: Floats, epsilon: float, rate: float, repeats: int, seed: int) -> float:
+    """The error of shrinking over that of the best projection."""
+    oracle = tn.SubsetSelection(epsilon, shares.size)
+    counts = np.floor(shares * 50_000).astype(np.int64)
+    truth = counts / counts.sum()
+    squares = dict.fromkeys(["shrink", *PROJECTIONS], 0.0)
+    taking_part = tn.Everyone() if rate == 1.0 else tn.Bernoulli(rate)
+    for repeat in range(repeats):
+        tally = oracle.simulate(counts, participation=taking_part, seed=seed + repeat)
+        estimate = tally.estimate()
+        squares["shrink"] += estimate.shrink().distance(truth, "rmse") ** 2
+        for name in PROJECTIONS:
+            squares[name] += estimate.project(name).distance(truth, "rmse") ** 2
+    return math.sqrt(squares.pop("shrink") / min(squares.values()))
+
+
+@pytest.mark.parametrize(("rate", "epsilon"), [(1.0, 1.0), (0.3, 3.0)])
+def test_its_error_is_half_that_of_the_best_projection_and_nowhere_larger(
+    rate: float, epsilon: float, populations: Populations
+) -> None:
+    ratios = {
+        name: ratio(shares, epsilon, rate, 6, 1) for name, shares in populations(100, 2).items()
+    }
+    assert max(ratios.values()) < 1.05, ratios
+    assert np.exp(np.mean(np.log(np.maximum(list(ratios.values()), 1e-2)))) < 0.55, ratios
+
+
+def test_few_answers_are_left_nearly_as_the_projection_has_them(populations: Populations) -> None:
+    for name, shares in populations(4, 3).items():
+        assert ratio(shares, 1.0, 1.0, 10, 5) < 1.05, name
+
+
+def test_the_sum_is_one_and_nothing_is_negative_for_any_estimates() -> None:
+    generator = np.random.default_rng(1)
+    for size, scale in itertools.product([2, 3, 17, 400, 401, 3000], [1e-3, 1.0]):
+        shares = generator.dirichlet(np.full(size, 0.3))
+        errors = scale * generator.uniform(0.5, 2.0, size)
+        frequencies, how = shrunk(generator.normal(shares, errors), errors**2)
+        assert frequencies.min() >= 0.0
+        assert abs(frequencies.sum() - 1.0) < 1e-9
+        assert abs(sum(how.weights.values()) - 1.0) < 1e-2
+        assert math.isfinite(how.moved)
+
+
+def test_cells_change_next_to_nothing() -> None:
+    generator = np.random.default_rng(4)
+    shares = generator.dirichlet(np.ones(380))
+    errors = np.full(380, 0.001)
+    values = generator.normal(shares, errors)
+    whole, _ = shrunk(values, errors**2)
+    from turnout.frequency.estimation import shrinkage
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shrinkage, "_UNBINNED", 10)
+        binned, _ = shrunk(values, errors**2)
+    moved = np.abs(whole - values).mean()
+    assert np.abs(binned - whole).mean() < 0.03 * moved
+
+
+def test_posterior_means_of_gamma_priors_agree_with_sums_over_a_fine_grid() -> None:
+    values, error = np.array([-0.01, 0.004, 0.02, 0.06]), 0.01
+    cells = Cells(values, np.full(4, error), np.ones(4), 0.02)
+    found = [item for item in explanations(cells) if item.name == "gamma"]
+    for place, shape in ((5, 1.0), (7, 3.0), (8, 6.0)):
+        score = 0.0
+        for value, mean in zip(values, found[place].means, strict=True):
+            f = np.linspace(0.0, 0.3, 300_001)[1:]
+            weight = np.exp(-0.5 * ((value - f) / error) ** 2 - f * shape / 0.02)
+            weight *= f ** (shape - 1) * (shape / 0.02) ** shape / math.gamma(shape)
+            mass = weight.sum() * 1e-6 / (error * math.sqrt(2 * math.pi))
+            expected = (f @ weight) / weight.sum()
+            score += math.log(mass)
+            assert mean == pytest.approx(expected, rel=0.05, abs=2e-4)
+        assert found[place].score == pytest.approx(score - math.log(len(found)), abs=0.2)
+
+
+def test_the_distribution_is_the_nearest_where_distances_count_in_standard_deviations() -> None:
+    generator = np.random.default_rng(7)
+    for _ in range(20):
+        means, variances = generator.normal(0.2, 0.3, 6), generator.uniform(0.1, 3.0, 6)
+        nearest = _to_one(means, variances)
+        least = ((nearest - means) ** 2 / variances).sum()
+        others = generator.dirichlet(np.ones(6), 200)
+        near = nearest + 0.01 * (others - nearest)
+        assert abs(nearest.sum() - 1.0) < 1e-12
+        for other in (others, near):
+            assert (((other - means) ** 2 / variances).sum(axis=1) >= least - 1e-12).all()
+
+
+def test_every_oracle_can_be_shrunk_with_participation_by_answer() -> None:
+    counts = np.full(20, 500)
+    for name, make in factories():
+        try:
+            oracle = make(1.0, 20)
+        except ValueError:
+            continue
+        estimate = oracle.simulate(counts, participation=tn.Bernoulli(0.4), seed=3).estimate()
+        even = np.full(20, 0.05)
+        projected = estimate.project("simplex").total_variation(even)
+        assert estimate.shrink().total_variation(even) < projected, name
+    oracle = tn.DirectEncoding(2.0, 20)
+    rates = np.repeat(np.where(np.arange(20) < 2, 0.2, 0.6), 500)
+    personal = oracle.collect(
+        np.repeat(np.arange(20), 500), participation=tn.Personalized(rates), seed=1
+    ).estimate()
+    shrunken = personal.shrink()
+    assert shrunken.shrinkage is not None
+    assert shrunken.total_variation(np.full(20, 0.05)) < personal.project(
+        "simplex"
+    ).total_variation(np.full(20, 0.05))
+
+
+def test_weighted_estimates_groups_and_central_counts_can_be_shrunk() -> None:
+    truth = np.full(50, 0.02)
+    parts = [
+        tn.SubsetSelection(epsilon, 50).simulate([200] * 50, seed=1).estimate()
+        for epsilon in (0.5, 2.0)
+    ]
+    central = NoisyAggregation(50, 2000, epsilon=1.0).estimate(
+        40 + np.random.default_rng(1).integers(-4, 5, 50)
+    )
+    for estimate in (tn.weighting.combine(parts), central):
+        better = estimate.shrink()
+        assert better.distance(truth) < 0.3 * estimate.project("simplex").distance(truth)
+        assert (better.standard_errors == estimate.standard_errors).all()
+    grouped = tn.GroupedTally(
+        ["day"],
+        {day: tn.SubsetSelection(1.0, 50).simulate([200] * 50, seed=day) for day in (1, 2)},
+    ).estimate()
+    shrunken = grouped.shrink()
+    alone = grouped[1].shrink()
+    assert (shrunken[1].frequencies == alone.frequencies).all()
+    assert shrunken.total.postprocessing == "empirical_bayes"
+
+
+def test_the_result_names_itself_and_says_where_it_may_mislead() -> None:
+    estimate = tn.DirectEncoding(1.0, 3).simulate([5000, 3000, 2000], seed=1).estimate()
+    shrunken = estimate.shrink()
+    assert "shrunk by 'empirical_bayes'" in repr(shrunken)
+    assert shrunken.postprocessing == "empirical_bayes"
+    assert shrunken.shrinkage is not None
+    assert "3 answers say little" in shrunken.shrinkage.cautions[0]
+    assert shrunken.unprojected.shrinkage is None
+    assert shrunken.project("simplex").shrinkage is None
+    assert (shrunken.interval().low == estimate.interval().low).all()
+    assert "empirical_bayes" in shrunken.plot().get_title("left")
+
+
+def test_biased_estimates_and_unknown_errors_are_refused() -> None:
+    tally = tn.DirectEncoding(1.0, 3).simulate(
+        [50, 30, 20], participation=tn.Bernoulli(0.5), seed=1
+    )
+    with pytest.raises(EstimatorError, match="'c' cannot be shrunk"):
+        tally.estimate("c").shrink()
