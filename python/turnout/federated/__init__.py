@@ -7,6 +7,7 @@ process, and :mod:`turnout.federated.flower` (extra ``flower``) in Flower.
 """
 
 from turnout._public import listing
+from turnout.federated.alone import one_at_a_time
 from turnout.federated.checkpoint import TrainingState, load_checkpoint, save_checkpoint
 from turnout.federated.client import Client, Draw
 from turnout.federated.engine import InProcessEngine
@@ -42,6 +43,7 @@ __all__ = [
     "Warmup",
     "flatten",
     "load_checkpoint",
+    "one_at_a_time",
     "save_checkpoint",
 ]
 

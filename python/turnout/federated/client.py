@@ -251,7 +251,8 @@ class Client:
             As for :meth:`draw`.
         gradients_of
             Gives the gradients of the elements with these indices, as for :meth:`update`. It is not
-            called if none was sampled.
+            called if none was sampled. The gradient of an element must not depend on the others:
+            :func:`~turnout.federated.one_at_a_time` computes each alone.
 
         Returns
         -------

@@ -54,7 +54,8 @@ class InProcessEngine:
         As for :meth:`RandomParticipationSGD.server`.
     batched
         Call ``gradients`` once a round, with an array of clients as long as the one of elements.
-        The sum is the same (the gradients may be other bits, if they depend on the batch).
+        The sum is the same (the gradients may be other bits, if they depend on the batch: then one
+        element changes those of all clients, see :func:`~turnout.federated.one_at_a_time`).
 
     Raises
     ------

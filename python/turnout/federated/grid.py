@@ -25,6 +25,11 @@ class Grid:
     is the *rounded result of the ideal Gaussian mechanism*, and what is proven of that one (under
     sampling, over many rounds) is true of this one, with no term for floating point.
 
+    That supposes that the gradient of an example is the same, bit for bit, whichever other examples
+    are computed with it. In a batch it often is not: matrices are multiplied in other blocks where
+    there is one row more or less. :func:`~turnout.federated.one_at_a_time` makes it true, and
+    ``batch_slack`` of the plan covers what is not.
+
     Attributes
     ----------
     clip

@@ -6,9 +6,11 @@ import functools
 import hashlib
 import json
 import math
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from turnout import _arguments
+from turnout._rounding import rounded_down, rounded_up
 from turnout.accounting import (
     Mechanism,
     PrivacyLedger,
@@ -29,6 +31,9 @@ MODES = ("trusted_server", "always_send", "participants_only")
 NOISES = ("exact", "float", "none")
 
 _LARGEST_LOCAL_SIZE = 10**10
+
+#: More than that is no rounding.
+_MOST_SLACK = 1e3
 
 
 class TrainingPlan:
@@ -52,6 +57,7 @@ class TrainingPlan:
         mode: str = "trusted_server",
         noise: str = "exact",
         grid_bits: int = 24,
+        batch_slack: float = 0.0,
         seed: int | None = None,
     ) -> None:
         self._client_rate = _arguments.probability("client_rate", client_rate)
@@ -67,6 +73,12 @@ class TrainingPlan:
                 "scaled by a public number of elements for each client"
             )
         self._grid_bits = _arguments.integer("grid_bits", grid_bits, least=8, most=36)
+        self._batch_slack = _arguments.number("batch_slack", batch_slack)
+        if not 0.0 <= self._batch_slack <= _MOST_SLACK:
+            raise InvalidValueError(
+                f"batch_slack must be from 0 to {_MOST_SLACK:g}, got "
+                f"{_arguments.shown(batch_slack)}"
+            )
         self._seed = _arguments.seed(seed)
         self._target = _target(epsilon, delta, rounds)
         self._noise_multiplier = self._chosen(noise_multiplier)
@@ -94,7 +106,8 @@ class TrainingPlan:
                 f"(epsilon, delta, rounds) = {_arguments.shown(self._target)}"
             )
         if self._target is not None:
-            return calibrate_noise(self._accounted(1.0), *self._target)
+            found = Fraction(calibrate_noise(self._accounted(1.0), *self._target))
+            return rounded_up(found * (1 + Fraction(self._batch_slack)))
         value = _arguments.number("noise_multiplier", given)
         if not (math.isfinite(value) and value > 0.0):
             raise InvalidValueError(
@@ -163,6 +176,11 @@ class TrainingPlan:
         return self._grid
 
     @property
+    def batch_slack(self) -> float:
+        """What one element may change beside its own gradient, in units of the clip."""
+        return self._batch_slack
+
+    @property
     def seed(self) -> int | None:
         """The seed of a study, or None."""
         return self._seed
@@ -170,7 +188,11 @@ class TrainingPlan:
     @property
     def mechanism(self) -> Mechanism | None:
         """What one round costs a client that is available; None if there is no noise."""
-        return None if self._noise == "none" else self._accounted(self._noise_multiplier)
+        if self._noise == "none":
+            return None
+        # Noise against what one element can change: its own gradient, and those of others.
+        covered = Fraction(self._noise_multiplier) / (1 + Fraction(self._batch_slack))
+        return self._accounted(rounded_down(covered))
 
     def scale(self, available: int) -> float:
         """Give what the noisy sum is multiplied by: 1 / (p N q d), of public numbers only.
@@ -213,6 +235,7 @@ class TrainingPlan:
             "mode": self._mode,
             "noise": self._noise,
             "grid_bits": self._grid_bits,
+            "batch_slack": self._batch_slack,
             "seed": self._seed,
         }
 

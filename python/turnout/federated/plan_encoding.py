@@ -25,6 +25,7 @@ _NAMES = frozenset(
         "mode",
         "noise",
         "grid_bits",
+        "batch_slack",
         "seed",
     }
 )

@@ -60,6 +60,12 @@ class RandomParticipationSGD(TrainingPlan):
         ``"none"``: no noise and no privacy, for comparisons.
     grid_bits
         The standard deviation of exact noise is 2^grid_bits steps, from 8 to 36.
+    batch_slack
+        By how much one element may change the sum beside its own clipped gradient, in units of the
+        clip, because the gradients of others come out in other bits in another batch. The
+        accounting is then for ``1 + batch_slack`` times the clip. 0 where gradients do not depend
+        on the batch: see :func:`~turnout.federated.one_at_a_time` and
+        :doc:`/topics/federated`.
     seed
         For studies only: makes every draw the same on every run, in every engine, and anybody who
         knows it can take the noise away.
