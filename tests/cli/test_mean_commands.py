@@ -152,3 +152,107 @@ def test_pictures_of_means(hours: Path, grouped_file: Path, tmp_path: Path, turn
         assert result.exit_code == 0, result.stderr
         assert picture.stat().st_size > 5000
         picture.unlink()
+
+
+@pytest.fixture
+def slept(tmp_path: Path) -> Path:
+    path = tmp_path / "slept.csv"
+    rows = [f"{i},{7 + i % 2},{'DE' if i < 300 else 'FR'}" for i in range(600)]
+    path.write_text("id,hours,country\n" + "\n".join([*rows, "600,?,DE"]) + "\n")
+    return path
+
+
+DROP = ("--missing-value", "?", "--missing", "drop")
+
+
+def test_a_column_of_numbers_goes_from_a_file_to_a_mean(
+    slept: Path, tmp_path: Path, turnout: Run
+) -> None:
+    reports, tally = tmp_path / "reports.parquet", tmp_path / "hours.tally"
+    made = turnout(
+        "randomize", slept, "-c", "hours", "--mean", "0:24", "-e", 6, "-p", 0.5, *DROP,
+        "-o", reports,
+    )  # fmt: skip
+    assert made.exit_code == 0, made.stderr
+    assert "--oracle auto: piecewise at epsilon 6" in made.stderr
+    words = " ".join(made.stdout.split())
+    assert "numbers from 0 to 24" in words
+    assert "dropped 1 without an answer" in words
+    assert turnout("tally", reports, "-o", tally).exit_code == 0
+    answer = json.loads(turnout("estimate", tally, "--json", "--interval", 0.999999).stdout)
+    assert answer["nodes"] == 600
+    assert answer["low"] < 7.5 < answer["high"]
+
+
+def test_groups_of_a_column_of_numbers(slept: Path, tmp_path: Path, turnout: Run) -> None:
+    reports, tally = tmp_path / "reports", tmp_path / "hours.tally"
+    options = ("--mean", "0:24", "--oracle", "duchi", "-e", 1, "--group-by", "country")
+    made = turnout("randomize", slept, "-c", "hours", *options, *DROP, "-o", reports)
+    assert made.exit_code == 0, made.stderr
+    assert turnout("tally", reports, "--group-by", "country", "-o", tally).exit_code == 0
+    answer = json.loads(turnout("estimate", tally, "--json").stdout)
+    assert [row["nodes"] for row in answer["estimates"]] == [300, 300]
+    assert answer["plan"]["oracle"]["name"] == "duchi"
+
+
+def test_a_plan_file_of_a_mean_randomizes(slept: Path, tmp_path: Path, turnout: Run) -> None:
+    plan, reports = tmp_path / "plan.json", tmp_path / "reports.parquet"
+    tn.Plan(HOURS, HALF).write(plan)
+    arguments = ("randomize", slept, "-c", "hours", "--plan", plan, "-o", reports)
+    assert turnout(*arguments, *DROP).exit_code == 0
+    assert tn.pipeline.open_reports(reports).plan == tn.Plan(HOURS, HALF)
+    wrong = turnout(*arguments, "--overwrite", "--missing-value", "?", "--missing", "unknown")
+    assert "--missing must be drop or a number within the bounds, got 'unknown'" in wrong.stderr
+    assert turnout(
+        *arguments, "--overwrite", "--missing-value", "?", "--missing", "12"
+    ).exit_code == 0  # fmt: skip
+    again = turnout(*arguments, "--mean", "0:24")
+    assert again.exit_code == 2
+    assert "stands in the plan already" in again.stderr
+
+
+def test_a_plan_of_permanent_answers_says_what_to_use(
+    slept: Path, tmp_path: Path, turnout: Run
+) -> None:
+    plan, reports = tmp_path / "memo.json", tmp_path / "reports.parquet"
+    memoized = tn.frequency.longitudinal.Memoized(tn.DirectEncoding(2.0, 3), first_epsilon=1.0)
+    tn.Plan(memoized, tn.Everyone()).write(plan)
+    result = turnout("randomize", slept, "-c", "hours", "--plan", plan, "-o", reports)
+    assert result.exit_code == 1
+    assert f"{plan}: asks for permanent answers" in result.stderr
+    assert "oracle.client(...).message(plan, answer)" in result.stderr
+    assert "turnout tally day.jsonl --plan FILE" in result.stderr
+    assert not reports.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (("--mean", "0"), "is not LOW:HIGH"),
+        (("--mean", "24:0"), "the lower before the upper"),
+        (("--mean", "0:nan"), "bounds"),
+        (("--mean", "0:24", "--labels", "1,2"), "are not for numbers"),
+        (("--mean", "0:24", "--oracle", "direct-encoding"), "auto, duchi, piecewise"),
+        (("--oracle", "duchi"), "is none of auto, binary-local-hashing"),
+    ],
+)
+def test_options_of_means_that_cannot_be_are_refused(
+    slept: Path, tmp_path: Path, turnout: Run, options: tuple[str, ...], reason: str
+) -> None:
+    target = tmp_path / "reports.parquet"
+    result = turnout("randomize", slept, "-c", "hours", "-e", 1, *options, "-o", target)
+    assert result.exit_code == 2
+    assert reason in " ".join(result.stderr.replace("│", " ").split())
+    assert not target.exists()
+
+
+def test_numbers_outside_of_the_bounds_are_refused(
+    slept: Path, tmp_path: Path, turnout: Run
+) -> None:
+    target = tmp_path / "reports.parquet"
+    result = turnout(
+        "randomize", slept, "-c", "hours", "--mean", "-10:7.5", "-e", 1, *DROP, "-o", target
+    )
+    assert result.exit_code == 1
+    assert "300 values are not within the bounds (-10.0, 7.5)" in result.stderr
+    assert not target.exists()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -24,6 +23,7 @@ from turnout.cli.answers import Labels, LabelsFile, check_labels, read_labels
 from turnout.cli.running import (
     check_level,
     messages,
+    moment,
     output,
     refuse_overwriting_inputs,
     refusing,
@@ -159,7 +159,7 @@ def plan(
     oracles = _checked_names(oracle)
     domain = _domain(domain_size, labels, labels_file)
     key = _signing_key(sign, target_file)
-    end = _moment(expires)
+    end = moment("--expires", expires)
     if target_file is None and (serial is not None or end is not None):
         raise typer.BadParameter(
             "there is no plan file without --output", param_hint="--serial, --expires"
@@ -243,22 +243,6 @@ def _signing_key(sign: Path | None, target: Path | None) -> SigningKey | None:
         raise typer.BadParameter("there is nothing to sign without --output", param_hint="--sign")
     refuse_overwriting_inputs(target, [sign])
     return SigningKey.read(sign)
-
-
-def _moment(text: str | None) -> datetime | None:
-    if text is None:
-        return None
-    try:
-        # Python 3.10 does not read the Z.
-        found = datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith("Z") else text)
-        if found.utcoffset() is not None:
-            return found
-    except ValueError:
-        pass
-    raise typer.BadParameter(
-        f"{text!r} is no time with a time zone, such as 2030-12-31T00:00:00Z",
-        param_hint="--expires",
-    )
 
 
 def _written(plan: Plan, target: Path | None, key: SigningKey | None) -> dict[str, Any] | None:

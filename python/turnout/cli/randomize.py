@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 
-from turnout import Bernoulli, Everyone, Participation, Plan
+from turnout import Bernoulli, Bounds, Everyone, Participation, Plan
 from turnout.cli.answers import (
     ColumnName,
     Labels,
@@ -18,6 +18,7 @@ from turnout.cli.answers import (
     MissingValues,
     check_labels,
 )
+from turnout.cli.mean_mechanisms import Mean, mechanism_of, mechanisms
 from turnout.cli.running import (
     note,
     output,
@@ -66,6 +67,7 @@ class _Wish:
     epsilon: float | None
     rate: float | None
     oracle: str | None
+    mean: Bounds | None
     labels: str | None
     labels_file: Path | None
     plan_file: Path | None
@@ -78,11 +80,15 @@ class _Wish:
                 raise typer.BadParameter("give --epsilon, or --plan", param_hint="--epsilon")
             if self.public_key is not None:
                 raise typer.BadParameter("needs --plan", param_hint="--public-key")
+            for option, given in (("--labels", self.labels), ("--labels-file", self.labels_file)):
+                if self.mean is not None and given is not None:
+                    raise typer.BadParameter("are not for numbers: --mean", param_hint=option)
             return
         others = {
             "--epsilon": self.epsilon,
             "--participation": self.rate,
             "--oracle": self.oracle,
+            "--mean": self.mean,
             "--labels": self.labels,
             "--labels-file": self.labels_file,
         }
@@ -124,10 +130,11 @@ def randomize(
             metavar="NAME",
             help=(
                 "How answers are randomized; auto takes the one of smallest error. "
-                "Default: direct-encoding."
+                "Default: direct-encoding, of --mean auto."
             ),
         ),
     ] = None,
+    mean: Mean = None,
     labels: Labels = None,
     labels_file: LabelsFile = None,
     plan_file: Annotated[
@@ -179,6 +186,10 @@ def randomize(
     --oracle names the randomizer, with hyphens or underscores. The default, direct-encoding, is
     good for few answers and for a large epsilon; auto compares all of them.
 
+    --mean LOW:HIGH takes a column of numbers, for their mean; --oracle is then duchi, piecewise or
+    auto. A number outside of the bounds is refused. --plan takes a plan of any kind that draws
+    every report afresh.
+
     If OUT is a folder, the reports are written in parts, each of which appears whole or not at all.
     A run that was killed is taken up by the same command with --resume: nobody is randomized twice.
     Until the job is complete its folder holds the secret of its noise: keep it as safe as the
@@ -198,11 +209,15 @@ def randomize(
 
         turnout randomize answers/ --column answer --plan plan.json --id-column user \
             --group-by country --group-by day -o reports/ --resume
+
+        turnout randomize people.parquet --column hours --mean 0:24 --epsilon 1 -o hours.parquet
     """
-    wish = _Wish(epsilon, participation, oracle_name, labels, labels_file, plan_file, public_key)
+    wish = _Wish(
+        epsilon, participation, oracle_name, mean, labels, labels_file, plan_file, public_key
+    )
     wish.check()
     _check_ranges(epsilon, participation)
-    name = _checked_name(oracle_name or "direct_encoding")
+    name = _checked_name(oracle_name, mean)
     single = _is_file(target)
     if single and resume:
         raise typer.BadParameter("needs a folder as --output", param_hint="--resume")
@@ -272,13 +287,16 @@ def _check_ranges(epsilon: float | None, rate: float | None) -> None:
         )
 
 
-def _checked_name(name: str) -> str:
+def _checked_name(name: str | None, mean: Bounds | None) -> str:
     """Accept ``auto`` or the name of an oracle, before anything is read."""
+    if name is None:
+        return "direct_encoding" if mean is None else "auto"
     wanted = name.lower().replace("-", "_")
-    known = registered()
+    known = registered() if mean is None else mechanisms()
     if wanted != "auto" and wanted not in known:
         listed = ", ".join(("auto", *sorted(each.replace("_", "-") for each in known)))
-        raise typer.BadParameter(f"{name!r} is none of {listed}", param_hint="--oracle")
+        of = "" if mean is None else ", which --mean takes"
+        raise typer.BadParameter(f"{name!r} is none of {listed}{of}", param_hint="--oracle")
     return wanted
 
 
@@ -286,15 +304,21 @@ def _plan(answers: Answers, wish: _Wish, name: str, missing: str | None) -> tupl
     """Settle the plan, and what answers mean under it."""
     if wish.plan_file is not None:
         plan = Plan.read(wish.plan_file, public_key=wish.public_key)
-        plan.check_current()
-        personal = plan.participation.uniform_rate is None
-        if personal != (answers.probability_column is not None):
-            raise InvalidValueError(
-                f"{wish.plan_file}: the participation is {plan.participation!r}; "
-                "--probability-column is needed for personal probabilities, and only then"
-            )
-        return in_domain(answers, plan.domain, missing), plan
+        return in_domain(answers, plan, missing), _checked_plan(plan, wish.plan_file, answers)
     assert wish.epsilon is not None
+    given = answers.probability_column is None
+    if not given and wish.rate is not None:
+        raise typer.BadParameter(
+            "is each person's own with --probability-column", param_hint="--participation"
+        )
+    rate = wish.participation if given else None
+    oracle: Any
+    if wish.mean is not None:
+        oracle, reason = mechanism_of(name, wish.epsilon, wish.mean)
+        if reason:
+            note(f"--oracle auto: {reason}")
+        plan = plan_of(answers, oracle, rate)
+        return in_domain(answers, plan, missing), plan
     answers, domain = settled(answers, wish.labels, wish.labels_file, missing)
     if name == "auto":
         choice = choose_oracle(wish.epsilon, domain)
@@ -302,12 +326,26 @@ def _plan(answers: Answers, wish: _Wish, name: str, missing: str | None) -> tupl
         oracle = choice.oracle
     else:
         oracle = registered()[name](wish.epsilon, domain)
-    given = answers.probability_column is None
-    if not given and wish.rate is not None:
-        raise typer.BadParameter(
-            "is each person's own with --probability-column", param_hint="--participation"
+    return answers, plan_of(answers, oracle, rate)
+
+
+def _checked_plan(plan: Plan, file: Path, answers: Answers) -> Plan:
+    """Refuse a plan by which no column can be randomized."""
+    plan.check_current()
+    if not plan.oracle.fresh:
+        raise InvalidValueError(
+            f"{file}: asks for permanent answers, of which each person's device keeps a state that "
+            "no column holds: let each device make its message with "
+            "oracle.client(...).message(plan, answer), and count them with turnout tally "
+            "day.jsonl --plan FILE"
         )
-    return answers, plan_of(answers, oracle, wish.participation if given else None)
+    personal = plan.participation.uniform_rate is None
+    if personal != (answers.probability_column is not None):
+        raise InvalidValueError(
+            f"{file}: the participation is {plan.participation!r}; "
+            "--probability-column is needed for personal probabilities, and only then"
+        )
+    return plan
 
 
 def _warn_of_size(plan: Plan, answers: Answers) -> None:

@@ -6,6 +6,7 @@ import errno
 import functools
 import math
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar, cast
 
@@ -19,6 +20,7 @@ __all__ = [
     "check_level",
     "check_rate",
     "messages",
+    "moment",
     "note",
     "output",
     "refuse_overwriting_inputs",
@@ -115,3 +117,19 @@ def check_level(value: float) -> float:
     if not 0 < value < 1:
         raise typer.BadParameter(f"{value} is not between 0 and 1 (0.95 stands for 95 %)")
     return value
+
+
+def moment(option: str, text: str | None) -> datetime | None:
+    """Read a moment with its time zone; None if there is none."""
+    if text is None:
+        return None
+    try:
+        # Python 3.10 does not read the Z.
+        found = datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith("Z") else text)
+        if found.utcoffset() is not None:
+            return found
+    except ValueError:
+        pass
+    raise typer.BadParameter(
+        f"{text!r} is no time with a time zone, such as 2030-12-31T00:00:00Z", param_hint=option
+    )

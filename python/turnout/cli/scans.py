@@ -9,11 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
-from turnout import Domain
+from turnout import Domain, Plan
 from turnout._extras import require
 from turnout._label_texts import Kind, label_text, parse_label
 from turnout.cli.answers import read_labels
 from turnout.cli.running import note
+from turnout.cli.showing import showing
 from turnout.errors import InvalidValueError
 from turnout.pipeline import Answers, PseudonymKey, scan
 from turnout.pipeline.distinct import distinct_answers
@@ -157,14 +158,17 @@ def settled(
     return _with_missing(answers, kind, wanted), domain
 
 
-def in_domain(answers: Answers, domain: Domain, missing: str | None) -> Answers:
-    """Read answers in terms of the domain of a plan."""
-    wanted = None if missing in (None, "drop") else missing
-    if wanted is None:
+def in_domain(answers: Answers, plan: Plan, missing: str | None) -> Answers:
+    """Read what is missing in terms of a plan.
+
+    Raises
+    ------
+    InvalidValueError
+        If a missing answer is to be what nobody can answer.
+    """
+    if missing in (None, "drop"):
         return answers
-    return replace(
-        answers, missing=next((label for label in domain.labels if str(label) == wanted), wanted)
-    )
+    return replace(answers, missing=showing(plan).missing(plan.domain, str(missing)))
 
 
 def _from_data(answers: Answers, wanted: str | None) -> tuple[Answers, Domain]:

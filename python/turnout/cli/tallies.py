@@ -22,6 +22,7 @@ __all__ = [
     "merged_tallies",
     "read_tallies",
     "read_tally",
+    "refuse_repeats",
 ]
 
 #: What was counted, of any kind.

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from turnout import GroupedTally
+from turnout import GroupedTally, Plan
 from turnout._atomic import atomic_write
-from turnout.cli.running import output, refuse_overwriting_inputs, refusing
+from turnout.cli.device_messages import MESSAGE_SUFFIXES, MessageCounts, OnBad, gathered
+from turnout.cli.running import moment, output, refuse_overwriting_inputs, refusing
 from turnout.cli.showing import showing
 from turnout.cli.showing.shown import describe_participation
 from turnout.cli.tables import file_size, number, properties
-from turnout.cli.tallies import ALLOW_EQUAL, REPORT_SUFFIXES, Counts, merged, read_tallies
+from turnout.cli.tallies import (
+    ALLOW_EQUAL,
+    REPORT_SUFFIXES,
+    Counts,
+    merged,
+    read_tallies,
+    refuse_repeats,
+)
 from turnout.collecting.report_files import MAX_MEMORY
 from turnout.errors import InvalidValueError
 from turnout.pipeline import ReportSet, open_reports
@@ -35,8 +44,8 @@ def tally(
         typer.Argument(
             metavar="REPORTS...",
             help=(
-                "Report files (.parquet, .arrow), folders of them, quoted patterns, and tallies "
-                "made earlier, of one plan."
+                "Report files (.parquet, .arrow), folders of them, quoted patterns, files of "
+                "messages (.jsonl), and tallies made earlier, of one plan."
             ),
         ),
     ],
@@ -66,6 +75,38 @@ def tally(
         int | None,
         typer.Option("--workers", min=1, help="Files read at once; default: processors."),
     ] = None,
+    plan_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--plan", metavar="FILE", help="The plan of all of them; files of messages need it."
+        ),
+    ] = None,
+    public_key: Annotated[
+        str | None,
+        typer.Option("--public-key", metavar="HEX", help="Refuse a plan not signed by this key."),
+    ] = None,
+    nodes: Annotated[
+        int | None,
+        typer.Option(
+            "--nodes",
+            "-n",
+            min=0,
+            help="How many people were asked for messages, silent ones included.",
+        ),
+    ] = None,
+    on_bad: Annotated[
+        OnBad,
+        typer.Option("--on-bad", help="Leave bad messages out and count them, or refuse all."),
+    ] = "count",
+    received: Annotated[
+        str | None,
+        typer.Option(
+            "--received", metavar="TIME", help="When the last message came in; default: now."
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
+    ] = False,
     allow_equal: Annotated[bool, typer.Option("--allow-equal", help=ALLOW_EQUAL)] = False,
     max_memory: Annotated[
         float,
@@ -86,23 +127,43 @@ def tally(
 
     With --group-by the tally holds one for each group, and turnout estimate makes a table of them.
 
+    A file of messages (.jsonl) has one a line, as devices send them. --plan says under which plan;
+    where not everyone takes part, --nodes says how many people were asked. A message that is there
+    twice, in one file or in several, counts once; messages that are none of the plan are left out
+    and counted.
+
+    --json prints output, files, nodes, received, plan, groups (null, or their columns and number),
+    and messages (null, or read, counted, repeated, refusals by kind, and improbable: those that
+    count and an honest device hardly ever sends).
+
     [bold]Examples:[/]
 
         turnout tally monday.parquet tuesday.parquet -o week.tally
 
         turnout tally reports/ --group-by country --group-by day -o countries.tally
+
+        turnout tally day.jsonl --plan plan.json --nodes 100000 -o day.tally
     """
     if duplicates not in (None, "refuse", "first"):
         raise typer.BadParameter(
             f"{duplicates!r} is none of refuse, first", param_hint="--duplicates"
         )
-    made, reports = _sorted_out(sources, partial)
-    refuse_overwriting_inputs(target, [*made, *(reports.paths if reports is not None else ())])
-    if duplicates is not None and made:
+    moment_received = moment("--received", received)
+    sent = [Path(source) for source in sources if _is_messages(source)]
+    _check_message_options(
+        sent, plan_file, {"--nodes": nodes, "--received": received, "--public-key": public_key}
+    )
+    others = [source for source in sources if not _is_messages(source)]
+    made, reports = _sorted_out(others, partial)
+    inputs = [*made, *sent, *(reports.paths if reports is not None else ())]
+    refuse_overwriting_inputs(target, inputs if plan_file is None else [*inputs, plan_file])
+    if duplicates is not None and (made or sent):
+        kind = "a tally" if made else "a file of messages"
         raise InvalidValueError(
-            f"--duplicates: {next(iter(made))} is a tally, in which no pseudonyms are left"
+            f"--duplicates: {[*made, *sent][0]} is {kind}, in which there are no pseudonyms"
         )
     names = tuple(group_by or ())
+    plan = None if plan_file is None else Plan.read(plan_file, public_key=public_key)
     found = read_tallies(made, allow_equal=allow_equal)
     parts = [(str(path), _regrouped(path, tally, names)) for path, tally in found]
     if reports is not None:
@@ -114,11 +175,43 @@ def tally(
             max_memory=round(max_memory * 10**9),
         )
         parts.insert(0, (str((reports.paths or [Path(sources[0])])[0]), counted))
+    counts = None
+    if plan is not None and sent:
+        refuse_repeats(sent)
+        put, counts = gathered(sent, plan, nodes, on_bad, moment_received)
+        parts.append((str(sent[0]), _regrouped(sent[0], put, names)))
+    if plan is not None:
+        for name, part in parts:
+            plan.check_same(part.plan, name)
     result = merged(parts)
     with atomic_write(target) as temporary:
         temporary.write_bytes(result.to_bytes())
-    files = len(made) + (0 if reports is None else len(reports))
-    output().print(properties(f"Tally in {target}", _summary(result, target, files)))
+    files = len(found) + len(sent) + (0 if reports is None else len(reports))
+    if as_json:
+        typer.echo(json.dumps(_record(result, target, files, counts)))
+        return
+    rows = _summary(result, target, files)
+    if counts is not None:
+        rows[1:1] = counts.rows()
+    output().print(properties(f"Tally in {target}", rows))
+
+
+def _is_messages(source: str) -> bool:
+    return Path(source).suffix.lower() in MESSAGE_SUFFIXES
+
+
+def _check_message_options(
+    sent: Sequence[Path], plan_file: Path | None, others: dict[str, Any]
+) -> None:
+    if sent and plan_file is None:
+        raise InvalidValueError(
+            f"{sent[0]}: is a file of messages, which do not say what they mean: --plan FILE does"
+        )
+    for option, value in others.items():
+        if value is not None and option == "--public-key" and plan_file is None:
+            raise typer.BadParameter("needs --plan", param_hint=option)
+        if value is not None and option != "--public-key" and not sent:
+            raise typer.BadParameter("is for files of messages (.jsonl) only", param_hint=option)
 
 
 def _sorted_out(sources: Sequence[str], partial: bool) -> tuple[list[Path], ReportSet | None]:
@@ -139,6 +232,23 @@ def _regrouped(path: Path, found: Counts, names: tuple[str, ...]) -> Counts:
     if not isinstance(found, GroupedTally):
         raise InvalidValueError(f"--group-by: {path} is a tally without groups")
     return found if names == found.names else found.over(*names)
+
+
+def _record(
+    result: Counts, target: Path, files: int, counts: MessageCounts | None
+) -> dict[str, Any]:
+    groups = None
+    if isinstance(result, GroupedTally):
+        groups = {"columns": list(result.names), "number": len(result)}
+    return {
+        "output": str(target),
+        "files": files,
+        "nodes": result.nodes,
+        "received": result.received,
+        "groups": groups,
+        "messages": None if counts is None else counts.to_dict(),
+        "plan": result.plan.to_dict(),
+    }
 
 
 def _summary(result: Counts, target: Path, files: int) -> list[tuple[str, str]]:
