@@ -177,7 +177,7 @@ DONE = {
 
 
 def plan_in_a_file(data: bytes) -> object:
-    return plan_file._parse(data, None)
+    return tn.Plan._of_file(data, None)
 
 
 def read_job(path: Path) -> object:
@@ -200,7 +200,9 @@ DECODERS: dict[str, Decoder] = {
     "plan": Decoder(PLAN.to_dict(), plain, tn.Plan.from_json),
     "plan in a file": in_plan_file(PLAN.to_dict()),
     "plan file": Decoder(
-        json.loads(plan_file.plan_file_text(PLAN, SigningKey(bytes(32)))), plain, plan_in_a_file
+        json.loads(plan_file.plan_file_text(PLAN.to_json(), SigningKey(bytes(32)))),
+        plain,
+        plan_in_a_file,
     ),
     "message": Decoder(
         json.loads(tn.Plan(ORACLE, tn.Everyone()).report("no") or b"") | {"plan": PLAN.fingerprint},

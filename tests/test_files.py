@@ -15,7 +15,6 @@ from turnout import datasets
 from turnout._files import check_regular, open_regular, read_bytes
 from turnout.accounting import PrivacyLedger
 from turnout.cli.columns import read_column
-from turnout.collecting.plan_file import read_plan
 from turnout.collecting.report_files import read_reports
 from turnout.federated.checkpoint import load_checkpoint
 from turnout.pipeline import PseudonymKey, open_reports, scan
@@ -58,7 +57,7 @@ READERS: list[tuple[str, Callable[[Path], object]]] = [
     ("a.csv", lambda path: read_column(path, "answer")),
     ("a.arrow", lambda path: read_column(path, "answer")),
     ("a.parquet", lambda path: read_column(path, "answer")),
-    ("plan.json", read_plan),
+    ("plan.json", tn.Plan.read),
     ("ledger.json", PrivacyLedger.load),
     ("a.key", SigningKey.read),
     ("a.key", PseudonymKey.read),

@@ -53,7 +53,7 @@ TERMS: list[dict[str, Any]] = [
 
 
 def file_of(plan: tn.Plan, key: SigningKey | None = KEY) -> dict[str, Any]:
-    description: dict[str, Any] = json.loads(plan_file_text(plan, key))
+    description: dict[str, Any] = json.loads(plan_file_text(plan.to_json(), key))
     return description
 
 

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 import turnout as tn
-from turnout.collecting.plan_file import write_plan
 from turnout.collecting.report_files import write_reports
 from turnout.errors import InvalidValueError
 from turnout.pipeline import open_reports
@@ -259,7 +258,7 @@ def test_no_command_waits_for_a_pipe(tmp_path: Path, turnout: Run, arguments: li
     turnout("tally", make(tmp_path / "a.parquet"), "-o", tmp_path / "a.tally")
     (tmp_path / "answers.csv").write_text("answer\nno\nyes\n")
     plan = tn.Plan(tn.DirectEncoding(1.0, tn.Domain(["no", "yes"])), tn.Everyone())
-    write_plan(plan, tmp_path / "plan.json")
+    plan.write(tmp_path / "plan.json")
     names = {
         "PIPE": pipe,
         "TALLY": tmp_path / "a.tally",

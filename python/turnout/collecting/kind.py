@@ -324,6 +324,10 @@ class Kind(ABC, Generic[T]):
         taking_part, checked_seed = taking_part_in(participation), _arguments.seed(seed)
         return randomized(self, self.domain.to_codes(values), taking_part, checked_seed)
 
+    def reports(self, participation: Participation, codes: Any, nodes: int) -> Reports:
+        """Take over reports that arrived by another way: what :class:`turnout.Reports` makes."""
+        return Reports(self, participation, codes, nodes)
+
     def tally(self, reports: Reports | ReportsElsewhere) -> T:
         """Add up reports.
 

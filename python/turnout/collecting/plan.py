@@ -9,13 +9,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, Literal, overload
+from typing import Any, Generic, Literal, overload
 
 from turnout import _arguments, _kinds, participation
+from turnout._atomic import atomic_write
 from turnout._documents import parsed
+from turnout._files import read_bytes
 from turnout.collecting.plan_differences import differences
+from turnout.collecting.plan_file import is_unicode, plan_file_text, read_plan_file
 from turnout.collecting.plan_schema import MOST_EXPIRES, MOST_SERIAL, plan_file_schema
 from turnout.collecting.randomizer import R_co, check_randomizer
+from turnout.collecting.report_messages import Gathered, gather, make_message
 from turnout.errors import (
     CorruptDataError,
     InvalidTypeError,
@@ -25,11 +29,7 @@ from turnout.errors import (
     UnsupportedVersionError,
 )
 from turnout.participation import Participation
-
-if TYPE_CHECKING:
-    from turnout.collecting.report_messages import Gathered
-    from turnout.collecting.reports import Reports
-    from turnout.signing import SigningKey
+from turnout.signing import SigningKey, public_key_bytes
 
 __all__ = ["Plan"]
 
@@ -259,9 +259,9 @@ class Plan(Generic[R_co]):
         ...     tn.Plan.read(pathlib.Path(folder, "plan.json")) == plan
         True
         """
-        from turnout.collecting.plan_file import write_plan  # noqa: PLC0415
-
-        write_plan(self, path, signing_key=signing_key)
+        text = plan_file_text(self.to_json(), signing_key)
+        with atomic_write(path) as temporary:
+            temporary.write_text(text, encoding="ascii", newline="\n")
 
     @classmethod
     def read(
@@ -303,9 +303,31 @@ class Plan(Generic[R_co]):
         OSError
             If the file cannot be read.
         """
-        from turnout.collecting.plan_file import read_plan  # noqa: PLC0415
+        if least_serial is not None:
+            least_serial = _arguments.integer(
+                "least_serial", least_serial, least=0, most=MOST_SERIAL
+            )
+        if public_key is not None:
+            public_key = public_key_bytes("public_key", public_key).hex()
+        name, data = os.fspath(path), read_bytes(path)
+        try:
+            plan = cls._of_file(data, public_key)
+        except (UnsupportedVersionError, CorruptDataError) as error:
+            raise type(error)(f"{name}: {error}") from error
+        if least_serial is not None and (plan.serial is None or plan.serial < least_serial):
+            found = "no serial" if plan.serial is None else f"serial {plan.serial}"
+            raise PlanExpiredError(
+                f"{name}: the plan has {found}, expected {least_serial} or a later one"
+            )
+        return plan
 
-        return read_plan(path, public_key=public_key, least_serial=least_serial)
+    @classmethod
+    def _of_file(cls, data: bytes, public_key: str | None) -> Plan:
+        description, text = read_plan_file(data, public_key)
+        plan = cls.from_dict(description)
+        if plan.to_json().encode() != text or not is_unicode(plan.to_json()):
+            raise CorruptDataError("the plan is not written in its canonical form")
+        return plan
 
     @staticmethod
     def schema() -> dict[str, Any]:
@@ -366,8 +388,6 @@ class Plan(Generic[R_co]):
         >>> plan.gather(messages).nodes
         3
         """
-        from turnout.collecting.report_messages import make_message  # noqa: PLC0415
-
         return make_message(self, value, seed)
 
     @overload
@@ -378,7 +398,7 @@ class Plan(Generic[R_co]):
         *,
         on_bad: Literal["refuse"] = ...,
         received: datetime | None = ...,
-    ) -> Reports[R_co]: ...
+    ) -> Any: ...
     @overload
     def gather(
         self,
@@ -387,7 +407,7 @@ class Plan(Generic[R_co]):
         *,
         on_bad: Literal["count"],
         received: datetime | None = ...,
-    ) -> Gathered[R_co]: ...
+    ) -> Gathered: ...
     def gather(
         self,
         messages: Iterable[bytes | str],
@@ -395,7 +415,7 @@ class Plan(Generic[R_co]):
         *,
         on_bad: Literal["refuse", "count"] = "refuse",
         received: datetime | None = None,
-    ) -> Reports[R_co] | Gathered[R_co]:
+    ) -> Any:
         """Put the messages of many people together.
 
         A message that is there twice, because sending seemed to fail, counts once; how many there
@@ -455,8 +475,6 @@ class Plan(Generic[R_co]):
         >>> reports.oracle.tally(reports).nodes
         400
         """
-        from turnout.collecting.report_messages import gather  # noqa: PLC0415
-
         return gather(self, messages, nodes, on_bad, received)
 
     def check_same(self, other: Plan, what: str) -> None:

@@ -34,25 +34,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from typing import Any
 
 from turnout import _arguments
-from turnout._atomic import atomic_write
 from turnout._documents import decoder, parsed
-from turnout._files import read_bytes
-from turnout.collecting.plan import Plan
-from turnout.collecting.plan_schema import MOST_SERIAL
 from turnout.errors import (
     CorruptDataError,
     InvalidValueError,
-    PlanExpiredError,
     UnsupportedVersionError,
 )
-from turnout.signing import SigningKey, public_key_bytes, verify
+from turnout.signing import SigningKey, verify
 
-__all__ = ["read_plan", "write_plan"]
+__all__ = ["is_unicode", "plan_file_text", "read_plan_file"]
 
 _FORMAT = "turnout-plan-file"
 _VERSION = 1
@@ -63,54 +57,28 @@ _DIGEST = re.compile("[0-9a-f]{64}")
 _DECODER = decoder()
 
 
-def write_plan(
-    plan: Plan, path: str | os.PathLike[str], *, signing_key: SigningKey | None = None
-) -> None:
-    """Write a plan file, whole or not at all.
-
-    Parameters
-    ----------
-    plan
-        What is published.
-    path
-        The file; it is replaced if it exists.
-    signing_key
-        Signs the plan, so that devices can tell it from any other.
+def plan_file_text(text: str, signing_key: SigningKey | None) -> str:
+    """Return the text of the file of a plan, which is given by its canonical text.
 
     Raises
     ------
-    InvalidTypeError
-        If an argument is of the wrong type, or a label of the domain cannot be written to a file.
     InvalidValueError
         If a label is no Unicode text (it holds half of a surrogate pair).
-    OSError
-        If the file cannot be written.
+    InvalidTypeError
+        If ``signing_key`` is no signing key.
 
     Examples
     --------
-    >>> import pathlib, tempfile
     >>> import turnout as tn
-    >>> plan = tn.Plan(tn.DirectEncoding(1.0, tn.Domain(["no", "yes"])), tn.Bernoulli(0.5))
-    >>> key = SigningKey.generate()
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder, "plan.json")
-    ...     write_plan(plan, path, signing_key=key)
-    ...     read_plan(path, public_key=key.public_key) == plan
+    >>> plan = tn.Plan(tn.DirectEncoding(1.0, 3), tn.Bernoulli(0.5))
+    >>> described = read_plan_file(plan_file_text(plan.to_json(), None).encode(), None)
+    >>> tn.Plan.from_dict(described[0]) == plan
     True
     """
-    _arguments.instance("plan", plan, Plan, "a Plan")
-    text = plan_file_text(plan, signing_key)
-    with atomic_write(path) as temporary:
-        temporary.write_text(text, encoding="ascii", newline="\n")
-
-
-def plan_file_text(plan: Plan, signing_key: SigningKey | None) -> str:
-    """Return the text of a plan file."""
-    text = plan.to_json()
-    if not _is_unicode(text):
+    if not is_unicode(text):
         raise InvalidValueError(
             "the labels of a plan in a file must be Unicode text, got one that holds half of a "
-            f"surrogate pair in {plan.domain!r}"
+            "surrogate pair"
         )
     fingerprint = hashlib.sha256(text.encode("ascii")).digest()
     lines = [
@@ -130,64 +98,31 @@ def plan_file_text(plan: Plan, signing_key: SigningKey | None) -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def read_plan(
-    path: str | os.PathLike[str],
-    *,
-    public_key: str | None = None,
-    least_serial: int | None = None,
-) -> Plan:
-    """Read a plan file, checking everything that it says.
+def read_plan_file(data: bytes, public_key: str | None) -> tuple[Any, bytes]:
+    """Check a plan file: its members, its fingerprint, its signature.
 
     Parameters
     ----------
-    path
-        The file.
+    data
+        What is in the file.
     public_key
-        Whose signature the file must have, 64 hexadecimal digits. Without it any valid signature is
-        taken, and none.
-    least_serial
-        The serial that the plan must have at least; by default any, and none.
+        Whose signature it must have; None if any valid one will do, and none.
 
     Returns
     -------
-    Plan
-        The plan; it may have expired.
+    description : Any
+        The plan in terms of JSON.
+    text : bytes
+        The same as it stands in the file, which must be its canonical text.
 
     Raises
     ------
-    PlanExpiredError
-        If the plan's serial is smaller, or it has none.
     UnsupportedVersionError
-        If the file or its plan is of a version that this release does not read.
+        If it is of a version that this release does not read.
     CorruptDataError
         If it is no plan file, was altered or formatted anew, or its signature is missing or not
         valid.
-    InvalidTypeError, InvalidValueError
-        If ``public_key`` is no public key, or ``least_serial`` no serial.
-    OSError
-        If the file cannot be read.
     """
-    if least_serial is not None:
-        least_serial = _arguments.integer("least_serial", least_serial, least=0, most=MOST_SERIAL)
-    if public_key is not None:
-        public_key = public_key_bytes("public_key", public_key).hex()
-    name = os.fspath(path)
-    data = read_bytes(path)
-    try:
-        plan = _parse(data, public_key)
-    except UnsupportedVersionError as error:
-        raise UnsupportedVersionError(f"{name}: {error}") from error
-    except CorruptDataError as error:
-        raise CorruptDataError(f"{name}: {error}") from error
-    if least_serial is not None and (plan.serial is None or plan.serial < least_serial):
-        found = "no serial" if plan.serial is None else f"serial {plan.serial}"
-        raise PlanExpiredError(
-            f"{name}: the plan has {found}, expected {least_serial} or a later one"
-        )
-    return plan
-
-
-def _parse(data: bytes, public_key: str | None) -> Plan:
     members, text = _members(data)
     version = members.get("version")
     if members.get("format") != _FORMAT:
@@ -212,10 +147,7 @@ def _parse(data: bytes, public_key: str | None) -> Plan:
             "the plan is not the one of its fingerprint: the file was altered or formatted anew"
         )
     _check_signature(members, bytes.fromhex(fingerprint), public_key)
-    plan = Plan.from_dict(members["plan"])
-    if plan.to_json().encode() != text or not _is_unicode(plan.to_json()):
-        raise CorruptDataError("the plan is not written in its canonical form")
-    return plan
+    return members["plan"], text
 
 
 def _members(data: bytes) -> tuple[dict[str, Any], bytes]:
@@ -289,7 +221,7 @@ def _check_signature(members: dict[str, Any], fingerprint: bytes, public_key: st
             raise CorruptDataError(f"not a signature of a plan: {_arguments.shown(other)}")
 
 
-def _is_unicode(text: str) -> bool:
+def is_unicode(text: str) -> bool:
     """Say whether a JSON text holds no halves of surrogate pairs."""
     try:
         json.dumps(parsed(text), ensure_ascii=False).encode()

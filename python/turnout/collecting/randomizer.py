@@ -75,6 +75,10 @@ class Randomizer(Protocol):
         """Make the reports of the nodes that take part."""
         ...
 
+    def reports(self, participation: Participation, codes: Any, nodes: int) -> Made:
+        """Take over reports that arrived by another way."""
+        ...
+
     def check_reports(self, reports: Array) -> None:
         """Refuse reports that it cannot have made."""
         ...

@@ -32,7 +32,7 @@ import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, Generic, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -40,9 +40,7 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout._documents import decoder
 from turnout.collecting.improbable import tell_improbable
-from turnout.collecting.plan import Plan
-from turnout.collecting.randomizer import Made, R_co
-from turnout.collecting.reports import Reports
+from turnout.collecting.randomizer import Made
 from turnout.errors import (
     CorruptDataError,
     InvalidTypeError,
@@ -69,7 +67,7 @@ Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Gathered(Generic[R_co]):
+class Gathered:
     """Reports, and how many messages were left out.
 
     Made by :meth:`turnout.Plan.gather` with ``on_bad="count"``.
@@ -97,7 +95,7 @@ class Gathered(Generic[R_co]):
     (1, 1, 0)
     """
 
-    reports: Reports[R_co]
+    reports: Any
     refusals: dict[str, int]
     repeated: int = 0
     improbable: int = 0
@@ -130,7 +128,7 @@ _CONTRADICTORY: Final = _Refusal(
 )
 
 
-def make_message(plan: Plan, value: Any, seed: int | None) -> bytes | None:
+def make_message(plan: Any, value: Any, seed: int | None) -> bytes | None:
     """Make the message of :meth:`turnout.Plan.report`."""
     refuse_personal(plan)
     plan.check_current()
@@ -144,7 +142,7 @@ def make_message(plan: Plan, value: Any, seed: int | None) -> bytes | None:
     return message_of(plan, reports)
 
 
-def message_of(plan: Plan, reports: Made) -> bytes | None:
+def message_of(plan: Any, reports: Made) -> bytes | None:
     """Write the message of one person's reports under a plan: one, or none."""
     if not len(reports):
         return None
@@ -166,12 +164,12 @@ def _written(report: Any) -> int | str:
 
 
 def gather(
-    plan: Plan,
+    plan: Any,
     messages: Iterable[bytes | str],
     nodes: int | None,
     on_bad: str,
     received: datetime | None,
-) -> Reports | Gathered:
+) -> Any:
     """Put messages together as :meth:`turnout.Plan.gather` does."""
     _arguments.choice("on_bad", on_bad, ("refuse", "count"))
     refuse_personal(plan)
@@ -191,7 +189,7 @@ def gather(
     return _Gathering(plan, on_bad == "count").of(given, nodes)
 
 
-def refuse_personal(plan: Plan) -> None:
+def refuse_personal(plan: Any) -> None:
     """Refuse a plan whose people have probabilities of their own: messages carry none."""
     if plan.participation.uniform_rate is None:
         raise InvalidValueError(
@@ -203,7 +201,7 @@ def refuse_personal(plan: Plan) -> None:
 class _Gathering:
     """Messages of one plan."""
 
-    def __init__(self, plan: Plan, counting: bool) -> None:
+    def __init__(self, plan: Any, counting: bool) -> None:
         self._plan, self._counting = plan, counting
         self._fingerprint = plan.fingerprint
         self._refusals = dict.fromkeys(REFUSALS, 0)
@@ -214,7 +212,7 @@ class _Gathering:
         self._digits = 2 * self._dtype.itemsize * (self._shape[0] if self._shape else 0)
         self._decoder = decoder(object_pairs_hook=_Pairs)
 
-    def of(self, messages: list[Any], nodes: int | None) -> Reports | Gathered:
+    def of(self, messages: list[Any], nodes: int | None) -> Any:
         kept: dict[str, int | bytes] = {}
         positions: list[int] = []
         repeated = 0
@@ -235,9 +233,8 @@ class _Gathering:
             reason = f"holds no report of {self._plan.oracle.name} that its parameters allow"
             self._refuse(_Refusal("impossible", CorruptDataError, reason), positions[index])
         codes = np.delete(codes, impossible, axis=0)
-        reports = Reports(
-            self._plan.oracle, self._plan.participation, codes, self._nodes(nodes, len(codes))
-        )
+        nodes = self._nodes(nodes, len(codes))
+        reports = self._plan.oracle.reports(self._plan.participation, codes, nodes)
         if refused := sum(self._refusals.values()):
             observe("messages_refused", messages=refused)
         if repeated:

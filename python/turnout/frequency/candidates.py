@@ -142,7 +142,10 @@ def checked_oracle(argument: str, made: Any, epsilon: float, domain: Domain) -> 
     1.0
     """
     made = _arguments.instance(f"{argument}(epsilon, domain)", made, FrequencyOracle, "an oracle")
-    if max(made.epsilon, made.realized_epsilon) > epsilon or made.domain != domain:
+    if (
+        max(made.epsilon, made.realized_epsilon) > _arguments.number("epsilon", epsilon)
+        or made.domain != domain
+    ):
         raise InvalidValueError(
             f"{argument}(epsilon, domain) must have at most the epsilon {epsilon!r} and the domain "
             f"{domain!r} that it is given, got {made!r}"

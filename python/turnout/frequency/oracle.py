@@ -16,6 +16,7 @@ from turnout.collecting.sums import WeightedSums
 from turnout.collecting.taking_part import probabilities_of, taking_part_in
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.frequency import warehouse
 from turnout.frequency.estimation.models import ScoreMoments
 from turnout.frequency.groups.estimate import GroupedEstimate
 from turnout.frequency.kernel import Kernel
@@ -39,6 +40,11 @@ class FrequencyOracle(Kind[Tally]):
     #: Whether a report is :attr:`realized_ratio` times as likely under each answer that it supports
     #: as under each that it does not: then which these are is all that a likelihood needs.
     two_valued: ClassVar[bool] = True
+
+    #: What a database can count of its reports (:mod:`turnout.frequency.warehouse`): ``"code"`` if
+    #: a report is an answer, ``"number"`` if it is one of so many numbers, ``"bits"`` if it has a
+    #: bit for each answer, ``"scores"`` if a score for each.
+    counted_by: ClassVar[str] = "number"
 
     def __init__(self, epsilon: float, domain: Domain | int) -> None:
         self._epsilon = _arguments.number("epsilon", epsilon)
@@ -248,11 +254,10 @@ class FrequencyOracle(Kind[Tally]):
         >>> oracle.tally_from_counts({0: 70, 2: 30}, nodes=100).support
         array([70,  0, 30], dtype=uint64)
         """
-        from turnout.frequency import warehouse  # noqa: PLC0415
-
-        return warehouse.tally_from_counts(
+        tally: Tally = warehouse.tally_from_counts(
             self, counts, nodes=nodes, received=received, participation=participation, by=by
         )
+        return tally
 
     def tally_sql(self, source: str, *, column: str = "report") -> str:
         """Write the SQL query whose result :meth:`tally_from_counts` takes.
@@ -284,9 +289,21 @@ class FrequencyOracle(Kind[Tally]):
         >>> tn.DirectEncoding(1.0, 3).tally_sql("reports")
         'SELECT "report" AS code, count(*) AS count FROM "reports" GROUP BY "report"'
         """
-        from turnout.frequency import warehouse  # noqa: PLC0415
-
         return warehouse.tally_sql(self, source, column)
+
+    def refuse_counting(self) -> None:
+        """Refuse to be counted by a database, where no group-by over reports can.
+
+        Raises
+        ------
+        InvalidValueError
+            With the reason.
+        """
+
+    @property
+    def counts_of_a_report(self) -> int | None:
+        """How many of the counts a report adds to; None if that is not the same for all."""
+        return 1
 
     def check_support(self, support: Array, received: int) -> None:
         """Refuse support counts that ``received`` reports cannot have.
@@ -303,6 +320,21 @@ class FrequencyOracle(Kind[Tally]):
                 f"support[{code}] must be at most the {received} reports received, got "
                 f"{support[code]}"
             )
+
+    def supports(self, reports: Array) -> npt.NDArray[np.uint64]:
+        """Tell which answers each report supports.
+
+        Parameters
+        ----------
+        reports
+            An array that :meth:`check_reports` has accepted.
+
+        Returns
+        -------
+        numpy.ndarray
+            uint64, a row for each report: bits, 64 to a word, the first answer in the lowest.
+        """
+        return self._kernel.supports(reports)
 
     def check_reports(self, reports: Array) -> None:
         """Refuse reports that the oracle cannot have made.

@@ -15,10 +15,6 @@ from turnout.errors import EstimatorError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from turnout.frequency.estimation.estimate import FrequencyEstimate
-    from turnout.frequency.studies.oracles import OracleComparison
-    from turnout.frequency.studies.shuffled import ShuffledComparison, ShuffledRecord
-    from turnout.frequency.studies.study import Comparison
 
 __all__ = ["plot_comparison", "plot_estimate", "plot_oracles", "plot_shuffled"]
 
@@ -33,7 +29,7 @@ _TRUTH_LINE = "#d1495b"
 
 
 def plot_estimate(
-    estimate: FrequencyEstimate, truth: Any, ax: Any, level: float, simultaneous: str | None
+    estimate: Any, truth: Any, ax: Any, level: float, simultaneous: str | None
 ) -> Axes:
     """Draw an estimate: see :meth:`FrequencyEstimate.plot`."""
     size = estimate.domain.size
@@ -104,12 +100,12 @@ def plot_estimate(
     return axes
 
 
-def _aggregated(estimate: FrequencyEstimate) -> bool:
+def _aggregated(estimate: Any) -> bool:
     """Whether an estimate is of a mechanism of distributed aggregation, which has users."""
     return hasattr(estimate.plan, "users")
 
 
-def _title(estimate: FrequencyEstimate) -> str:
+def _title(estimate: Any) -> str:
     """Say how many took part, and what the estimate is."""
     projected = "" if estimate.postprocessing == "none" else f", {estimate.postprocessing}"
     if _aggregated(estimate):
@@ -127,7 +123,7 @@ def _privacy(plan: Any) -> str:
     return type(plan).__name__ if oracle is None else f"ε = {oracle.epsilon:g}"
 
 
-def plot_comparison(comparison: Comparison, ax: Any) -> Axes:
+def plot_comparison(comparison: Any, ax: Any) -> Axes:
     """Draw a study: see :meth:`Comparison.plot`."""
     axes = new_axes(ax)
     pyplot = require("matplotlib.pyplot", "plot")
@@ -152,11 +148,13 @@ def plot_comparison(comparison: Comparison, ax: Any) -> Axes:
     axes.set_ylabel("total variation distance to the truth")
     axes.set_ylim(bottom=0.0)
 
+    nodes: int = comparison.nodes
+
     def cost(rate: Floats) -> Floats:
-        return rate * comparison.nodes
+        return rate * nodes
 
     def rate(cost: Floats) -> Floats:
-        return cost / comparison.nodes
+        return cost / nodes
 
     reports = axes.secondary_xaxis("top", functions=(cost, rate))  # type: ignore[arg-type]
     reports.set_xlabel("cost: expected reports")
@@ -165,7 +163,7 @@ def plot_comparison(comparison: Comparison, ax: Any) -> Axes:
     return axes
 
 
-def plot_shuffled(comparison: ShuffledComparison, ax: Any) -> Axes:
+def plot_shuffled(comparison: Any, ax: Any) -> Axes:
     """Draw a comparison of shuffled reports: see :meth:`ShuffledComparison.plot`."""
     names = comparison.oracles
     axes = new_axes(ax, width=7.0 if len(names) == 1 else 9.0)
@@ -215,7 +213,7 @@ def plot_shuffled(comparison: ShuffledComparison, ax: Any) -> Axes:
     return axes
 
 
-def plot_oracles(comparison: OracleComparison, ax: Any) -> Axes:
+def plot_oracles(comparison: Any, ax: Any) -> Axes:
     """Draw oracles side by side: see :meth:`OracleComparison.plot`."""
     least = min(row.epsilon for row in comparison.records)
     first = [row for row in comparison.records if row.epsilon == least]
@@ -259,7 +257,7 @@ def plot_oracles(comparison: OracleComparison, ax: Any) -> Axes:
     return axes
 
 
-def _draw_shuffled(axes: Axes, records: list[ShuffledRecord]) -> None:
+def _draw_shuffled(axes: Axes, records: list[Any]) -> None:
     """Draw the errors of one oracle's shuffled reports, each with its local epsilon."""
     axes.plot(
         [row.central_epsilon for row in records],
@@ -281,7 +279,7 @@ def _draw_shuffled(axes: Axes, records: list[ShuffledRecord]) -> None:
         )
 
 
-def _sizes(comparison: OracleComparison, name: str) -> str:
+def _sizes(comparison: Any, name: str) -> str:
     """Say how large the reports of an oracle are: of some, that depends on epsilon."""
     sizes = [row.report_bits for row in comparison.records if row.oracle == name]
     least, most = min(sizes), max(sizes)

@@ -13,24 +13,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._extras import require
+from turnout.collecting.plan import Plan
 from turnout.errors import CodeOutsideDomainError, InvalidTypeError, InvalidValueError
-from turnout.frequency.oracles.bit_rows import BitRowOracle
-from turnout.frequency.oracles.direct_encoding import DirectEncoding
-from turnout.frequency.oracles.hashing import HashedOracle
-from turnout.frequency.oracles.subset_selection import SubsetSelection
-from turnout.frequency.oracles.summation_histogram import SummationHistogramEncoding
-from turnout.frequency.tally import Tally
 from turnout.participation import Everyone, Participation
-
-if TYPE_CHECKING:
-    from turnout.frequency.oracle import FrequencyOracle
 
 __all__ = ["tally_from_counts", "tally_sql"]
 
@@ -41,21 +33,19 @@ _LARGEST = {True: (-(2**63), 2**63 - 1), False: (0, 2**64 - 1)}
 
 
 def tally_from_counts(
-    oracle: FrequencyOracle,
+    oracle: Any,
     counts: Any,
     *,
     nodes: int,
     received: int | None,
     participation: Participation | None,
     by: str,
-) -> Tally:
+) -> Any:
     """Make a tally of counts: see :meth:`turnout.FrequencyOracle.tally_from_counts`."""
-    from turnout.collecting.plan import Plan  # noqa: PLC0415
-
     taking_part = _common(participation)
     _arguments.choice("by", by, _KEYS)
-    _check_oracle(oracle)
-    by_answer = isinstance(oracle, (DirectEncoding, BitRowOracle, SummationHistogramEncoding))
+    oracle.refuse_counting()
+    by_answer = oracle.counted_by != "number"
     if by == "label" and not by_answer:
         raise InvalidValueError(
             f"by must be 'code' for {type(oracle).__name__}, whose reports are no answers"
@@ -68,7 +58,7 @@ def tally_from_counts(
     found, said = _pairs(counts, size)
     if by == "label":
         found = [(_code(oracle, label), count) for label, count in found]
-    signed = isinstance(oracle, SummationHistogramEncoding)
+    signed = oracle.counted_by == "scores"
     known = _checked(found, size, signed=signed)
     total = _received(oracle, known, said if received is None else received, said)
     if by_answer:
@@ -77,24 +67,7 @@ def tally_from_counts(
             support[code] = count
     else:
         support = _supported(oracle, known)
-    return Tally(Plan(oracle, taking_part), support, total, nodes)
-
-
-def _check_oracle(oracle: FrequencyOracle) -> None:
-    """Refuse oracles whose tally is no group-by, with the reason."""
-    if not isinstance(oracle, HashedOracle):
-        return
-    name = type(oracle).__name__
-    if oracle._shared is None:
-        raise InvalidValueError(
-            f"{name} has a hash function of its own in every report, so that counts do not say "
-            "which answers the reports support: use oracle.tally(reports)"
-        )
-    if oracle.report_shape:
-        raise InvalidValueError(
-            f"{name} has a hash function and many bits in a report, so that hardly two are equal "
-            "and counts of them are no shorter: use oracle.tally(reports)"
-        )
+    return oracle.tally_type(Plan(oracle, taking_part), support, total, nodes)
 
 
 def _common(participation: Participation | None) -> Participation:
@@ -167,7 +140,7 @@ def _split(rows: Iterable[Any]) -> tuple[list[tuple[Any, Any]], Any]:
     return [(row[0], row[1]) for row in kept], next(iter(totals), None)
 
 
-def _code(oracle: FrequencyOracle, label: Any) -> int:
+def _code(oracle: Any, label: Any) -> int:
     return int(oracle.domain.encode([label])[0])
 
 
@@ -208,7 +181,7 @@ def _whole(argument: str, value: Any) -> int:
     return _arguments.integer(argument, value, least=-(2**200))
 
 
-def _received(oracle: FrequencyOracle, counts: dict[int, int], received: Any, said: Any) -> int:
+def _received(oracle: Any, counts: dict[int, int], received: Any, said: Any) -> int:
     """Find the number of reports, and compare it with the counts."""
     total = sum(counts.values())
     checked = None if received is None else _whole("received", received)
@@ -216,10 +189,8 @@ def _received(oracle: FrequencyOracle, counts: dict[int, int], received: Any, sa
         raise InvalidValueError(
             f"received must be what the third column of counts says, {said}, got {received}"
         )
-    several = 1
-    if isinstance(oracle, SubsetSelection):
-        several = oracle.subset_size
-    elif isinstance(oracle, (BitRowOracle, SummationHistogramEncoding)):
+    several: int | None = oracle.counts_of_a_report
+    if several is None:
         if checked is None:
             raise InvalidValueError(
                 f"received must be given for {type(oracle).__name__}: its counts do not say how "
@@ -235,7 +206,7 @@ def _received(oracle: FrequencyOracle, counts: dict[int, int], received: Any, sa
     return total // several
 
 
-def _supported(oracle: FrequencyOracle, counts: dict[int, int]) -> npt.NDArray[Any]:
+def _supported(oracle: Any, counts: dict[int, int]) -> npt.NDArray[Any]:
     """Count the support of each answer, of reports that each occur many times.
 
     A tally is a sum over reports: those whose number has a given binary digit are tallied once.
@@ -250,19 +221,19 @@ def _supported(oracle: FrequencyOracle, counts: dict[int, int]) -> npt.NDArray[A
     return support
 
 
-def tally_sql(oracle: FrequencyOracle, source: str, column: str) -> str:
+def tally_sql(oracle: Any, source: str, column: str) -> str:
     """Write the query: see :meth:`turnout.FrequencyOracle.tally_sql`."""
     _arguments.instance("source", source, str, "the name of a table or of Parquet files")
     _arguments.instance("column", column, str, "the name of the column of reports")
-    _check_oracle(oracle)
+    oracle.refuse_counting()
     named = _identifier(column)
     table = _table(source)
-    if isinstance(oracle, SummationHistogramEncoding):
+    if oracle.counted_by == "scores":
         raise InvalidValueError(
             "SummationHistogramEncoding has 32-bit scores in binary, which SQL cannot add up: "
             "unnest them elsewhere, or use oracle.tally(reports)"
         )
-    if not isinstance(oracle, BitRowOracle):
+    if oracle.counted_by != "bits":
         return f"SELECT {named} AS code, count(*) AS count FROM {table} GROUP BY {named}"
     # The bits of a byte count from the last; DuckDB's from the first.
     place = "(8 * (code // 8) + 7 - code % 8)::INTEGER"

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from turnout.collecting.groups.series import BaseSeries
 
 __all__ = ["Lines", "draw_series", "runs"]
 
@@ -69,7 +68,7 @@ class Lines:
     share: bool = False
 
 
-def draw_series(series: BaseSeries[Any], lines: Lines) -> Figure:
+def draw_series(series: Any, lines: Lines) -> Figure:
     """Draw lines with bands over time, and the number of reports below.
 
     Raises
@@ -127,9 +126,9 @@ def draw_series(series: BaseSeries[Any], lines: Lines) -> Figure:
     return result
 
 
-def _largest(series: BaseSeries[Any]) -> list[Key]:
+def _largest(series: Any) -> list[Key]:
     """Find the series with the most reports, in their order."""
-    panels = series.panels
+    panels: list[Key] = series.panels
     if len(panels) <= _PANELS:
         return panels
     sizes = series.sizes()
@@ -259,7 +258,7 @@ def _compact(value: float) -> str:
     return f"{value:g}"
 
 
-def _time_axis(axes: Axes, series: BaseSeries[Any], positions: list[float]) -> None:
+def _time_axis(axes: Axes, series: Any, positions: list[float]) -> None:
     """Label the axis of time."""
     times = series.times
     ticker = require("matplotlib.ticker", "plot")

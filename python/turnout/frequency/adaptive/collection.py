@@ -22,6 +22,7 @@ from turnout.frequency.candidates import checked_oracle, domain_of, registered
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.estimators import Estimation
 from turnout.frequency.oracle import FrequencyOracle
+from turnout.frequency.oracles.direct_encoding import DirectEncoding
 from turnout.frequency.tally import Tally
 from turnout.participation import Bernoulli, Everyone, Participation
 
@@ -147,8 +148,6 @@ class TwoRoundCollection:
             _arguments.choice("oracle", oracle, tuple(known))
             oracle = known[oracle]
         if oracle is None:
-            from turnout.frequency import DirectEncoding  # noqa: PLC0415
-
             oracle = DirectEncoding
         if not callable(oracle):
             raise InvalidTypeError(

@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout.errors import EstimatorError
+from turnout.frequency.estimation.law import Law
 from turnout.frequency.estimation.pair_support import PairSupport, pair_support
 from turnout.frequency.estimation.projection import simplex
 
 if TYPE_CHECKING:
     from turnout.frequency.estimation.estimate import FrequencyEstimate
-    from turnout.frequency.oracle import FrequencyOracle
 
 __all__ = ["Covariance", "covariance_of", "sampled_covariance"]
 
@@ -129,7 +129,7 @@ def covariance_of(estimate: FrequencyEstimate) -> Covariance:
     True
     """
     estimation, plan = estimate.estimation, estimate.plan
-    oracle: FrequencyOracle | None = getattr(plan, "oracle", None)
+    oracle: Law | None = getattr(plan, "oracle", None)
     if oracle is None or not hasattr(plan, "participation"):
         raise EstimatorError(
             f"the covariances of {estimate.method!r} under {plan!r} are not known: they are for "
@@ -164,7 +164,7 @@ def covariance_of(estimate: FrequencyEstimate) -> Covariance:
 
 
 def sampled_covariance(
-    oracle: FrequencyOracle, received: int, frequencies: Floats, *, sampling: float = 1.0
+    oracle: Law, received: int, frequencies: Floats, *, sampling: float = 1.0
 ) -> Covariance:
     """Give the covariances of the Hajek estimator from a number of reports.
 

@@ -25,13 +25,14 @@ from turnout.frequency.estimation.average_coverage import average_interval
 from turnout.frequency.estimation.distances import DISTANCES, distance
 from turnout.frequency.estimation.estimators import Estimation, Estimator, with_pool
 from turnout.frequency.estimation.intervals import AVERAGE, Interval
+from turnout.frequency.estimation.law import Counted
 from turnout.frequency.estimation.projection import PROJECTIONS
 from turnout.frequency.estimation.shrinkage import Shrinkage, shrunk
+from turnout.frequency.pictures import plot_estimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from turnout.frequency.tally import Tally
 
 __all__ = ["POSTPROCESSING", "SHRUNK", "FrequencyEstimate", "postprocessed"]
 
@@ -91,7 +92,7 @@ class FrequencyEstimate:
     shrinkage: Shrinkage | None = field(default=None, repr=False)
 
     @classmethod
-    def from_tally(cls, tally: Tally, estimator: Estimator) -> FrequencyEstimate:
+    def from_tally(cls, tally: Counted, estimator: Estimator) -> FrequencyEstimate:
         """Apply an estimator to a tally.
 
         Raises
@@ -516,8 +517,6 @@ class FrequencyEstimate:
         >>> axes.get_ylabel()
         'share of all nodes'
         """
-        from turnout.frequency.pictures import plot_estimate  # noqa: PLC0415
-
         return plot_estimate(self, truth, ax, level, simultaneous)
 
     def __repr__(self) -> str:

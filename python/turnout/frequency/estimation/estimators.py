@@ -12,7 +12,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +19,7 @@ import numpy.typing as npt
 from turnout.collecting.statistic import StatisticModel
 from turnout.collecting.sums import WeightedSums
 from turnout.errors import EstimatorError
+from turnout.frequency.estimation.law import Counted, Law
 from turnout.frequency.estimation.models import (
     ScoreMoments,
     excess_model,
@@ -27,10 +27,6 @@ from turnout.frequency.estimation.models import (
     ratio_model,
     support_model,
 )
-
-if TYPE_CHECKING:
-    from turnout.frequency.oracle import FrequencyOracle
-    from turnout.frequency.tally import Tally
 
 __all__ = ["ESTIMATORS", "Estimation", "Estimator", "with_pool"]
 
@@ -57,7 +53,7 @@ class Estimation:
     limits: Callable[[float], tuple[Floats, Floats]] | None = None
 
 
-def with_pool(estimation: Estimation, oracle: FrequencyOracle, nodes: int) -> Estimation:
+def with_pool(estimation: Estimation, oracle: Law, nodes: int) -> Estimation:
     """Add the error of hash functions that all reports share, if there are any.
 
     It depends on the squares of the true frequencies, whose sum is estimated without bias and kept
@@ -91,7 +87,7 @@ class Estimator(ABC):
     name: str
 
     @abstractmethod
-    def estimate(self, tally: Tally) -> Estimation:
+    def estimate(self, tally: Counted) -> Estimation:
         """Estimate the frequencies, or say why this cannot be done.
 
         Raises
@@ -101,11 +97,11 @@ class Estimator(ABC):
         """
 
 
-def _support(tally: Tally) -> Floats:
+def _support(tally: Counted) -> Floats:
     return tally.support.astype(np.float64)
 
 
-def _common_rate(tally: Tally, name: str) -> float:
+def _common_rate(tally: Counted, name: str) -> float:
     rate = tally.participation.uniform_rate
     if rate is None:
         raise EstimatorError(
@@ -127,7 +123,7 @@ class _Unsampled(Estimator):
 
     name = "c"
 
-    def estimate(self, tally: Tally) -> Estimation:
+    def estimate(self, tally: Counted) -> Estimation:
         scores = tally.oracle.score_moments
         q, d = scores.other, scores.difference
         n, support = tally.nodes, _support(tally)
@@ -149,7 +145,7 @@ class _Rescaled(Estimator):
 
     name = "g"
 
-    def estimate(self, tally: Tally) -> Estimation:
+    def estimate(self, tally: Counted) -> Estimation:
         _common_rate(tally, self.name)
         return _from_model(_support_model(tally), _support(tally))
 
@@ -159,7 +155,7 @@ class _Received(Estimator):
 
     name = "c_hat"
 
-    def estimate(self, tally: Tally) -> Estimation:
+    def estimate(self, tally: Counted) -> Estimation:
         rate = _common_rate(tally, self.name)
         scores = tally.oracle.score_moments
         model = excess_model(tally.nodes, rate, scores)
@@ -175,7 +171,7 @@ class _Total(Estimator):
 
     name = "T"
 
-    def estimate(self, tally: Tally) -> Estimation:
+    def estimate(self, tally: Counted) -> Estimation:
         return _from_model(_support_model(tally), _support(tally))
 
 
@@ -184,7 +180,7 @@ class _HorvitzThompson(Estimator):
 
     name = "horvitz_thompson"
 
-    def estimate(self, tally: Tally) -> Estimation:
+    def estimate(self, tally: Counted) -> Estimation:
         scores = tally.oracle.score_moments
         q, d = scores.other, scores.difference
         rate = tally.participation.uniform_rate
@@ -239,7 +235,7 @@ class _Hajek(Estimator):
 
     name = "hajek"
 
-    def estimate(self, tally: Tally) -> Estimation:
+    def estimate(self, tally: Counted) -> Estimation:
         if tally.received == 0:
             raise EstimatorError(
                 '"hajek" divides by the number of reports, and none were received: use '
@@ -273,7 +269,7 @@ class _Hajek(Estimator):
         return Estimation(frequencies, variances, degrees=degrees)
 
 
-def _support_model(tally: Tally) -> StatisticModel:
+def _support_model(tally: Counted) -> StatisticModel:
     scores = tally.oracle.score_moments
     rate = tally.participation.uniform_rate
     if rate is not None:
@@ -285,7 +281,7 @@ def _support_model(tally: Tally) -> StatisticModel:
     return personal_support_model(tally.nodes, mean, squares, scores)
 
 
-def _weights(tally: Tally, name: str) -> WeightedSums:
+def _weights(tally: Counted, name: str) -> WeightedSums:
     if tally.weights is None:
         raise EstimatorError(f"{name!r} needs the weights of the reports, and they are missing")
     return tally.weights

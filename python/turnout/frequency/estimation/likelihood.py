@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +16,9 @@ from turnout.collecting.reports import Reports
 from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.estimation.intervals import Interval
+from turnout.frequency.estimation.law import Law
 from turnout.frequency.estimation.likelihoods import Likelihood, likelihood_of
 from turnout.frequency.estimation.projection import simplex
-
-if TYPE_CHECKING:
-    from turnout.frequency.oracle import FrequencyOracle
 
 __all__ = ["LikelihoodEstimate", "maximum_likelihood"]
 
@@ -194,7 +192,7 @@ class LikelihoodEstimate:
                 "bootstrap needs one participation rate for all nodes, and these have personal "
                 "probabilities"
             )
-        oracle: FrequencyOracle = self.plan.oracle
+        oracle: Law = self.plan.oracle
         held = _rounded(self.frequencies, self.nodes)
         results = np.empty((repeats, self.domain.size))
         for result in results:

@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from turnout import _core
 from turnout.errors import EstimatorError
+from turnout.frequency.estimation.law import Law
 
 if TYPE_CHECKING:
     from turnout.collecting.reports import Reports
-    from turnout.frequency.oracle import FrequencyOracle
 
 __all__ = [
     "DenseLikelihood",
@@ -195,9 +195,9 @@ def score_unit(oracle: Any) -> int:
     return int(getattr(oracle, "unit", 1))
 
 
-def support_of(oracle: FrequencyOracle, codes: npt.NDArray[Any]) -> Words:
+def support_of(oracle: Law, codes: npt.NDArray[Any]) -> Words:
     """Tell which answers each report supports: bits, 64 to a word."""
-    return np.ascontiguousarray(oracle._kernel.supports(codes))
+    return np.ascontiguousarray(oracle.supports(codes))
 
 
 def _distinct(reports: Reports) -> tuple[npt.NDArray[Any], Floats, Floats]:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from turnout.errors import EstimatorError
-
-if TYPE_CHECKING:
-    from turnout.frequency.oracle import FrequencyOracle
+from turnout.frequency.estimation.law import Law
 
 __all__ = ["PairSupport", "pair_support"]
 
@@ -51,7 +49,7 @@ class PairSupport:
     aligned: float
 
 
-def pair_support(oracle: FrequencyOracle) -> PairSupport:
+def pair_support(oracle: Law) -> PairSupport:
     """Compute the pair probabilities of an oracle.
 
     ``p`` and ``q`` are its support probabilities, ``k`` the size of the domain.

@@ -11,8 +11,8 @@ from turnout import _arguments
 from turnout.collecting.statistic import mean_inverse
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimators import ESTIMATORS
+from turnout.frequency.estimation.law import Law, check_law
 from turnout.frequency.estimation.models import ScoreMoments, excess_model, support_model
-from turnout.frequency.oracle import FrequencyOracle
 from turnout.participation import Participation, Personalized
 
 __all__ = ["estimator_variance"]
@@ -21,7 +21,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def estimator_variance(
-    oracle: FrequencyOracle,
+    oracle: Law,
     participation: Participation,
     *,
     method: str = "hajek",
@@ -77,7 +77,7 @@ def estimator_variance(
     >>> bool(variance("c_hat") < variance("g"))
     True
     """
-    _arguments.instance("oracle", oracle, FrequencyOracle, "an oracle")
+    check_law("oracle", oracle)
     _arguments.instance("participation", participation, Participation, "a participation")
     _arguments.choice("method", method, tuple(ESTIMATORS))
     if (true_counts is None) == (values is None):
@@ -121,7 +121,7 @@ def estimator_variance(
     return result
 
 
-def _pool(oracle: FrequencyOracle, held: Floats) -> Floats:
+def _pool(oracle: Law, held: Floats) -> Floats:
     """Give the variance that comes from hash functions which all reports share."""
     result: Floats = oracle.shared_variance(held.sum() - held, (held * held).sum() - held * held)
     return result
@@ -143,9 +143,7 @@ def _hajek(nodes: int, rate: float, frequencies: Floats, scores: ScoreMoments) -
     return result
 
 
-def _personal(
-    codes: npt.NDArray[np.integer[Any]], pi: Floats, oracle: FrequencyOracle, method: str
-) -> Floats:
+def _personal(codes: npt.NDArray[np.integer[Any]], pi: Floats, oracle: Law, method: str) -> Floats:
     scores = oracle.score_moments
     p, q, d = scores.own, scores.other, scores.difference
     size = oracle.domain.size

@@ -21,12 +21,12 @@ from turnout.frequency.estimation.estimate import (
 )
 from turnout.frequency.estimation.estimators import ESTIMATORS
 from turnout.frequency.estimation.intervals import AVERAGE
+from turnout.frequency.groups.comparison import GroupDifference, difference
+from turnout.frequency.groups.pictures import plot_groups
+from turnout.frequency.groups.series import Series
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from turnout.frequency.groups.comparison import GroupDifference
-    from turnout.frequency.groups.series import Series
 
 __all__ = ["GroupedEstimate"]
 
@@ -211,8 +211,6 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
         >>> grouped.estimate().compare("DE", "FR").differences.shape
         (2,)
         """
-        from turnout.frequency.groups.comparison import difference  # noqa: PLC0415
-
         keys = self._found(first), self._found(second)
         if keys[0] == keys[1]:
             raise InvalidValueError(
@@ -239,8 +237,6 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
         InvalidValueError
             If there is no such column, or none is given and it is not clear which.
         """
-        from turnout.frequency.groups.series import Series  # noqa: PLC0415
-
         return Series(self, time)
 
     def plot(
@@ -273,8 +269,6 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
             If an argument is none of the allowed values, a label is none of the domain, or there
             are no groups.
         """
-        from turnout.frequency.groups.pictures import plot_groups  # noqa: PLC0415
-
         return plot_groups(self, labels, level, simultaneous, over)
 
 

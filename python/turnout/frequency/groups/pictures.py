@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from turnout.frequency.groups.estimate import GroupedEstimate
-    from turnout.frequency.groups.series import Series
 
 __all__ = ["plot_groups", "plot_series"]
 
@@ -35,7 +33,7 @@ _LABELS = 6
 _ESTIMATE, _TOTAL, _MUTED = "#1f6f8b", "#d1495b", "0.45"
 
 
-def chosen_labels(estimate: GroupedEstimate, labels: Any, most: int) -> list[int]:
+def chosen_labels(estimate: Any, labels: Any, most: int) -> list[int]:
     """Find the codes of the labels to draw: all, or the most frequent of more than ``most``.
 
     Raises
@@ -59,7 +57,7 @@ def chosen_labels(estimate: GroupedEstimate, labels: Any, most: int) -> list[int
     return sorted(np.argsort(-overall, kind="stable")[:most].tolist())
 
 
-def heading(estimate: GroupedEstimate, codes: Sequence[int], what: str) -> str:
+def heading(estimate: Any, codes: Sequence[int], what: str) -> str:
     """Say what a picture shows."""
     size = estimate.domain.size
     some = "" if len(codes) == size else f", {len(codes)} of {size} answers"
@@ -81,7 +79,7 @@ def interval_words(level: float, simultaneous: str | None, over: str) -> str:
 
 
 def plot_groups(
-    estimate: GroupedEstimate, labels: Any, level: float, simultaneous: str | None, over: str
+    estimate: Any, labels: Any, level: float, simultaneous: str | None, over: str
 ) -> Figure:
     """Draw groups by answers: see :meth:`GroupedEstimate.plot`."""
     pyplot = require("matplotlib.pyplot", "plot")
@@ -140,7 +138,7 @@ def plot_groups(
 
 
 def plot_series(
-    series: Series, labels: Any, level: float, simultaneous: str | None, over: str
+    series: Any, labels: Any, level: float, simultaneous: str | None, over: str
 ) -> Figure:
     """Draw the answers over time: see :meth:`Series.plot`."""
     estimate = series.estimate
@@ -155,7 +153,10 @@ def plot_series(
     def limits(panel: Key) -> tuple[Floats, Floats] | None:
         if not shown:
             return None
-        return series.interval(panel, level=level, simultaneous=simultaneous, over=over)
+        found: tuple[Floats, Floats] = series.interval(
+            panel, level=level, simultaneous=simultaneous, over=over
+        )
+        return found
 
     names = [str(estimate.domain.labels[code]) for code in codes]
     return draw_series(

@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout.collecting.groups.estimate import BaseGroupedEstimate
 from turnout.collecting.groups.series import BaseSeries
-from turnout.frequency.groups.estimate import GroupedEstimate
+from turnout.frequency.groups.pictures import plot_series
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,7 +20,7 @@ __all__ = ["Series"]
 Floats = npt.NDArray[np.float64]
 
 
-class Series(BaseSeries[GroupedEstimate]):
+class Series(BaseSeries[Any]):
     """The frequencies of the answers over time, one series for each group of the other columns.
 
     Made by :meth:`GroupedEstimate.series`. Nothing is interpolated: a time without reports is a
@@ -50,8 +51,8 @@ class Series(BaseSeries[GroupedEstimate]):
 
     __slots__ = ()
 
-    def __init__(self, estimate: GroupedEstimate, time: str | None = None) -> None:
-        _arguments.instance("estimate", estimate, GroupedEstimate, "a GroupedEstimate")
+    def __init__(self, estimate: Any, time: str | None = None) -> None:
+        _arguments.instance("estimate", estimate, BaseGroupedEstimate, "a GroupedEstimate")
         super().__init__(estimate, time)
 
     def frequencies(self, panel: Any = None) -> Floats:
@@ -106,6 +107,4 @@ class Series(BaseSeries[GroupedEstimate]):
             If an argument is none of the allowed values, a label is none of the domain, or there
             are no times.
         """
-        from turnout.frequency.groups.pictures import plot_series  # noqa: PLC0415
-
         return plot_series(self, labels, level, simultaneous, over)

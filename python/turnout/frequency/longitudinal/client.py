@@ -20,6 +20,7 @@ from turnout._files import read_bytes
 from turnout._secrets import HiddenBytes
 from turnout._turns import turn
 from turnout.collecting.plan import Plan
+from turnout.collecting.report_messages import message_of, refuse_personal
 from turnout.errors import (
     BudgetExceededError,
     CorruptDataError,
@@ -205,8 +206,6 @@ class MemoizedClient:
         >>> clients[0].spent <= 4.0
         True
         """
-        from turnout.collecting.report_messages import message_of, refuse_personal  # noqa: PLC0415
-
         _arguments.instance("plan", plan, Plan, "a Plan")
         if state is not None and not isinstance(state, (str, os.PathLike)):
             raise InvalidTypeError(

@@ -31,6 +31,13 @@ class BitRowOracle(FrequencyOracle):
                 f"whose reports have a bit for each, got {self._domain.size}"
             )
 
+    counted_by = "bits"
+
+    @property
+    def counts_of_a_report(self) -> int | None:
+        """None: a report adds to any number of counts."""
+        return None
+
     @property
     def report_dtype(self) -> np.dtype[Any]:
         """The type of the integers that a report is made of: uint64, 64 bits in each."""

@@ -62,6 +62,7 @@ class DirectEncoding(FrequencyOracle):
     """
 
     name = "direct_encoding"
+    counted_by = "code"
 
     def __init__(self, epsilon: float, domain: Domain | int) -> None:
         super().__init__(epsilon, domain)

@@ -37,6 +37,26 @@ class HashedOracle(FrequencyOracle):
     def _shared(self) -> int | None:
         """How many functions all reports share; None if each has its own."""
 
+    def refuse_counting(self) -> None:
+        """Refuse to be counted by a database, where no group-by over reports can.
+
+        Raises
+        ------
+        InvalidValueError
+            If every report has a hash function of its own, or many bits beside it.
+        """
+        name = type(self).__name__
+        if self._shared is None:
+            raise InvalidValueError(
+                f"{name} has a hash function of its own in every report, so that counts do not say "
+                "which answers the reports support: use oracle.tally(reports)"
+            )
+        if self.report_shape:
+            raise InvalidValueError(
+                f"{name} has a hash function and many bits in a report, so that hardly two are "
+                "equal and counts of them are no shorter: use oracle.tally(reports)"
+            )
+
     @property
     def collision_probability(self) -> Fraction:
         """The probability that two different answers have the same bucket, over the functions.

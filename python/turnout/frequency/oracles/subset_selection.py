@@ -79,6 +79,11 @@ class SubsetSelection(BitRowOracle):
         self._core = _core.SubsetSelection(self._epsilon, size, subset_size)
 
     @property
+    def counts_of_a_report(self) -> int:
+        """The size of the subset."""
+        return self.subset_size
+
+    @property
     def subset_size(self) -> int:
         """How many answers a report holds: ``d``."""
         return self._core.subset_size

@@ -82,6 +82,7 @@ class SummationHistogramEncoding(FrequencyOracle):
     """
 
     name = "summation_histogram_encoding"
+    counted_by = "scores"
     support_dtype = np.dtype(np.int64)
 
     def __init__(self, epsilon: float, domain: Domain | int) -> None:
@@ -93,6 +94,11 @@ class SummationHistogramEncoding(FrequencyOracle):
             )
         self._core = _core.SummationHistogram(self._epsilon, self._domain.size)
         self._signed = _SignedKernel(self._core)
+
+    @property
+    def counts_of_a_report(self) -> int | None:
+        """None: a report adds to any number of counts."""
+        return None
 
     @property
     def rate(self) -> Fraction:

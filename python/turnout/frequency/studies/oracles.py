@@ -16,6 +16,7 @@ from turnout.frequency.candidates import factories, make
 from turnout.frequency.estimation.estimate import POSTPROCESSING, postprocessed
 from turnout.frequency.estimation.estimators import ESTIMATORS
 from turnout.frequency.estimation.variance import estimator_variance
+from turnout.frequency.pictures import plot_oracles
 from turnout.frequency.studies.study import population
 from turnout.participation import Everyone, Participation
 
@@ -120,8 +121,6 @@ class OracleComparison:
         MissingExtraError
             If matplotlib is not installed.
         """
-        from turnout.frequency.pictures import plot_oracles  # noqa: PLC0415
-
         return plot_oracles(self, ax)
 
 

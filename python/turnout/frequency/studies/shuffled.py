@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from turnout import _arguments
+from turnout.accounting.calibration import calibrate_noise
+from turnout.accounting.participation import GaussianMechanism
+from turnout.accounting.shuffling import Shuffled
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.candidates import checked_oracle
@@ -15,6 +18,7 @@ from turnout.frequency.estimation.estimators import ESTIMATORS
 from turnout.frequency.estimation.variance import estimator_variance
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.oracles.direct_encoding import DirectEncoding
+from turnout.frequency.pictures import plot_shuffled
 from turnout.frequency.studies.study import population
 from turnout.participation import Everyone, Participation
 
@@ -126,8 +130,6 @@ class ShuffledComparison:
         MissingExtraError
             If matplotlib is not installed.
         """
-        from turnout.frequency.pictures import plot_shuffled  # noqa: PLC0415
-
         return plot_shuffled(self, ax)
 
 
@@ -185,8 +187,6 @@ def compare_shuffled(
     True
     """
     # Accounting knows the oracles, so it can only be looked at from inside.
-    from turnout.accounting import GaussianMechanism, Shuffled, calibrate_noise  # noqa: PLC0415
-
     domain, counts, nodes = population(true_counts)
     level = _arguments.confidence("delta", delta)
     _arguments.choice("method", method, tuple(ESTIMATORS))

@@ -19,6 +19,7 @@ from turnout.frequency.estimation.estimators import ESTIMATORS
 from turnout.frequency.estimation.variance import estimator_variance
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.oracles.direct_encoding import DirectEncoding
+from turnout.frequency.pictures import plot_comparison
 from turnout.participation import Bernoulli
 
 if TYPE_CHECKING:
@@ -112,8 +113,6 @@ class Comparison:
         MissingExtraError
             If matplotlib is not installed.
         """
-        from turnout.frequency.pictures import plot_comparison  # noqa: PLC0415
-
         return plot_comparison(self, ax)
 
 
