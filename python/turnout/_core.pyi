@@ -55,6 +55,7 @@ __all__ = [
     "poisson_sampling",
     "projective_space",
     "random_participation",
+    "random_participation_attained",
     "random_participation_grid",
     "rounded_gaussian",
     "select_bernoulli",
@@ -289,6 +290,13 @@ def random_participation(
     sample_rate: float,
     local_size: int,
 ) -> _Floats: ...
+def random_participation_attained(
+    epsilon: float,
+    noise_multiplier: float,
+    client_rate: float,
+    sample_rate: float,
+    local_size: int,
+) -> tuple[bool, bool]: ...
 def random_participation_grid(
     epsilon: _Floats,
     noise_multiplier: _Floats,

@@ -13,6 +13,7 @@ import pytest
 
 import turnout as tn
 import turnout.accounting as ta
+from turnout.accounting.variation import ToldApart
 from turnout.errors import InvalidTypeError
 
 EPSILONS = (0.05, 0.3, 0.8)
@@ -177,10 +178,19 @@ class Coin:
         return {"name": self.name}
 
 
+class ToldCoin(Coin):
+    """A coin that says how likely it falls on either side."""
+
+    told_apart = ToldApart(0.75, 0.25)
+
+
 def test_whatever_says_its_variation_ratio_can_be_shuffled() -> None:
     own = ta.Shuffled(Coin(), 1000)
     assert own.delta(0.1) == ta.Shuffled(Coin.variation_ratio, 1000).delta(0.1)
-    assert 0.0 < own.lower_delta(0.1) <= own.delta(0.1)
+    # It does not say what of its reports can be counted.
+    assert own.lower_delta(0.1) == 0.0
+    told = ta.Shuffled(ToldCoin(), 1000)
+    assert 0.0 < told.lower_delta(0.1) <= told.delta(0.1)
     assert own.to_dict()["oracle"] == {"name": "coin"}
 
 

@@ -45,9 +45,11 @@ if TYPE_CHECKING:
     from turnout.accounting.shuffling import Shuffled
     from turnout.accounting.thresholded import SampleAndThreshold
     from turnout.accounting.two_stage import TwoStageCountSampling
+    from turnout.accounting.values import Bracket
     from turnout.accounting.variation import VariationRatio
 
 __all__ = [
+    "Bracket",
     "CentralShuffling",
     "Composition",
     "CountSampling",
@@ -111,6 +113,7 @@ _NAMES = {
     "turnout.accounting.shuffling": ["Shuffled"],
     "turnout.accounting.thresholded": ["SampleAndThreshold"],
     "turnout.accounting.two_stage": ["TwoStageCountSampling"],
+    "turnout.accounting.values": ["Bracket"],
     "turnout.accounting.variation": ["VariationRatio"],
 }
 _SUBMODULES = ["paper"]

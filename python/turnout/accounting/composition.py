@@ -2,65 +2,43 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Iterable
 from fractions import Fraction
-from typing import ClassVar, Protocol, overload
+from typing import Protocol, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._search import first_at_most
-from turnout.accounting import privacy_loss
-from turnout.accounting.values import Divergence, directions, nonnegative, shaped, unit_interval
+from turnout.accounting.loss_grid import EXACT, WIDTH, LossGrid, Parts, Real, first_below
+from turnout.accounting.values import (
+    Bracket,
+    Reached,
+    directions,
+    nonnegative,
+    shaped,
+    unit_interval,
+)
 
-__all__ = ["Composition", "Release"]
+__all__ = ["WORST", "Composition", "Release"]
 
 Floats = npt.NDArray[np.float64]
 
-#: How close the values of one round are to the exact ones, relatively.
-_EXACT = 1e-8
-
-#: The relative width at which a search for epsilon ends.
-_WIDTH = 1e-10
-
-#: How much of the standard deviation of the sum a grid may move its mean by.
-_DRIFT = 1e-5
-
-#: Points of the grid of losses within one standard deviation of a round.
-_COARSEST, _FINEST = 20.0, 200.0
-
-#: Points of the grid of losses per doubling, far from zero.
-_DENSITY = 512
+#: What reaches the delta of a mechanism that is known exactly.
+WORST = "the worst data"
 
 #: Lower values need a finer grid to be as tight.
 _FINER = 8.0
 
-#: The delta for which the length of a sum is looked at.
-_TYPICAL = 1e-6
 
-#: The part of delta by which lower values may be off.
-_CHANCE = 0.01
-
-#: How many tilts are tried for each power of ten, and the largest one that the farthest loss gets:
-#: what is rarer than 1e-300 is not on the grid, so that far less leaves nothing but that loss.
-_TILTS, _STEEPEST = 15.2, 1e6
-
-#: The farthest loss is at most so many steps away: whole numbers that floating point holds.
-_MOST_STEPS = 2.0**52
+#: A coarse one tells which data lose most.
+_COARSER = 0.4
 
 
-class Release(Hashable, Protocol):
+class Release(Real, Protocol):
     """What composition asks of a mechanism, which compares and hashes by its parameters."""
-
-    #: Whether delta is that of the worst pair of laws, but for rounding.
-    exact: ClassVar[bool]
-
-    @property
-    def lattice(self) -> float | None:
-        """A step of which all privacy losses are multiples, if there is one."""
 
     def delta(self, epsilon: float, adjacency: str | None = None) -> float:
         """Bound delta at an epsilon, from above."""
@@ -68,8 +46,11 @@ class Release(Hashable, Protocol):
     def epsilon(self, delta: float, adjacency: str | None = None) -> float:
         """Bound epsilon at a delta, from above."""
 
-    def tail(self, direction: str, epsilon: Floats) -> Divergence:
-        """Evaluate one direction at epsilons of at least 0."""
+    def reached(self) -> tuple[Real, ...]:
+        """Give pairs of laws that neighbouring data sets really have, the worst ones known."""
+
+    def reached_delta(self, epsilon: float, word: str) -> Reached:
+        """Give a delta that is really reached at an epsilon, in the directions of an adjacency."""
 
 
 class Composition:
@@ -77,8 +58,8 @@ class Composition:
 
     Made by :func:`compose` and :meth:`Mechanism.compose`. The upper values are guarantees: privacy
     losses are put on a grid pessimistically, and what is truncated or rounded is added. The lower
-    values show how tight they are: they bound the loss of the worst pair of laws of the mechanisms
-    from below, but for rounding.
+    values show how tight they are: they bound from below, but for rounding, the loss of data that
+    can exist, which the result names.
 
     Notes
     -----
@@ -104,7 +85,8 @@ class Composition:
             merged[mechanism] = merged.get(mechanism, 0) + rounds
         self._parts = tuple(merged.items())
         self._adjacency = adjacency
-        self._grids: dict[tuple[str, float, bool], _Grid] = {}
+        self._chosen: dict[tuple[str, float, float, Release], Real] = {}
+        self._grids: dict[tuple[str, float, Parts], LossGrid] = {}
 
     @property
     def parts(self) -> tuple[tuple[Release, int], ...]:
@@ -144,9 +126,9 @@ class Composition:
             If ``epsilon`` is out of range.
         """
         points = nonnegative("epsilon", epsilon)
-        return shaped(np.array([self._delta(float(e), True) for e in points.ravel()]), points)
+        return shaped(np.array([self._delta(float(e)) for e in points.ravel()]), points)
 
-    def delta_bounds(self, epsilon: float) -> tuple[float, float]:
+    def delta_bounds(self, epsilon: float) -> Bracket:
         """Bound delta at an epsilon, from below and from above.
 
         Parameters
@@ -156,8 +138,9 @@ class Composition:
 
         Returns
         -------
-        tuple of float
-            The lower and the upper value.
+        Bracket
+            The lower and the upper value, a pair; ``reached`` names the data that reach the lower
+            one, and ``exact`` says whether the upper one is theirs.
 
         Raises
         ------
@@ -165,8 +148,9 @@ class Composition:
             If ``epsilon`` is out of range.
         """
         point = float(nonnegative("epsilon", _arguments.number("epsilon", epsilon)))
-        upper = self._delta(point, True)
-        return min(upper, self._delta(point, False)), upper
+        upper = self._delta(point)
+        found = self._reached_delta(point)
+        return Bracket(min(upper, found.value), upper, found.name, found.exact)
 
     @overload
     def epsilon(self, delta: float) -> float: ...
@@ -191,9 +175,9 @@ class Composition:
             If ``delta`` is out of range.
         """
         targets = unit_interval("delta", delta)
-        return shaped(np.array([self._epsilon(float(d), True) for d in targets.ravel()]), targets)
+        return shaped(np.array([self._epsilon(float(d)) for d in targets.ravel()]), targets)
 
-    def epsilon_bounds(self, delta: float) -> tuple[float, float]:
+    def epsilon_bounds(self, delta: float) -> Bracket:
         """Bound epsilon at a delta, from below and from above.
 
         Parameters
@@ -203,8 +187,9 @@ class Composition:
 
         Returns
         -------
-        tuple of float
-            The lower and the upper value.
+        Bracket
+            The lower and the upper value, a pair; ``reached`` names the data that reach the lower
+            one, and ``exact`` says whether the upper one is theirs.
 
         Raises
         ------
@@ -212,8 +197,9 @@ class Composition:
             If ``delta`` is out of range.
         """
         target = float(unit_interval("delta", _arguments.number("delta", delta)))
-        upper = self._epsilon(target, True)
-        return min(upper, self._epsilon(target, False)), upper
+        upper = self._epsilon(target)
+        found = self._reached_epsilon(target, upper)
+        return Bracket(min(upper, found.value), upper, found.name, found.exact)
 
     def __repr__(self) -> str:
         """Show what is composed."""
@@ -223,27 +209,107 @@ class Composition:
     def _single(self) -> Release | None:
         return self._parts[0][0] if self.rounds == 1 else None
 
-    def _delta(self, epsilon: float, upper: bool) -> float:
+    def _delta(self, epsilon: float) -> float:
         single = self._single()
-        if single is not None and (upper or single.exact):
-            return single.delta(epsilon, self._adjacency) * (1.0 if upper else 1.0 - _EXACT)
+        if single is not None:
+            return single.delta(epsilon, self._adjacency)
         return max(
-            self._grid(pair, upper, epsilon=epsilon).delta(epsilon, upper)
+            self._grid(pair, self._parts, True, epsilon=epsilon).delta(epsilon, True)
             for pair in directions(self._adjacency)
         )
 
-    def _epsilon(self, delta: float, upper: bool) -> float:
+    def _reached_delta(self, epsilon: float) -> Reached:
         single = self._single()
-        if single is not None and (upper or single.exact):
-            return single.epsilon(delta, self._adjacency) * (1.0 if upper else 1.0 - _EXACT)
+        if single is not None:
+            return single.reached_delta(epsilon, self._adjacency)
+        best = Reached(0.0, "", False)
+        for pair in directions(self._adjacency):
+            parts = self._reached(pair, epsilon=epsilon)
+            if parts is None:
+                continue
+            value = self._grid(pair, parts, False, epsilon=epsilon).delta(epsilon, False)
+            best = max(best, self._named(value, parts))
+        return best
+
+    def _epsilon(self, delta: float) -> float:
+        single = self._single()
+        if single is not None:
+            return single.epsilon(delta, self._adjacency)
         if delta >= 1.0:
             return 0.0
         if delta <= 0.0:
-            return self._largest_loss() if upper else 0.0
+            return self._largest_loss()
         return max(
-            self._grid(pair, upper, delta=delta).epsilon(delta, upper)
+            self._grid(pair, self._parts, True, delta=delta).epsilon(delta, True)
             for pair in directions(self._adjacency)
         )
+
+    def _reached_epsilon(self, delta: float, upper: float) -> Reached:
+        single = self._single()
+        if single is not None:
+            return self._reached_alone(single, delta, upper)
+        best = Reached(0.0, "", False)
+        if not 0.0 < delta < 1.0:
+            return best
+        for pair in directions(self._adjacency):
+            parts = self._reached(pair, delta=delta)
+            if parts is None:
+                continue
+            value = self._grid(pair, parts, False, delta=delta).epsilon(delta, False)
+            best = max(best, self._named(value, parts))
+        return best
+
+    def _reached_alone(self, single: Release, delta: float, upper: float) -> Reached:
+        if single.reached() == (single,):
+            return Reached(upper * (1.0 - EXACT), WORST, True)
+
+        def reached(epsilon: float) -> float:
+            return single.reached_delta(epsilon, self._adjacency).value
+
+        if upper <= 0.0 or reached(0.0) <= delta:
+            return Reached(0.0, "", False)
+        high = upper
+        if math.isinf(upper):
+            high = first_below(reached, delta, 1.0)
+            if math.isinf(high):
+                return Reached(math.inf, single.reached_delta(1e9, self._adjacency).name, False)
+        if reached(high) > delta:
+            low = high
+        else:
+            low = first_at_most(reached, delta, 0.0, high, width=WIDTH) * (1.0 - 2.0 * WIDTH)
+        found = single.reached_delta(low, self._adjacency)
+        return Reached(low, found.name, found.exact)
+
+    def _reached(
+        self, pair: tuple[str, str], *, epsilon: float = 0.0, delta: float = 0.0
+    ) -> Parts | None:
+        """Choose for each mechanism the data whose losses sum up to most; None if none are known.
+
+        On a coarse grid, and for each mechanism as if it were all that is composed: any choice is
+        one that data can have.
+        """
+        parts: list[tuple[Real, int]] = []
+        for mechanism, rounds in self._parts:
+            laws = mechanism.reached()
+            if not laws:
+                return None
+            if len(laws) > 1:
+                key = (pair[0], delta, epsilon, mechanism)
+                if key not in self._chosen:
+                    spent = {law: self._coarse(pair, law, epsilon, delta) for law in laws}
+                    self._chosen[key] = max(spent, key=spent.__getitem__)
+                laws = (self._chosen[key],)
+            parts.append((laws[0], rounds))
+        return tuple(parts)
+
+    def _coarse(self, pair: tuple[str, str], law: Real, epsilon: float, delta: float) -> float:
+        floor = 1e-8 * min(1e-12, delta or 1e-22) / self.rounds
+        grid = LossGrid(((law, self.rounds),), pair, floor, _COARSER)
+        return grid.epsilon(delta, True) if delta > 0.0 else grid.delta(epsilon, True)
+
+    def _named(self, value: float, parts: Parts) -> Reached:
+        names = dict.fromkeys(law.name for law, _ in parts)
+        return Reached(value, "; ".join(names), parts == self._parts)
 
     def _largest_loss(self) -> float:
         """Add up the largest losses, if they are bounded; rounded up."""
@@ -255,200 +321,23 @@ class Composition:
         return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
 
     def _grid(
-        self, pair: tuple[str, str], upper: bool, *, delta: float = 0.0, epsilon: float = 0.0
-    ) -> _Grid:
+        self,
+        pair: tuple[str, str],
+        parts: Parts,
+        upper: bool,
+        *,
+        delta: float = 0.0,
+        epsilon: float = 0.0,
+    ) -> LossGrid:
         """Give a grid whose truncated mass does not matter at a delta, or at an epsilon."""
         if delta <= 0.0:
-            delta = max(self._made(pair, 1e-30, True).chernoff(epsilon), 1e-290)
+            delta = max(self._made(pair, 1e-30, parts, True).chernoff(epsilon), 1e-290)
         exponent = math.floor(math.log10(delta))
-        return self._made(pair, min(1e-30, 10.0 ** max(exponent - 8, -300)), upper)
+        return self._made(pair, min(1e-30, 10.0 ** max(exponent - 8, -300)), parts, upper)
 
-    def _made(self, pair: tuple[str, str], floor: float, upper: bool) -> _Grid:
-        key = (pair[0], floor, upper)
+    def _made(self, pair: tuple[str, str], floor: float, parts: Parts, upper: bool) -> LossGrid:
+        finer = 1.0 if upper else _FINER
+        key = (pair[0], floor * finer, parts)
         if key not in self._grids:
-            finer = 1.0 if upper else _FINER
-            self._grids[key] = _Grid(self._parts, pair, floor / self.rounds, finer)
+            self._grids[key] = LossGrid(parts, pair, floor / self.rounds, finer)
         return self._grids[key]
-
-
-class _Points:
-    """Epsilons that hash by their content."""
-
-    def __init__(self, values: Floats) -> None:
-        self.values = values
-        self._key = values.tobytes()
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Points) and other._key == self._key
-
-
-def _tail(mechanism: Release, direction: str, epsilon: Floats) -> Divergence:
-    return _cached(mechanism, direction, _Points(epsilon))
-
-
-@functools.lru_cache(maxsize=32)
-def _cached(mechanism: Release, direction: str, points: _Points) -> Divergence:
-    return mechanism.tail(direction, points.values)
-
-
-class _Grid:
-    """The losses of all parts in one direction, on one grid."""
-
-    def __init__(
-        self,
-        parts: tuple[tuple[Release, int], ...],
-        pair: tuple[str, str],
-        floor: float,
-        finer: float,
-    ) -> None:
-        self._parts = parts
-        self._pair = pair
-        self._finer = finer
-        forward, backward = pair
-        # The reverse pair needs the same evaluations.
-        self._profiles = [functools.partial(_tail, mechanism) for mechanism, _ in parts]
-        reached = [
-            (
-                privacy_loss.reach(mechanism.tail, forward, floor),
-                privacy_loss.reach(mechanism.tail, backward, floor),
-            )
-            for mechanism, _ in parts
-        ]
-        self._ends = [(right[0], left[0]) for right, left in reached]
-        scales = [
-            privacy_loss.scale_of(mechanism.tail, forward, backward, ends)
-            for (mechanism, _), ends in zip(parts, self._ends, strict=True)
-        ]
-        rounds = sum(count for _, count in parts)
-        square = sum(count * scale * scale for (_, count), scale in zip(parts, scales, strict=True))
-        self.spread = math.sqrt(square)
-        self.least = privacy_loss.combined(
-            [(right[1], count) for (_, count), (right, _) in zip(parts, reached, strict=True)]
-        )
-        if self.spread <= 0.0:
-            return
-        # Connecting dots moves the mean of each loss by at most step^2 / 8.
-        single = self.spread / math.sqrt(rounds)
-        step = math.sqrt(8.0 * _DRIFT * self.spread / rounds)
-        farthest = max(max(ends) for ends in self._ends)
-        step = min(max(step, single / _FINEST), single / _COARSEST) / finer
-        self._step = max(step, farthest / _MOST_STEPS)
-        if len(parts) == 1 and parts[0][0].lattice is not None:
-            # Grid points on the losses themselves: nothing is rounded.
-            lattice = parts[0][0].lattice
-            self._step = lattice / max(1, math.ceil(lattice / self._step))
-        self._losses = self._connected()
-        # A loss that is as rare as it is large hardly counts for the spread: its tilts are smaller.
-        least = min(1e-3 / self.spread, 1.0 / farthest)
-        most = min(10.0**3.3 / self.spread, _STEEPEST / farthest)
-        self._orders = np.geomspace(least, most, math.ceil(_TILTS * math.log10(most / least)))
-        self._moments = self._log_moments(self._losses)
-        # Where the sum is long for its step, a coarser one.
-        order = float(self._orders[self._best(_TYPICAL)[0]])
-        low, high = privacy_loss.window(self._losses, order)
-        if high - low > privacy_loss.LONGEST:
-            self._step *= (high - low) / privacy_loss.LONGEST
-            self._losses = self._connected()
-            self._moments = self._log_moments(self._losses)
-
-    def _connected(self) -> privacy_loss.Parts:
-        density = round(_DENSITY * self._finer)
-        return [
-            (privacy_loss.connect(profile, self._pair, self._step, ends, density), count)
-            for profile, (_, count), ends in zip(
-                self._profiles, self._parts, self._ends, strict=True
-            )
-        ]
-
-    def _log_moments(self, parts: privacy_loss.Parts) -> Floats:
-        return np.array(
-            [sum(count * loss.log_moment(float(o)) for loss, count in parts) for o in self._orders]
-        )
-
-    def chernoff(self, epsilon: float) -> float:
-        """Estimate delta at an epsilon."""
-        if self.spread <= 0.0:
-            return self.least
-        return math.exp(min(0.0, float((self._moments - self._orders * epsilon).min())))
-
-    def delta(self, epsilon: float, upper: bool) -> float:
-        if self.spread <= 0.0:
-            # Every loss is zero or infinite.
-            return self.least * (1.0 if upper else 1.0 - _EXACT)
-        law = self._law(int((self._moments - self._orders * epsilon).argmin()))
-        if upper:
-            return law.delta(epsilon, upper=True)
-        chance = _CHANCE * max(law.delta(epsilon, upper=False), 1e-300)
-        grown = epsilon + privacy_loss.growth(self._losses, chance)
-        return max(0.0, law.delta(grown, upper=False) - chance)
-
-    def epsilon(self, delta: float, upper: bool) -> float:
-        if self.spread <= 0.0:
-            least = self.least * (1.0 if upper else 1.0 - _EXACT)
-            return 0.0 if least <= delta else math.inf
-        if upper and privacy_loss.infinite_mass(self._losses) >= delta:
-            return math.inf
-        best, chernoff = self._best(delta)
-        law = self._law(best)
-        start = max(chernoff, self.spread)
-        return self._upper(law, delta, start) if upper else self._lower(law, delta, start)
-
-    def _best(self, delta: float) -> tuple[int, float]:
-        """Find the tilt at which Chernoff's bound of epsilon is smallest, and that bound."""
-        orders = self._orders
-        bounds = (
-            self._moments
-            - math.log(delta)
-            + orders * np.log(orders)
-            - (1.0 + orders) * np.log1p(orders)
-        ) / orders
-        best = int(bounds.argmin())
-        return best, float(bounds[best])
-
-    def _law(self, best: int) -> privacy_loss.Sum:
-        """Give the sum under the best tilt, or under a lesser one if its window were too long."""
-        for place in range(best, -1, -1):
-            low, high = privacy_loss.window(self._losses, float(self._orders[place]))
-            if high - low <= 2 * privacy_loss.LONGEST and max(high, -low) <= _MOST_STEPS:
-                return privacy_loss.Sum(self._losses, float(self._orders[place]), (low, high))
-        return privacy_loss.Sum(self._losses, 0.0, (0, 0))
-
-    def _upper(self, law: privacy_loss.Sum, delta: float, start: float) -> float:
-        def bound(epsilon: float) -> float:
-            return law.delta(epsilon, upper=True)
-
-        low = law.least_epsilon
-        if bound(low) <= delta:
-            return low
-        high = _first(bound, delta, max(start, 1.1 * low))
-        if math.isinf(high):
-            return high
-        return first_at_most(bound, delta, low, high, width=_WIDTH)
-
-    def _lower(self, law: privacy_loss.Sum, delta: float, start: float) -> float:
-        chance = _CHANCE * delta
-
-        def bound(epsilon: float) -> float:
-            return law.delta(epsilon, upper=False) - chance
-
-        high = _first(bound, delta, max(start, 1.1 * law.least_epsilon))
-        # Far below, the tilted law says nothing: look for where it does.
-        below = (high * (1.0 - 2.0**power) for power in range(-12, 1))
-        low = next((epsilon for epsilon in below if bound(epsilon) > delta), -1.0)
-        if low < 0.0:
-            return 0.0
-        found = first_at_most(bound, delta, low, high, width=_WIDTH)
-        grown = privacy_loss.growth(self._losses, chance)
-        return max(0.0, found * (1.0 - 2.0 * _WIDTH) - grown)
-
-
-def _first(function: Callable[[float], float], target: float, start: float) -> float:
-    """Go up from a start to where a function is at most a target; infinity if nowhere."""
-    for _ in range(60):
-        if function(start) <= target:
-            return start
-        start *= 1.25
-    return math.inf

@@ -23,7 +23,7 @@ from turnout.accounting.ledger_entries import (
 from turnout.accounting.mechanism import Mechanism, compose
 from turnout.accounting.proofs import Parts, Proofs, composed, extended, proofs_for
 from turnout.accounting.rounds import MOST_ROUNDS, largest_within
-from turnout.accounting.values import positive
+from turnout.accounting.values import Bracket, positive
 from turnout.errors import (
     BudgetExceededError,
     CorruptDataError,
@@ -240,20 +240,22 @@ class PrivacyLedger:
             return self._epsilon
         return total
 
-    def spent_bounds(self) -> tuple[float, float]:
+    def spent_bounds(self) -> Bracket:
         """Bound the epsilon of everything together from below and from above.
 
         Lower bounds cost several times as much as upper ones.
 
         Returns
         -------
-        tuple of float
-            The lower value, which shows how tight the upper one is, and :meth:`spent`.
+        Bracket
+            The lower value, which shows how tight the upper one is, and :meth:`spent`; ``reached``
+            names the data that reach the lower one.
         """
         if not self._entries:
-            return 0.0, 0.0
+            return Bracket(0.0, 0.0, exact=True)
         upper = self.spent()
-        return min(upper, self.composition().epsilon_bounds(self._delta)[0]), upper
+        found = self.composition().epsilon_bounds(self._delta)
+        return Bracket(min(upper, found.lower), upper, found.reached, found.exact)
 
     def remaining(self) -> float:
         """Subtract what is spent from the budget.

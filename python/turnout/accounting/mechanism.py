@@ -14,11 +14,13 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout._extras import require
 from turnout._search import first_at_most
-from turnout.accounting.composition import Composition
+from turnout.accounting.composition import WORST, Composition
+from turnout.accounting.loss_grid import EXACT, Real
 from turnout.accounting.privacy_loss import dots
 from turnout.accounting.rounds import MOST_ROUNDS
 from turnout.accounting.values import (
     Divergence,
+    Reached,
     directions,
     nonnegative,
     positive,
@@ -53,8 +55,6 @@ class Mechanism(abc.ABC):
 
     #: The largest noise that is looked for in a calibration.
     largest_noise: ClassVar[float] = 2.0**40
-    #: Whether delta is that of the worst pair of laws, but for rounding.
-    exact: ClassVar[bool] = True
 
     @abc.abstractmethod
     def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
@@ -63,6 +63,30 @@ class Mechanism(abc.ABC):
     def tail(self, direction: str, epsilon: Floats) -> Divergence:
         """Evaluate one direction at epsilons of at least 0."""
         return self._divergence(epsilon)[direction]
+
+    def reached(self) -> tuple[Real, ...]:
+        """Give pairs of laws that neighbouring data sets really have, the worst ones known.
+
+        The mechanism itself if delta is that of the worst pair of laws, but for rounding.
+        """
+        return (self,)
+
+    def reached_delta(self, epsilon: float, word: str) -> Reached:
+        """Give a delta that is really reached at an epsilon, in the directions of an adjacency."""
+        laws = self.reached()
+        if laws == (self,):
+            return Reached(float(self.delta(epsilon, word)) * (1.0 - EXACT), WORST, True)
+        found = [
+            (float(law.tail(way, np.array([epsilon])).delta[0]) * (1.0 - EXACT), law.name)
+            for law in laws
+            for way, _ in directions(word)
+        ]
+        return Reached(*max(found, default=(0.0, "")), exact=False)
+
+    @property
+    def name(self) -> str:
+        """What reaches its delta, in words."""
+        return WORST
 
     @property
     def lattice(self) -> float | None:

@@ -11,8 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _core
+from turnout.accounting.loss_grid import EXACT, Real
 from turnout.accounting.mechanism import Mechanism
-from turnout.accounting.values import Divergence, numbers, positive, rate
+from turnout.accounting.reached import clients
+from turnout.accounting.values import (
+    Divergence,
+    Reached,
+    directions,
+    numbers,
+    positive,
+    rate,
+)
 from turnout.errors import InvalidTypeError, InvalidValueError
 
 __all__ = [
@@ -70,10 +79,12 @@ class RandomParticipation(Mechanism):
     -----
     Hasircioglu and Gunduz, "Privacy Amplification via Random Participation in Federated Learning".
     Their Theorem 4.1 is no upper bound (:func:`turnout.accounting.paper.theorem_4_1_delta`); this
-    is a sound one: joint convexity over the sampled set first, then the worst gradients for each
-    term, which are aligned and of full norm. It is :class:`CentralShuffling` at ``local_size=0``,
-    :class:`LocalSampling` at ``client_rate=1``, and tends to :class:`WeakClientSampling` as
-    ``local_size`` grows.
+    is a sound one: joint convexity over the sampled set first, with the best share of the absent
+    client for each, then the worst gradients for each term, which are aligned and of full norm.
+    Lower values of :meth:`compose` are those of clients that can exist, which they name.
+
+    It is :class:`CentralShuffling` at ``local_size=0``, :class:`LocalSampling` at
+    ``client_rate=1``, and tends to :class:`WeakClientSampling` as ``local_size`` grows.
 
     Examples
     --------
@@ -117,6 +128,29 @@ class RandomParticipation(Mechanism):
                 self.local_size,
             )
         )
+
+    def reached(self) -> tuple[Real, ...]:
+        """Give the laws of clients that can exist: aligned, oblique, orthogonal or no gradients."""
+        if self.local_size == 0 or self.client_rate >= 1.0:
+            return (self,)
+        return clients(self.client_rate, self.sample_rate, self.local_size, self.noise_multiplier)
+
+    def reached_delta(self, epsilon: float, word: str) -> Reached:
+        """Give a delta that a client really has; the bound itself where it is attained."""
+        best = super().reached_delta(epsilon, word)
+        if best.exact:
+            return best
+        attained = _core.random_participation_attained(
+            epsilon, self.noise_multiplier, self.client_rate, self.sample_rate, self.local_size
+        )
+        known = self._divergence(np.array([epsilon]))
+        for forward, _ in directions(word):
+            value = float(known[forward].delta[0]) * (1.0 - EXACT)
+            if attained[forward == "add"] and value > best.value:
+                name = "all other gradients opposed" if forward == "add" else "all others aligned"
+                largest = value >= float(self.delta(epsilon, word)) * (1.0 - EXACT)
+                best = Reached(value, name, largest)
+        return best
 
 
 @dataclasses.dataclass(frozen=True)

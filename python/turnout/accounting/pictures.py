@@ -244,8 +244,7 @@ def plot_epsilon_against_rounds(
         for count in points.astype(np.int64).tolist():
             composition = mechanism.compose(count, word)
             upper = composition.epsilon(level)
-            # One round is exact.
-            below = composition.epsilon_bounds(level)[0] if lower and count > 1 else upper
+            below = composition.epsilon_bounds(level).lower if lower else upper
             found.append((upper, below))
         return np.array(found).T
 

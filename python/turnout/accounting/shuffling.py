@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _core
+from turnout.accounting.loss_grid import Real
 from turnout.accounting.mechanism import Mechanism
-from turnout.accounting.values import Divergence, nonnegative, shaped
-from turnout.accounting.variation import VariationRatio
+from turnout.accounting.values import Divergence, Reached, nonnegative, shaped
+from turnout.accounting.variation import ToldApart, VariationRatio
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.participation import Bernoulli, Everyone, Participation
@@ -27,6 +28,66 @@ _LARGEST = 10_000_000_000
 
 #: What is taken from lower values for rounding, relatively.
 _SLACK = 1e-6
+
+
+@dataclasses.dataclass(frozen=True)
+class TwoSets:
+    """One node's report is in the one or the other of two sets, the others' are in both alike."""
+
+    nodes: int
+    own: float
+    other: float
+    third: float
+
+    @property
+    def lattice(self) -> float | None:
+        """The losses are multiples of nothing."""
+        return None
+
+    @property
+    def name(self) -> str:
+        """The data in words."""
+        return f"{self.nodes - 1:,} other nodes that all hold a third answer"
+
+    def tail(self, direction: str, epsilon: Floats) -> Divergence:
+        """Evaluate the divergence at epsilons of at least 0."""
+        # All reports outside of the two sets look alike.
+        own, other = self.own, self.other
+        law = (own, other, own - other, max(0.0, 1.0 - own - other), self.third, 1.0)
+        known = Divergence(*_core.shuffled(np.ascontiguousarray(epsilon), self.nodes, law).T)
+        return known._replace(delta=np.maximum(0.0, known.delta * (1.0 - _SLACK) - 2e-11))
+
+
+def _counted(epsilon: float, nodes: int, own: float, other: float) -> float:
+    """Count one set where all other nodes hold the answer that it does not speak for."""
+    # Nothing else needs it, and it takes longer to import than all of turnout.
+    from scipy import special  # noqa: PLC0415
+
+    growth, gap, others = math.expm1(epsilon), own - other, nodes - 1
+
+    def above(count: float) -> float:
+        if count <= 0.0:
+            return 1.0
+        if count > others:
+            return 0.0
+        return float(special.betainc(count, others - count + 1.0, other))
+
+    # P - e^eps Q has one change of sign on either side; any event gives a lower bound, so the
+    # thresholds need not be exact.
+    best = 0.0
+    report, silent = gap - growth * other, growth * (1.0 - other) + gap
+    if report > 0.0:
+        odds = silent / report * other / (1.0 - other)
+        threshold = math.ceil(nodes * odds / (1.0 + odds))
+        for count in range(max(0, threshold - 1), threshold + 2):
+            best = max(best, report * above(count - 1.0) - silent * above(count))
+    lacks, more = gap - growth * (1.0 - own), gap + growth * own
+    if lacks > 0.0:
+        odds = lacks / more * other / (1.0 - other)
+        threshold = math.floor(nodes * odds / (1.0 + odds))
+        for count in range(max(0, threshold - 1), threshold + 2):
+            best = max(best, lacks * (1.0 - above(count + 1.0)) - more * (1.0 - above(count)))
+    return max(0.0, best * (1.0 - _SLACK) - 1e-14)
 
 
 class LocalRandomizer(Protocol):
@@ -122,7 +183,6 @@ class Shuffled(Mechanism):
     adjacencies: ClassVar[tuple[str, ...]] = ("replace",)
     default_adjacency: ClassVar[str] = "replace"
     calibrated: ClassVar[dict[str, bool]] = {"nodes": True}
-    exact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.oracle, VariationRatio):
@@ -177,10 +237,42 @@ class Shuffled(Mechanism):
     def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
         return {"replace": Divergence(*_core.shuffled(epsilon, self.nodes, self._law()).T)}
 
+    def reached(self) -> tuple[Real, ...]:
+        """Give the law of two data sets that exist; none where there is only one set to count."""
+        told = self._told_apart()
+        if told is None or told.third is None:
+            return ()
+        return (TwoSets(self.nodes, told.own, told.other, told.third),)
+
+    def reached_delta(self, epsilon: float, word: str) -> Reached:
+        """Give a delta that data which exist have."""
+        told = self._told_apart()
+        if told is None:
+            return Reached(0.0, "", False)
+        if told.third is None:
+            name = f"{self.nodes - 1:,} other nodes that all hold the other answer"
+            return Reached(_counted(epsilon, self.nodes, told.own, told.other), name, False)
+        return super().reached_delta(epsilon, word)
+
+    def _told_apart(self) -> ToldApart | None:
+        """Give the sets that can be counted; of a variation ratio those of three outputs."""
+        oracle, rate = self.oracle, self.participation.uniform_rate or 0.0
+        if isinstance(oracle, VariationRatio):
+            own, other, _, _, common, _ = self._law()
+            return ToldApart(own, other, common)
+        told: ToldApart | None = getattr(oracle, "told_apart", None)
+        if told is None:
+            return None
+        third = None if told.third is None else rate * told.third
+        return ToldApart(rate * told.own, rate * told.other, third)
+
     def lower_delta(self, epsilon: npt.ArrayLike) -> Floats | float:
         """Bound delta at an epsilon from below: what an adversary can reach.
 
-        What can be told if the other nodes all hold a third answer, or the other one of two. Of a
+        Who counts the reports that support one of two answers and not the other, and those of which
+        the reverse is true, while all other nodes hold a third answer. Of oracles of which it is
+        not known how likely that is, who counts the reports that support one answer while the
+        others hold the other. Zero for a randomizer that says neither (``told_apart``). Of a
         :class:`~turnout.frequency.VariationRatio` that is the randomizer with three outputs.
 
         Parameters
@@ -199,56 +291,8 @@ class Shuffled(Mechanism):
             If ``epsilon`` is out of range.
         """
         points = nonnegative("epsilon", epsilon)
-        if not isinstance(self.oracle, VariationRatio) and self.oracle.domain.size == 2:
-            values = np.array([self._two_answers(float(point)) for point in points.ravel()])
-        else:
-            # A third answer has nothing but the common part in the two sets, and all reports
-            # outside of them look alike.
-            own, other, gap, _, common, _ = self._law()
-            law = (own, other, gap, max(0.0, 1.0 - own - other), common, 1.0)
-            found = _core.shuffled(np.ascontiguousarray(points.ravel()), self.nodes, law).T[0]
-            values = np.maximum(0.0, found * (1.0 - _SLACK) - 2e-11)
-        return shaped(values, points)
-
-    def _two_answers(self, epsilon: float) -> float:
-        """Count one of two answers where all other nodes hold the other one."""
-        # Nothing else needs it, and it takes longer to import than all of turnout.
-        from scipy import special  # noqa: PLC0415
-
-        own, other, gap, *_ = self._law()
-        growth = math.expm1(epsilon)
-        others = self.nodes - 1
-
-        def above(count: float) -> float:
-            if count <= 0.0:
-                return 1.0
-            return (
-                float(special.betainc(count, others - count + 1.0, other))
-                if count <= others
-                else 0.0
-            )
-
-        # P - e^eps Q has one change of sign on either side; any event gives a lower bound, so the
-        # thresholds need not be exact.
-        best = 0.0
-        report = gap - growth * other
-        silent = growth * (1.0 - other) + gap
-        if report > 0.0:
-            odds = silent / report * other / (1.0 - other)
-            threshold = math.ceil((others + 1) * odds / (1.0 + odds))
-            for count in range(max(0, threshold - 1), threshold + 2):
-                value = report * above(count - 1.0) - silent * above(count)
-                best = max(best, value)
-        lacks = gap - growth * (1.0 - own)
-        if lacks > 0.0:
-            odds = lacks / (gap + growth * own) * other / (1.0 - other)
-            threshold = math.floor((others + 1) * odds / (1.0 + odds))
-            for count in range(max(0, threshold - 1), threshold + 2):
-                value = lacks * (1.0 - above(count + 1.0)) - (gap + growth * own) * (
-                    1.0 - above(count)
-                )
-                best = max(best, value)
-        return max(0.0, best * (1.0 - _SLACK) - 1e-14)
+        found = [self.reached_delta(float(point), "replace").value for point in points.ravel()]
+        return shaped(np.array(found), points)
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the mechanism in terms of JSON."""

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _core
+from turnout.accounting.loss_grid import Real
 from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.values import Divergence, rate
 from turnout.errors import InvalidValueError
@@ -99,7 +100,6 @@ class TwoStageCountSampling(Mechanism):
     adjacencies: ClassVar[tuple[str, ...]] = ("replace", "add_or_remove", "add", "remove")
     default_adjacency: ClassVar[str] = "replace"
     calibrated: ClassVar[dict[str, bool]] = {"rate": False, "floor": True, "dummies": True}
-    exact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         size = _arguments.integer("domain_size", self.domain_size, least=2, most=_LARGEST_DOMAIN)
@@ -118,6 +118,10 @@ class TwoStageCountSampling(Mechanism):
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
+
+    def reached(self) -> tuple[Real, ...]:
+        """Give the mechanism itself with dummies alone: with a floor no data are known."""
+        return (self,) if self.floor == 0 else ()
 
     @property
     def local_epsilon(self) -> float:

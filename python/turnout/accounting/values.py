@@ -12,7 +12,9 @@ from turnout import _arguments
 from turnout.errors import InvalidTypeError, InvalidValueError
 
 __all__ = [
+    "Bracket",
     "Divergence",
+    "Reached",
     "directions",
     "nonnegative",
     "numbers",
@@ -32,6 +34,52 @@ _DIRECTIONS = {
     "add_or_remove": (("remove", "add"), ("add", "remove")),
     "replace": (("replace", "replace"),),
 }
+
+
+class Bracket(tuple[float, float]):
+    """A lower and an upper value, and what reaches the lower one.
+
+    A pair, to be taken apart like one.
+
+    Examples
+    --------
+    >>> low, high = Bracket(0.1, 0.2, "a client")
+    >>> low, high
+    (0.1, 0.2)
+    """
+
+    #: In words, the data whose loss is at least the lower value; empty where none is known.
+    reached: str
+    #: Whether the upper value is that of what is named, but for rounding and the grid.
+    exact: bool
+
+    def __new__(cls, lower: float, upper: float, reached: str = "", exact: bool = False) -> Bracket:
+        """Put the values together."""
+        bounds = super().__new__(cls, (lower, upper))
+        bounds.reached, bounds.exact = reached, exact
+        return bounds
+
+    def __getnewargs__(self) -> tuple[float, float, str, bool]:
+        """Give what it is made of, for pickles."""
+        return self[0], self[1], self.reached, self.exact
+
+    @property
+    def lower(self) -> float:
+        """What is reached."""
+        return self[0]
+
+    @property
+    def upper(self) -> float:
+        """What is guaranteed."""
+        return self[1]
+
+
+class Reached(NamedTuple):
+    """A lower value, what reaches it, and whether that is all there is but for rounding."""
+
+    value: float
+    name: str
+    exact: bool
 
 
 class Divergence(NamedTuple):

@@ -5,12 +5,28 @@ from __future__ import annotations
 import dataclasses
 import math
 from fractions import Fraction
+from typing import NamedTuple
 
 from turnout import _arguments
 from turnout._documents import MOST_DIGITS
 from turnout.errors import InvalidValueError
 
-__all__ = ["VariationRatio"]
+__all__ = ["ToldApart", "VariationRatio"]
+
+
+class ToldApart(NamedTuple):
+    """How likely a report is in a set that speaks for one of two answers.
+
+    What an adversary can count who sees shuffled reports. If ``third`` is known there is a second
+    set, that of the other answer, with the probabilities exchanged.
+    """
+
+    #: Of a report of the answer that the set speaks for.
+    own: float
+    #: Of a report of the other answer.
+    other: float
+    #: Of a report of a third answer, in either of the two sets.
+    third: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)

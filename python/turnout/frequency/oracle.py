@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _kinds
-from turnout.accounting.variation import VariationRatio, difference_up
+from turnout.accounting.variation import ToldApart, VariationRatio, difference_up
 from turnout.collecting.drawing import Counts, Drawn, Noise
 from turnout.collecting.kind import Kind
 from turnout.collecting.plan import Plan
@@ -111,6 +111,14 @@ class FrequencyOracle(Kind[Tally]):
         ratio = self.realized_ratio
         distance = difference_up(*self.support_probabilities)
         return VariationRatio(ratio, min(distance, (ratio - 1) / (ratio + 1)), ratio)
+
+    @property
+    def told_apart(self) -> ToldApart | None:
+        """What can be counted among shuffled reports: those that support an answer.
+
+        None where that is not the same for all answers, or not known.
+        """
+        return ToldApart(*self.support_probabilities)
 
     @property
     def report_dtype(self) -> np.dtype[Any]:

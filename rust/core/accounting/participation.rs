@@ -2,7 +2,7 @@
 
 use super::crossing::{Mean, Sets};
 use super::normal::{Coefficient, UNIT};
-use super::{HockeyStick, positive, rate};
+use super::{HockeyStick, check_epsilon, positive, rate};
 use crate::Result;
 
 /// `e^epsilon - 1`, also where it is too large for a number.
@@ -131,9 +131,14 @@ impl RandomParticipation {
     ///
     /// Where every share is above zero all terms have one event, seen from the client that stays
     /// away, and the mean of their positive parts is the positive part of the mean.
-    #[must_use]
-    pub fn attained(&self, epsilon: f64) -> [bool; 2] {
-        [self.removed(epsilon), self.added(epsilon)].map(|mean| mean.is_none_or(|mean| mean.shared))
+    ///
+    /// # Errors
+    ///
+    /// [`crate::Error::Accounting`] for an epsilon that is negative or not finite.
+    pub fn attained(&self, epsilon: f64) -> Result<[bool; 2]> {
+        let epsilon = check_epsilon(epsilon)?;
+        Ok([self.removed(epsilon), self.added(epsilon)]
+            .map(|mean| mean.is_none_or(|mean| mean.shared)))
     }
 
     fn removed(&self, epsilon: f64) -> Option<Mean> {

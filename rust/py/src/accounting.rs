@@ -68,6 +68,22 @@ pub(crate) fn random_participation<'py>(
     evaluate(py, epsilon, &mechanism, |m, e| [m.remove(e), m.add(e)])
 }
 
+/// Whether gradients are known that reach the deltas of remove and of add.
+#[pyfunction]
+pub(crate) fn random_participation_attained(
+    py: Python<'_>,
+    epsilon: f64,
+    noise_multiplier: f64,
+    client_rate: f64,
+    sample_rate: f64,
+    local_size: u64,
+) -> PyResult<(bool, bool)> {
+    let attained = RandomParticipation::new(client_rate, sample_rate, local_size, noise_multiplier)
+        .and_then(|mechanism| mechanism.attained(epsilon))
+        .map_err(|error| exception(py, &error))?;
+    Ok(attained.into())
+}
+
 /// Random participation at many epsilons, each with parameters of its own: remove and add.
 #[pyfunction]
 pub(crate) fn random_participation_grid<'py>(

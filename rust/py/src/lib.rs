@@ -40,7 +40,7 @@ mod _core {
     #[pymodule_export]
     use super::accounting::{
         PyIntegerNoise, PyTwoStageCountSampling, count_sampling, poisson_sampling,
-        random_participation, random_participation_grid, shuffled,
+        random_participation, random_participation_attained, random_participation_grid, shuffled,
     };
     #[pymodule_export]
     use super::clipping::{clip_and_sum, clip_to_grid};

@@ -87,14 +87,14 @@ def participation(
     seen), only local sampling (everyone takes part), and central shuffling, which treats a round as
     sampling at the product of both rates: a lower bound of the loss, [bold]not a guarantee[/].
 
-    Give --delta to get epsilon, or --epsilon to get delta. For several rounds "at least" is a lower
-    bound, which shows how tight the value is. The local size must be a public upper bound; without
-    it weak client sampling is the guarantee.
+    Give --delta to get epsilon, or --epsilon to get delta. "At least" is what data that can exist
+    lose, which shows how tight the value is; the line below the table names the data. The local
+    size must be a public upper bound; without it weak client sampling is the guarantee.
 
     --json prints client_rate, sample_rate, local_size, noise_multiplier, rounds, adjacency; bound
     (the scheme that is the guarantee) with its epsilon, delta, lower_epsilon and lower_delta (null
-    where not computed or infinite); and schemes, a list of objects with scheme, guarantee and the
-    same four numbers.
+    where not computed or infinite) and reached, the data that lose at least the latter, in words;
+    and schemes, a list of objects with scheme, guarantee and the same.
 
     --plot draws delta against epsilon for one round, and epsilon against rounds for more.
 
@@ -141,7 +141,9 @@ def participation(
     ]
     console.print(properties("Random participation", rows))
     console.print()
-    console.print(_table(listed, records, rounds, "epsilon" if epsilon is None else "delta"))
+    console.print(_table(listed, records, "epsilon" if epsilon is None else "delta"))
+    if records[0]["reached"]:
+        console.print(f"\nAt least: {records[0]['reached']}.", markup=False, soft_wrap=True)
     if plot is not None:
         console.print(f"\nThe picture: {plot}", markup=False, soft_wrap=True)
 
@@ -149,18 +151,16 @@ def participation(
 def _record(
     scheme: Scheme, rounds: int, delta: float | None, epsilon: float | None, adjacency: str
 ) -> dict[str, Any]:
-    """Compute what one scheme gives; a single round has no lower value, it is exact."""
+    """Compute what one scheme gives."""
     composition = scheme.mechanism.compose(rounds, adjacency)
     lower_epsilon = lower_delta = None
-    if delta is not None and rounds > 1:
-        lower_epsilon, epsilon = composition.epsilon_bounds(delta)
-    elif delta is not None:
-        epsilon = composition.epsilon(delta)
+    reached = ""
+    if delta is not None:
+        bounds = composition.epsilon_bounds(delta)
+        (lower_epsilon, epsilon), reached = bounds, bounds.reached
     elif epsilon is not None:
-        if rounds == 1:
-            delta = composition.delta(epsilon)
-        else:
-            lower_delta, delta = composition.delta_bounds(epsilon)
+        bounds = composition.delta_bounds(epsilon)
+        (lower_delta, delta), reached = bounds, bounds.reached
     return {
         "scheme": scheme.key,
         "guarantee": scheme.guarantee,
@@ -168,6 +168,7 @@ def _record(
         "delta": delta,
         "lower_epsilon": lower_epsilon,
         "lower_delta": lower_delta,
+        "reached": reached,
     }
 
 
@@ -209,9 +210,8 @@ def describe_setting(
     return [(name, text) for name, text in rows if text is not None]
 
 
-def _table(listed: list[Scheme], records: list[dict[str, Any]], rounds: int, wanted: str) -> Any:
-    several = rounds > 1
-    header = ["scheme", wanted, *(["at least"] if several else []), "guarantee"]
+def _table(listed: list[Scheme], records: list[dict[str, Any]], wanted: str) -> Any:
+    header = ["scheme", wanted, "at least", "guarantee"]
     rows = []
     for scheme, record in zip(listed, records, strict=True):
         lower = record[f"lower_{wanted}"]
@@ -219,11 +219,11 @@ def _table(listed: list[Scheme], records: list[dict[str, Any]], rounds: int, wan
             [
                 scheme.name,
                 up(record[wanted]),
-                *([down(lower)] if several else []),
+                down(lower),
                 scheme.remark,
             ]
         )
-    return table(header, rows, right=(1, 2) if several else (1,))
+    return table(header, rows, right=(1, 2))
 
 
 def _draw(listed: list[Scheme], rounds: int, delta: float, adjacency: str) -> Axes:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._seeds import derived
-from turnout.accounting.variation import VariationRatio
+from turnout.accounting.variation import ToldApart, VariationRatio
 from turnout.collecting.drawing import Noise
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
@@ -135,6 +135,11 @@ class PaddedOracle(FrequencyOracle):
     def variation_ratio(self) -> VariationRatio:
         """That of the worst randomizer with the same ratio: a report comes with its siblings."""
         return VariationRatio.of_any(self.realized_ratio)
+
+    @property
+    def told_apart(self) -> ToldApart | None:
+        """None: a report comes with its siblings."""
+        return None
 
     @property
     def report_bits(self) -> int:

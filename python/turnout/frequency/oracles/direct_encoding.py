@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _core
-from turnout.accounting.variation import VariationRatio
+from turnout.accounting.variation import ToldApart, VariationRatio
 from turnout.collecting.drawing import Counts
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
@@ -89,6 +89,12 @@ class DirectEncoding(FrequencyOracle):
             Fraction(own, other),
             blanket=Fraction(self._domain.size * other, accepted),
         )
+
+    @property
+    def told_apart(self) -> ToldApart:
+        """What can be counted among shuffled reports: those of two answers."""
+        own, other = self.support_probabilities
+        return ToldApart(own, other, other if self._domain.size > 2 else None)
 
     @property
     def report_bits(self) -> int:

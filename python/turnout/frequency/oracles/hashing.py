@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout.accounting.variation import VariationRatio, difference_up
+from turnout.accounting.variation import ToldApart, VariationRatio, difference_up
 from turnout.errors import InvalidValueError
 from turnout.frequency.oracle import FrequencyOracle
 
@@ -86,6 +86,11 @@ class HashedOracle(FrequencyOracle):
         ratio = self.realized_ratio
         distance = difference_up(*self.support_probabilities) / (1 - self.collision_probability)
         return VariationRatio(ratio, min(distance, (ratio - 1) / (ratio + 1)), ratio)
+
+    @property
+    def told_apart(self) -> ToldApart | None:
+        """As for every pure oracle; None with functions that all reports share."""
+        return super().told_apart if self._shared is None else None
 
     def pool_variance(self, true_counts: Any) -> npt.NDArray[np.float64]:
         """Compute what the choice of the shared hash functions adds to the variance of counts.

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from turnout import _arguments, _core
-from turnout.accounting.variation import VariationRatio
+from turnout.accounting.variation import ToldApart, VariationRatio
 from turnout.domain import Domain
 from turnout.frequency.kernel import Kernel
 from turnout.frequency.oracles.bit_rows import BitRowOracle
@@ -97,6 +97,17 @@ class SubsetSelection(BitRowOracle):
         """
         own, size = self._core.own_words, self.subset_size
         return Fraction(own * (self._domain.size - size), (2**64 - own) * size)
+
+    @property
+    def told_apart(self) -> ToldApart:
+        """What can be counted among shuffled reports: the sets with one of two answers alone."""
+        own, other = self.support_probabilities
+        more, size = self.subset_size - 1, self._domain.size
+        both = own * more / (size - 1)
+        third = None
+        if size > 2:
+            third = other - more * (self.subset_size - 2.0 * own) / ((size - 1) * (size - 2))
+        return ToldApart(own - both, other - both, third)
 
     @property
     def variation_ratio(self) -> VariationRatio:

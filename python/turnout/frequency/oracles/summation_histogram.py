@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _core
-from turnout.accounting.variation import VariationRatio
+from turnout.accounting.variation import ToldApart, VariationRatio
 from turnout.collecting.drawing import Noise
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
@@ -127,6 +127,11 @@ class SummationHistogramEncoding(FrequencyOracle):
     def variation_ratio(self) -> VariationRatio:
         """How much a report hides among other people's: that of the worst oracle of its ratio."""
         return VariationRatio.of_any(self.realized_ratio)
+
+    @property
+    def told_apart(self) -> ToldApart | None:
+        """None: reports hold scores, and support nothing."""
+        return None
 
     @property
     def report_bits(self) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _core
+from turnout.accounting.variation import ToldApart
 from turnout.domain import Domain
 from turnout.frequency.improbable import rows_of_bits
 from turnout.frequency.kernel import Kernel
@@ -21,6 +22,13 @@ class _UnaryEncoding(BitRowOracle):
     """The bit of the own answer is one with probability p*, every other with q*, independently."""
 
     _core: _core.UnaryEncoding
+
+    @property
+    def told_apart(self) -> ToldApart:
+        """What can be counted among shuffled reports: those with one of two bits alone."""
+        own, other = self.support_probabilities
+        third = other * (1.0 - other) if self._domain.size > 2 else None
+        return ToldApart(own * (1.0 - other), other * (1.0 - own), third)
 
     @property
     def realized_ratio(self) -> Fraction:

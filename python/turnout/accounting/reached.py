@@ -1,0 +1,184 @@
+"""Clients that can exist: what their rounds lose is reached, whatever the bounds say."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout.accounting.values import Divergence
+
+__all__ = ["Client", "clients"]
+
+Floats = npt.NDArray[np.float64]
+
+#: Beyond this distance from all means, in units of the noise, one box reaches to infinity.
+_REACH = 9.0
+
+#: The width of the boxes on a line, and how many there are on a plane, about.
+_LINE, _PLANE = 2e-3, 120_000
+
+#: No client shows more of its gradients than this, in sums and in units of the noise.
+_MOST_SUMS, _FARTHEST = 1500, 40.0
+
+#: The angles between the new gradient and the others.
+_ANGLES = (0.0, 30.0, 45.0, 60.0, 75.0, 90.0, 180.0)
+
+
+class Law(NamedTuple):
+    """Boxes by falling privacy loss, and the masses of both laws up to each of them."""
+
+    loss: Floats
+    first: Floats
+    second: Floats
+
+
+@dataclasses.dataclass(frozen=True)
+class Client:
+    """One client's gradients, and the law of what a round of random participation shows of them.
+
+    The new gradient and ``shown`` others have full norm, the others all in one direction; those
+    that are not shown are zero. Space is cut into boxes and what is seen is the box, which is
+    post-processing: what the boxes lose is at most what the round loses.
+    """
+
+    client_rate: float
+    sample_rate: float
+    shown: int
+    noise_multiplier: float
+    angle: float
+
+    @property
+    def lattice(self) -> float | None:
+        """The losses are multiples of nothing."""
+        return None
+
+    @property
+    def name(self) -> str:
+        """The gradients in words."""
+        if self.shown == 0:
+            return "all other gradients zero"
+        many = f"{self.shown:,} other gradients"
+        if self.angle == 0.0:
+            return f"{many} aligned with the new one"
+        if self.angle == 180.0:
+            return f"{many} opposed to the new one"
+        if self.angle == 90.0:
+            return f"{many} orthogonal to the new one"
+        return f"{many} at {self.angle:g} degrees to the new one"
+
+    def tail(self, direction: str, epsilon: Floats) -> Divergence:
+        """Evaluate one direction at epsilons of at least 0."""
+        loss, first, second = _laws(self)[direction]
+        count = np.searchsorted(-loss, -epsilon, side="left")
+        one, other = first[count], second[count]
+        with np.errstate(over="ignore", invalid="ignore"):
+            delta = np.where(other > 0.0, one - np.exp(epsilon) * other, one)
+        return Divergence(np.clip(delta, 0.0, 1.0), one, other)
+
+
+def clients(
+    client_rate: float, sample_rate: float, local_size: int, noise_multiplier: float
+) -> tuple[Client, ...]:
+    """Give clients whose rounds may be among the worst.
+
+    Examples
+    --------
+    >>> [client.name for client in clients(0.1, 0.5, 0, 1.0)]
+    ['all other gradients zero']
+    >>> clients(0.1, 0.5, 3, 1.0)[2].name
+    '3 other gradients at 30 degrees to the new one'
+    """
+    shown = _shown(sample_rate, local_size, noise_multiplier)
+    counts = {(0, 0.0): None}
+    for angle in _ANGLES if shown else ():
+        counts[shown, angle] = None
+    return tuple(
+        Client(client_rate, sample_rate, many, noise_multiplier, angle) for many, angle in counts
+    )
+
+
+def _shown(rate: float, size: int, noise: float) -> int:
+    """Choose how many gradients are not zero: so many that their sum says who takes part."""
+    if rate <= 0.0:
+        return 0
+    far = _FARTHEST * noise / rate
+    spread = (_MOST_SUMS / 20.0) ** 2 / max(rate * (1.0 - rate), 1e-300)
+    return int(min(size, max(1.0, min(far, spread))))
+
+
+def _sums(client: Client) -> tuple[Floats, Floats]:
+    """Give how many shown gradients may be sampled, and the probabilities."""
+    # It takes longer to import than all of turnout.
+    from scipy import stats  # noqa: PLC0415
+
+    law = stats.binom(client.shown, client.sample_rate)
+    low, high = (int(law.ppf(tail)) for tail in (1e-25, 1.0 - 1e-16))
+    counts = np.arange(max(0, low), min(client.shown, high + 8) + 1.0)
+    masses = law.pmf(counts)
+    return counts[masses > 0.0], masses[masses > 0.0] / masses.sum()
+
+
+@functools.lru_cache(maxsize=8)
+def _laws(client: Client) -> dict[str, Law]:
+    p, q, step = client.client_rate, client.sample_rate, 1.0 / client.noise_multiplier
+    counts, masses = _sums(client)
+    along, across = _parts(client.angle)
+    plane = client.shown > 0 and across > 0.0
+    # One axis along the shown gradients, the other at a right angle to it.
+    means = counts * step
+    shift, side = along * step, across * step if plane else 0.0
+    width = _LINE
+    length = means[-1] - means[0] + abs(shift) + 2.0 * _REACH + max(0.0, means[0])
+    if plane:
+        width = math.sqrt(length * (side + 2.0 * _REACH) / _PLANE)
+    low = min(0.0, means[0], means[0] + shift) - _REACH
+    high = max(0.0, means[-1], means[-1] + shift) + _REACH
+    edges = np.arange(low, high + width, width)
+    away = _masses(edges, np.zeros(1))[0]
+    absent, sampled = (masses @ _masses(edges, means + move) for move in (0.0, shift))
+    near, far = np.ones(1), np.ones(1)
+    if plane:
+        heights = np.arange(-_REACH, side + _REACH + width, width)
+        near, far = (_masses(heights, np.array([move]))[0] for move in (0.0, side))
+    without = np.multiply.outer((1.0 - p) * away + p * absent, near)
+    with_it = np.multiply.outer((1.0 - p) * away + p * (1.0 - q) * absent, near)
+    with_it += np.multiply.outer(p * q * sampled, far)
+    one, other = with_it.ravel(), without.ravel()
+    kept = (one > 1e-290) & (other > 1e-290)
+    one, other = one[kept], other[kept]
+    loss = np.log(one / other)
+    order = np.argsort(-loss)
+    loss, one, other = loss[order], one[order], other[order]
+    return {
+        "remove": Law(loss, _sums_of(one), _sums_of(other)),
+        "add": Law(-loss[::-1], _sums_of(other[::-1]), _sums_of(one[::-1])),
+    }
+
+
+def _sums_of(masses: Floats) -> Floats:
+    return np.concatenate([np.zeros(1), np.cumsum(masses)])
+
+
+def _parts(angle: float) -> tuple[float, float]:
+    """Give cosine and sine; exactly of right angles and of none."""
+    if angle % 180.0 == 0.0:
+        return (1.0 if angle % 360.0 == 0.0 else -1.0), 0.0
+    if angle == 90.0:
+        return 0.0, 1.0
+    return math.cos(math.radians(angle)), math.sin(math.radians(angle))
+
+
+def _masses(edges: Floats, means: Floats) -> Floats:
+    """Give the masses of the pieces of a line under unit Gaussians; the outer two are tails."""
+    from scipy import special  # noqa: PLC0415 (slow)
+
+    points = edges[1:-1][None, :] - means[:, None]
+    # Differences of the smaller tail keep their relative accuracy on both sides.
+    below, above = special.ndtr(points), special.ndtr(-points)
+    inner = np.where(points[:, :-1] < 0.0, np.diff(below), -np.diff(above))
+    return np.concatenate([below[:, :1], inner, above[:, -1:]], axis=1)
