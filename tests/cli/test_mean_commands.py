@@ -256,3 +256,43 @@ def test_numbers_outside_of_the_bounds_are_refused(
     assert result.exit_code == 1
     assert "300 values are not within the bounds (-10.0, 7.5)" in result.stderr
     assert not target.exists()
+
+
+def test_the_plan_of_a_mean_is_written_and_randomizes(
+    slept: Path, tmp_path: Path, turnout: Run
+) -> None:
+    plan, reports = tmp_path / "plan.json", tmp_path / "reports.parquet"
+    options = ("--mean", "0:24", "-e", 1, "--participation", 0.3)
+    result = turnout("plan", *options, "--output", plan, "--serial", 3)
+    assert result.exit_code == 0, result.stderr
+    assert "numbers from 0 to 24" in " ".join(result.stdout.split())
+    read = tn.Plan.read(plan)
+    assert read == tn.Plan(tn.mean.Duchi(1.0, (0, 24)), tn.Bernoulli(0.3))
+    assert read.serial == 3
+    arguments = ("randomize", slept, "-c", "hours", "--plan", plan, *DROP, "-o", reports)
+    assert turnout(*arguments).exit_code == 0
+    record = json.loads(turnout("plan", *options, "--oracle", "piecewise", "--json").stdout)
+    assert record["oracle"] == "piecewise"
+    assert record["bounds"] == [0.0, 24.0]
+    assert record["plan_file"] is None
+    assert record["report_standard_error"] == tn.mean.Piecewise(1, (0, 24)).worst_variance ** 0.5
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (("--mean", "0:24", "--nodes", 10), "--nodes: does not apply with --mean"),
+        (("--mean", "0:24", "--target", "rmse"), "--target: does not apply with --mean"),
+        (("--mean", "0:24", "--oracle", "direct-encoding"), "auto, duchi, piecewise"),
+        (("--mean", "0:24", "--participation", 2), "at most 1"),
+        (("--mean", "0:24", "--epsilon", "1:2"), "is not a number"),
+        (("--participation", 0.5, "-k", 3, "-n", 10), "only --mean takes it"),
+        (("-k", 3), "say how many people there are"),
+    ],
+)
+def test_a_plan_of_a_mean_refuses_what_says_nothing_about_it(
+    turnout: Run, options: tuple[Any, ...], reason: str
+) -> None:
+    result = turnout("plan", "-e", 1, *options)
+    assert result.exit_code == 2
+    assert reason in " ".join(result.stderr.replace("│", " ").split())

@@ -13,7 +13,7 @@ import typer
 from turnout import GroupedTally
 from turnout._atomic import atomic_write
 from turnout._extras import require
-from turnout.cli.running import check_level, output, refuse_overwriting_inputs, refusing
+from turnout.cli.running import check_level, output, refuse_overwriting_inputs, refusing, was_given
 from turnout.cli.showing import showing
 from turnout.cli.showing.shown import Method, Order, Over, Projection, Simultaneous, Wish
 from turnout.cli.tables import properties
@@ -143,7 +143,7 @@ def estimate(
     given = frozenset(
         f"--{name.replace('order', 'sort')}"
         for name in ("project", "shrink", "order", "top")
-        if _was_given(context, name)
+        if was_given(context, name)
     )
     wish = Wish(method, level, simultaneous, over, SHRUNK if shrink else project, order, top, given)
     kind = showing(tally.plan)
@@ -165,11 +165,6 @@ def estimate(
     shown.body(console)
     if plot is not None:
         console.print(f"\nThe picture: {plot}", markup=False, soft_wrap=True)
-
-
-def _was_given(context: typer.Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name != "DEFAULT"
 
 
 def _save_plot(draw: Callable[[], Any], plot: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
+from rich.console import Console
 from rich.table import Table
 
 from turnout import Domain, Plan
@@ -20,6 +21,8 @@ from turnout.cli.account.shared import (
     table,
 )
 from turnout.cli.answers import Labels, LabelsFile, check_labels, read_labels
+from turnout.cli.mean_mechanisms import Mean
+from turnout.cli.mean_plan import MeanPlan
 from turnout.cli.running import (
     check_level,
     messages,
@@ -27,6 +30,7 @@ from turnout.cli.running import (
     output,
     refuse_overwriting_inputs,
     refusing,
+    was_given,
 )
 from turnout.cli.tables import file_size, number, percent, properties
 from turnout.errors import InvalidValueError
@@ -40,9 +44,23 @@ __all__ = ["plan"]
 
 Target = Literal["rmse", "max_error", "total_variation"]
 
+#: The options that --mean can have beside it.
+_OF_A_MEAN = {
+    "mean",
+    "epsilon",
+    "participation",
+    "oracle",
+    "target_file",
+    "sign",
+    "serial",
+    "expires",
+    "as_json",
+}
+
 
 @refusing
 def plan(
+    context: typer.Context,
     *,
     epsilon: Annotated[
         str,
@@ -53,7 +71,9 @@ def plan(
             help="Privacy of one report; LOW:HIGH for a range, A,B,C to choose from.",
         ),
     ],
-    nodes: Annotated[int, typer.Option("--nodes", "-n", min=1, help="How many people there are.")],
+    nodes: Annotated[
+        int | None, typer.Option("--nodes", "-n", min=1, help="How many people there are.")
+    ] = None,
     domain_size: Annotated[
         int | None,
         typer.Option(
@@ -62,6 +82,13 @@ def plan(
     ] = None,
     labels: Labels = None,
     labels_file: LabelsFile = None,
+    mean: Mean = None,
+    participation: Annotated[
+        float | None,
+        typer.Option(
+            "--participation", "-p", help="With --mean: probability that a person reports."
+        ),
+    ] = None,
     target: Annotated[Target, typer.Option("--target", "-t", help="What --value is of.")] = "rmse",
     value: Annotated[
         float | None,
@@ -145,6 +172,11 @@ def plan(
     --serial and --expires stand in the plan: devices refuse one that has expired, and one with a
     smaller serial than the last.
 
+    --mean LOW:HIGH makes the plan of a mean instead, of the participation that --participation
+    says; of the mechanisms that with the smallest worst standard error, unless --oracle names one.
+    Its --json has oracle, epsilon, report_bits, participation, bounds, report_standard_error (at
+    most, of one report) and plan_file.
+
     --plot draws the error against the participation rate, a line for each oracle.
 
     [bold]Examples:[/]
@@ -154,16 +186,35 @@ def plan(
         turnout plan -e .5:4 -k 50 -n 1000000 -t max_error -v .01 --budget 200000 --plot plan.png
 
         turnout plan -e 1 -n 100000 -v .01 --labels never,once,often -o plan.json --sign plans.key
+
+        turnout plan --mean 0:24 -e 1 --participation .3 -o hours.json
     """
     check_picture(plot)
-    oracles = _checked_names(oracle)
-    domain = _domain(domain_size, labels, labels_file)
     key = _signing_key(sign, target_file)
     end = moment("--expires", expires)
     if target_file is None and (serial is not None or end is not None):
         raise typer.BadParameter(
             "there is no plan file without --output", param_hint="--serial, --expires"
         )
+    if mean is not None:
+        _refuse_others(context)
+        made = MeanPlan.of(mean, epsilon, participation, oracle, serial=serial, expires=end)
+        made.write(target_file, key)
+        if as_json:
+            print_json({**made.to_dict(), "plan_file": _written(made.plan, target_file, key)})
+            return
+        console = output()
+        console.print(properties("Plan", made.rows()))
+        _tell_file(console, target_file, key)
+        return
+    if participation is not None:
+        raise typer.BadParameter(
+            "is what is looked for; only --mean takes it", param_hint="--participation"
+        )
+    if nodes is None:
+        raise typer.BadParameter("say how many people there are", param_hint="--nodes")
+    oracles = _checked_names(oracle)
+    domain = _domain(domain_size, labels, labels_file)
     with messages().status("planning"):
         proposal = make_plan(
             epsilon=_epsilon(epsilon),
@@ -201,9 +252,21 @@ def plan(
         console.print(line, markup=False, highlight=False, style="dim")
     if plot is not None:
         console.print(f"\nThe picture: {plot}", markup=False, soft_wrap=True)
-    if target_file is not None:
+    _tell_file(console, target_file, key)
+
+
+def _tell_file(console: Console, target: Path | None, key: SigningKey | None) -> None:
+    if target is not None:
         by = "" if key is None else f", signed by {key.public_key}"
-        console.print(f"\nThe plan file: {target_file}{by}", markup=False, soft_wrap=True)
+        console.print(f"\nThe plan file: {target}{by}", markup=False, soft_wrap=True)
+
+
+def _refuse_others(context: typer.Context) -> None:
+    """Refuse what a plan of a mean does not ask for."""
+    for parameter in context.command.params:
+        given = was_given(context, str(parameter.name))
+        if given and parameter.name not in _OF_A_MEAN:
+            raise typer.BadParameter("does not apply with --mean", param_hint=parameter.opts[0])
 
 
 def _checked_names(names: list[str] | None) -> list[str] | None:

@@ -25,6 +25,7 @@ __all__ = [
     "output",
     "refuse_overwriting_inputs",
     "refusing",
+    "was_given",
 ]
 
 Command = TypeVar("Command", bound=Callable[..., None])
@@ -133,3 +134,9 @@ def moment(option: str, text: str | None) -> datetime | None:
     raise typer.BadParameter(
         f"{text!r} is no time with a time zone, such as 2030-12-31T00:00:00Z", param_hint=option
     )
+
+
+def was_given(context: typer.Context, name: str) -> bool:
+    """Tell whether a parameter was written, even if it is what the default is."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name != "DEFAULT"

@@ -1,0 +1,100 @@
+"""``turnout plan --mean``: the plan file of a collection of numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from turnout import Bernoulli, Bounds, Everyone, Plan
+from turnout.cli.mean_mechanisms import mechanism_of, mechanisms
+from turnout.cli.running import check_epsilon, check_rate
+from turnout.cli.showing.shown import describe_participation
+from turnout.cli.tables import number
+from turnout.reporting.numbers import span
+from turnout.signing import SigningKey
+
+__all__ = ["MeanPlan"]
+
+
+@dataclass(frozen=True)
+class MeanPlan:
+    """A plan of a mean, and why its mechanism was taken.
+
+    Attributes
+    ----------
+    plan
+        The plan.
+    reason
+        Why this mechanism; none where it was named.
+    """
+
+    plan: Plan
+    reason: str
+
+    @classmethod
+    def of(
+        cls,
+        bounds: Bounds,
+        epsilon: str,
+        participation: float | None,
+        names: list[str] | None,
+        *,
+        serial: int | None,
+        expires: datetime | None,
+    ) -> MeanPlan:
+        """Make the plan that options ask for.
+
+        Raises
+        ------
+        typer.BadParameter
+            If one of them is out of range.
+        """
+        try:
+            level = check_epsilon(float(epsilon))
+        except ValueError as error:
+            raise typer.BadParameter(
+                f"{epsilon!r} is not a number, as --mean takes", param_hint="--epsilon"
+            ) from error
+        wanted = [name.lower().replace("-", "_") for name in names or ["auto"]]
+        known = ("auto", *sorted(mechanisms()))
+        if len(wanted) != 1 or wanted[0] not in known:
+            raise typer.BadParameter(
+                f"must be one of {', '.join(known)} with --mean", param_hint="--oracle"
+            )
+        rate = 1.0 if participation is None else check_rate(participation)
+        mechanism, reason = mechanism_of(wanted[0], level, bounds)
+        taking_part = Everyone() if rate == 1.0 else Bernoulli(rate)
+        return cls(Plan(mechanism, taking_part, serial=serial, expires=expires), reason)
+
+    def write(self, target: Path | None, key: SigningKey | None) -> None:
+        """Write the plan file, if one is wanted."""
+        if target is not None:
+            self.plan.write(target, signing_key=key)
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Say what the plan is, one name and value an entry."""
+        oracle: Any = self.plan.oracle
+        rows = [
+            ("oracle", f"{oracle.name}, {oracle.report_bits:,} bits a report"),
+            ("numbers", span(oracle.domain)),
+            ("epsilon", number(oracle.epsilon)),
+            ("participation", describe_participation(self.plan)),
+            ("one report", f"standard error of at most {oracle.worst_variance**0.5:.4g}"),
+        ]
+        return [*rows, ("why", self.reason)] if self.reason else rows
+
+    def to_dict(self) -> dict[str, Any]:
+        """Say it in terms of JSON."""
+        oracle: Any = self.plan.oracle
+        return {
+            "oracle": oracle.name,
+            "epsilon": oracle.epsilon,
+            "report_bits": oracle.report_bits,
+            "participation": self.plan.participation.uniform_rate,
+            "bounds": [oracle.domain.low, oracle.domain.high],
+            "report_standard_error": oracle.worst_variance**0.5,
+        }
