@@ -222,6 +222,6 @@ def test_a_ledger_counts_to_a_billion() -> None:
     ledger.spend(idle)
     assert ledger.affordable_rounds(idle) == 0
     for attempt in (ledger.spend, ledger.can_spend):
-        with pytest.raises(InvalidValueError, match="rounds must leave at most 1000000000 rounds"):
+        with pytest.raises(InvalidValueError, match="rounds must add up to at most 1000000000"):
             attempt(idle)
     assert ledger.entries == (LedgerEntry(idle, 10**9),)
