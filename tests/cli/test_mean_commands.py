@@ -296,3 +296,19 @@ def test_a_plan_of_a_mean_refuses_what_says_nothing_about_it(
     result = turnout("plan", "-e", 1, *options)
     assert result.exit_code == 2
     assert reason in " ".join(result.stderr.replace("│", " ").split())
+
+
+def test_groups_of_one_and_of_many_are_shown_and_drawn(tmp_path: Path, turnout: Run) -> None:
+    pytest.importorskip("matplotlib")
+    source, picture = tmp_path / "few.tally", tmp_path / "few.svg"
+    one, many = (HOURS.collect([7.0] * nodes, seed=nodes) for nodes in (1, 5000))
+    source.write_bytes(tn.GroupedTally(["school"], {"a": one, "b": many}).to_bytes())
+    result = turnout("estimate", source, "--plot", picture)
+    assert result.exit_code == 0, result.stderr
+    error = many.estimate().standard_error
+    # The small error of many has two digits beside the large one of one.
+    assert f"{error:.{1 - int(np.floor(np.log10(error)))}f}" in result.stdout
+    assert "none" in result.stdout
+    assert picture.stat().st_size > 5000
+    answer = json.loads(turnout("estimate", source, "--json").stdout)
+    assert answer["estimates"][0]["low"] is None

@@ -71,7 +71,8 @@ def draw_means(
     """
     axes = new_axes(ax, width=7.2, height=min(12.0, 1.7 + 0.34 * len(names)))
     places = np.arange(len(names))
-    low, high = limits
+    # Of a single report nothing is known: its limits are infinite, and no bar is drawn.
+    low, high = (np.where(np.isfinite(limit), limit, np.nan) for limit in limits)
     if total is not None:
         axes.axvline(total, color=_TOTAL, linewidth=1.2, linestyle="--", label="all together")
     axes.errorbar(

@@ -27,17 +27,15 @@ def span(bounds: Bounds) -> str:
 
 
 def decimals(errors: Iterable[float]) -> int | None:
-    """Decimals that show the median standard error with two digits; None for exponents.
+    """Decimals that show every standard error with two digits or more; None for exponents.
 
     Examples
     --------
-    >>> decimals([0.031]), decimals([250.0]), decimals([math.nan]), decimals([1e-30])
+    >>> decimals([0.031, 2.0]), decimals([250.0]), decimals([math.nan]), decimals([1e-30])
     (3, 0, 2, None)
     """
-    known = sorted(error for error in errors if math.isfinite(error) and error > 0)
-    if not known:
-        return 2
-    needed = max(0, 1 - math.floor(math.log10(known[len(known) // 2])))
+    least = min((error for error in errors if math.isfinite(error) and error > 0), default=0.1)
+    needed = max(0, 1 - math.floor(math.log10(least)))
     return needed if needed <= _MOST_DECIMALS else None
 
 
