@@ -1,15 +1,15 @@
 """Delta of random participation in NumPy and SciPy: the program that turnout is measured against.
 
-Written from the formula alone. With ``alpha = e^epsilon``, ``alpha' = 1 + (alpha - 1) / (p q)`` and
-``beta = alpha / alpha'``, delta is ``p q`` times the mean, over the number i of other elements that
-are sampled, of the divergence at ``alpha'`` of one Gaussian from a mixture::
+Written from the formula alone. With ``a = e^epsilon`` and i other elements sampled, which has
+probability ``w_i``, delta is at most the sum over i of ``w_i`` times the integral of the positive
+part of
 
-    remove   N(i+1)  from  (1 - beta) c1 N(0) + (c2 + beta (1 - c2)) N(i)
-    add      N(0)    from  (1 - beta) c1 N(i) + (1 - beta) c2 N(0) + beta N(1)
+    remove   pq N(i+1) - p (a-1+q) N(i) - (a-1) (1-p) c_i N(0)
+    add      p (q - (a-1) (1-q)) N(0) - pqa N(1) - (a-1) (1-p) c_i N(i)
 
-where ``c1 = (1 - p) / (1 - p q)`` and ``c2 = p (1 - q) / (1 - p q)``. The event is a half-line;
-its end is found by Newton's method, for all i and all points of a grid at once. Rates are inside
-(0, 1). What is computed is the nearest value, not an upper bound.
+for shares ``c_i`` of mean one. The best of them share one place t, seen from the far Gaussian,
+which is found by Newton's method for all points of a grid at once. Rates are inside (0, 1). What is
+computed is the nearest value, not an upper bound.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Floats = npt.NDArray[np.float64]
 
 #: The mass of the binomial law that is cut off on either side.
 CUT = 1e-18
-NEWTON_STEPS = 60
+NEWTON_STEPS = 100
 
 
 def delta(
@@ -31,11 +31,12 @@ def delta(
     """Return the larger of both directions, for arrays that broadcast against each other."""
     points, sigmas = np.broadcast_arrays(np.asarray(epsilon, float), np.asarray(noise, float))
     sampled, weights = sizes(q, local_size)
-    columns = points[..., np.newaxis], sigmas[..., np.newaxis]
-    larger = np.maximum(
-        remove(*columns, p, q, sampled) @ weights, add(*columns, p, q, sampled) @ weights
-    )
-    return np.asarray(p * q * larger)
+    gain, step = np.expm1(points)[..., np.newaxis], 1.0 / sigmas[..., np.newaxis]
+    far = gain * (1.0 - p)
+    remove = best((p * q + 0.0 * gain, p * (gain + q), far), (sampled + 1.0, weights), step)
+    single = p * (q - gain * (1.0 - q))
+    add = best((np.maximum(single, 1e-300), p * q * (1.0 + gain), far), (sampled, weights), step)
+    return np.maximum(remove, np.where(single[..., 0] > 0.0, add, 0.0))
 
 
 def sizes(q: float, local_size: int) -> tuple[Floats, Floats]:
@@ -46,66 +47,37 @@ def sizes(q: float, local_size: int) -> tuple[Floats, Floats]:
     return sampled.astype(float), stats.binom.pmf(sampled, local_size, q)
 
 
-def mixture(epsilon: Floats, p: float, q: float) -> tuple[Floats, Floats, float, float]:
-    """Return ``alpha'``, ``beta``, ``c1`` and ``c2``."""
-    raised = 1.0 + np.expm1(epsilon) / (p * q)
-    return (
-        raised,
-        np.exp(epsilon) / raised,
-        (1.0 - p) / (1.0 - p * q),
-        p * (1.0 - q) / (1.0 - p * q),
-    )
-
-
-def remove(epsilon: Floats, noise: Floats, p: float, q: float, sampled: Floats) -> Floats:
-    """Return the divergence of every term, last axis, of the law with the element."""
-    raised, beta, c1, c2 = mixture(epsilon, p, q)
-    far, near = (1.0 - beta) * c1, c2 + beta * (1.0 - c2)
-    # Seen from the single Gaussian, the others lie at -(i + 1) and -1.
-    end = -half_line(far, (sampled + 1.0) / noise, near, 1.0 / noise, 1.0 / raised)
-    inside = special.ndtr(-end)
-    others = far * special.ndtr(-end - (sampled + 1.0) / noise)
-    others += near * special.ndtr(-end - 1.0 / noise)
-    return np.maximum(0.0, inside - raised * others)
-
-
-def add(epsilon: Floats, noise: Floats, p: float, q: float, sampled: Floats) -> Floats:
-    """Return the divergence of every term, last axis, of the law without the element."""
-    raised, beta, c1, c2 = mixture(epsilon, p, q)
-    far, same = (1.0 - beta) * c1, (1.0 - beta) * c2
-    # Where nothing else is sampled, the client's absence cannot be seen either.
-    same = same + np.where(sampled > 0.0, 0.0, far)
-    far = np.where(sampled > 0.0, far, 0.0)
-    end = half_line(far, sampled / noise, beta, 1.0 / noise, 1.0 / raised - same)
-    others = far * special.ndtr(end - sampled / noise) + same * special.ndtr(end)
-    others += beta * special.ndtr(end - 1.0 / noise)
-    return np.maximum(0.0, special.ndtr(end) - raised * others)
-
-
-def half_line(
-    first: Floats, first_shift: Floats, second: Floats, second_shift: Floats, level: Floats
+def best(
+    coefficients: tuple[Floats, Floats, Floats], law: tuple[Floats, Floats], step: Floats
 ) -> Floats:
-    """Return where two likelihood ratios ``w exp(s z - s^2 / 2)`` add up to a level.
-
-    The logarithm of the sum is convex and rises, so that Newton's method comes down to the root
-    from any point above it; minus infinity where the level is not above zero.
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        target = np.log(np.maximum(level, 0.0))
-        logs = np.log(first) - 0.5 * first_shift**2, np.log(second) - 0.5 * second_shift**2
-        alone = (target - logs[0]) / first_shift, (target - logs[1]) / second_shift
-        z = np.fmin(np.where(first > 0.0, alone[0], np.inf), alone[1])
-        for _ in range(NEWTON_STEPS):
-            terms = logs[0] + first_shift * z, logs[1] + second_shift * z
-            total = np.logaddexp(*terms)
-            slope = first_shift * np.exp(terms[0] - total)
-            slope += second_shift * np.exp(terms[1] - total)
-            step = (total - target) / slope
-            step = np.where(np.isfinite(step), step, 0.0)
-            z = z - step
-            if np.all(np.abs(step) <= 1e-13 * (1.0 + np.abs(np.where(np.isfinite(z), z, 0.0)))):
-                break
-    return np.where(level > 0.0, z, -np.inf)
+    """Return the sum over the last axis, of places with their weights, for the best shares."""
+    (single, near, far), (places, weights) = coefficients, law
+    distance = places * step
+    begins = distance - 0.5 * step + np.log(near / single) / step
+    logs = np.log(weights) + np.log(single / far) - 0.5 * distance**2
+    with np.errstate(divide="ignore"):
+        enough = np.maximum(begins + np.log(2) / step, (np.log(2) - logs) / distance)
+    low, t = begins.min(axis=-1, keepdims=True), enough.min(axis=-1, keepdims=True)
+    for _ in range(NEWTON_STEPS):
+        with np.errstate(over="ignore", invalid="ignore"):
+            terms = np.exp(logs + distance * t)
+            lacks = -np.expm1(np.minimum(0.0, step * (begins - t)))
+            used = (terms * lacks).sum(axis=-1, keepdims=True)
+            growth = np.where(lacks > 0.0, distance * lacks + step * (1.0 - lacks), 0.0)
+            slope = (terms * growth).sum(axis=-1, keepdims=True)
+            move = np.log(used) * used / slope
+        moved = t - move
+        moved = np.where(moved > low, moved, 0.5 * (t + low))
+        done = np.abs(moved - t) <= 1e-13 * (1.0 + np.abs(t))
+        t = moved
+        if done.all():
+            break
+    begin = np.maximum(t, begins)
+    missed = special.ndtr(-begin)
+    with np.errstate(over="ignore", invalid="ignore"):
+        shares = np.where((begins < t) & (missed > 0.0), terms * lacks / weights, 0.0)
+    inside = single * special.ndtr(distance - begin) - near * special.ndtr(distance - step - begin)
+    return np.asarray((inside - far * np.where(missed > 0.0, shares, 0.0) * missed) @ weights)
 
 
 def calibrate(epsilon: float, target: float, p: float, q: float, local_size: int) -> float:

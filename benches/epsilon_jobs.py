@@ -160,7 +160,7 @@ def measure(turnout: ModuleType | None, on_progress: Callable[[str], object]) ->
 
 def _compose(own: Any, mechanism: Any) -> tuple[float, float]:
     """Compose from nothing: what an earlier call has left behind is dropped."""
-    importlib.import_module(f"{own.__name__}.composition")._cached.cache_clear()
+    importlib.import_module(f"{own.__name__}.loss_grid")._cached.cache_clear()
     low, high = mechanism.compose(rounds=ROUNDS).epsilon_bounds(delta=DELTA)
     return float(low), float(high)
 

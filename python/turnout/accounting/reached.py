@@ -19,11 +19,14 @@ Floats = npt.NDArray[np.float64]
 #: Beyond this distance from all means, in units of the noise, one box reaches to infinity.
 _REACH = 9.0
 
+#: What is taken from a delta for rounding, in parts of the mass of its event.
+_ROUNDING = 1e-13
+
 #: The width of the boxes on a line, and how many there are on a plane, about.
-_LINE, _PLANE = 2e-3, 120_000
+_LINE, _PLANE = 4e-3, 120_000
 
 #: No client shows more of its gradients than this, in sums and in units of the noise.
-_MOST_SUMS, _FARTHEST = 1500, 40.0
+_MOST_SUMS, _FARTHEST = 500, 40.0
 
 #: The angles between the new gradient and the others.
 _ANGLES = (0.0, 30.0, 45.0, 60.0, 75.0, 90.0, 180.0)
@@ -77,7 +80,7 @@ class Client:
         count = np.searchsorted(-loss, -epsilon, side="left")
         one, other = first[count], second[count]
         with np.errstate(over="ignore", invalid="ignore"):
-            delta = np.where(other > 0.0, one - np.exp(epsilon) * other, one)
+            delta = np.where(other > 0.0, one - np.exp(epsilon) * other, one) - _ROUNDING * one
         return Divergence(np.clip(delta, 0.0, 1.0), one, other)
 
 
@@ -132,18 +135,19 @@ def _laws(client: Client) -> dict[str, Law]:
     # One axis along the shown gradients, the other at a right angle to it.
     means = counts * step
     shift, side = along * step, across * step if plane else 0.0
+    places = np.concatenate([np.zeros(1), means, means + shift])
+    pieces = _pieces(places)
     width = _LINE
-    length = means[-1] - means[0] + abs(shift) + 2.0 * _REACH + max(0.0, means[0])
     if plane:
-        width = math.sqrt(length * (side + 2.0 * _REACH) / _PLANE)
-    low = min(0.0, means[0], means[0] + shift) - _REACH
-    high = max(0.0, means[-1], means[-1] + shift) + _REACH
-    edges = np.arange(low, high + width, width)
+        sides = _pieces(np.array([0.0, side]))
+        area = sum(high - low for low, high in pieces) * sum(high - low for low, high in sides)
+        width = math.sqrt(area / _PLANE)
+    edges = _edges(pieces, width)
     away = _masses(edges, np.zeros(1))[0]
     absent, sampled = (masses @ _masses(edges, means + move) for move in (0.0, shift))
     near, far = np.ones(1), np.ones(1)
     if plane:
-        heights = np.arange(-_REACH, side + _REACH + width, width)
+        heights = _edges(sides, width)
         near, far = (_masses(heights, np.array([move]))[0] for move in (0.0, side))
     without = np.multiply.outer((1.0 - p) * away + p * absent, near)
     with_it = np.multiply.outer((1.0 - p) * away + p * (1.0 - q) * absent, near)
@@ -158,6 +162,22 @@ def _laws(client: Client) -> dict[str, Law]:
         "remove": Law(loss, _sums_of(one), _sums_of(other)),
         "add": Law(-loss[::-1], _sums_of(other[::-1]), _sums_of(one[::-1])),
     }
+
+
+def _pieces(means: Floats) -> list[tuple[float, float]]:
+    """Give the pieces of a line that are near one of the means."""
+    ordered = np.unique(means)
+    apart = np.flatnonzero(np.diff(ordered) > 2.0 * _REACH)
+    starts = ordered[np.concatenate([[0], apart + 1])]
+    ends = ordered[np.concatenate([apart, [ordered.size - 1]])]
+    return [(low - _REACH, high + _REACH) for low, high in zip(starts, ends, strict=True)]
+
+
+def _edges(pieces: list[tuple[float, float]], width: float) -> Floats:
+    """Cut the pieces into boxes; what lies between two pieces is one box."""
+    return np.concatenate(
+        [np.linspace(low, high, math.ceil((high - low) / width) + 2) for low, high in pieces]
+    )
 
 
 def _sums_of(masses: Floats) -> Floats:
