@@ -398,9 +398,9 @@ def test_a_plan_needs_an_oracle(oracle: Any) -> None:
         tn.Plan(oracle, tn.Everyone())
 
 
-@pytest.mark.parametrize("participation", [None, 0.5, tn.Everyone, "everyone"])
+@pytest.mark.parametrize("participation", [None, True, tn.Everyone, "everyone"])
 def test_a_plan_needs_a_participation(participation: Any) -> None:
-    with pytest.raises(InvalidTypeError, match="participation must be Everyone"):
+    with pytest.raises(InvalidTypeError, match="participation must be a rate, Everyone"):
         tn.Plan(tn.DirectEncoding(1.0, 2), participation)
 
 

@@ -20,7 +20,7 @@ from turnout.errors import (
     InvalidValueError,
 )
 
-__all__ = ["Domain"]
+__all__ = ["Domain", "domain_of"]
 
 _LARGEST = 2**32 - 1
 
@@ -366,6 +366,31 @@ class Domain:
                 for name, value in (("integers", integers), ("labels", labels))
             ]
         }
+
+
+def domain_of(argument: str, value: Any, least: int = 2) -> Domain:
+    """Accept a domain, a list of its labels, or the number of its codes.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If it is none of these, or there are too few or too many answers.
+
+    Examples
+    --------
+    >>> domain_of("domain", ["no", "yes"]).size, domain_of("domain", 5).size
+    (2, 5)
+    """
+    if isinstance(value, Domain):
+        return value
+    if isinstance(value, (list, tuple)):
+        return Domain(value)
+    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
+        raise InvalidTypeError(
+            f"{argument} must be a Domain, a list of labels, or a number of codes, got "
+            f"{_arguments.shown(value)}"
+        )
+    return Domain.from_integers(_arguments.integer(argument, value, least=least, most=_LARGEST))
 
 
 def _all_text(labels: Collection[Any]) -> bool:

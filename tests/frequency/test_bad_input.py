@@ -226,7 +226,7 @@ ORACLES = [
             pattern="epsilon must be a real number, got",
         ),
         ("tn.DirectEncoding(1.0, None)", "domain must be a Domain.* None"),
-        ("tn.DirectEncoding(1.0, ['a', 'b'])", r"domain must be .*\['a'"),
+        ("tn.DirectEncoding(1.0, {'a', 'b'})", r"domain must be .*\['a'"),
         ("tn.DirectEncoding(1.0, 3.0)", r"domain must be .* 3\.0"),
         ("tn.DirectEncoding(1.0, True)", "domain must be .* True"),
     ),
@@ -506,9 +506,9 @@ def of_every_collection() -> list[Case]:
             ),
             *each(
                 call,
-                *("participation=0.5", "participation='everyone'", "participation=tn.Everyone"),
-                *("participation=[0.5, 0.5, 0.5]", "participation=PLAN", "participation=1"),
-                pattern=r"participation must be Everyone\(\), Bernoulli\(...\) or Personalized",
+                *("participation=True", "participation='everyone'", "participation=tn.Everyone"),
+                *("participation=[0.5, 0.5, 0.5]", "participation=PLAN", "participation=1j"),
+                pattern=r"participation must be a rate, Everyone\(\), Bernoulli\(...\) or",
             ),
         )
         cases += refused(

@@ -90,7 +90,7 @@ def test_values_of_several_coordinates(mechanism: Any) -> None:
 def test_other_arguments(mechanism: Any) -> None:
     made = mechanism(1.0)
     with pytest.raises(InvalidTypeError, match="participation must be"):
-        made.collect([0.0], participation=0.5)
+        made.collect([0.0], participation="half")
     with pytest.raises(InvalidValueError, match="the same length, got 2 and 3"):
         made.collect([0.0] * 3, participation=tn.Personalized([0.5, 0.5]))
     for seed in (-1, 2**64):

@@ -147,7 +147,7 @@ def test_the_picture_has_a_point_for_each_oracle(several: list[Any]) -> None:
         (
             {"domain_size": 2.5},
             InvalidTypeError,
-            "domain_size must be a Domain or a number of answers",
+            "domain_size must be a Domain, a list of labels",
         ),
         ({"domain_size": True}, InvalidTypeError, "domain_size must be a Domain"),
         ({"report_bits": 0}, InvalidValueError, "report_bits must be an integer of at least 1"),

@@ -278,7 +278,11 @@ class Kind(ABC, Generic[T]):
         return _rebuilt, (type(self), self.epsilon, self.domain, self.parameters())
 
     def randomize(
-        self, values: Any, *, participation: Participation | None = None, seed: int | None = None
+        self,
+        values: Any,
+        *,
+        participation: Participation | float | None = None,
+        seed: int | None = None,
     ) -> Reports:
         """Randomize the answers of the nodes that take part.
 
@@ -289,7 +293,7 @@ class Kind(ABC, Generic[T]):
             (:meth:`turnout.Domain.encode`, :meth:`turnout.Bounds.encode`). Or what
             :func:`turnout.pipeline.scan` made: read block by block.
         participation
-            Who takes part; everyone by default.
+            Who takes part; everyone by default. A number is the rate of all.
         seed
             For tests and simulations only: an integer in [0, 2^64) that makes the result
             reproducible, whatever the number of threads. Noise that must protect somebody takes
@@ -366,7 +370,11 @@ class Kind(ABC, Generic[T]):
         return tallied(self, reports)
 
     def collect(
-        self, values: Any, *, participation: Participation | None = None, seed: int | None = None
+        self,
+        values: Any,
+        *,
+        participation: Participation | float | None = None,
+        seed: int | None = None,
     ) -> T:
         """Randomize and tally in one pass, with no reports in memory.
 

@@ -20,6 +20,7 @@ from turnout.collecting.plan_file import is_unicode, plan_file_text, read_plan_f
 from turnout.collecting.plan_schema import MOST_EXPIRES, MOST_SERIAL, plan_file_schema
 from turnout.collecting.randomizer import R_co, check_randomizer
 from turnout.collecting.report_messages import Gathered, gather, make_message
+from turnout.collecting.taking_part import stated_participation
 from turnout.errors import (
     CorruptDataError,
     InvalidTypeError,
@@ -92,13 +93,8 @@ class Plan(Generic[R_co]):
     def __post_init__(self) -> None:
         """Check the fields; leave out the probabilities of single nodes."""
         check_randomizer("oracle", self.oracle)
-        _arguments.instance(
-            "participation",
-            self.participation,
-            Participation,
-            "Everyone(), Bernoulli(...) or Personalized(...)",
-        )
-        object.__setattr__(self, "participation", self.participation.in_plan())
+        taking_part = stated_participation(self.participation)
+        object.__setattr__(self, "participation", taking_part.in_plan())
         if self.serial is not None:
             serial = _arguments.integer("serial", self.serial, least=0, most=MOST_SERIAL)
             object.__setattr__(self, "serial", serial)

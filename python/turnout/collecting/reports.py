@@ -13,6 +13,7 @@ from turnout.collecting.drawing import Drawn
 from turnout.collecting.plan import Plan
 from turnout.collecting.randomizer import R_co, Randomizer
 from turnout.collecting.sums import DesignSums
+from turnout.collecting.taking_part import stated_participation
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.participation import Participation, Personalized
 
@@ -72,6 +73,7 @@ class Reports(Generic[R_co]):
         probabilities: npt.ArrayLike | None = None,
         design: DesignSums | None = None,
     ) -> None:
+        participation = stated_participation(participation)
         self._plan = Plan(oracle, participation)
         self._codes = _checked(oracle, codes)
         self._nodes = _arguments.integer("nodes", nodes, least=0, most=2**64 - 1)

@@ -14,7 +14,6 @@ from turnout.frequency.oracle import FrequencyOracle
 __all__ = [
     "Factory",
     "checked_oracle",
-    "domain_of",
     "factories",
     "make",
     "oracle_classes",
@@ -92,17 +91,6 @@ def factories(oracles: Any = None) -> list[tuple[str, Factory]]:
                 f"and a domain, or a name, got {_arguments.shown(each)}"
             )
     return found
-
-
-def domain_of(argument: str, value: Any) -> Domain:
-    """Accept a domain or the number of its answers."""
-    if isinstance(value, Domain):
-        return value
-    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
-        raise InvalidTypeError(
-            f"{argument} must be a Domain or a number of answers, got {_arguments.shown(value)}"
-        )
-    return Domain.from_integers(_arguments.integer(argument, value, least=2, most=2**32 - 1))
 
 
 def make(factory: Factory, epsilon: float, domain: Domain) -> FrequencyOracle:

@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from turnout import _arguments
-from turnout.domain import Domain
+from turnout.domain import Domain, domain_of
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.candidates import (
     Factory,
     checked_oracle,
-    domain_of,
     factories,
     make,
     reasons,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,8 +15,8 @@ from turnout.collecting.kind import Kind
 from turnout.collecting.plan import Plan
 from turnout.collecting.sums import WeightedSums
 from turnout.collecting.taking_part import probabilities_of, taking_part_in
-from turnout.domain import Domain
-from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.domain import Domain, domain_of
+from turnout.errors import InvalidValueError
 from turnout.frequency import warehouse
 from turnout.frequency.estimation.models import ScoreMoments
 from turnout.frequency.groups.estimate import GroupedEstimate
@@ -46,17 +47,9 @@ class FrequencyOracle(Kind[Tally]):
     #: bit for each answer, ``"scores"`` if a score for each.
     counted_by: ClassVar[str] = "number"
 
-    def __init__(self, epsilon: float, domain: Domain | int) -> None:
+    def __init__(self, epsilon: float, domain: Domain | Sequence[Hashable] | int) -> None:
         self._epsilon = _arguments.number("epsilon", epsilon)
-        if not isinstance(domain, Domain):
-            if isinstance(domain, bool) or not isinstance(domain, (int, np.integer)):
-                raise InvalidTypeError(
-                    "domain must be a Domain, as Domain(labels), or a number of codes, got "
-                    f"{_arguments.shown(domain)}"
-                )
-            size = _arguments.integer("domain", domain, least=2, most=2**32 - 1)
-            domain = Domain.from_integers(size)
-        self._domain = domain
+        self._domain = domain_of("domain", domain)
 
     @property
     def epsilon(self) -> float:
@@ -162,7 +155,7 @@ class FrequencyOracle(Kind[Tally]):
         self,
         true_counts: Any,
         *,
-        participation: Participation | None = None,
+        participation: Participation | float | None = None,
         seed: int | None = None,
     ) -> Tally:
         """Draw a tally with the law of :meth:`collect`, from the true counts alone.
@@ -176,7 +169,7 @@ class FrequencyOracle(Kind[Tally]):
         true_counts
             How many nodes hold each answer, in the order of the domain.
         participation
-            Who takes part: everyone (default) or a common rate.
+            Who takes part: everyone (default) or a common rate, which a number is too.
         seed
             As for :meth:`randomize`.
 
@@ -218,7 +211,7 @@ class FrequencyOracle(Kind[Tally]):
         *,
         nodes: int,
         received: int | None = None,
-        participation: Participation | None = None,
+        participation: Participation | float | None = None,
         by: str = "code",
     ) -> Tally:
         """Make a tally of counts that a database computed: see :meth:`tally_sql`.

@@ -21,8 +21,9 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout._extras import require
 from turnout.collecting.plan import Plan
+from turnout.collecting.taking_part import taking_part_in
 from turnout.errors import CodeOutsideDomainError, InvalidTypeError, InvalidValueError
-from turnout.participation import Everyone, Participation
+from turnout.participation import Participation
 
 __all__ = ["tally_from_counts", "tally_sql"]
 
@@ -38,7 +39,7 @@ def tally_from_counts(
     *,
     nodes: int,
     received: int | None,
-    participation: Participation | None,
+    participation: Participation | float | None,
     by: str,
 ) -> Any:
     """Make a tally of counts: see :meth:`turnout.FrequencyOracle.tally_from_counts`."""
@@ -70,20 +71,16 @@ def tally_from_counts(
     return oracle.tally_type(Plan(oracle, taking_part), support, total, nodes)
 
 
-def _common(participation: Participation | None) -> Participation:
+def _common(participation: Participation | float | None) -> Participation:
     """Accept a common rate: of personal probabilities, the weights of single reports matter."""
-    if participation is None:
-        return Everyone()
-    _arguments.instance(
-        "participation", participation, Participation, "Everyone() or Bernoulli(...)"
-    )
-    if participation.uniform_rate is None:
+    taking_part = taking_part_in(participation)
+    if taking_part.uniform_rate is None:
         raise InvalidValueError(
             "participation must be Everyone() or Bernoulli(...) for a tally from counts, got "
-            f"{participation!r}: with personal probabilities each report has a weight of its own, "
+            f"{taking_part!r}: with personal probabilities each report has a weight of its own, "
             "which counts leave out"
         )
-    return participation
+    return taking_part
 
 
 def _pairs(counts: Any, size: int) -> tuple[list[tuple[Any, Any]], Any]:

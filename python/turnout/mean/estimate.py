@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._tables import Tabular
 from turnout.bounds import Bounds
 from turnout.collecting.intervals import automatic_interval, critical_value, normal_interval
 from turnout.errors import EstimatorError, InvalidValueError
@@ -87,7 +88,7 @@ class MeanInterval:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MeanEstimate:
+class MeanEstimate(Tabular):
     """The mean over all nodes, with standard errors and intervals.
 
     Made by :meth:`turnout.mean.MeanTally.estimate`. It is not forced between the bounds, so that it
@@ -119,6 +120,8 @@ class MeanEstimate:
     nodes: int
     received: int
     estimation: MeanEstimation = field(repr=False)
+
+    _columns = ("coordinate", "mean", "standard_error", "low", "high")
 
     @classmethod
     def from_tally(cls, tally: Sums, method: str, estimator: Estimator) -> MeanEstimate:
@@ -218,7 +221,7 @@ class MeanEstimate:
         low, high = normal_interval(estimation.means, quantiles * errors, 1.0)
         return MeanInterval(self._shaped(low), self._shaped(high), level, "normal", simultaneous)
 
-    def to_records(
+    def to_records(  # type: ignore[override]
         self, level: float = 0.95, *, simultaneous: str | None = None
     ) -> list[dict[str, Any]]:
         """List one dictionary for each coordinate, for tables and programs.

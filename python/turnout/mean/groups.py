@@ -63,7 +63,16 @@ class GroupedMeanEstimate(BaseGroupedEstimate[MeanEstimate]):
 
     __slots__ = ()
 
-    _columns = ("nodes", "received", "coordinate", "mean", "standard_error", "low", "high")
+    _columns = (
+        "nodes",
+        "received",
+        "coordinate",
+        "mean",
+        "standard_error",
+        "low",
+        "high",
+        "reason",
+    )
 
     def __init__(self, tally: GroupedTally[Any], method: str = "hajek") -> None:
         _arguments.choice("method", method, tuple(ESTIMATORS))

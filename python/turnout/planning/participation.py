@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._seeds import derived
-from turnout.domain import Domain
+from turnout.domain import Domain, domain_of
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.frequency.candidates import domain_of, factories, make
+from turnout.frequency.candidates import factories, make
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.oracles.direct_encoding import DirectEncoding
 from turnout.frequency.tally import Tally

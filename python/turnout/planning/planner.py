@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from turnout import _arguments
-from turnout.domain import Domain
+from turnout.domain import Domain, domain_of
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.frequency.candidates import Factory, domain_of, factories, make, reasons
+from turnout.frequency.candidates import Factory, factories, make, reasons
 from turnout.frequency.choice import TIE
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.participation import Bernoulli, Everyone, Participation

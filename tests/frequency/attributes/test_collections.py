@@ -191,7 +191,7 @@ def test_other_bad_arguments_are_refused() -> None:
     with pytest.raises(InvalidValueError, match="padding must be one of None, 'fake'"):
         SampledAttribute(1.0, DOMAINS, padding="true")
     with pytest.raises(InvalidTypeError, match="participation"):
-        both.collect(TABLE, participation=0.5)  # type: ignore[arg-type]
+        both.collect(TABLE, participation="half")  # type: ignore[arg-type]
     with pytest.raises(InvalidValueError, match="seed"):
         both.collect(TABLE, seed=-1)
     with pytest.raises(InvalidValueError, match="one probability for each of the 200"):

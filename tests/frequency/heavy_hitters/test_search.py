@@ -332,7 +332,7 @@ def test_values_of_another_kind_are_refused(
 
 def test_other_bad_arguments_are_refused() -> None:
     with pytest.raises(InvalidTypeError, match="participation"):
-        SMALL.collect(VALUES, participation=0.5)  # type: ignore[arg-type]
+        SMALL.collect(VALUES, participation="half")  # type: ignore[arg-type]
     with pytest.raises(InvalidValueError, match="one probability for each of the 3000"):
         SMALL.collect(VALUES, participation=tn.Personalized([0.5]))
     with pytest.raises(InvalidValueError, match="seed"):

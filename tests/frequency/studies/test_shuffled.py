@@ -244,7 +244,7 @@ def test_records_and_studies_are_frozen_and_compare_by_value(study: ShuffledComp
         ([5, 5], {"epsilons": ["1"]}, InvalidTypeError, "epsilon must"),
         ([5, 5], {"oracle": 3}, InvalidTypeError, "oracle must be callable"),
         ([5, 5], {"oracle": lambda *_: 3}, InvalidTypeError, r"oracle\(epsilon, domain\) must be"),
-        ([5, 5], {"participation": 0.5}, InvalidTypeError, "participation must be"),
+        ([5, 5], {"participation": "half"}, InvalidTypeError, "participation must be"),
         (
             [1, 1],
             {"participation": tn.Personalized([0.5, 0.5])},

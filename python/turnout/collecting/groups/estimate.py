@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from types import MappingProxyType
@@ -12,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout._extras import require
+from turnout._tables import Tabular
 from turnout.collecting.groups.interval import OVER, GroupedInterval
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.intervals import tail_probability
@@ -27,7 +26,7 @@ E = TypeVar("E")
 Floats = npt.NDArray[np.float64]
 
 
-class BaseGroupedEstimate(ABC, Generic[E]):
+class BaseGroupedEstimate(Tabular, ABC, Generic[E]):
     """The estimate of each group, and why there is none where nobody in it reported.
 
     Parameters
@@ -40,8 +39,6 @@ class BaseGroupedEstimate(ABC, Generic[E]):
 
     __slots__ = ("_estimates", "_method", "_reasons", "_tally")
 
-    #: The columns of a table beside those of the groups, in order; the reason follows.
-    _columns: ClassVar[tuple[str, ...]]
     #: The methods of intervals whose level holds on average over the answers, never for all.
     _on_average: ClassVar[tuple[str, ...]] = ()
 
@@ -256,7 +253,11 @@ class BaseGroupedEstimate(ABC, Generic[E]):
     def _unknown(self, top: int | None) -> list[dict[str, Any]]:
         """List the same for a group without an estimate."""
 
-    def to_records(
+    @property
+    def _group_columns(self) -> tuple[str, ...]:
+        return self.names
+
+    def to_records(  # type: ignore[override]
         self,
         level: float = 0.95,
         *,
@@ -300,56 +301,3 @@ class BaseGroupedEstimate(ABC, Generic[E]):
             rows = self._unknown(top) if reason else self._rows(self._estimates[key], each, top)
             records += [{**head, **row, "reason": reason} for row in rows]
         return records
-
-    def to_arrow(
-        self, level: float = 0.95, *, simultaneous: str | None = None, over: str = "all"
-    ) -> Any:
-        """Give the same table as a :class:`pyarrow.Table`, which pandas and polars take as it is.
-
-        Parameters
-        ----------
-        level, simultaneous, over
-            As for :meth:`interval`.
-
-        Returns
-        -------
-        pyarrow.Table
-            The columns of the groups, then those of :meth:`to_records`, with null where a number is
-            not known. A column of the groups that has the name of one of these is called
-            ``group.name``. Labels of several types are written as text, and so are values that
-            Arrow has no type for: tuples, or integers of more than 64 bits.
-
-        Raises
-        ------
-        MissingExtraError
-            If pyarrow is not installed.
-        InvalidValueError
-            If an argument is none of the allowed values.
-        """
-        pa = require("pyarrow", "cli")
-        records = self.to_records(level, simultaneous=simultaneous, over=over)
-        columns: dict[str, Any] = {}
-        for name in self.names:
-            shown = f"group.{name}" if name in (*self._columns, "reason") else name
-            columns[shown] = _arrow(pa, [record["group"][name] for record in records])
-        for name in self._columns:
-            values = [record[name] for record in records]
-            if name == "label":
-                if len({type(value) for value in values}) > 1:
-                    values = [str(value) for value in values]
-                columns[name] = _arrow(pa, values)
-            elif name in ("nodes", "received", "coordinate"):
-                columns[name] = pa.array(values, pa.uint64())
-            else:
-                known = [None if value is None or math.isnan(value) else value for value in values]
-                columns[name] = pa.array(known, pa.float64())
-        columns["reason"] = pa.array([record["reason"] for record in records], pa.string())
-        return pa.table(columns)
-
-
-def _arrow(pa: Any, values: list[Any]) -> Any:
-    """Make an Arrow array, of text where Arrow has no type for the values."""
-    try:
-        return pa.array(values)
-    except (pa.ArrowException, OverflowError):
-        return pa.array([None if value is None else str(value) for value in values])

@@ -13,12 +13,12 @@ import numpy.typing as npt
 from turnout import _arguments, _core
 from turnout._rounding import logarithm_up, rounded_down
 from turnout.collecting.plan import Plan
-from turnout.domain import Domain
+from turnout.domain import Domain, domain_of
 from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
 from turnout.frequency.adaptive.rates import rates_for_rare
 from turnout.frequency.adaptive.second import SecondRound, SecondTally, seeds_of
 from turnout.frequency.adaptive.spending import Spending, second_round_ratios
-from turnout.frequency.candidates import checked_oracle, domain_of, registered
+from turnout.frequency.candidates import checked_oracle, registered
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.estimators import Estimation
 from turnout.frequency.oracle import FrequencyOracle

@@ -17,6 +17,7 @@ from turnout import _arguments
 from turnout._seeds import derived
 from turnout.collecting.reports import Reports
 from turnout.collecting.sums import DesignSums
+from turnout.collecting.taking_part import taking_part_in
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError, PlanMismatchError
 from turnout.frequency.attributes.parameters import checked_epsilon
@@ -24,7 +25,7 @@ from turnout.frequency.attributes.tables import encoded
 from turnout.frequency.draws import participants, personal_probabilities
 from turnout.frequency.estimation.variance import estimator_variance
 from turnout.frequency.oracle import FrequencyOracle
-from turnout.participation import Bernoulli, Everyone, Participation, Personalized
+from turnout.participation import Bernoulli, Participation, Personalized
 
 __all__ = ["Attributes", "rebuilt"]
 
@@ -134,7 +135,7 @@ class Attributes(ABC):
             If an argument is of the wrong type or out of range.
         """
         given = self._by_attribute("true_counts", true_counts)
-        everyone = _taking_part(participation)
+        everyone = taking_part_in(participation)
         return {
             name: estimator_variance(
                 self._plan_oracle(name),
@@ -186,7 +187,7 @@ class Attributes(ABC):
     def _reports(
         self, table: Any, participation: Participation | None, seed: int | None
     ) -> tuple[Participation, Iterator[tuple[str, Reports]]]:
-        taking_part = _taking_part(participation)
+        taking_part = taking_part_in(participation)
         checked_seed = _arguments.seed(seed)
         codes = encoded(table, self.domains)
         nodes = next(iter(codes.values())).size
@@ -344,17 +345,6 @@ class Attributes(ABC):
         )
         options = "".join(f", {name}={value!r}" for name, value in self._options().items())
         return f"{type(self).__name__}(epsilon={self._epsilon!r}, {attributes}{options})"
-
-
-def _taking_part(participation: Participation | None) -> Participation:
-    if participation is None:
-        return Everyone()
-    return _arguments.instance(
-        "participation",
-        participation,
-        Participation,
-        "Everyone(), Bernoulli(...) or Personalized(...)",
-    )
 
 
 def rebuilt(

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from turnout import _arguments
-from turnout.domain import Domain
+from turnout.domain import Domain, domain_of
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.choice import make_oracle
 from turnout.frequency.oracle import FrequencyOracle
@@ -50,11 +50,7 @@ def checked_domains(domains: Any) -> dict[str, Domain]:
             raise InvalidTypeError(
                 f"domains must have text for names, got {_arguments.shown(name)}"
             )
-        if isinstance(domain, Domain):
-            checked[name] = domain
-        else:
-            size = _arguments.integer(f"domains[{name!r}]", domain, least=2, most=2**32 - 1)
-            checked[name] = Domain.from_integers(size)
+        checked[name] = domain_of(f"domains[{name!r}]", domain)
     if len(checked) < 2:
         raise InvalidValueError(f"domains must be at least 2 attributes, got {len(checked)}")
     return checked

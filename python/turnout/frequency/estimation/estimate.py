@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._tables import Tabular
 from turnout.collecting.intervals import (
     automatic_interval,
     critical_value,
@@ -20,7 +21,8 @@ from turnout.collecting.intervals import (
     tail_probability,
 )
 from turnout.domain import Domain
-from turnout.errors import EstimatorError, InvalidValueError
+from turnout.errors import EstimatorError, InvalidValueError, TurnoutError
+from turnout.frequency.estimation.answer import AnswerEstimate
 from turnout.frequency.estimation.average_coverage import average_interval
 from turnout.frequency.estimation.distances import DISTANCES, distance
 from turnout.frequency.estimation.estimators import Estimation, Estimator, with_pool
@@ -45,7 +47,7 @@ Codes = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FrequencyEstimate:
+class FrequencyEstimate(Tabular):
     """How often each answer occurs among all nodes, with standard errors and intervals.
 
     Made by :meth:`turnout.Tally.estimate`. Estimates are not forced into a distribution, so that
@@ -90,6 +92,8 @@ class FrequencyEstimate:
     postprocessing: str
     estimation: Estimation = field(repr=False)
     shrinkage: Shrinkage | None = field(default=None, repr=False)
+
+    _columns = ("label", "count", "frequency", "standard_error", "low", "high")
 
     @classmethod
     def from_tally(cls, tally: Counted, estimator: Estimator) -> FrequencyEstimate:
@@ -414,7 +418,47 @@ class FrequencyEstimate:
         """
         return self.distance(reference, "total_variation")
 
-    def to_records(
+    def __getitem__(self, label: Any) -> AnswerEstimate:
+        """Return what is estimated of one answer, with its 95 % interval.
+
+        Raises
+        ------
+        KeyError
+            If the label is none of the domain.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> oracle = tn.DirectEncoding(3.0, ["no", "yes"])
+        >>> estimate = oracle.collect(["no"] * 900 + ["yes"] * 100, seed=1).estimate()
+        >>> estimate["yes"].low < 0.1 < estimate["yes"].high
+        True
+        """
+        try:
+            code = int(self.domain.encode([label])[0])
+        except TurnoutError as error:
+            raise KeyError(label) from error
+        low, high = self._limits(np.array([code]))[0]
+        return AnswerEstimate(
+            self.domain.labels[code],
+            float(self.counts[code]),
+            float(self.frequencies[code]),
+            float(self.standard_errors[code]),
+            low,
+            high,
+        )
+
+    def _limits(
+        self, chosen: Codes | slice, level: float = 0.95, simultaneous: str | None = None
+    ) -> list[tuple[float | None, float | None]]:
+        """Give the limits of some answers; None where there are none or they are infinite."""
+        if self.estimation.bias is not None:
+            return [(None, None)] * len(self.frequencies[chosen])
+        interval = self._interval(level, "auto", simultaneous, chosen)
+        pairs = zip(interval.low.tolist(), interval.high.tolist(), strict=True)
+        return [pair if all(map(math.isfinite, pair)) else (None, None) for pair in pairs]
+
+    def to_records(  # type: ignore[override]
         self, level: float = 0.95, *, simultaneous: str | None = None, top: int | None = None
     ) -> list[dict[str, Any]]:
         """List one dictionary for each answer, for tables and programs.
@@ -455,11 +499,7 @@ class FrequencyEstimate:
         if top is not None and _arguments.integer("top", top, least=1) < self.domain.size:
             chosen = np.sort(np.argsort(-self.frequencies, kind="stable")[:top])
             labels = self.domain.decode(chosen)
-        limits: list[tuple[float | None, float | None]] = [(None, None)] * len(labels)
-        if self.estimation.bias is None:
-            interval = self._interval(level, "auto", simultaneous, chosen)
-            pairs = zip(interval.low.tolist(), interval.high.tolist(), strict=True)
-            limits = [pair if all(map(math.isfinite, pair)) else (None, None) for pair in pairs]
+        limits = self._limits(chosen, level, simultaneous)
         columns = (
             labels,
             self.counts[chosen].tolist(),

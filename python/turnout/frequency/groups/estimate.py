@@ -33,7 +33,17 @@ __all__ = ["GroupedEstimate"]
 Floats = npt.NDArray[np.float64]
 
 #: The columns of a table beside those of the groups.
-_COLUMNS = ("nodes", "received", "label", "count", "frequency", "standard_error", "low", "high")
+_COLUMNS = (
+    "nodes",
+    "received",
+    "label",
+    "count",
+    "frequency",
+    "standard_error",
+    "low",
+    "high",
+    "reason",
+)
 
 
 class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._seeds import derived
+from turnout.collecting.taking_part import taking_part_in
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.frequency.choice import make_oracle
@@ -17,7 +18,7 @@ from turnout.frequency.draws import personal_probabilities, weighted_choices
 from turnout.frequency.heavy_hitters.parameters import SearchParameters
 from turnout.frequency.heavy_hitters.result import HeavyHitterResult
 from turnout.frequency.heavy_hitters.search import Search
-from turnout.participation import Everyone, Participation, Personalized
+from turnout.participation import Participation, Personalized
 
 __all__ = ["HeavyHitters"]
 
@@ -150,8 +151,7 @@ class HeavyHitters(SearchParameters):
         EstimatorError
             If a round brings no report.
         """
-        everyone = Everyone() if participation is None else participation
-        _arguments.instance("participation", everyone, Participation, "a participation")
+        everyone = taking_part_in(participation)
         checked_seed = _arguments.seed(seed)
         rows = self._values.encode(values)
         chances = None
@@ -196,8 +196,7 @@ class HeavyHitters(SearchParameters):
         from scipy import special  # noqa: PLC0415
 
         count = _arguments.integer("nodes", nodes, least=1)
-        everyone = Everyone() if participation is None else participation
-        _arguments.instance("participation", everyone, Participation, "a participation")
+        everyone = taking_part_in(participation)
         rate = everyone.uniform_rate
         if rate is None:
             raise InvalidValueError(f"participation must have a common rate, got {everyone!r}")

@@ -13,12 +13,13 @@ from turnout._documents import parsed
 from turnout.collecting.kind import randomized
 from turnout.collecting.plan import Plan
 from turnout.collecting.reports import Reports
+from turnout.collecting.taking_part import taking_part_in
 from turnout.domain import Domain
 from turnout.errors import CorruptDataError, InvalidTypeError, UnsupportedVersionError
 from turnout.frequency.heavy_hitters.values import Rows, Values, keys, values_from_dict
 from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
 from turnout.frequency.tally import Tally
-from turnout.participation import Everyone, Participation
+from turnout.participation import Participation
 
 __all__ = ["OTHER", "Round", "candidate_domain"]
 
@@ -158,8 +159,7 @@ class Round:
     def _randomize_rows(
         self, rows: Rows, participation: Participation | None, seed: int | None
     ) -> Reports:
-        taking_part = Everyone() if participation is None else participation
-        _arguments.instance("participation", taking_part, Participation, "a participation")
+        taking_part = taking_part_in(participation)
         checked_seed = _arguments.seed(seed)
         codes = self._row_codes(rows)
         return randomized(self._oracle, codes, taking_part, checked_seed)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from turnout import _arguments, _kinds
 from turnout.collecting.plan import Plan
 from turnout.collecting.reports import Reports
+from turnout.collecting.taking_part import taking_part_in
 from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError, PlanMismatchError
 from turnout.frequency.candidates import checked_oracle
@@ -464,15 +465,11 @@ def _smallest_variance(epsilon: float, size: int) -> FrequencyOracle:
 
 
 def _common_rate(participation: Participation | None) -> float:
-    if participation is None:
-        return 1.0
-    _arguments.instance(
-        "participation", participation, Participation, "Everyone() or Bernoulli(...)"
-    )
-    rate = participation.uniform_rate
+    taking_part = taking_part_in(participation)
+    rate = taking_part.uniform_rate
     if rate is None:
         raise InvalidValueError(
-            f"participation must be Everyone() or Bernoulli(...), got {participation!r}: levels "
+            f"participation must be Everyone() or Bernoulli(...), got {taking_part!r}: levels "
             "are weighted by their numbers of reports, which need one rate for all nodes"
         )
     return rate

@@ -11,6 +11,7 @@ import numpy as np
 
 from turnout import _arguments
 from turnout._seeds import derived
+from turnout.collecting.taking_part import taking_part_in
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.candidates import factories, make
 from turnout.frequency.estimation.estimate import POSTPROCESSING, postprocessed
@@ -18,7 +19,7 @@ from turnout.frequency.estimation.estimators import ESTIMATORS
 from turnout.frequency.estimation.variance import estimator_variance
 from turnout.frequency.pictures import plot_oracles
 from turnout.frequency.studies.study import population
-from turnout.participation import Everyone, Participation
+from turnout.participation import Participation
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -187,8 +188,7 @@ def compare_oracles(
     repeats = _arguments.integer("repeats", repeats, least=2, most=1_000_000)
     _arguments.choice("method", method, tuple(ESTIMATORS))
     _arguments.choice("postprocessing", postprocessing, POSTPROCESSING)
-    taking_part = Everyone() if participation is None else participation
-    _arguments.instance("participation", taking_part, Participation, "a participation")
+    taking_part = taking_part_in(participation)
     rate = taking_part.uniform_rate
     if rate is None:
         raise InvalidValueError(

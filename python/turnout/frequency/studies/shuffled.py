@@ -11,6 +11,7 @@ from turnout import _arguments
 from turnout.accounting.calibration import calibrate_noise
 from turnout.accounting.participation import GaussianMechanism
 from turnout.accounting.shuffling import Shuffled
+from turnout.collecting.taking_part import taking_part_in
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.candidates import checked_oracle
@@ -20,7 +21,7 @@ from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.oracles.direct_encoding import DirectEncoding
 from turnout.frequency.pictures import plot_shuffled
 from turnout.frequency.studies.study import population
-from turnout.participation import Everyone, Participation
+from turnout.participation import Participation
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -190,7 +191,7 @@ def compare_shuffled(
     domain, counts, nodes = population(true_counts)
     level = _arguments.confidence("delta", delta)
     _arguments.choice("method", method, tuple(ESTIMATORS))
-    taking_part = Everyone() if participation is None else participation
+    taking_part = taking_part_in(participation)
     makers = _makers(oracle, oracles)
     settings = _arguments.items("epsilons", epsilons, "an iterable of numbers")
     if not settings:
