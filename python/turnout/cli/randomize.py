@@ -176,8 +176,8 @@ def randomize(
 
     Each person reports with the probability given, and a report is randomized so that no answer
     makes it more than e^epsilon times as likely as another. A report file carries the plan
-    (epsilon, labels, participation) and a checksum over every byte. Input of any size is read block
-    by block.
+    (epsilon, labels or bounds, participation) and a checksum over every byte. Input of any size is
+    read block by block.
 
     State the possible answers with --labels or --labels-file. Without them the distinct values of
     the column become the labels; they then stand in the report file for all to read, so this is
