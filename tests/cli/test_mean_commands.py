@@ -6,12 +6,16 @@ import datetime
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import turnout as tn
+from turnout.cli.showing import showing
+from turnout.errors import InvalidTypeError
+from turnout.reporting.kinds import wording
 
 Run = Callable[..., Any]
 HALF = tn.Bernoulli(0.5)
@@ -312,3 +316,11 @@ def test_groups_of_one_and_of_many_are_shown_and_drawn(tmp_path: Path, turnout: 
     assert picture.stat().st_size > 5000
     answer = json.loads(turnout("estimate", source, "--json").stdout)
     assert answer["estimates"][0]["low"] is None
+
+
+def test_a_kind_that_nobody_shows_is_refused_by_its_name() -> None:
+    plan: Any = SimpleNamespace(oracle=SimpleNamespace(tally_type=int))
+    with pytest.raises(InvalidTypeError, match="there is no command that shows a int"):
+        showing(plan)
+    with pytest.raises(InvalidTypeError, match="of a kind that reports tell, got a int"):
+        wording(plan)
