@@ -456,7 +456,7 @@ def test_metrics_count_rows_and_reports(tmp_path, answers_file):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"participation": 0.5}, "participation must be Everyone"),
+        ({"participation": "half"}, "participation must be a rate, Everyone"),
         ({"participation": tn.Personalized([0.5])}, "probability_column"),
         ({"seed": -1}, "seed must be"),
         ({"workers": 0}, "workers must be"),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from matplotlib import pyplot
 
 import turnout as tn
 from turnout.errors import InvalidTypeError, InvalidValueError
@@ -112,3 +113,4 @@ def test_groups_hold_the_numbers_of_their_own_nodes(tmp_path: Path) -> None:
     assert table["low"].to_pylist()[0] < 10.0 < table["high"].to_pylist()[0]
     axes = estimate.plot()
     assert [text.get_text() for text in axes.get_yticklabels()] == ["DE", "FR"]
+    pyplot.close(axes.figure)

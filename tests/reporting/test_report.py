@@ -334,6 +334,7 @@ def test_figures_of_others_stay_open(tmp_path: Path) -> None:
     import matplotlib
     from matplotlib import pyplot
 
+    pyplot.close("all")
     before = matplotlib.get_backend()
     figure = pyplot.figure()
     try:
