@@ -62,6 +62,9 @@ def test_delta_is_the_largest_over_all_counts(
     delta = SampleAndThreshold(rate, threshold).delta(epsilon, adjacency)
     assert Fraction(delta) >= exact * (1 - Fraction(1, 10**14))
     assert delta <= float(exact) * (1.0 + 1e-8) + 1e-280
+    bounds = SampleAndThreshold(rate, threshold).compose(1, adjacency).delta_bounds(epsilon)
+    assert bounds.exact
+    assert bounds.lower <= float(exact) <= bounds.upper == delta
 
 
 def _float_divergence(
@@ -118,6 +121,9 @@ def test_moving_a_person_is_bounded_over_all_pairs_of_counts(
     )
     found = SampleAndThreshold(rate, threshold).delta(epsilon, "replace")
     assert largest <= found <= slack * largest
+    bounds = SampleAndThreshold(rate, threshold).compose(1, "replace").delta_bounds(epsilon)
+    assert 0.8 * largest <= bounds.lower <= largest
+    assert (bounds.upper, bounds.exact) == (found, False)
 
 
 @pytest.mark.parametrize("adjacency", ["remove", "add", "add_or_remove", "replace"])
@@ -153,6 +159,12 @@ def test_rounds_of_one_count_cost_less_than_the_composition() -> None:
         second = np.multiply.outer(np.multiply.outer(two, two), two)
         largest = max(largest, float(np.maximum(first - math.exp(epsilon) * second, 0.0).sum()))
     assert largest <= found <= 1.5 * largest
+    bounds = SampleAndThreshold(rate, threshold).compose(rounds, "remove").delta_bounds(epsilon)
+    assert bounds.upper == found
+    # What is named is real: one of the counts above.
+    assert 0.6 * largest <= bounds.lower <= largest
+    assert "other people who hold the item" in bounds.reached
+    assert not bounds.exact
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,12 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout.accounting import privacy_loss
+from turnout.accounting.composition import WORST
+from turnout.accounting.loss_grid import EXACT, Real
 from turnout.accounting.mechanism import Mechanism
-from turnout.accounting.values import Divergence, rate
+from turnout.accounting.values import Divergence, Reached, rate
 
-__all__ = ["MOST_THRESHOLD", "SampleAndThreshold"]
+__all__ = ["MOST_THRESHOLD", "Item", "SampleAndThreshold"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -37,6 +39,12 @@ _LARGEST_EPSILON = 600.0
 
 #: The step of the grid on which two counts are put together, and the delta that may be added there.
 _STEP, _FLOOR = 2.0**-11, 1e-40
+
+#: The epsilons at which items are worst that lower values are computed of.
+_EPSILONS = (0.0, 0.03, 0.1, 0.2, 0.4, 0.7, 1.0, 1.5, 2.5, 4.0)
+
+#: What is taken from lower values for rounding, relatively.
+_SLACK = 1e-11
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,9 +97,6 @@ class SampleAndThreshold(Mechanism):
 
     adjacencies: ClassVar[tuple[str, ...]] = ("add_or_remove", "add", "remove", "replace")
     calibrated: ClassVar[dict[str, bool]] = {"rate": False, "threshold": True}
-    #: Another count is worst at another epsilon: a composition may be smaller than that of the
-    #: profile.
-    exact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rate", rate("rate", self.rate))
@@ -102,6 +107,38 @@ class SampleAndThreshold(Mechanism):
     def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
         return _Asked(lambda direction: self.tail(direction, epsilon))
 
+    def reached(self) -> tuple[Real, ...]:
+        """Give items of some numbers of people: another number is worst at another epsilon."""
+        if self.rate in (0.0, 1.0):
+            return (self,)
+        # With one fewer a published count gives the person away, and what is composed of lower
+        # values does not count losses without end.
+        return self._items(self.threshold)
+
+    def reached_delta(self, epsilon: float, word: str) -> Reached:
+        """Give a delta that is reached: of one person more or less delta itself."""
+        if word != "replace" or self.rate in (0.0, 1.0):
+            return Reached(float(self.delta(epsilon, word)) * (1.0 - EXACT), WORST, True)
+        point = np.array([epsilon])
+        found = [
+            (float(item.tail(word, point).delta[0]) * (1.0 - EXACT), item.name)
+            for item in self._items(self.threshold - 1)
+        ]
+        return Reached(*max(found), exact=False)
+
+    def _items(self, least: int) -> tuple[Item, ...]:
+        items, other = [], least
+        most = (10.0 * self.threshold + 100.0) / self.rate
+        for epsilon in _EPSILONS:
+            one = max(least, math.floor(_more(epsilon, self.rate, self.threshold)))
+            fewer = _fewer(epsilon, self.rate, self.threshold)
+            if fewer <= most:
+                other = max(other, math.floor(fewer))
+            items += [
+                Item(self.rate, self.threshold, *pair) for pair in ((one, other), (other, one))
+            ]
+        return tuple(dict.fromkeys(items))
+
     def tail(self, direction: str, epsilon: Floats) -> Divergence:
         """Evaluate one direction at epsilons of at least 0."""
         if direction == "replace":
@@ -109,6 +146,67 @@ class SampleAndThreshold(Mechanism):
         evaluate = _remove if direction == "remove" else _add
         rows = [evaluate(float(point), self.rate, self.threshold) for point in epsilon]
         return Divergence(*np.array(rows, dtype=np.float64).reshape(-1, 3).T)
+
+
+@dataclasses.dataclass(frozen=True)
+class Item:
+    """An item that so many others hold, and one to which a person may move."""
+
+    rate: float
+    threshold: int
+    others: int
+    elsewhere: int
+
+    @property
+    def lattice(self) -> float | None:
+        """The losses are multiples of nothing."""
+        return None
+
+    @property
+    def name(self) -> str:
+        """The data in words."""
+        return f"{self.others:,} other people who hold the item"
+
+    def tail(self, direction: str, epsilon: Floats) -> Divergence:
+        """Evaluate one direction at epsilons of at least 0."""
+        loss, first, second = _losses(self, direction)
+        count = np.searchsorted(-loss, -epsilon, side="left")
+        one, other = first[count], second[count]
+        paid = np.where(other > 0.0, np.exp(np.minimum(epsilon, _LARGEST_EPSILON)) * other, 0.0)
+        return Divergence(np.maximum(0.0, one * (1.0 - _SLACK) - paid), one, other)
+
+
+@functools.lru_cache(maxsize=256)
+def _losses(item: Item, direction: str) -> tuple[Floats, Floats, Floats]:
+    """Sort outcomes by falling loss, and add up the masses of both laws up to each of them."""
+    more, fewer = _pair(item.others, item.rate, item.threshold)
+    if direction == "replace":
+        there, here = _pair(item.elsewhere, item.rate, item.threshold)
+        one, two = np.outer(more, here).ravel(), np.outer(fewer, there).ravel()
+    else:
+        one, two = (more, fewer) if direction == "remove" else (fewer, more)
+    seen = one > 0.0
+    one, two = one[seen], two[seen]
+    with np.errstate(divide="ignore"):
+        loss = np.log(one) - np.log(two)
+    order = np.argsort(-loss, kind="stable")
+    first, second = (np.append(0.0, np.cumsum(masses[order])) for masses in (one, two))
+    return loss[order], first, second
+
+
+def _pair(others: int, p: float, threshold: int) -> tuple[Floats, Floats]:
+    """Give the laws of what is published of one person more, and of the others alone."""
+    laws = []
+    for size in (others + 1, others):
+        start, masses = _masses(size, p, threshold)
+        place = min(max(threshold - start, 0), masses.size)
+        laws.append((float(masses[:place].sum()), masses[place:], max(start, threshold)))
+    top = max(start + masses.size for _, masses, start in laws)
+    dense = np.zeros((2, top - threshold + 1))
+    for row, (below, masses, start) in zip(dense, laws, strict=True):
+        row[0] = below
+        row[1 + start - threshold : 1 + start - threshold + masses.size] = masses
+    return dense[0], dense[1]
 
 
 class _Asked(dict[str, Divergence]):
@@ -122,6 +220,19 @@ class _Asked(dict[str, Divergence]):
         return self._tail(direction)
 
 
+def _more(epsilon: float, p: float, threshold: int) -> float:
+    """Give how many others there are where one person more is told best."""
+    growth = math.expm1(min(epsilon, _LARGEST_EPSILON))
+    left = growth + p
+    return (threshold - 1) * (1.0 + growth) / left if left > 0.0 else 0.0
+
+
+def _fewer(epsilon: float, p: float, threshold: int) -> float:
+    """Give how many others there are where one person less is told best."""
+    left = p - math.expm1(min(epsilon, _LARGEST_EPSILON)) * (1.0 - p)
+    return (threshold - 1) / left if left > 0.0 else math.inf
+
+
 def _remove(epsilon: float, p: float, threshold: int) -> tuple[float, float, float]:
     """Bound the divergence of one person more against one less: delta, and both masses.
 
@@ -129,8 +240,7 @@ def _remove(epsilon: float, p: float, threshold: int) -> tuple[float, float, flo
     >= K] + p Pr[Bin(a, p) = K - 1]``, so that nothing cancels where epsilon is small.
     """
     growth = math.expm1(min(epsilon, _LARGEST_EPSILON))
-    left = growth + p
-    worst = (threshold - 1) * (1.0 + growth) / left if left > 0.0 else 0.0
+    worst = _more(epsilon, p, threshold)
     best = (0.0, 0.0, 0.0)
     for size in _around(worst, threshold):
         _, published, before = _tails(size, p, threshold)
@@ -143,10 +253,9 @@ def _remove(epsilon: float, p: float, threshold: int) -> tuple[float, float, flo
 def _add(epsilon: float, p: float, threshold: int) -> tuple[float, float, float]:
     """Bound the divergence of one person less against one more."""
     growth = math.expm1(min(epsilon, _LARGEST_EPSILON))
-    left = p - growth * (1.0 - p)
-    if left <= -8.0 * _UNIT * (1.0 + growth):
+    if p - growth * (1.0 - p) <= -8.0 * _UNIT * (1.0 + growth):
         return 0.0, 0.0, 0.0
-    worst = (threshold - 1) / left if left > 0.0 else math.inf
+    worst = _fewer(epsilon, p, threshold)
     best = (0.0, 0.0, 0.0)
     # Where the worst count is as large as this, next to nobody is below the threshold.
     if worst * p - threshold < 1e9:
@@ -193,6 +302,13 @@ def _tails(size: int, p: float, threshold: int) -> tuple[float, float, float]:
     if p >= 1.0 or (short > 0.0 and short * short > 2.0 * mean * _NOTHING):
         # Chernoff's bound: next to nobody is below.
         return 0.0, 1.0, 0.0
+    start, masses = _masses(size, p, threshold)
+    place = threshold - start
+    return float(masses[:place].sum()), float(masses[place:].sum()), float(masses[place - 1])
+
+
+def _masses(size: int, p: float, threshold: int) -> tuple[int, Floats]:
+    """Give the first count of a window around the mode, and the masses from there on."""
     mode = min(size, math.floor((size + 1) * p))
     odds = p / (1.0 - p)
     reach = math.ceil(_steps(size, p, threshold))
@@ -201,10 +317,7 @@ def _tails(size: int, p: float, threshold: int) -> tuple[float, float, float]:
     upward = np.cumprod((size - above + 1.0) / above * odds)
     downward = np.cumprod(below / (size - below + 1.0) / odds)
     masses = np.concatenate([downward[::-1], [1.0], upward])
-    place = threshold - (mode - below.size)
-    lower, upper = float(masses[:place].sum()), float(masses[place:].sum())
-    total = lower + upper
-    return lower / total, upper / total, float(masses[place - 1]) / total
+    return mode - below.size, masses / masses.sum()
 
 
 @dataclasses.dataclass(frozen=True)
