@@ -18,7 +18,7 @@ from turnout.frequency.heavy_hitters import HeavyHitters, Round, Search
 Transcript = tuple[Any, ...]
 
 PROTOCOL = HeavyHitters(
-    1.5, bits=2, step=1, keep=1, threshold=0.0, oracle=tn.DirectEncoding, confirm=True
+    1.5, bits=2, step=1, keep=1, family_wise_error=0.9, oracle=tn.DirectEncoding, confirm=True
 )
 
 

@@ -54,7 +54,7 @@ def data_folder(name: str) -> Path:
 @pytest.mark.parametrize("rate", [0.7, 1.0])
 def test_frequent_words_are_found_and_no_others(rate: float, confirm: bool) -> None:
     held, shares = zipf_words(150_000)
-    protocol = HeavyHitters(4.0, length=8, alphabet=LETTERS, step=4, keep=16, confirm=confirm)
+    protocol = HeavyHitters(4.0, length=8, alphabet=LETTERS, step=4, confirm=confirm)
     participation = tn.Bernoulli(rate)
     found = protocol.collect(held, participation=participation, seed=1)
     needed = protocol.detectable_frequency(len(held), participation=participation, power=0.999)
@@ -76,7 +76,7 @@ def test_frequent_numbers_of_64_bits_are_found() -> None:
     held = np.concatenate(
         [np.repeat(numbers, [30_000, 20_000, 15_000, 15_000]), np.arange(20_000, dtype=np.uint64)]
     )
-    found = HeavyHitters(5.0, bits=64, step=5, keep=8).collect(held, seed=4)
+    found = HeavyHitters(5.0, bits=64, step=5).collect(held, seed=4)
     assert set(found.values) == set(numbers.tolist())
 
 
@@ -92,7 +92,7 @@ def test_cells_of_gowalla_are_found_as_texts() -> None:
         cells = [int(row["cell"]) for row in csv.DictReader(file)]
     corners = [f"{30 + 5 * (cell // 4)},{-100 + 5 * (cell % 4)}" for cell in cells]
     shares = {corner: corners.count(corner) / len(corners) for corner in set(corners)}
-    protocol = HeavyHitters(5.0, length=7, alphabet="0123456789,-", step=4, keep=8)
+    protocol = HeavyHitters(5.0, length=7, alphabet="0123456789,-", step=4)
     found = protocol.collect(corners, participation=tn.Bernoulli(0.9), seed=1)
     needed = protocol.detectable_frequency(
         len(corners), participation=tn.Bernoulli(0.9), power=0.99
@@ -108,7 +108,7 @@ def test_occupations_of_adult_are_found_as_texts() -> None:
         rows = [line.split(",") for line in lines if "," in line]
     held = [row[6].strip().lower().replace("?", "unknown") for row in rows]
     shares = {word: held.count(word) / len(held) for word in set(held)}
-    protocol = HeavyHitters(6.0, length=17, alphabet=LETTERS + "-", step=3, keep=16)
+    protocol = HeavyHitters(6.0, length=17, alphabet=LETTERS + "-", step=3)
     found = protocol.collect(held, seed=1)
     needed = protocol.detectable_frequency(len(held), power=0.99)
     frequent = {word for word, share in shares.items() if share > needed}
@@ -179,7 +179,7 @@ def test_personal_participation_that_depends_on_values_leaves_estimates_right(
 def test_the_detectable_frequency_is_detected_as_often_as_promised(
     statistical: ModuleType,
 ) -> None:
-    protocol = HeavyHitters(3.0, bits=10, step=5, keep=1, oracle=tn.DirectEncoding)
+    protocol = HeavyHitters(3.0, bits=10, step=5, keep=32, oracle=tn.DirectEncoding)
     nodes, runs = 4000, 400
     share = protocol.detectable_frequency(nodes, power=0.8)
     held = np.where(np.arange(nodes) < round(share * nodes), 777, np.arange(nodes) % 31 * 33 + 1)
@@ -188,7 +188,7 @@ def test_the_detectable_frequency_is_detected_as_often_as_promised(
 
 
 def test_noise_alone_is_hardly_ever_kept() -> None:
-    protocol = HeavyHitters(1.0, bits=40, threshold=5.0, oracle=tn.DirectEncoding)
+    protocol = HeavyHitters(1.0, bits=40, family_wise_error=1e-6, oracle=tn.DirectEncoding)
     generator = np.random.default_rng(1)
     for seed in range(20):
         found = protocol.collect(generator.integers(0, 2**40, 2000), seed=seed)
@@ -286,8 +286,8 @@ def test_reports_of_rounds_with_equally_many_candidates_are_not_mixed_up() -> No
         ({"bits": 8, "step": 0}, "step"),
         ({"bits": 8, "keep": 0}, "keep"),
         ({"bits": 8, "keep": 1024, "step": 12}, "keep times"),
-        ({"bits": 8, "threshold": -1}, "threshold"),
-        ({"bits": 8, "threshold": float("nan")}, "threshold"),
+        ({"bits": 8, "family_wise_error": 0}, "family_wise_error"),
+        ({"bits": 8, "family_wise_error": float("nan")}, "family_wise_error"),
         ({"bits": 8, "confirm": 1}, "confirm"),
         ({"bits": 8, "oracle": "best"}, "oracle"),
         ({"bits": 8, "oracle": 7}, "oracle"),

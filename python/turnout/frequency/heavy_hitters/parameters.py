@@ -14,6 +14,8 @@ from turnout.frequency.heavy_hitters.values import IntegerValues, TextValues, Va
 __all__ = ["SearchParameters"]
 
 _MOST_CANDIDATES = 2**20
+#: Prefixes of the first round have at most so many bits more than those of others grow by.
+_FIRST = 5
 
 
 class SearchParameters:
@@ -28,8 +30,8 @@ class SearchParameters:
         alphabet: str | None = None,
         oracle: OracleChoice = "auto",
         step: int = 4,
-        keep: int = 32,
-        threshold: float = 3.0,
+        keep: int = 512,
+        family_wise_error: float = 0.05,
         confirm: bool = True,
     ) -> None:
         self._epsilon = _arguments.number("epsilon", epsilon)
@@ -53,11 +55,7 @@ class SearchParameters:
                 f"keep times 2^step must be at most {_MOST_CANDIDATES} candidates, got keep = "
                 f"{self._keep} and step = {self._step}"
             )
-        self._threshold = _arguments.number("threshold", threshold)
-        if not 0.0 <= self._threshold < math.inf:
-            raise InvalidValueError(
-                f"threshold must be a finite number of at least 0, got {self._threshold!r}"
-            )
+        self._error = _arguments.confidence("family_wise_error", family_wise_error)
         if not isinstance(confirm, bool):
             raise InvalidTypeError(f"confirm must be True or False, got {confirm!r}")
         self._confirm = confirm
@@ -90,9 +88,9 @@ class SearchParameters:
         return self._keep
 
     @property
-    def threshold(self) -> float:
-        """How many standard errors above zero a prefix must be to be kept."""
-        return self._threshold
+    def family_wise_error(self) -> float:
+        """How likely a round keeps any prefix that nobody of its group holds, at most."""
+        return self._error
 
     @property
     def confirm(self) -> bool:
@@ -101,8 +99,8 @@ class SearchParameters:
 
     @property
     def first(self) -> int:
-        """How many bits the prefixes of the first round have: as many candidates as later."""
-        return min(self._step + (self._keep - 1).bit_length(), self._values.bits)
+        """How many bits the prefixes of the first round have."""
+        return min(self._step + min((self._keep - 1).bit_length(), _FIRST), self._values.bits)
 
     @property
     def extensions(self) -> int:

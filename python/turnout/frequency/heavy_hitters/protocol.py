@@ -18,6 +18,14 @@ from turnout.frequency.draws import personal_probabilities, weighted_choices
 from turnout.frequency.heavy_hitters.parameters import SearchParameters
 from turnout.frequency.heavy_hitters.result import HeavyHitterResult
 from turnout.frequency.heavy_hitters.search import Search
+from turnout.frequency.heavy_hitters.standing_out import (
+    Bar,
+    crowd_level,
+    detectable,
+    growth_of,
+    most_rivals,
+    noise_level,
+)
 from turnout.participation import Participation, Personalized
 
 __all__ = ["HeavyHitters"]
@@ -49,9 +57,13 @@ class HeavyHitters(SearchParameters):
         By how many bits the prefixes grow in a round. More bits make fewer and larger groups, and
         more candidates.
     keep
-        The largest number of prefixes that are kept.
-    threshold
-        How many standard errors above zero a prefix must be to be kept.
+        The largest number of prefixes that are kept, which bounds memory and time. As many as
+        ``1 / f`` values can have the frequency ``f``, so it should be more than one over the
+        frequency looked for. The result says whether the bound cut.
+    family_wise_error
+        A prefix is kept if it stands out of the noise. This is the largest probability that a round
+        keeps any prefix that nobody of its group holds: of the last extension, that any value found
+        does not exist.
     confirm
         Whether a last group reports which of the values found it holds, so that frequencies come
         from data that had no part in the choice. Otherwise they come from the last extension, and
@@ -184,39 +196,47 @@ class HeavyHitters(SearchParameters):
         Returns
         -------
         float
-            The frequency, by the normal law of the estimates and for the largest number of
-            candidates. Above 1 no value is frequent enough. Where more than ``keep`` values are
-            as frequent, some of them are left out all the same.
+            The frequency, by the laws of the estimates, whatever the other values are: as many
+            rivals as can be are counted, where they make candidates or could fill the ``keep``
+            places. Above 1 no value is frequent enough. A search that was not crowded finds less
+            frequent ones: :meth:`HeavyHitterResult.detectable_frequency`.
 
         Raises
         ------
         InvalidTypeError, InvalidValueError
             If an argument is of the wrong type or out of range, or the participation is personal.
         """
-        from scipy import special  # noqa: PLC0415
-
         count = _arguments.integer("nodes", nodes, least=1)
         everyone = taking_part_in(participation)
         rate = everyone.uniform_rate
         if rate is None:
             raise InvalidValueError(f"participation must have a common rate, got {everyone!r}")
         chance = _arguments.confidence("power", power)
-        size = 2 ** min(self.first, 20) + 1
-        made = make_oracle("oracle", self._oracle, self._epsilon, Domain.from_integers(size))
-        scores = made.score_moments
-        each = float(special.ndtri(chance ** (1 / self.extensions)))
         reports = count * rate / self.groups
-        noise = scores.other_variance / scores.difference**2
-        slope = scores.own_variance / scores.difference**2 - noise
-        # f = (threshold + each) sqrt(noise + slope f + f (1 - f)) / sqrt(reports).
-        scale = (self._threshold + each) ** 2 / reports
-        linear, constant = scale * (slope + 1), scale * noise
-        return float((linear + math.sqrt(linear**2 + 4 * (1 + scale) * constant)) / (2 + 2 * scale))
+        candidates, bars = 2 ** min(self.first, 20), []
+        for _ in range(self.extensions):
+            bar = self._bar(candidates, reports)
+            bars.append(bar)
+            kept = most_rivals(bar.level, bar.noise, bar.growth, candidates)
+            candidates = min(self._keep, math.ceil(kept)) << self._step
+        return detectable(bars, chance)
+
+    def _bar(self, candidates: int, reports: float) -> Bar:
+        """Say what must be exceeded among so many candidates."""
+        domain = Domain.from_integers(candidates + 1)
+        scores = make_oracle("oracle", self._oracle, self._epsilon, domain).score_moments
+        noise = scores.other_variance / scores.difference**2 / reports
+        growth = growth_of(scores) / reports
+        level = max(
+            noise_level(scores, reports, candidates, self._error),
+            crowd_level(noise, growth, candidates, self._keep),
+        )
+        return Bar(level, noise, growth)
 
     def __repr__(self) -> str:
         """Show the parameters."""
         return (
             f"HeavyHitters(epsilon={self._epsilon!r}, {self._values!r}, oracle={self._oracle!r}, "
-            f"step={self._step}, keep={self._keep}, threshold={self._threshold:g}, "
+            f"step={self._step}, keep={self._keep}, family_wise_error={self._error:g}, "
             f"confirm={self._confirm})"
         )

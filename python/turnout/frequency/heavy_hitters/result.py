@@ -7,8 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from turnout import _arguments
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.intervals import Interval
+from turnout.frequency.heavy_hitters.standing_out import Bar, detectable
 
 __all__ = ["HeavyHitterResult", "RoundRecord"]
 
@@ -31,6 +33,13 @@ class RoundRecord:
         The size of the group, and how many of it reported.
     standard_error
         The standard error of the frequency of a candidate that nobody holds.
+    variance_growth
+        What is added to its square for each unit of frequency, at most.
+    level
+        The frequency that the estimate of a prefix had to exceed to be kept; of a confirming round,
+        which keeps all, zero.
+    cut
+        How many prefixes stood out and were left out all the same, because ``keep`` was reached.
     realized_epsilon
         What a report cost.
     """
@@ -42,6 +51,9 @@ class RoundRecord:
     nodes: int
     received: int
     standard_error: float
+    variance_growth: float
+    level: float
+    cut: int
     realized_epsilon: float
 
 
@@ -92,6 +104,48 @@ class HeavyHitterResult:
     def realized_epsilon(self) -> float:
         """What the protocol cost each node: the largest of the rounds, for it answers one."""
         return max(record.realized_epsilon for record in self.rounds)
+
+    @property
+    def cut(self) -> int:
+        """How many prefixes stood out and were left out, because ``keep`` was reached.
+
+        If it is not 0, frequent values can be missing: :meth:`detectable_frequency` says from which
+        frequency on they are not, and a larger ``keep`` finds more.
+        """
+        return sum(record.cut for record in self.rounds)
+
+    def detectable_frequency(self, power: float = 0.9) -> float:
+        """Say which frequency a value needed to be found in this search.
+
+        Parameters
+        ----------
+        power
+            The probability that a value of that frequency passes every round.
+
+        Returns
+        -------
+        float
+            The frequency, from what had to be exceeded in each round, the bound on memory
+            included; above 1 if none was enough.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If the power is no number between 0 and 1.
+
+        Examples
+        --------
+        >>> from turnout.frequency.heavy_hitters import HeavyHitters
+        >>> found = HeavyHitters(4.0, bits=8).collect([7] * 900 + [9] * 100, seed=1)
+        >>> found.cut, found.detectable_frequency() < 0.5
+        (0, True)
+        """
+        chance = _arguments.confidence("power", power)
+        rounds = self.rounds[:-1] if self.confirmed else self.rounds
+        return detectable(
+            [Bar(each.level, each.standard_error**2, each.variance_growth) for each in rounds],
+            chance,
+        )
 
     def _of(self, all_candidates: Floats | None) -> Floats:
         return np.empty(0) if all_candidates is None else all_candidates[self._codes]
@@ -166,4 +220,5 @@ class HeavyHitterResult:
     def __repr__(self) -> str:
         """Show how many values were found, and the first."""
         first = ", ".join(map(repr, self.values[:5])) + (", ..." if len(self.values) > 5 else "")
-        return f"HeavyHitterResult({len(self.values)} values of {self.nodes} nodes: {first})"
+        cut = f", {self.cut} prefixes cut" if self.cut else ""
+        return f"HeavyHitterResult({len(self.values)} values of {self.nodes} nodes{cut}: {first})"

@@ -14,6 +14,7 @@ from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.heavy_hitters.parameters import SearchParameters
 from turnout.frequency.heavy_hitters.result import HeavyHitterResult, RoundRecord
 from turnout.frequency.heavy_hitters.round import Round, candidate_domain
+from turnout.frequency.heavy_hitters.standing_out import growth_of, outstanding
 from turnout.frequency.heavy_hitters.values import Rows, extended
 from turnout.frequency.tally import Tally
 from turnout.participation import Bernoulli
@@ -134,10 +135,15 @@ class Search:
         self._nodes += tally.nodes
         confirming = current.number == protocol.extensions
         if confirming:
-            kept = np.arange(len(current.rows))
+            kept, level, cut = np.arange(len(current.rows)), 0.0, 0
         else:
-            kept = _outstanding(estimate, protocol.threshold, protocol.keep)
-        self._record(tally, kept.size)
+            kept, level = outstanding(estimate, protocol.family_wise_error)
+            cut = max(0, kept.size - protocol.keep)
+            if cut:
+                order = np.argsort(-estimate.frequencies[kept], kind="stable")
+                level = float(estimate.frequencies[kept[order[protocol.keep - 1]]])
+                kept = np.sort(kept[order[: protocol.keep]])
+        self._record(tally, kept.size, level, cut)
         ended = confirming or (current.bits == protocol.values.bits and not protocol.confirm)
         if ended or kept.size == 0:
             self._finish(tally, kept, confirming)
@@ -148,10 +154,11 @@ class Search:
         else:
             self._current = self._extended(rows, current.bits, protocol.step, current.number + 1)
 
-    def _record(self, tally: Tally, kept: int) -> None:
+    def _record(self, tally: Tally, kept: int, level: float, cut: int) -> None:
         scores = tally.oracle.score_moments
         # Of a candidate that nobody holds, given the number of reports.
         noise = float(np.sqrt(scores.other_variance / tally.received)) / scores.difference
+        growth = growth_of(scores) / tally.received
         current = self.current
         self._records.append(
             RoundRecord(
@@ -162,6 +169,9 @@ class Search:
                 nodes=tally.nodes,
                 received=tally.received,
                 standard_error=noise,
+                variance_growth=growth,
+                level=level,
+                cut=cut,
                 realized_epsilon=tally.oracle.realized_epsilon,
             )
         )
@@ -192,17 +202,6 @@ class Search:
     def __repr__(self) -> str:
         """Show the open round, or the result."""
         return f"Search({self._current!r})" if self._result is None else f"Search({self._result!r})"
-
-
-def _outstanding(
-    estimate: FrequencyEstimate, threshold: float, keep: int
-) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Choose the candidates that lie above their noise, at most ``keep``; in order of code."""
-    # The last code is "other".
-    frequencies, errors = estimate.frequencies[:-1], estimate.standard_errors[:-1]
-    above = np.flatnonzero((frequencies > threshold * errors) & (frequencies > 0))
-    largest = above[np.argsort(-frequencies[above], kind="stable")[:keep]]
-    return np.sort(largest).astype(np.int64)
 
 
 def _among_all(tally: Tally, nodes: int) -> FrequencyEstimate:
