@@ -54,6 +54,16 @@ def test_few_answers_are_left_nearly_as_the_projection_has_them(populations: Pop
         assert ratio(shares, 1.0, 1.0, 10, 5) < 1.05, name
 
 
+@pytest.mark.parametrize(
+    ("k", "name", "epsilon"), [(3, "geometric", 0.5), (4, "geometric", 0.5), (10, "zipf", 1.0)]
+)
+def test_noise_of_few_answers_is_not_taken_for_structure(
+    k: int, name: str, epsilon: float, populations: Populations
+) -> None:
+    # Without an advance of the projection 1.19 and 1.19, without a cost of atoms 1.11.
+    assert ratio(populations(k, 3)[name], epsilon, 1.0, 60, 5) < 1.06
+
+
 def test_the_sum_is_one_and_nothing_is_negative_for_any_estimates() -> None:
     generator = np.random.default_rng(1)
     for size, scale in itertools.product([2, 3, 17, 400, 401, 3000], [1e-3, 1.0]):
