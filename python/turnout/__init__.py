@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from turnout.frequency.ordered.hierarchy import HierarchicalCollection
     from turnout.participation import Bernoulli, Everyone, Participation, Personalized
     from turnout.planning import choose_oracle, estimate_mixed, optimal_participation, plan
+    from turnout.surveying import survey
     from turnout.thresholding import sample_and_threshold
 
 # Whoever runs the program says what is shown of the log; without that nothing is.
@@ -141,6 +142,7 @@ __all__ = [
     "reproduce",
     "sample_and_threshold",
     "samplers",
+    "survey",
     "testing",
     "thresholding",
     "weighting",
@@ -187,6 +189,7 @@ _NAMES = {
     "turnout.participation": ["Bernoulli", "Everyone", "Participation", "Personalized"],
     "turnout.planning": ["choose_oracle", "estimate_mixed", "optimal_participation", "plan"],
     "turnout.thresholding": ["sample_and_threshold"],
+    "turnout.surveying": ["survey"],
 }
 _SUBMODULES = [
     "accounting",

@@ -123,6 +123,11 @@ KEY = _group(
 #: What ``turnout --help`` lists, in its order.
 COMMANDS: list[TyperCommand | TyperGroup] = [
     Later(
+        "survey",
+        "turnout.cli.survey",
+        "Randomize the answers of a column and show how often each is given, with intervals.",
+    ),
+    Later(
         "plan",
         "turnout.cli.plan",
         "Plan a collection: which oracle, and which share of the people must report.",
