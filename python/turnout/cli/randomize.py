@@ -129,8 +129,7 @@ def randomize(
             "--oracle",
             metavar="NAME",
             help=(
-                "How answers are randomized; auto takes the one of smallest error. "
-                "Default: direct-encoding, of --mean auto."
+                "How answers are randomized. The default, auto, takes the one of smallest error."
             ),
         ),
     ] = None,
@@ -183,8 +182,8 @@ def randomize(
     the column become the labels; they then stand in the report file for all to read, so this is
     right only when the list of answers is public anyway.
 
-    --oracle names the randomizer, with hyphens or underscores. The default, direct-encoding, is
-    good for few answers and for a large epsilon; auto compares all of them.
+    --oracle names the randomizer, with hyphens or underscores. The default, auto, compares all of
+    them and says which it takes: direct-encoding for few answers or a large epsilon.
 
     --mean LOW:HIGH takes a column of numbers, for their mean; --oracle is then duchi, piecewise or
     auto. A number outside of the bounds is refused. --plan takes a plan of any kind that draws
@@ -262,7 +261,9 @@ def randomize(
         _warn_of_groups(written)
     if seed is not None:
         note("made with --seed: fit for tests only, the noise can be computed again")
-    output().print(properties(f"Reports in {target}", _summary(plan, totals, size, answers)))
+    how = ", of least error" if oracle_name is None and plan_file is None else ""
+    rows = _summary(plan, totals, size, answers, how)
+    output().print(properties(f"Reports in {target}", rows))
 
 
 def _is_file(target: Path) -> bool:
@@ -290,7 +291,7 @@ def _check_ranges(epsilon: float | None, rate: float | None) -> None:
 def _checked_name(name: str | None, mean: Bounds | None) -> str:
     """Accept ``auto`` or the name of an oracle, before anything is read."""
     if name is None:
-        return "direct_encoding" if mean is None else "auto"
+        return "auto"
     wanted = name.lower().replace("-", "_")
     known = registered() if mean is None else mechanisms()
     if wanted != "auto" and wanted not in known:
@@ -322,7 +323,8 @@ def _plan(answers: Answers, wish: _Wish, name: str, missing: str | None) -> tupl
     answers, domain = settled(answers, wish.labels, wish.labels_file, missing)
     if name == "auto":
         choice = choose_oracle(wish.epsilon, domain)
-        note(f"--oracle auto: {choice.explain()}")
+        if wish.oracle is not None:
+            note(f"--oracle auto: {choice.explain()}")
         oracle = choice.oracle
     else:
         oracle = registered()[name](wish.epsilon, domain)
@@ -376,7 +378,9 @@ def _warn_of_groups(written: list[Path]) -> None:
             )
 
 
-def _summary(plan: Plan, totals: Totals, size: int, answers: Answers) -> list[tuple[str, str]]:
+def _summary(
+    plan: Plan, totals: Totals, size: int, answers: Answers, how: str
+) -> list[tuple[str, str]]:
     oracle = plan.oracle
     ratio = rounded_up(oracle.realized_ratio, 4)
     rows = [("nodes", f"{totals.nodes:,}")]
@@ -388,7 +392,7 @@ def _summary(plan: Plan, totals: Totals, size: int, answers: Answers) -> list[tu
         *rows,
         ("reports", f"{totals.reports:,}"),
         ("participation", describe_participation(plan)),
-        ("oracle", oracle.name.replace("_", " ")),
+        ("oracle", oracle.name.replace("_", " ") + how),
         showing(plan).asked(oracle.domain),
         ("epsilon", f"{number(oracle.epsilon)} asked, {number(oracle.realized_epsilon)} realised"),
         ("file", f"{file_size(size)}, {oracle.report_bits:g} bits a report"),

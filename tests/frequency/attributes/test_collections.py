@@ -254,11 +254,20 @@ def test_each_attribute_can_have_its_oracle() -> None:
         assert collection_from_dict(collection.to_dict()) == collection
 
 
+def test_the_oracle_is_that_of_least_error_unless_another_is_named() -> None:
+    for kind in (SampledAttribute, SplitBudget):
+        named = kind(2.0, {"a": 2, "b": 500})
+        assert named == kind(2.0, {"a": 2, "b": 500}, oracle="auto")
+        assert type(named.oracles["b"]) is not tn.DirectEncoding
+
+
 def test_sizes_of_messages() -> None:
     sizes = {name: each.report_bits for name, each in COLLECTIONS.items()}
     assert sizes == {"split": 3, "sampled": 3, "padded": 3}
-    assert SampledAttribute(1.0, dict.fromkeys("abcde", 16)).report_bits == 3 + 4
-    assert SampledAttribute(1.0, dict.fromkeys("abcde", 16), padding="fake").report_bits == 20
+    five = dict.fromkeys("abcde", 16)
+    assert SampledAttribute(1.0, five, oracle=tn.DirectEncoding).report_bits == 3 + 4
+    padded = SampledAttribute(1.0, five, oracle=tn.DirectEncoding, padding="fake")
+    assert padded.report_bits == 20
 
 
 def test_a_padded_oracle_is_read_back_and_refuses_other_parameters() -> None:

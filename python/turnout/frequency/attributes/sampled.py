@@ -25,7 +25,6 @@ from turnout.frequency.attributes.parameters import (
 )
 from turnout.frequency.draws import uniform_codes, weighted_choices
 from turnout.frequency.oracle import FrequencyOracle
-from turnout.frequency.oracles.direct_encoding import DirectEncoding
 from turnout.participation import Everyone, Participation
 
 __all__ = ["SampledAttribute"]
@@ -44,8 +43,8 @@ class SampledAttribute(AttributeCollection):
     domains
         For each attribute its answers, or their number: at least two attributes.
     oracle
-        What randomizes: a class such as :class:`turnout.DirectEncoding`, one for each name, or
-        ``"auto"`` for the one of smallest variance.
+        What randomizes: ``"auto"`` (default) for the one of smallest variance, a class such as
+        :class:`turnout.DirectEncoding`, or one for each name.
     weights
         For each attribute a positive number: it is chosen in proportion. All alike by default.
     padding
@@ -95,7 +94,7 @@ class SampledAttribute(AttributeCollection):
         epsilon: float,
         domains: Mapping[str, Domain | int],
         *,
-        oracle: OracleChoice | Mapping[str, OracleChoice] = DirectEncoding,
+        oracle: OracleChoice | Mapping[str, OracleChoice] = "auto",
         weights: Mapping[str, float] | None = None,
         padding: str | None = None,
     ) -> None:

@@ -23,7 +23,6 @@ from turnout.frequency.attributes.parameters import (
     oracles_for,
 )
 from turnout.frequency.oracle import FrequencyOracle
-from turnout.frequency.oracles.direct_encoding import DirectEncoding
 from turnout.participation import Everyone, Participation
 
 __all__ = ["SplitBudget"]
@@ -44,8 +43,8 @@ class SplitBudget(AttributeCollection):
     domains
         For each attribute its answers, or their number: at least two attributes.
     oracle
-        What randomizes: a class such as :class:`turnout.DirectEncoding`, one for each name, or
-        ``"auto"`` for the one of smallest variance.
+        What randomizes: ``"auto"`` (default) for the one of smallest variance, a class such as
+        :class:`turnout.DirectEncoding`, or one for each name.
     weights
         For each attribute a positive number: epsilon is divided in proportion. Equal by default.
 
@@ -73,7 +72,7 @@ class SplitBudget(AttributeCollection):
         epsilon: float,
         domains: Mapping[str, Domain | int],
         *,
-        oracle: OracleChoice | Mapping[str, OracleChoice] = DirectEncoding,
+        oracle: OracleChoice | Mapping[str, OracleChoice] = "auto",
         weights: Mapping[str, float] | None = None,
     ) -> None:
         whole = checked_epsilon(epsilon)
