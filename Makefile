@@ -12,7 +12,7 @@ RUST := $(shell find rust -name '*.rs' -o -name 'Cargo.toml') Cargo.toml Cargo.l
 SOURCES := $(RUST) $(shell find python -name '*.py' -o -name '*.pyi') pyproject.toml README.md LICENSE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-rest test-rust test-python slow-tests check-wheel bench bench-core \
+.PHONY: help demo test test-all test-rest test-rust test-python slow-tests public-api check-wheel bench bench-core \
 	wheel docs clean needs
 
 help:
@@ -24,6 +24,7 @@ help:
 	@echo 'make wheel       source distribution and wheel in build/'
 	@echo 'make docs        the documentation in build/docs-html'
 	@echo 'make slow-tests  every test, and the list of the slow ones anew'
+	@echo 'make public-api  the list of public names and signatures anew'
 	@echo 'make clean       remove build/ and target/'
 
 needs:
@@ -121,6 +122,10 @@ check-wheel: $(MATURIN)
 # Every test with its time: what takes half a second or more is written to tests/slow.txt.
 slow-tests: needs $(TESTING)/.made
 	$(PYTEST) --write-slow tests README.md docs
+
+# tests/public_api.txt, after a change of names, parameters or defaults that is meant.
+public-api: $(TESTING)/.made
+	$(TESTING)/bin/python tests/public_api.py
 
 $(BUILD)/bench/.made: $(WHEEL) benches/requirements.txt
 	$(call install,bench,cli)
