@@ -11,6 +11,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator
+from enum import Enum
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -91,6 +92,8 @@ def ours(kind: type) -> list[type]:
 
 def constructor(kind: type) -> str:
     """Write how an object of a class is made, if the package says how."""
+    if issubclass(kind, Enum):
+        return ""
     made = any("__init__" in vars(one) or "__new__" in vars(one) for one in ours(kind))
     return call(kind) if made and not getattr(kind, "_is_protocol", False) else ""
 
