@@ -114,3 +114,16 @@ def test_groups_hold_the_numbers_of_their_own_nodes(tmp_path: Path) -> None:
     axes = estimate.plot()
     assert [text.get_text() for text in axes.get_yticklabels()] == ["DE", "FR"]
     pyplot.close(axes.figure)
+
+
+@pytest.mark.parametrize("rate", [0.3, "rate"])
+@pytest.mark.parametrize("oracle", [AGES, tn.mean.Duchi(3.0, (0, 100))], ids=repr)
+def test_who_takes_part_reports_the_own_number_to_the_own_group(oracle: Any, rate: Any) -> None:
+    ages = np.tile([10.0, 90.0], 5000)
+    rates = np.random.default_rng(8).uniform(0.1, 1.0, 10_000)
+    table = pa.table({"age": ages, "country": np.tile(["DE", "FR"], 5000), "rate": rates})
+    own = rate == "rate"
+    answers = scan(table, "age", group_by="country", probability_column="rate" if own else None)
+    grouped = tn.pipeline.collect(answers, oracle, participation=None if own else rate, seed=3)
+    for key, mean in (("DE", 10.0), ("FR", 90.0)):
+        assert grouped.estimate()[key].interval(1 - 1e-6).contains(mean)
