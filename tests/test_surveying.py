@@ -84,8 +84,11 @@ def test_it_says_what_was_done_and_what_would_be_better() -> None:
     assert lines[0].startswith(f"6,000 people were asked 'vote' and {result.tally.received:,} ans")
     # e is 2.71828...: never said to be less.
     assert "no report is more than 2.719 times as likely" in lines[1]
-    assert "The 3 labels are those of the data" in lines[2]
-    assert "would count with an error of about" in lines[3]
+    assert "Made with a seed: fit for tests only" in lines[2]
+    assert "The 3 labels are those of the data" in lines[3]
+    assert "would count with an error of about" in lines[4]
+    # All digits: epsilon is never said to be less.
+    assert "at epsilon 1.2345612." in str(tn.survey(table(), "vote", epsilon=1.2345612))
     stated = tn.survey(table(), "vote", epsilon=1.0, labels=["maybe", "no", "yes", "x"], seed=1)
     assert "those of the data" not in str(stated)
     assert len(stated.to_records()) == 4
@@ -103,9 +106,35 @@ def test_what_is_missing_is_never_an_answer_in_silence(tmp_path: Path) -> None:
     assert kept.domain.labels == ("no", "yes", "none")
     taken = tn.survey(path, "vote", epsilon=1.0, missing="none", missing_values=()).estimate
     assert taken.domain.labels == ("NA", "no", "yes", "none")
+    dropped = tn.survey(path, "vote", epsilon=1.0, missing="drop")
+    assert "Rows without an answer were left out: who" in str(dropped)
+    gaps = pa.table({"vote": ["yes", None, "no"] * 50})
+    dropped = tn.survey(gaps, "vote", epsilon=1.0, missing="drop")
+    assert "50 rows without an answer were left out" in str(dropped)
     frame = pd.DataFrame({"vote": ["yes", None, "no", float("nan")] * 50})
     with pytest.raises(InvalidValueError, match="answers are missing"):
         tn.survey(frame, "vote", epsilon=1.0, labels=["no", "yes"])
+
+
+def test_a_label_that_is_stated_is_never_missing(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("country\n" + 2000 * "NA\nDE\n")
+    stated = tn.survey(path, "country", epsilon=4.0, labels=["NA", "DE"], missing="drop", seed=1)
+    assert stated.tally.nodes == 4000
+    assert stated.estimate["NA"].frequency == pytest.approx(0.5, abs=0.05)
+    named = tn.survey(
+        path, "country", epsilon=4.0, labels=["NA", "DE"], missing="drop", missing_values=["NA"]
+    )
+    assert named.tally.nodes == 2000
+
+
+def test_a_number_stands_for_what_is_missing() -> None:
+    data = pa.table({"v": [1, 2, 3] * 50})
+    assert tn.survey(data, "v", epsilon=1.0, missing=99).estimate.domain.labels == (1, 2, 3)
+    gaps = pa.table({"v": [1.0, None, 3.0] * 50})
+    for bounds in ((0, 9), tn.Bounds(0, 9)):
+        filled = tn.survey(gaps, "v", epsilon=1.0, bounds=bounds, missing=5)
+        assert filled.tally.nodes == 150
 
 
 def test_bad_input_is_refused_by_name() -> None:
@@ -122,3 +151,5 @@ def test_bad_input_is_refused_by_name() -> None:
         tn.survey(data, "vote", epsilon=1.0, participation="half")
     with pytest.raises(InvalidValueError, match="epsilon"):
         tn.survey(data, "vote", epsilon=0.0)
+    with pytest.raises(InvalidValueError, match="method must be"):
+        tn.survey(data, "age", epsilon=1.0, bounds=(0, 100), method="T")

@@ -86,3 +86,13 @@ def test_a_list_is_a_domain() -> None:
         tn.DirectEncoding(1.0, {"a", "b"})
     with pytest.raises(InvalidTypeError, match="domain must be a Domain, a list of labels, or a"):
         tn.DirectEncoding(1.0, "yes")
+
+
+def test_no_column_of_the_groups_is_lost() -> None:
+    mean = tn.mean.Duchi(1.0)
+    names = ["mean", "group.mean", "low"]
+    grouped = tn.GroupedTally(names, {("a", "b", 1): mean.collect([0.5] * 9)}).estimate()
+    table = grouped.to_arrow()
+    found = [table[name].to_pylist() for name in table.column_names[:3]]
+    assert found == [["a"], ["b"], [1]]
+    assert len(set(table.column_names)) == table.num_columns == 3 + len(grouped._columns)

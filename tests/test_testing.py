@@ -152,6 +152,28 @@ def test_a_broken_kind_is_found_out(wrong: str, message: str) -> None:
         _kinds.REGISTERED.pop(Own.name)
 
 
+class _Loud(tn.DirectEncoding):
+    """A kind that hides all answers but the middle one."""
+
+    name = "loud_of_the_contract"
+
+    def draw_reports(self, answers: Any, participation: Any, noise: Any) -> Drawn:
+        drawn = super().draw_reports(answers, participation, noise)
+        if len(answers) == len(drawn.reports):
+            return Drawn(np.where(answers == 1, answers.astype(self.report_dtype), drawn.reports))
+        return drawn
+
+
+def test_every_answer_is_hidden_and_answers_must_differ() -> None:
+    try:
+        with pytest.raises(AssertionError, match=r"guarantee: .* times as likely under"):
+            check_randomizer(_Loud(1.0, 3), [0, 1, 2] * 100)
+    finally:
+        _kinds.REGISTERED.pop(_Loud.name)
+    with pytest.raises(AssertionError, match="answers must not be all alike"):
+        check_randomizer(tn.mean.Duchi(1.0), [0.5] * 100)
+
+
 def test_what_is_no_randomizer_is_refused() -> None:
     with pytest.raises(InvalidTypeError, match="oracle must be a randomizer"):
         check_randomizer(3, [0] * 100)

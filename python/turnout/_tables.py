@@ -142,7 +142,9 @@ def arrow_table(
     pa = require("pyarrow", "cli")
     table: dict[str, Any] = {}
     for name in groups:
-        shown = f"group.{name}" if name in columns else name
+        shown = name
+        while shown in columns or shown in table or (shown != name and shown in groups):
+            shown = f"group.{shown}"
         table[shown] = _array(pa, [record["group"][name] for record in records])
     for name in columns:
         values = [record[name] for record in records]

@@ -82,6 +82,8 @@ class Bounds:
         >>> Bounds.from_pair((0, 1))
         Bounds(low=0.0, high=1.0, dimensions=1)
         """
+        if isinstance(pair, Bounds):
+            return cls(pair.low, pair.high, max(dimensions, pair.dimensions))
         limits = _arguments.vector("bounds", pair, "a pair of real numbers (low, high)")
         if limits.size != 2:
             raise InvalidValueError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -12,9 +12,11 @@ from turnout._tables import Tabular
 from turnout.bounds import Bounds
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.taking_part import taking_part_in
-from turnout.domain import domain_of
+from turnout.domain import Domain, domain_of
 from turnout.errors import InvalidValueError
+from turnout.frequency.estimation.estimators import ESTIMATORS
 from turnout.mean.duchi import Duchi
+from turnout.mean.estimators import ESTIMATORS as MEAN_ESTIMATORS
 from turnout.mean.piecewise import Piecewise
 from turnout.participation import Participation
 from turnout.pipeline import Answers, collect, scan
@@ -111,9 +113,9 @@ class SurveyResult(Tabular):
         times = math.ceil(oracle.realized_ratio * 1000) / 1000
         lines = [
             f"{nodes:,} people were asked {self.column!r} and {received:,} answered, each through "
-            f"{oracle.name.replace('_', ' ')} at epsilon {oracle.epsilon:g}.",
+            f"{oracle.name.replace('_', ' ')} at epsilon {oracle.epsilon!r}.",
             f"Whatever a person answered, no report is more than {times:,.3f} times as likely as "
-            "under another answer, and nobody but the person sees the answer itself.",
+            "under another answer: that protects from whoever sees the reports and not the table.",
         ]
         return "\n".join([*lines, *self.notes])
 
@@ -132,7 +134,7 @@ def survey(
     labels: Any = None,
     bounds: Any = None,
     missing: Any = None,
-    missing_values: Sequence[str] = MISSING_TEXTS,
+    missing_values: Sequence[str] | None = None,
     method: str = "hajek",
     trust: str = "local",
     seed: int | None = None,
@@ -147,8 +149,7 @@ def survey(
     ----------
     data
         A table (pandas, polars, Arrow), or the path of a CSV, Parquet or Arrow file: whatever
-        :func:`turnout.pipeline.scan` takes, or what it made: that knows its column, groups and
-        missing values.
+        :func:`turnout.pipeline.scan` takes.
     column
         The column of the answers, one row a person.
     epsilon
@@ -168,7 +169,8 @@ def survey(
         What a missing answer means: None refuses it, ``"drop"`` leaves the person out, a label (or
         a number) is reported instead.
     missing_values
-        Texts that stand for a missing answer, beside nulls, NaN and empty fields.
+        Texts that stand for a missing answer, beside nulls, NaN and empty fields of a CSV file. By
+        default those of ``NA``, ``N/A``, ``NaN``, ``null``, ``None`` that are none of ``labels``.
     method
         The estimator, as in :meth:`turnout.Tally.estimate`.
     trust
@@ -191,6 +193,8 @@ def survey(
         number is outside of the bounds; if there are fewer than two different answers.
     InvalidTypeError
         If an argument is of the wrong type.
+    EstimatorError
+        If nobody reported, or the method does not apply.
 
     Examples
     --------
@@ -199,44 +203,120 @@ def survey(
     >>> table = pa.table({"vote": ["yes", "no", "no", "no"] * 500, "region": ["N", "S"] * 1000})
     >>> result = tn.survey(table, "vote", epsilon=2.0, participation=0.5, seed=1)
     >>> print(result)  # doctest: +ELLIPSIS
-    2,000 people were asked 'vote' and ... answered, each through direct encoding at epsilon 2.
+    2,000 people were asked 'vote' and ... answered, each through direct encoding at epsilon 2.0.
     Whatever a person answered, no report is more than 7.3... times as likely as under another ...
+    Made with a seed: fit for tests only, the noise can be computed again.
+    The 2 labels are those of the data and are taken to be public; labels= (--labels) states them.
+    An owner of all answers...
     >>> result.estimate["no"].low < 0.75 < result.estimate["no"].high
     True
     >>> tn.survey(table, "vote", epsilon=2.0, by="region", seed=1).to_arrow().num_rows
     4
     """
     _arguments.choice("trust", trust, ("local",))
+    _arguments.choice("method", method, tuple(ESTIMATORS if bounds is None else MEAN_ESTIMATORS))
     if labels is not None and bounds is not None:
         raise InvalidValueError("labels are of answers and bounds of numbers: give one of them")
-    taking_part = taking_part_in(participation)
-    answers = data
-    if not isinstance(data, Answers):
-        answers = scan(data, column, missing=missing, missing_values=missing_values, group_by=by)
-    notes: list[str] = []
+    domain = None if labels is None else domain_of("labels", labels)
+    texts = missing_texts(() if domain is None else domain.labels, missing_values)
+    answers = scan(data, column, missing=missing, missing_values=texts, group_by=by)
+    public = bounds is None and domain is None
+    asked: Domain | Bounds
     if bounds is not None:
-        oracle = _for_numbers(epsilon, Bounds.from_pair(bounds))
+        asked = Bounds.from_pair(bounds)
+    elif domain is not None:
+        asked = domain
     else:
-        if labels is None:
-            answers, domain = _from_data(answers)
-            notes.append(
-                f"The {domain.size:,} labels are those of the data and are taken to be public; "
-                "labels= states them."
-            )
-        else:
-            domain = domain_of("labels", labels)
+        answers, asked = _from_data(answers)
+    return survey_answers(
+        answers,
+        asked,
+        epsilon=epsilon,
+        participation=participation,
+        method=method,
+        seed=seed,
+        labels_of_data=public,
+    )
+
+
+def missing_texts(labels: Iterable[Any], texts: Sequence[str] | None) -> tuple[str, ...]:
+    """Give the texts that stand for a missing answer: by default those that are no label.
+
+    Examples
+    --------
+    >>> "NA" in missing_texts(["DE", "NA"], None), "NA" in missing_texts(["DE"], None)
+    (False, True)
+    """
+    if texts is not None:
+        return tuple(texts)
+    stated = {label for label in labels if isinstance(label, str)}
+    return tuple(text for text in MISSING_TEXTS if text not in stated)
+
+
+def survey_answers(
+    answers: Answers,
+    domain: Domain | Bounds,
+    *,
+    epsilon: float,
+    participation: Participation | float | None = None,
+    method: str = "hajek",
+    seed: int | None = None,
+    labels_of_data: bool = False,
+) -> SurveyResult:
+    """Do what :func:`survey` does, of answers that are scanned in a domain that is known.
+
+    Parameters
+    ----------
+    answers
+        What :func:`turnout.pipeline.scan` made: it knows column, groups and missing values, and
+        whether each person has a probability.
+    domain
+        The answers, or the numbers, that can be given.
+    epsilon, participation, method, seed
+        As for :func:`survey`.
+    labels_of_data
+        Whether the labels are those of the data: then the result says so.
+
+    Returns
+    -------
+    SurveyResult
+        As of :func:`survey`.
+
+    Raises
+    ------
+    TurnoutError
+        As :func:`survey`.
+    """
+    oracle: Any
+    if isinstance(domain, Bounds):
+        oracle = _for_numbers(epsilon, domain)
+    else:
         oracle = choose_oracle(epsilon, domain).oracle
+    own = answers.probability_column is not None and participation is None
+    taking_part = None if own else taking_part_in(participation)
     tally = collect(answers, oracle, participation=taking_part, seed=seed)
     estimate = tally.estimate(method)
+    notes = []
+    if seed is not None:
+        notes.append("Made with a seed: fit for tests only, the noise can be computed again.")
+    if labels_of_data:
+        notes.append(
+            f"The {domain.size:,} labels are those of the data and are taken to be public; "
+            "labels= (--labels) states them."
+        )
+    left_out = None if answers.rows is None else answers.rows - tally.nodes
+    if answers.missing == "drop" and left_out != 0:
+        rows = "Rows" if left_out is None else f"{left_out:,} rows"
+        notes.append(f"{rows} without an answer were left out: who left it open is not protected.")
     columns = tally.names if isinstance(tally, GroupedTally) else ()
-    if bounds is None:
+    if not isinstance(domain, Bounds):
         notes += _hints(estimate, tally, epsilon)
-    return SurveyResult(tally, estimate, column, tuple(columns), tuple(notes))
+    return SurveyResult(tally, estimate, answers.column, tuple(columns), tuple(notes))
 
 
 def _from_data(answers: Answers) -> tuple[Answers, Any]:
     domain = answers.domain()
-    if isinstance(answers.missing, str) and answers.missing not in ("drop", *domain.labels):
+    if answers.missing is not None and answers.missing not in ("drop", *domain.labels):
         # Nothing is missing, so that its label is none of the answers.
         answers = replace(answers, missing=None)
     return answers, domain

@@ -12,6 +12,7 @@ it. What a kind refuses it refuses with a reason, which stands in the result.
 from __future__ import annotations
 
 import copy
+import itertools
 import pickle
 import tempfile
 from collections.abc import Callable
@@ -38,6 +39,9 @@ from turnout.signing import SigningKey
 __all__ = ["VERBS", "check_randomizer"]
 
 __dir__ = listing(__all__)
+
+#: So many answers are compared with each other.
+_COMPARED: Final = 4
 
 #: Reports of each answer in which the guarantee is looked for; columns and bins of these.
 _AUDITED: Final = 20_000
@@ -161,15 +165,24 @@ def _randomize(oracle: Any, answers: Any, folder: Path) -> None:
 
 
 def _guarantee(oracle: Any, answers: Any, folder: Path) -> None:
-    """Bound the realised ratio from below, by what is seen in reports of the two ends.
+    """Bound the realised ratio from below, by what is seen in reports of some answers.
 
     One half of the reports chooses events, the other half bounds how much likelier each is under
     one answer than under the other (Clopper and Pearson, all together failing with 1e-6).
     """
     codes = oracle.domain.to_codes(answers)
-    order = np.argsort(codes.reshape(len(codes), -1)[:, 0], kind="stable")
-    ends = [answers[int(order[0])], answers[int(order[-1])]]
+    _, places = np.unique(codes.reshape(len(codes), -1), axis=0, return_index=True)
+    if places.size < 2:
+        raise InvalidValueError("answers must not be all alike: reports of two are compared")
+    chosen = np.unique(np.linspace(0, places.size - 1, _COMPARED).astype(np.int64))
+    ends = [answers[int(places[place])] for place in chosen]
     drawn = [oracle.randomize([end] * _AUDITED).codes.reshape(_AUDITED, -1) for end in ends]
+    for one, other in itertools.combinations(range(len(ends)), 2):
+        _compare((ends[one], ends[other]), (drawn[one], drawn[other]), oracle.realized_ratio)
+
+
+def _compare(ends: tuple[Any, Any], drawn: tuple[Any, Any], ratio: Any) -> None:
+    """Bound how much likelier events are under one answer than under another."""
     columns = min(drawn[0].shape[1], _COLUMNS)
     for column in range(columns):
         one, other = (each[:, column].astype(np.int64) for each in drawn)
@@ -184,7 +197,7 @@ def _guarantee(oracle: Any, answers: Any, folder: Path) -> None:
             chosen = first[0] > second[0]
             seen, unseen = int(first[1][chosen].sum()), int(second[1][chosen].sum())
             low, high = _share(seen)[0], _share(unseen)[1]
-            limit = float(oracle.realized_ratio)
+            limit = float(ratio)
             assert low <= limit * high, (
                 f"reports are {low / high:.4g} times as likely under {ends[0]!r} as under "
                 f"{ends[1]!r}, or the other way round, and should be at most {limit:.4g} times"

@@ -43,3 +43,15 @@ def test_the_command_shows_the_same(tmp_path: Path, turnout: Any) -> None:
     refused = turnout("survey", path, "-c", "age", "-e", 2, "--mean", "0to9")
     assert refused.exit_code == 2
     assert "is not LOW:HIGH" in refused.stderr
+
+
+def test_a_missing_number_is_read_as_another(tmp_path: Path, turnout: Any) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("age\n" + 200 * "30\nNA\n")
+    options = ("survey", path, "-c", "age", "-e", 2, "--mean", "0:120")
+    assert "200 of 400 answers are missing" in turnout(*options).stderr
+    assert "400 people were asked" in turnout(*options, "--missing", 25).stdout
+    shown = turnout(*options, "--missing", "drop").stdout
+    assert "200 people were asked" in shown
+    assert "without an answer were left out" in shown
+    assert turnout(*options, "--missing", "abc").exit_code == 1

@@ -196,3 +196,26 @@ def test_weighted_tallies() -> None:
     weights = [(unit, unit, unit, 2 * unit, 2 * unit, 2 * unit)]
     tally = tn.mean.MeanTally(plan, [(1, 1, 1)], 1, 1, weights=weights, design=design)
     assert tally.estimate("horvitz_thompson").mean == pytest.approx(2 * float(made.scale))
+
+
+@pytest.mark.parametrize(
+    ("place", "change"),
+    [(0, -1), (0, 10**30), (1, 10**40), (2, 10**60), (4, 10**60), (5, 2**255)],
+)
+def test_impossible_weights_are_refused(place: int, change: int) -> None:
+    nodes = tn.Personalized([0.5] * 40 + [0.25] * 60)
+    for made in (tn.mean.Duchi(1.0), tn.mean.Piecewise(1.0)):
+        tally = made.collect([0.5] * 100, participation=nodes, seed=1)
+        row = list(tally.weights[0])
+        row[place] = max(row[place] + change, 0)
+        if place == 0 and change < 0:
+            row[0] = (tally.moments[0][0] << 32) - 1
+        with pytest.raises(InvalidValueError, match=r"weights\[0\] must be sums over"):
+            tn.mean.MeanTally(
+                tally.plan,
+                tally.moments,
+                tally.received,
+                tally.nodes,
+                weights=[row],
+                design=tally.design,
+            )

@@ -59,6 +59,7 @@ def test_texts_of_a_file_are_numbers(tmp_path: Path) -> None:
         ([1.0, 101.0, -1.0], r"2 values are not within the bounds \(0.0, 100.0\): 101.0, -1.0"),
         ([float("inf")], r"1 values are not within the bounds"),
         (["1", "x", "1_0"], r"2 values are no numbers: 'x', '1_0' \(rows 2, 3\)"),
+        (["1", "\uff11\uff12"], r"1 values are no numbers: .* \(row 2\)"),
     ],
 )
 def test_what_is_no_number_within_the_bounds_is_refused(values: Any, message: str) -> None:

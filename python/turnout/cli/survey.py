@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from turnout import GroupedTally
+from turnout import Bounds, Everyone, GroupedTally, Plan
 from turnout.cli.answers import (
     ColumnName,
     Labels,
@@ -15,14 +15,15 @@ from turnout.cli.answers import (
     Missing,
     MissingValues,
     check_labels,
+    read_labels,
 )
 from turnout.cli.estimate import Top
-from turnout.cli.running import check_epsilon, check_level, check_rate, note, output, refusing
-from turnout.cli.scans import Sources, scanned, settled
+from turnout.cli.running import check_epsilon, check_level, check_rate, output, refusing
+from turnout.cli.scans import Sources, in_domain, scanned, settled
 from turnout.cli.showing import showing
 from turnout.cli.showing.shown import Simultaneous, Wish
-from turnout.surveying import MISSING_TEXTS
-from turnout.surveying import survey as run_survey
+from turnout.mean import Duchi
+from turnout.surveying import missing_texts, survey_answers
 
 __all__ = ["survey"]
 
@@ -105,28 +106,29 @@ def survey(
     check_labels(labels, labels_file)
     if mean is not None and (labels is not None or labels_file is not None):
         raise typer.BadParameter("is for numbers, which have no labels", param_hint="--mean")
-    texts = (*MISSING_TEXTS, *(missing_value or ()))
+    stated = read_labels(labels, labels_file)
+    texts = (*missing_texts(stated or (), None), *(missing_value or ()))
     answers = scanned(sources, column, missing=missing, missing_values=texts, group_by=by)
-    domain: Any = None
+    domain: Any = mean
     if mean is None:
         answers, domain = settled(answers, labels, labels_file, missing)
-    result = run_survey(
+    else:
+        # What a missing number is read as does not depend on the mechanism.
+        answers = in_domain(answers, Plan(Duchi(epsilon, mean), Everyone()), missing)
+    result = survey_answers(
         answers,
-        column,
+        domain if mean is None else Bounds.from_pair(mean),
         epsilon=epsilon,
         participation=participation,
-        labels=domain,
-        bounds=mean,
         seed=seed,
+        labels_of_data=mean is None and stated is None,
     )
-    if seed is not None:
-        note("made with --seed: fit for tests only, the noise can be computed again")
     wish = Wish("hajek", level, simultaneous, "all", "none", "frequency", top, frozenset())
     kind = showing(result.tally.plan)
     make = kind.estimate_groups if isinstance(result.tally, GroupedTally) else kind.estimate
     shown = make(result.tally, wish)
     if as_json:
-        typer.echo(json.dumps(shown.record))
+        typer.echo(json.dumps({**shown.record, "notes": list(result.notes)}))
         return
     console = output()
     console.print(result.explain(), markup=False, highlight=False)

@@ -96,7 +96,7 @@ class DesignSums:
         """
         match description:
             case {"probability": int(first), "probability_squared": int(second), **rest} if (
-                not rest and 0 <= second <= first
+                not rest and type(first) is type(second) is int and 0 <= second <= first
             ):
                 return cls(first, second)
         raise CorruptDataError(f"not sums of probabilities: {_arguments.shown(description)}")

@@ -89,11 +89,19 @@ class MeanTally(BaseTally):
         return _rows("weights", weights, self.domain.dimensions, 6)
 
     def _check_weights(self) -> None:
-        for j, (row, (seen, _, _)) in enumerate(zip(self._weights, self._sums, strict=True)):
-            if row[0] < seen << 32 or row[3] < seen << 32 or (seen == 0 and any(row)):
+        for j, (row, plain) in enumerate(zip(self._weights, self._sums, strict=True)):
+            inverse, squared = row[:3], row[3:]
+            # A probability is at least 2^-30, and a weight at least 1.
+            fits = (
+                _are_moments(inverse, plain[0] << 62, self.oracle.cells - 1)
+                and _are_moments(squared, plain[0] << 92, self.oracle.cells - 1)
+                and all(one << 32 <= other for one, other in zip(plain, inverse, strict=True))
+                and all(one <= other for one, other in zip(inverse, squared, strict=True))
+            )
+            if not fits:
                 raise InvalidValueError(
-                    f"weights[{j}] must be sums over {seen} reports with weights of at least "
-                    f"1, got {_arguments.shown(row)}"
+                    f"weights[{j}] must be sums over {plain[0]} reports with weights of at least 1 "
+                    f"and at most 2^30, got {_arguments.shown(row)}"
                 )
 
     def _added(self, other: MeanTally) -> tuple[Any, Any]:
@@ -193,14 +201,20 @@ def _rows(argument: str, rows: Any, size: int, width: int) -> tuple[tuple[int, .
     )
 
 
+def _are_moments(sums: Sequence[int], most: int, last: int) -> bool:
+    """Whether sums can be those of weights, of weighted cells from 0 to ``last``, of squares."""
+    zero, first, second = sums
+    fits = zero <= most and first <= zero * last and second <= first * last
+    return fits and first * first <= zero * second and first <= second
+
+
 def _check_moments(moments: tuple[tuple[int, ...], ...], received: int, mechanism: MeanLaw) -> None:
     last = mechanism.cells - 1
-    for j, (seen, first, second) in enumerate(moments):
-        fits = seen <= received and first <= seen * last and second <= first * last
-        if not (fits and first * first <= seen * second and first <= second):
+    for j, row in enumerate(moments):
+        if not _are_moments(row, received, last):
             raise InvalidValueError(
                 f"moments[{j}] must be those of at most {received} cells from 0 to {last}, got "
-                f"{_arguments.shown((seen, first, second))}"
+                f"{_arguments.shown(row)}"
             )
     total = sum(row[0] for row in moments)
     if total != received * mechanism.sampled:

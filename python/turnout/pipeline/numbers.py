@@ -156,8 +156,8 @@ def _numeric(texts: frozenset[str]) -> list[float]:
 
 
 def _is_number(text: str) -> bool:
-    """Whether Arrow reads the text as a number: Python also takes underscores."""
-    if "_" in text:
+    """Whether Arrow reads the text as a number: Python also takes underscores, other digits."""
+    if "_" in text or not text.isascii():
         return False
     try:
         float(text)
