@@ -13,7 +13,7 @@ from mpmath import mpf
 
 import turnout.accounting as ta
 from turnout.accounting import paper
-from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.errors import BudgetExceededError, InvalidTypeError, InvalidValueError
 
 ADJACENCIES = ("remove", "add")
 NAN, INF = math.nan, math.inf
@@ -129,6 +129,22 @@ def test_delta_zero_needs_an_infinite_epsilon_and_delta_one_none() -> None:
         assert mechanism.epsilon(0.0) == INF
         assert mechanism.epsilon(1.0) == 0
         assert mechanism.epsilon([1.0, 0.0]).tolist() == [0.0, INF]
+
+
+def test_what_is_rarer_than_numbers_is_no_bounded_loss() -> None:
+    weak = ta.WeakClientSampling(0.1, 0.1, 1.0)
+    assert weak.delta(50.0) > 0.0
+    assert weak.epsilon(0.0) == weak.compose(10).epsilon(0.0) == INF
+    with pytest.raises(InvalidValueError, match="no noise_multiplier reaches"):
+        ta.calibrate(weak, "noise_multiplier", 1.0, 0.0)
+    with pytest.raises(BudgetExceededError):
+        ta.PrivacyLedger(epsilon=40.0, delta=0.0).spend(weak)
+    for rates in ((1e-200, 1e-200), (1e-160, 1e-160), (5e-324, 0.5), (0.5, 5e-324)):
+        for rare in (ta.RandomParticipation(*rates, 5, 1.0), ta.WeakClientSampling(*rates, 1.0)):
+            assert rare.epsilon(0.0) == INF
+            # One element is told from none with the product of the rates.
+            assert mpf(rare.delta(0.0)) >= mpf(rates[0]) * mpf(rates[1]) * mpf("0.3829249225")
+            assert rare.compose(1).delta_bounds(0.0).lower == 0.0
 
 
 def test_without_noise_the_sampled_element_is_seen() -> None:

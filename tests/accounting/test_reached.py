@@ -63,6 +63,47 @@ def test_where_all_shares_are_positive_both_values_agree(
     assert float(exact) == pytest.approx(bounds.upper, rel=1e-11)
 
 
+@pytest.mark.parametrize("sigma", [1e-7, 1e-5, 1.0, 1e4, 1e5, 1e7, 1e15, 1e18])
+def test_a_gaussian_has_no_lower_value_above_its_delta(
+    sigma: float, references: ModuleType
+) -> None:
+    alone = ta.GaussianMechanism(sigma).compose(1)
+    known = 1e-5 <= sigma <= 1e5
+    for place in (0.0, 5.0, 30.0):
+        epsilon = place / sigma + (0.5 / sigma**2 if sigma < 1.0 else 0.0)
+        bounds = alone.delta_bounds(epsilon)
+        exact = references.gaussian_delta(epsilon, sigma)
+        assert mpf(bounds.lower) <= exact <= mpf(bounds.upper)
+        assert (bounds.exact, bounds.lower > 0.0) == (known, known)
+    assert alone.epsilon_bounds(alone.delta(0.0) * 0.5).exact == known
+    assert known or ta.GaussianMechanism(sigma).compose(3).delta_bounds(0.0).lower == 0.0
+
+
+def test_an_epsilon_next_to_zero_is_no_lower_value() -> None:
+    # Delta at zero is known to eleven digits: what its twelfth says of epsilon is not.
+    for sigma in (1.0, 1e4):
+        target = math.erf(0.5 / sigma / math.sqrt(2.0)) * (1.0 - 1e-12)
+        low, high = ta.GaussianMechanism(sigma).compose(1).epsilon_bounds(target)
+        assert low == 0.0 < high
+
+
+def test_deltas_below_all_numbers_are_not_reached() -> None:
+    for rare in (ta.GaussianMechanism(1.0), ta.LocalSampling(0.1, 1.0)):
+        assert rare.compose(1).delta_bounds(50.0) == (0.0, rare.delta(50.0))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_at_epsilon_zero_no_other_gradients_are_worst(way: str, configurations: ModuleType) -> None:
+    p, q, sigma = 0.3, 0.3, 1.0
+    bounds = ta.RandomParticipation(p, q, 5, sigma).compose(1, way).delta_bounds(0.0)
+    assert (bounds.reached, bounds.exact) == ("all other gradients zero", True)
+    exact = configurations.line_delta(configurations.grouped(1.0, []), 0.0, (p, q), sigma, way)
+    assert bounds.lower <= exact * (1 + mpf(10) ** -12)
+    assert float(exact) == pytest.approx(bounds.upper, rel=1e-11)
+    nothing = ta.RandomParticipation(p, q, 5, 1e20).compose(1, way).delta_bounds(0.0)
+    assert (nothing.lower, nothing.exact) == (0.0, False)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_the_boxes_of_a_client_lose_what_its_configuration_loses(
     seed: int, configurations: ModuleType

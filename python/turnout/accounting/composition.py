@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._search import first_at_most
-from turnout.accounting.loss_grid import EXACT, WIDTH, LossGrid, Parts, Real, first_below
+from turnout.accounting.loss_grid import WIDTH, LossGrid, Parts, Real, first_below
 from turnout.accounting.values import (
     Bracket,
     Reached,
@@ -260,8 +260,8 @@ class Composition:
         return best
 
     def _reached_alone(self, single: Release, delta: float, upper: float) -> Reached:
-        if single.reached() == (single,):
-            return Reached(upper * (1.0 - EXACT), WORST, True)
+        if single.reached() == (single,) and not 0.0 < upper < math.inf:
+            return Reached(upper, WORST, True)
 
         def reached(epsilon: float) -> float:
             return single.reached_delta(epsilon, self._adjacency).value

@@ -25,6 +25,7 @@ from turnout.accounting.values import (
     nonnegative,
     positive,
     shaped,
+    surely,
     unit_interval,
 )
 from turnout.errors import InvalidTypeError, InvalidValueError
@@ -75,13 +76,18 @@ class Mechanism(abc.ABC):
         """Give a delta that is really reached at an epsilon, in the directions of an adjacency."""
         laws = self.reached()
         if laws == (self,):
-            return Reached(float(self.delta(epsilon, word)) * (1.0 - EXACT), WORST, True)
+            return surely(float(self.delta(epsilon, word)), self._slack, WORST)
         found = [
             (float(law.tail(way, np.array([epsilon])).delta[0]) * (1.0 - EXACT), law.name)
             for law in laws
             for way, _ in directions(word)
         ]
         return Reached(*max(found, default=(0.0, "")), exact=False)
+
+    @property
+    def _slack(self) -> float:
+        """By how much its delta may be above that of the worst data, relatively."""
+        return EXACT
 
     @property
     def name(self) -> str:

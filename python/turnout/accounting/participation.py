@@ -21,6 +21,7 @@ from turnout.accounting.values import (
     numbers,
     positive,
     rate,
+    surely,
 )
 from turnout.errors import InvalidTypeError, InvalidValueError
 
@@ -39,6 +40,14 @@ Floats = npt.NDArray[np.float64]
 _LARGEST_LOCAL_SIZE = 10**10
 
 
+#: An epsilon that is less is zero but for rounding.
+_NEXT_TO_ZERO = 1e-300
+
+#: Rates and noise within which it is known how close upper values are to the exact ones. Rates that
+#: are rarer are rounded up; tails of Gaussians that are closer cancel each other.
+_LEAST_RATE, _LEAST_NOISE, _MOST_NOISE = 1e-75, 1e-5, 1e5
+
+
 def _both(columns: Floats) -> dict[str, Divergence]:
     remove, add = Divergence(*columns.T[:3]), Divergence(*columns.T[3:])
     return {"remove": remove, "add": add}
@@ -49,8 +58,29 @@ def _set(mechanism: Mechanism, **values: Any) -> None:
         object.__setattr__(mechanism, name, value)
 
 
+class _Noisy(Mechanism):
+    """What rounds with Gaussian noise have in common."""
+
+    noise_multiplier: float
+
+    @property
+    def _slack(self) -> float:
+        """By how much its delta may be above that of the worst data, relatively."""
+        # Ten times what was found, and more.
+        return max(EXACT, 1e-11 * self.noise_multiplier, 1e-13 / self.noise_multiplier)
+
+    def reached(self) -> tuple[Real, ...]:
+        """Give the mechanism itself, where it is known how close its delta is."""
+        return (self,) if self._close() else ()
+
+    def _close(self) -> bool:
+        rates = [getattr(self, name, 1.0) for name in ("client_rate", "sample_rate")]
+        usual = all(rate >= _LEAST_RATE or rate <= 0.0 for rate in rates)
+        return usual and _LEAST_NOISE <= self.noise_multiplier <= _MOST_NOISE
+
+
 @dataclasses.dataclass(frozen=True)
-class RandomParticipation(Mechanism):
+class RandomParticipation(_Noisy):
     """One round of federated learning in which clients take part at random, unseen.
 
     A client takes part with probability ``client_rate``; if it does, each of its elements is
@@ -132,29 +162,32 @@ class RandomParticipation(Mechanism):
     def reached(self) -> tuple[Real, ...]:
         """Give the laws of clients that can exist: aligned, oblique, orthogonal or no gradients."""
         if self.local_size == 0 or self.client_rate >= 1.0:
-            return (self,)
+            return super().reached()
         return clients(self.client_rate, self.sample_rate, self.local_size, self.noise_multiplier)
 
     def reached_delta(self, epsilon: float, word: str) -> Reached:
         """Give a delta that a client really has; the bound itself where it is attained."""
         best = super().reached_delta(epsilon, word)
-        if best.exact:
+        if best.exact or not self._close():
             return best
         attained = _core.random_participation_attained(
             epsilon, self.noise_multiplier, self.client_rate, self.sample_rate, self.local_size
         )
         known = self._divergence(np.array([epsilon]))
         for forward, _ in directions(word):
-            value = float(known[forward].delta[0]) * (1.0 - EXACT)
-            if attained[forward == "add"] and value > best.value:
-                name = "all other gradients opposed" if forward == "add" else "all others aligned"
-                largest = value >= float(self.delta(epsilon, word)) * (1.0 - EXACT)
-                best = Reached(value, name, largest)
+            name = "all other gradients opposed" if forward == "add" else "all others aligned"
+            if epsilon < _NEXT_TO_ZERO:
+                # What others hide from the client that stays away counts for nothing.
+                name = "all other gradients zero"
+            upper = float(known[forward].delta[0])
+            found = surely(upper, self._slack, name)
+            if attained[forward == "add"] and found.value > best.value:
+                best = found._replace(exact=upper >= float(self.delta(epsilon, word)))
         return best
 
 
 @dataclasses.dataclass(frozen=True)
-class LocalSampling(Mechanism):
+class LocalSampling(_Noisy):
     """Only local sampling (OLS): every client takes part, each element is sampled.
 
     Poisson sampling with the Gaussian mechanism, the accounting of plain private training.
@@ -199,7 +232,7 @@ class LocalSampling(Mechanism):
 
 
 @dataclasses.dataclass(frozen=True)
-class _ClientSampling(Mechanism):
+class _ClientSampling(_Noisy):
     """What schemes with both rates and no local size have in common."""
 
     client_rate: float
@@ -301,7 +334,7 @@ class CentralShuffling(_ClientSampling):
 
 
 @dataclasses.dataclass(frozen=True)
-class GaussianMechanism(Mechanism):
+class GaussianMechanism(_Noisy):
     """Gaussian noise on a sum whose L2 sensitivity is 1.
 
     The sensitivity is that of the adjacency which is meant, so every adjacency gives the same.

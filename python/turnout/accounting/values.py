@@ -22,6 +22,7 @@ __all__ = [
     "positive_up_to",
     "rate",
     "shaped",
+    "surely",
     "unit_interval",
 ]
 
@@ -80,6 +81,17 @@ class Reached(NamedTuple):
     value: float
     name: str
     exact: bool
+
+
+#: Deltas below this are no longer known to so many digits.
+_RAREST = 1e-290
+
+
+def surely(upper: float, slack: float, name: str) -> Reached:
+    """Give the lower value of an upper one that is above the exact one by a slack at most."""
+    if 0.0 < upper < _RAREST:
+        return Reached(0.0, "", False)
+    return Reached(upper * (1.0 - slack), name, True)
 
 
 class Divergence(NamedTuple):

@@ -15,6 +15,9 @@ struct Excess {
 /// Above this `e^epsilon` is handled by its logarithm, and 1 beside it is lost.
 const LARGE: f64 = 700.0;
 
+/// What is above zero is at least this: a bound of zero says that the loss is bounded.
+const LEAST: f64 = f64::from_bits(1);
+
 /// Rounds a positive product of a few factors up or down.
 const MARGIN: f64 = 10.0 * UNIT;
 
@@ -66,6 +69,10 @@ pub struct RandomParticipation {
 }
 
 impl RandomParticipation {
+    /// Smaller rates above 0 are taken for this one: their product must be a normal number. The
+    /// divergence grows with either rate.
+    pub const LEAST_RATE: f64 = 1e-150;
+
     /// The largest number of other elements.
     pub const LARGEST_LOCAL_SIZE: u64 = 10_000_000_000;
 
@@ -88,9 +95,10 @@ impl RandomParticipation {
                 expected: "at most 10^10",
             });
         }
+        let raised = |given: f64| if given > 0.0 { given.max(Self::LEAST_RATE) } else { given };
         Ok(Self {
-            client_rate: rate("client_rate", client_rate)?,
-            sample_rate: rate("sample_rate", sample_rate)?,
+            client_rate: raised(rate("client_rate", client_rate)?),
+            sample_rate: raised(rate("sample_rate", sample_rate)?),
             local_size,
             noise_multiplier: positive("noise_multiplier", noise_multiplier)?,
         })
@@ -104,7 +112,7 @@ impl RandomParticipation {
         self.removed(epsilon).map_or(HockeyStick::NONE, |mean| {
             let [own, near, far] = mean.masses;
             HockeyStick {
-                delta: mean.bound.min(1.0),
+                delta: mean.bound.clamp(LEAST, 1.0),
                 p: ((1.0 - p) * far + p * (1.0 - q) * near + p * q * own).min(1.0),
                 q: ((1.0 - p) * far + p * near).min(1.0),
             }
@@ -119,7 +127,7 @@ impl RandomParticipation {
         self.added(epsilon).map_or(HockeyStick::NONE, |mean| {
             let [own, near, far] = mean.masses;
             HockeyStick {
-                delta: mean.bound.min(1.0),
+                delta: mean.bound.clamp(LEAST, 1.0),
                 p: ((1.0 - p) * far + p * own).min(1.0),
                 q: ((1.0 - p) * far + p * (1.0 - q) * own + p * q * near).min(1.0),
             }
@@ -127,7 +135,8 @@ impl RandomParticipation {
     }
 
     /// Whether gradients exist that reach the bounds of [`Self::remove`] and [`Self::add`]: all
-    /// others aligned with the new one, or opposed to it.
+    /// others aligned with the new one, or opposed to it; all others zero where the client that
+    /// stays away counts for nothing, which is at an epsilon of 0 or where every client takes part.
     ///
     /// Where every share is above zero all terms have one event, seen from the client that stays
     /// away, and the mean of their positive parts is the positive part of the mean.
@@ -226,11 +235,12 @@ impl PoissonSampling {
 
     fn outer(&self, inner: HockeyStick) -> HockeyStick {
         let rate = self.client_rate;
-        if rate >= 1.0 {
-            return inner;
+        if rate >= 1.0 || rate <= 0.0 || inner.delta <= 0.0 {
+            return if rate > 0.0 { inner } else { HockeyStick::NONE };
         }
         HockeyStick {
-            delta: inner.delta * rate * (1.0 + 2.0 * UNIT),
+            // A product below the normal numbers may have been rounded down by half the least one.
+            delta: (inner.delta * rate * (1.0 + 2.0 * UNIT)).next_up(),
             p: inner.p * rate,
             q: inner.q * rate,
         }
@@ -292,6 +302,21 @@ mod tests {
     }
 
     #[test]
+    fn what_is_above_zero_is_not_rounded_to_zero() -> Result<()> {
+        for epsilon in [0.0, 20.0, 37.0, 40.0, 60.0, 1e5] {
+            for rate in [5e-324, 1e-200, 0.1, 0.9] {
+                assert!(PoissonSampling::new(rate, 0.1, 1.0)?.remove(epsilon).delta > 0.0);
+                for d in [0, 5, 1000] {
+                    let round = RandomParticipation::new(rate, rate, d, 1.0)?;
+                    assert!(round.remove(epsilon).delta > 0.0, "{epsilon} {rate} {d}");
+                }
+            }
+        }
+        assert_eq!(PoissonSampling::new(0.0, 0.1, 1.0)?.remove(0.0), HockeyStick::NONE);
+        Ok(())
+    }
+
+    #[test]
     fn nothing_is_lost_at_the_ends_of_the_numbers() -> Result<()> {
         for (p, q) in [(0.0, 0.5), (0.5, 0.0), (1.0, 1.0), (1e-300, 1e-3), (0.5, 1.0)] {
             for d in [0, 1, 100_000_000, RandomParticipation::LARGEST_LOCAL_SIZE] {
@@ -300,8 +325,11 @@ mod tests {
                     for epsilon in [0.0, 1e-300, 1e-9, 1.0, 709.0, 1e9, 1e300] {
                         for side in [mechanism.remove(epsilon), mechanism.add(epsilon)] {
                             let HockeyStick { delta, p: first, q: second } = side;
+                            let [one, other] =
+                                [p, q].map(|r: f64| if r > 0.0 { r.max(1e-150) } else { r });
+                            let most = one * other * 1.001 + 1e-300;
                             let label = format!("{p} {q} {d} {sigma} {epsilon} {side:?}");
-                            assert!((0.0..=p * q * 1.001 + 1e-300).contains(&delta), "{label}");
+                            assert!((0.0..=most).contains(&delta), "{label}");
                             assert!((0.0..=1.0).contains(&first), "{label}");
                             assert!((0.0..=1.0).contains(&second), "{label}");
                         }
