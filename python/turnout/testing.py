@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from scipy import stats
 
 from turnout import _arguments, _kinds
 from turnout._extras import require
@@ -206,9 +205,11 @@ def _compare(ends: tuple[Any, Any], drawn: tuple[Any, Any], ratio: Any) -> None:
 
 def _share(count: int) -> tuple[float, float]:
     """Limits of a share of half of the audited reports that fail with a chance of 1e-9."""
+    from scipy import special  # noqa: PLC0415
+
     total = _AUDITED // 2
-    low = float(stats.beta.ppf(5e-10, count, total - count + 1)) if count else 0.0
-    high = float(stats.beta.isf(5e-10, count + 1, total - count)) if count < total else 1.0
+    low = float(special.betaincinv(count, total - count + 1, 5e-10)) if count else 0.0
+    high = float(special.betaincinv(count + 1, total - count, 1 - 5e-10)) if count < total else 1.0
     return low, high
 
 
