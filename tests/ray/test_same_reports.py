@@ -271,3 +271,18 @@ def test_tally_of_a_data_set_of_reports(ray: Any, tmp_path: Path, oracle: Any) -
         tn.ray.tally(ray.data.from_arrow(pa.table({"a": [1]})), oracle)
     with pytest.raises(InvalidValueError, match=r"column 'report'|report"):
         tn.ray.tally(ray.data.from_arrow(pa.table({"report": [7, 1]})), oracle)
+
+
+def test_numbers_are_randomized_tallied_and_grouped_as_on_one_machine(
+    ray: Any, files: Path, tmp_path: Path
+) -> None:
+    mechanism = tn.mean.Piecewise(1.0, bounds=(0, 1))
+    options: dict[str, Any] = {"block_rows": BLOCK_ROWS, "seed": 3, "group_by": "country"}
+    source = open_source(str(files), block_rows=BLOCK_ROWS)
+    answers = scan(source, "chance", group_by="country")
+    expected = tn.pipeline.collect(answers, mechanism, participation=HALF, seed=3)
+    assert tn.ray.collect(str(files), "chance", mechanism, HALF, **options) == expected
+    made = tn.ray.randomize(
+        str(files), "chance", mechanism, HALF, output=tmp_path / "reports", **options
+    )
+    assert tn.ray.tally(made, mechanism, group_by="country") == expected
