@@ -70,6 +70,13 @@ def test_limits_are_the_last_counts_that_are_not_refuted() -> None:
     assert everyone.below() == 19
 
 
+def test_limits_do_not_cross_where_counts_are_no_longer_told_apart() -> None:
+    release = ThresholdedCounts(SampleAndThreshold(1e-6, 20), {"a": 2**40, "b": 2**30})
+    low, high = release.interval()
+    assert low[0] == high[0] == 2**53
+    assert low[1] < 2**30 * 1e6 < high[1] < 2**53
+
+
 @pytest.mark.parametrize(
     "values",
     [
@@ -130,6 +137,12 @@ def test_a_ledger_pays_first_and_refuses() -> None:
         ({"epsilon": 1.0, "delta": 1e-8}, InvalidValueError, "rate must be given, or epsilon"),
         ({"rate": None, "epsilon": 1.0}, InvalidValueError, "rate must be given, or epsilon"),
         ({"rate": 0.0}, InvalidValueError, "rate must be above 0"),
+        ({"rate": None, "epsilon": 1.0, "delta": 0.0}, InvalidValueError, "delta must be so large"),
+        (
+            {"rate": None, "epsilon": 1.0, "delta": 1e-300},
+            InvalidValueError,
+            "delta must be so large that a rate above 0 is found for it, got 1e-300",
+        ),
         ({"rate": 1.5}, InvalidValueError, "rate must be a probability"),
         ({"threshold": 0}, InvalidValueError, "threshold must be"),
         ({"adjacency": "replace"}, InvalidValueError, "adjacency is for epsilon and delta"),

@@ -340,6 +340,11 @@ def _mechanism(
         # Its own rate does not matter.
         mechanism = SampleAndThreshold(0.5, threshold)
         found = calibrate(mechanism, "rate", epsilon, delta, adjacency=adjacency)
+        if not found > 0.0:
+            raise InvalidValueError(
+                "delta must be so large that a rate above 0 is found for it, got "
+                f"{_arguments.shown(delta)}"
+            )
         return SampleAndThreshold(found, threshold)
     if adjacency is not None:
         raise InvalidValueError("adjacency is for epsilon and delta: give it without a rate")
@@ -412,7 +417,7 @@ def _lowest(count: Any, rate: float, tail: float) -> Integers:
 
 def _highest(count: Any, rate: float, tail: float) -> Integers:
     """Find the most people of whom no more are kept with more than a tail's probability."""
-    low, high = count.copy(), np.full(count.shape, _MOST)
+    low, high = count.copy(), np.full(count.shape, _MOST + 1)
     while (high - low > 1).any():
         middle = low + (high - low) // 2
         likely = 1.0 - _at_least(middle.astype(np.float64), count + 1, rate) > tail

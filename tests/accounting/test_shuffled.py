@@ -228,3 +228,13 @@ def test_what_an_oracle_says_is_computed_when_it_is_needed_and_not_to_know_its_k
 def test_an_oracle_whose_variation_ratio_is_none_is_refused() -> None:
     with pytest.raises(InvalidTypeError, match=r"oracle\.variation_ratio must be a VariationRatio"):
         ta.Shuffled(Computed(3.0), 1000)
+
+
+def test_no_delta_is_above_one() -> None:
+    shuffled = ta.Shuffled(tn.DirectEncoding(40.0, 2), 100)
+    assert 0.999 < shuffled.delta(1.0) <= 1.0
+
+
+def test_where_e_to_the_epsilon_is_no_number_nothing_is_counted() -> None:
+    shuffled = ta.Shuffled(tn.DirectEncoding(1.0, 2), 1000)
+    assert np.asarray(shuffled.lower_delta([710.0, 1e5])).tolist() == [0.0, 0.0]

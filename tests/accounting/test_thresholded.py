@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from mpmath import mp, mpf
 from scipy import stats
 
-from turnout.accounting import CountSampling, SampleAndThreshold, calibrate
+from turnout.accounting import CountSampling, SampleAndThreshold, calibrate, thresholded
 from turnout.errors import InvalidTypeError, InvalidValueError
 
 #: Rate, threshold, epsilon, and a count behind which no divergence is larger.
@@ -137,6 +138,56 @@ def test_limits(adjacency: str) -> None:
     )
     # Nobody is surprised to be missing where epsilon pays for the rate.
     assert SampleAndThreshold(0.25, 9).delta(-math.log(0.75) + 1e-6, "add") == 0.0
+
+
+@mp.workdps(40)
+def _worst_add(rate: float, threshold: int, epsilon: float) -> mpf:
+    p, growth = mpf(rate), mp.expm1(mpf(epsilon))
+    worst = int(mp.floor((threshold - 1) / (p - growth * (1 - p))))
+    exact = mpf(0)
+    for size in (worst - 1, worst, worst + 1):
+        # Down from one below the threshold, until nothing is added.
+        mass = before = mp.binomial(size, threshold - 1) * p ** (threshold - 1)
+        mass = before = before * (1 - p) ** (size - threshold + 1)
+        silent = mpf(0)
+        for count in range(threshold - 1, -1, -1):
+            silent += mass
+            mass *= count * (1 - p) / ((size - count + 1) * p)
+        exact = max(exact, (1 + growth) * p * before - growth * silent)
+    return exact
+
+
+@pytest.mark.parametrize(
+    ("rate", "threshold", "epsilon"),
+    [(0.5911534350013039, 1000, 0.5414124727934966), (0.9999110708717399, 100, 9.327420059252065)],
+)
+def test_no_lower_value_is_above_the_delta_of_the_worst_count(
+    rate: float, threshold: int, epsilon: float
+) -> None:
+    bounds = SampleAndThreshold(rate, threshold).compose(1, "add").delta_bounds(epsilon)
+    exact = _worst_add(rate, threshold, epsilon)
+    assert mpf(bounds.lower) <= exact <= mpf(bounds.upper)
+    assert bounds.exact == (exact > mpf(10) ** -280)
+    assert not bounds.exact or bounds.lower > 0.9999 * exact
+
+
+@pytest.mark.parametrize("adjacency", ["remove", "add", "add_or_remove", "replace"])
+@pytest.mark.parametrize("rate", [5e-324, 1e-310, 1e-290])
+@pytest.mark.parametrize("threshold", [1, 2, 100_000])
+def test_the_rarest_rates_have_bounds(rate: float, threshold: int, adjacency: str) -> None:
+    mechanism = SampleAndThreshold(rate, threshold)
+    assert rate <= mechanism.delta(0.0, adjacency) <= 3e-290
+    assert mechanism.delta(1.0, adjacency) <= 3e-290
+    bounds = mechanism.compose(1, adjacency).delta_bounds(0.0)
+    assert (bounds.lower, bounds.exact) == (0.0, False)
+
+
+def test_lower_values_of_large_thresholds_take_little_memory() -> None:
+    mechanism = SampleAndThreshold(0.1, 2000)
+    bounds = mechanism.compose(1, "replace").delta_bounds(0.01)
+    assert 0.05 * bounds.upper < bounds.lower < bounds.upper
+    sizes = [thresholded._losses(item, "replace")[0].size for item in mechanism._items(1999)]
+    assert 0 < max(sizes) <= 700**2
 
 
 @pytest.mark.parametrize("adjacency", ["remove", "add", "replace"])

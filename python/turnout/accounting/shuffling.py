@@ -26,6 +26,9 @@ Floats = npt.NDArray[np.float64]
 
 _LARGEST = 10_000_000_000
 
+#: Beyond this e^epsilon may overflow, and nothing is counted.
+_LARGEST_EPSILON = 700.0
+
 #: What is taken from lower values for rounding, relatively.
 _SLACK = 1e-6
 
@@ -60,6 +63,8 @@ class TwoSets:
 
 def _counted(epsilon: float, nodes: int, own: float, other: float) -> float:
     """Count one set where all other nodes hold the answer that it does not speak for."""
+    if epsilon > _LARGEST_EPSILON:
+        return 0.0
     # Nothing else needs it, and it takes longer to import than all of turnout.
     from scipy import special  # noqa: PLC0415
 

@@ -16,7 +16,7 @@ from turnout.accounting import privacy_loss
 from turnout.accounting.composition import WORST
 from turnout.accounting.loss_grid import EXACT, Real
 from turnout.accounting.mechanism import Mechanism
-from turnout.accounting.values import Divergence, Reached, rate
+from turnout.accounting.values import Divergence, Reached, directions, rate
 
 __all__ = ["MOST_THRESHOLD", "Item", "SampleAndThreshold"]
 
@@ -42,6 +42,15 @@ _STEP, _FLOOR = 2.0**-11, 1e-40
 
 #: The epsilons at which items are worst that lower values are computed of.
 _EPSILONS = (0.0, 0.03, 0.1, 0.2, 0.4, 0.7, 1.0, 1.5, 2.5, 4.0)
+
+#: Bounds are above the exact value by what rounding may have lost, or below it by twice as much.
+_ABOVE, _BELOW = 1.0, -2.0
+
+#: A lower value this close to the upper one, relatively, is that of the worst data.
+_KNOWN = 1e-6
+
+#: Of so many outcomes of one count lower values are computed; of two it is the square.
+_MOST_OUTCOMES = 700
 
 #: What is taken from lower values for rounding, relatively.
 _SLACK = 1e-11
@@ -111,14 +120,26 @@ class SampleAndThreshold(Mechanism):
         """Give items of some numbers of people: another number is worst at another epsilon."""
         if self.rate in (0.0, 1.0):
             return (self,)
+        if self.rate <= _LEAST:
+            return ()
         # With one fewer a published count gives the person away, and what is composed of lower
         # values does not count losses without end.
         return self._items(self.threshold)
 
     def reached_delta(self, epsilon: float, word: str) -> Reached:
         """Give a delta that is reached: of one person more or less delta itself."""
-        if word != "replace" or self.rate in (0.0, 1.0):
-            return Reached(float(self.delta(epsilon, word)) * (1.0 - EXACT), WORST, True)
+        if self.rate in (0.0, 1.0):
+            return super().reached_delta(epsilon, word)
+        if self.rate <= _LEAST:
+            return Reached(0.0, "", False)
+        if word != "replace":
+            upper = float(self.delta(epsilon, word))
+            below = max(
+                _EVALUATED[way](epsilon, self.rate, self.threshold, _BELOW)[0]
+                for way, _ in directions(word)
+            )
+            lower = min(below, upper * (1.0 - EXACT))
+            return Reached(lower, WORST, lower >= upper * (1.0 - _KNOWN))
         point = np.array([epsilon])
         found = [
             (float(item.tail(word, point).delta[0]) * (1.0 - EXACT), item.name)
@@ -143,7 +164,7 @@ class SampleAndThreshold(Mechanism):
         """Evaluate one direction at epsilons of at least 0."""
         if direction == "replace":
             return _moved(self).tail(epsilon)
-        evaluate = _remove if direction == "remove" else _add
+        evaluate = _EVALUATED[direction]
         rows = [evaluate(float(point), self.rate, self.threshold) for point in epsilon]
         return Divergence(*np.array(rows, dtype=np.float64).reshape(-1, 3).T)
 
@@ -173,15 +194,22 @@ class Item:
         count = np.searchsorted(-loss, -epsilon, side="left")
         one, other = first[count], second[count]
         paid = np.where(other > 0.0, np.exp(np.minimum(epsilon, _LARGEST_EPSILON)) * other, 0.0)
-        return Divergence(np.maximum(0.0, one * (1.0 - _SLACK) - paid), one, other)
+        errors = [_error(size + 1, self.rate, self.threshold) for size in self._sizes]
+        slack = _SLACK + 4.0 * sum(errors) + loss.size * _UNIT
+        return Divergence(np.maximum(0.0, one * (1.0 - slack) - paid - _LEAST), one, other)
+
+    @property
+    def _sizes(self) -> tuple[int, int]:
+        return self.others, self.elsewhere
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=32)
 def _losses(item: Item, direction: str) -> tuple[Floats, Floats, Floats]:
     """Sort outcomes by falling loss, and add up the masses of both laws up to each of them."""
     more, fewer = _pair(item.others, item.rate, item.threshold)
     if direction == "replace":
         there, here = _pair(item.elsewhere, item.rate, item.threshold)
+        more, fewer, there, here = *_merged(more, fewer), *_merged(there, here)
         one, two = np.outer(more, here).ravel(), np.outer(fewer, there).ravel()
     else:
         one, two = (more, fewer) if direction == "remove" else (fewer, more)
@@ -192,6 +220,12 @@ def _losses(item: Item, direction: str) -> tuple[Floats, Floats, Floats]:
     order = np.argsort(-loss, kind="stable")
     first, second = (np.append(0.0, np.cumsum(masses[order])) for masses in (one, two))
     return loss[order], first, second
+
+
+def _merged(one: Floats, two: Floats) -> tuple[Floats, Floats]:
+    """Merge neighbouring outcomes where there are many: who sees less loses less."""
+    starts = np.arange(0, one.size, math.ceil(one.size / _MOST_OUTCOMES))
+    return np.add.reduceat(one, starts), np.add.reduceat(two, starts)
 
 
 def _pair(others: int, p: float, threshold: int) -> tuple[Floats, Floats]:
@@ -233,38 +267,55 @@ def _fewer(epsilon: float, p: float, threshold: int) -> float:
     return (threshold - 1) / left if left > 0.0 else math.inf
 
 
-def _remove(epsilon: float, p: float, threshold: int) -> tuple[float, float, float]:
+def _remove(
+    epsilon: float, p: float, threshold: int, side: float = _ABOVE
+) -> tuple[float, float, float]:
     """Bound the divergence of one person more against one less: delta, and both masses.
 
     One more person is counted beyond ``K - 1`` others: ``Pr[Bin(a + 1, p) >= K]`` is ``Pr[Bin(a, p)
     >= K] + p Pr[Bin(a, p) = K - 1]``, so that nothing cancels where epsilon is small.
     """
+    if p <= _LEAST:
+        # Delta is at most the rate.
+        return _rounded(0.0, p, side), 0.0, 0.0
     growth = math.expm1(min(epsilon, _LARGEST_EPSILON))
     worst = _more(epsilon, p, threshold)
     best = (0.0, 0.0, 0.0)
     for size in _around(worst, threshold):
         _, published, before = _tails(size, p, threshold)
-        error = _error(size, p, threshold)
+        error = side * _error(size, p, threshold)
         delta = p * before * (1.0 + error) - growth * published * (1.0 - error)
         best = max(best, (delta, published + p * before, published))
-    return min(1.0, best[0] + (_LEAST if p > 0.0 else 0.0)), best[1], best[2]
+    return _rounded(best[0], p, side), best[1], best[2]
 
 
-def _add(epsilon: float, p: float, threshold: int) -> tuple[float, float, float]:
+def _add(
+    epsilon: float, p: float, threshold: int, side: float = _ABOVE
+) -> tuple[float, float, float]:
     """Bound the divergence of one person less against one more."""
     growth = math.expm1(min(epsilon, _LARGEST_EPSILON))
     if p - growth * (1.0 - p) <= -8.0 * _UNIT * (1.0 + growth):
         return 0.0, 0.0, 0.0
+    if p <= _LEAST:
+        return _rounded(0.0, p, side), 0.0, 0.0
     worst = _fewer(epsilon, p, threshold)
     best = (0.0, 0.0, 0.0)
     # Where the worst count is as large as this, next to nobody is below the threshold.
     if worst * p - threshold < 1e9:
         for size in _around(worst, threshold):
             silent, _, before = _tails(size, p, threshold)
-            error = _error(size, p, threshold)
+            error = side * _error(size, p, threshold)
             delta = (1.0 + growth) * p * before * (1.0 + error) - growth * silent * (1.0 - error)
             best = max(best, (delta, silent, max(0.0, silent - p * before)))
-    return min(1.0, best[0] + (_LEAST if p > 0.0 else 0.0)), best[1], best[2]
+    return _rounded(best[0], p, side), best[1], best[2]
+
+
+#: The two directions.
+_EVALUATED = {"remove": _remove, "add": _add}
+
+
+def _rounded(delta: float, p: float, side: float) -> float:
+    return min(1.0, max(0.0, delta + side * _LEAST)) if p > 0.0 else 0.0
 
 
 def _around(worst: float, threshold: int) -> range:

@@ -208,7 +208,7 @@ impl Shuffle {
             // Nothing depends on how many reports are of the blanket outside of the two sets.
             self.given(epsilon, self.nodes - 1, 2.0 * self.common)
         };
-        let most = self.gap * (1.0 + 4.0 * UNIT);
+        let most = (self.gap * (1.0 + 4.0 * UNIT)).min(1.0);
         HockeyStick {
             delta: (sums.bound + LEAST).min(most),
             p: sums.p.clamp(0.0, 1.0),
