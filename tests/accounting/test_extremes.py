@@ -147,6 +147,12 @@ def test_what_is_rarer_than_numbers_is_no_bounded_loss() -> None:
             assert rare.compose(1).delta_bounds(0.0).lower == 0.0
 
 
+@pytest.mark.parametrize("power", [60, 78, 110, 140])
+def test_rounds_of_the_rarest_losses_lose_no_less_than_one(power: int) -> None:
+    rare = ta.RandomParticipation(10.0**-power, 10.0**-power, 5, 1.0)
+    assert rare.delta(0.0) <= rare.compose(10).delta(0.0)
+
+
 def test_without_noise_the_sampled_element_is_seen() -> None:
     assert ta.RandomParticipation(0.5, 0.5, 10, 1e-6).delta(0.0) == pytest.approx(0.25, rel=1e-11)
     assert ta.RandomParticipation(0.5, 0.5, 10, 1e-6).delta(100.0) == pytest.approx(0.25, rel=1e-11)

@@ -124,6 +124,14 @@ class LossGrid:
             [(right[1], count) for (_, count), (right, _) in zip(parts, reached, strict=True)]
         )
         if self.spread <= 0.0:
+            # Every loss is zero or infinite, or too small for a number: none loses more than this.
+            zero = np.zeros(1)
+            self.most = privacy_loss.combined(
+                [
+                    (float(mechanism.tail(forward, zero).delta[0]), count)
+                    for mechanism, count in parts
+                ]
+            )
             return
         # Connecting dots moves the mean of each loss by at most step^2 / 8.
         single = self.spread / math.sqrt(rounds)
@@ -172,8 +180,7 @@ class LossGrid:
     def delta(self, epsilon: float, upper: bool) -> float:
         """Bound delta at an epsilon, from above or from below."""
         if self.spread <= 0.0:
-            # Every loss is zero or infinite.
-            return self.least * (1.0 if upper else 1.0 - EXACT)
+            return self.most if upper else self.least * (1.0 - EXACT)
         law = self._law(int((self._moments - self._orders * epsilon).argmin()))
         if upper:
             return law.delta(epsilon, upper=True)
@@ -184,8 +191,8 @@ class LossGrid:
     def epsilon(self, delta: float, upper: bool) -> float:
         """Bound epsilon at a delta, from above or from below."""
         if self.spread <= 0.0:
-            least = self.least * (1.0 if upper else 1.0 - EXACT)
-            return 0.0 if least <= delta else math.inf
+            lost = self.most if upper else self.least * (1.0 - EXACT)
+            return 0.0 if lost <= delta else math.inf
         if upper and privacy_loss.infinite_mass(self._losses) >= delta:
             return math.inf
         best, chernoff = self._best(delta)
