@@ -96,7 +96,9 @@ def test_all_kinds_are_checked() -> None:
     "oracle", [tn.mean.Duchi(1.0, dimensions=2), tn.mean.Piecewise(6.0, dimensions=3)], ids=repr
 )
 def test_several_numbers_of_each_node_keep_the_contract(oracle: Any) -> None:
-    assert set(check_randomizer(oracle, answers_of(oracle)).values()) == {"works"}
+    found = check_randomizer(oracle, answers_of(oracle))
+    assert "hand those over as an array" in found.pop("job")
+    assert set(found.values()) == {"works"}
 
 
 class _Broken(tn.DirectEncoding):
@@ -150,6 +152,24 @@ def test_a_broken_kind_is_found_out(wrong: str, message: str) -> None:
             check_randomizer(Own(1.0, 3), [0, 1, 2] * 100)
     finally:
         _kinds.REGISTERED.pop(Own.name)
+
+
+class _Refusing(tn.DirectEncoding):
+    """A kind without noise by blocks, which counts nothing."""
+
+    name = "refusing_of_the_contract"
+    by_blocks = False
+
+    def count_reports(self, reports: Any, probabilities: Any = None) -> Counts:
+        raise InvalidValueError("no")
+
+
+def test_a_kind_refuses_nothing_but_what_it_cannot_have() -> None:
+    try:
+        with pytest.raises(AssertionError, match="tally: _Refusing refuses it: no"):
+            check_randomizer(_Refusing(1.0, 3), [0, 1, 2] * 100)
+    finally:
+        _kinds.REGISTERED.pop(_Refusing.name)
 
 
 class _Loud(tn.DirectEncoding):
