@@ -119,7 +119,7 @@ check-wheel: $(MATURIN)
 	cd $(BUILD) && from-sdist/environment/bin/pip install --quiet "$$(ls from-sdist/turnout-*.whl)[demo]" && \
 		from-sdist/environment/bin/turnout demo --output demo-output
 
-# Every test with its time: what takes half a second or more is written to tests/slow.txt.
+# Every test with its time: what takes 0.3 s or more is written to tests/slow.txt.
 slow-tests: needs $(TESTING)/.made
 	$(PYTEST) --write-slow tests README.md docs
 

@@ -1,14 +1,17 @@
 """How the tests run: one thread of the core and of BLAS a worker, and slow tests apart.
 
 A test is slow if ``tests/slow.txt`` names it. The list is written by ``make slow-tests`` from the
-times of a whole run on all cores: what took half a second or more. ``make test`` leaves them out,
-except those with the marker ``everyday``: the one small case of a law whose tests are all slow.
+times of a whole run on all cores: what took LIMIT seconds or more, with all the fixtures that it
+needs, whichever test set them up. ``make test`` leaves them out, except those with the marker
+``everyday``: the one small case of a law whose tests are all slow.
 """
 
 from __future__ import annotations
 
 import os
+import time
 from collections import defaultdict
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +24,7 @@ for _threads in ("RAYON_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 SLOW = Path(__file__).parent / "tests" / "slow.txt"
 
 #: Seconds from which on a test is slow.
-LIMIT = 0.5
+LIMIT = 0.3
 
 #: Pages that everybody reads.
 FIRST_PAGES = ("README.md::", "docs/start.rst::")
@@ -41,8 +44,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Have the times of a run collected where the list is written."""
-    if config.getoption("--write-slow") and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Times())
+    if config.getoption("--write-slow"):
+        config.pluginmanager.register(SharedFixtures())
+        if not hasattr(config, "workerinput"):
+            config.pluginmanager.register(Times())
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -75,6 +80,36 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return FilesAndClusters(config, log)
 
 
+class SharedFixtures:
+    """Says of each test how long the fixtures took that it found set up by another."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[pytest.FixtureDef[Any], float] = {}
+        self.new: set[pytest.FixtureDef[Any]] = set()
+
+    def pytest_runtest_setup(self) -> None:
+        """Begin: nothing is set up for this test yet."""
+        self.new = set()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(
+        self, fixturedef: pytest.FixtureDef[Any]
+    ) -> Generator[None, object, object]:
+        """Time a fixture."""
+        start = time.perf_counter()
+        try:
+            return (yield)
+        finally:
+            self.seconds[fixturedef] = time.perf_counter() - start
+            self.new.add(fixturedef)
+
+    def pytest_runtest_call(self, item: pytest.Item) -> None:
+        """Leave the sum where the report of the test takes it along."""
+        used = {used[-1] for used in item._fixtureinfo.name2fixturedefs.values()}
+        shared = sum(self.seconds.get(fixture, 0.0) for fixture in used - self.new)
+        item.user_properties.append(("shared fixtures", shared))
+
+
 class Times:
     """Adds up how long each test took, and writes the list at the end."""
 
@@ -82,8 +117,11 @@ class Times:
         self.seconds: defaultdict[str, float] = defaultdict(float)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Add a part of a test: what it sets up counts, what others find set up does not."""
+        """Add a part of a test, and what others set up for it."""
         self.seconds[name(report.nodeid)] += report.duration
+        if report.when == "call":
+            shared = dict(report.user_properties).get("shared fixtures", 0.0)
+            self.seconds[name(report.nodeid)] += float(str(shared))
 
     def pytest_sessionfinish(self) -> None:
         """Write the list; tests that did not run now stay as they are."""

@@ -84,8 +84,14 @@ def rows_of(folder: Path) -> list[Any]:
     return [pq.read_table(path) for path in sorted(folder.glob("part-*.parquet"))]
 
 
-@pytest.mark.parametrize("kind", OPTIONS)
-@pytest.mark.parametrize("given", ["paths", "data set"])
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [
+        pytest.param("data set", "all", marks=pytest.mark.everyday),
+        *(("data set", kind) for kind in OPTIONS if kind != "all"),
+        *(("paths", kind) for kind in OPTIONS),
+    ],
+)
 def test_files_are_those_of_the_plain_path(
     ray: Any, files: Path, tmp_path: Path, kind: str, given: str
 ) -> None:

@@ -179,6 +179,7 @@ def product_delta(floor: int, p: float, epsilon: float) -> float:
     return float(np.maximum(one - math.exp(epsilon) * other, 0).sum())
 
 
+@pytest.mark.everyday
 def test_claims_of_figure_1(against_noise: Outcome) -> None:
     assert verdicts(against_noise, "nominal delta 1e-07: least") == {"agrees"}
     assert verdicts(against_noise, "nominal delta 0.5 while") == {"paper is wrong"}

@@ -176,7 +176,7 @@ def verdicts(outcome: Outcome, part: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("number", range(1, 6))
+@pytest.mark.parametrize("number", [pytest.param(1, marks=pytest.mark.everyday), 2, 3, 4, 5])
 def test_the_theorem_is_found_wrong(figures: dict[int, Outcome], number: int) -> None:
     found = verdicts(figures[number], "Theorem 4.1")
     assert set(found) == {"paper is wrong"}

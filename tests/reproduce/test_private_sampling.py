@@ -419,6 +419,7 @@ def test_what_holds_holds_for_all_pairs_of_values() -> None:
         assert (found.gains <= epsilon / 2).all()
 
 
+@pytest.mark.everyday
 def test_the_verdicts_on_the_theorems(theorem_6: Outcome, monkeypatch: pytest.MonkeyPatch) -> None:
     assert verdicts(theorem_6.findings, "at least (13)") == {"paper is wrong"}
     assert verdicts(theorem_6.findings, "information-theoretic") == {"paper is wrong"}
