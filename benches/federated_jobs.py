@@ -162,7 +162,7 @@ def _training(turnout: ModuleType | None, clients: int) -> Job:
     if turnout is not None:
         federated = importlib.import_module(f"{turnout.__name__}.federated")
         plan = federated.RandomParticipationSGD(
-            PARTICIPANTS / clients, SAMPLE_RATE, 1.0, noise_multiplier=2.5, local_size_bound=SIZE
+            PARTICIPANTS / clients, SAMPLE_RATE, 1.0, noise_multiplier=2.5, local_size=SIZE
         )
         engine = federated.InProcessEngine(
             plan,

@@ -152,7 +152,7 @@ ATTRIBUTES = SampledAttribute(1.0, {"sex": tn.Domain(["f", "m"]), "age": 8}, pad
 GROUPED = GroupedTally(["country", "day"], {("DE", datetime.date(2030, 1, 1)): PERSONAL})
 LEDGER = ta.PrivacyLedger(3.0, 1e-5)
 LEDGER.spend(ta.GaussianMechanism(10.0), rounds=3, label="x")
-SGD_PLAN = RandomParticipationSGD(0.1, 0.5, clip=1.0, noise_multiplier=2.0, local_size_bound=30)
+SGD_PLAN = RandomParticipationSGD(0.1, 0.5, clip=1.0, noise_multiplier=2.0, local_size=30)
 ROUND = td.NoisyAggregation(3, users=2, parties=2, epsilon=1.0).start_round()
 PREFIXES = next(iter(HeavyHitters(1.0, bits=16, step=1).rounds()))
 OTHERS = [

@@ -8,7 +8,14 @@ import polars as pl
 import pytest
 
 import turnout as tn
+from turnout.accounting import LocalSampling, PrivacyLedger, SampleAndThreshold
+from turnout.distributed import recommend
 from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.federated.study import Curve, ParticipationStudy
+from turnout.frequency.attributes import compare_attributes
+from turnout.frequency.heavy_hitters import HeavyHitters
+from turnout.planning import choose_oracle, optimal_participation
+from turnout.thresholding import ThresholdedCounts
 
 VOTE = tn.DirectEncoding(2.0, ["no", "yes"])
 ESTIMATE = VOTE.collect(["no"] * 900 + ["yes"] * 100, participation=0.5, seed=1).estimate()
@@ -96,3 +103,61 @@ def test_no_column_of_the_groups_is_lost() -> None:
     found = [table[name].to_pylist() for name in table.column_names[:3]]
     assert found == [["a"], ["b"], [1]]
     assert len(set(table.column_names)) == table.num_columns == 3 + len(grouped._columns)
+
+
+def results() -> dict[str, Any]:
+    """One result of every kind, with its number of rows."""
+    days = tn.GroupedTally(["day"], {day: VOTE.simulate([900, 100], seed=day) for day in (2, 1)})
+    ledger = PrivacyLedger(epsilon=1.0, delta=1e-5)
+    ledger.spend(LocalSampling(0.01, 1.0), rounds=5, label="night")
+    recommended = recommend(1000, 30, epsilon=1.0)
+    training = Curve("many", "sound", 1, {10: 0.5, 20: 0.75})
+    planned = tn.plan(epsilon=1.0, domain_size=4, nodes=1000, oracles="direct_encoding")
+    searched = HeavyHitters(4.0, bits=8).collect([7] * 900 + [9] * 100, seed=1)
+    return {
+        "interval": (ESTIMATE.interval(), 2),
+        "interval of means": (MEAN.interval(), 2),
+        "interval of groups": (days.estimate().interval(), 4),
+        "series": (days.estimate().series(), 4),
+        "difference": (days.estimate().compare(1, 2), 2),
+        "choice": (choose_oracle(1.0, 10), 12),
+        "proposal": (planned, 1),
+        "trade-off": (planned.tradeoff([0.5, 1.0]), 2),
+        "participation": (optimal_participation([1.0, 3.0], [1.0, 2.0], 2.0, domain_size=3), 2),
+        "comparison": (compare_attributes(1.0, {"a": [50, 50], "b": [20, 80]}), 6),
+        "recommendation": (recommended, 3),
+        "guarantee": (recommended.best.guarantee, 4),
+        "ledger": (ledger, 1),
+        "training": (ParticipationStudy(1.0, 1e-5, (), (training,)), 2),
+        "heavy hitters": (searched, 2),
+        "estimate of heavy hitters": (searched.estimate, 3),
+        "release": (ThresholdedCounts(SampleAndThreshold(0.25, 20), {"often": 240}), 1),
+    }
+
+
+def test_every_result_is_a_table() -> None:
+    for name, (result, rows) in results().items():
+        table = result.to_arrow()
+        assert table.num_rows == len(result.to_records()) == rows, name
+        assert result.to_pandas().shape == result.to_polars().shape == table.shape, name
+        shown = result._repr_html_()
+        assert shown.startswith("<table>"), name
+        assert shown.count("<tr>") == rows + 1, name
+        assert shown.index("</caption>") < 1000, name
+
+
+def test_intervals_print_their_limits() -> None:
+    shown = repr(ESTIMATE.interval())
+    no, yes = ESTIMATE["no"], ESTIMATE["yes"]
+    limits = f"'no': {no.low:.4g} to {no.high:.4g}, 'yes': {yes.low:.4g} to {yes.high:.4g}"
+    assert shown == f"Interval({{{limits}}}, level=0.95, 'score')"
+    many = repr(tn.DirectEncoding(1.0, 50).simulate([20] * 50, seed=1).estimate().interval())
+    assert many.count(" to ") == 6
+    assert "... 50 answers" in many
+
+
+def test_heavy_hitters_are_told_by_their_values() -> None:
+    found = HeavyHitters(6.0, length=5).collect(["other"] * 5000 + ["no"] * 4000, seed=1)
+    assert found.values == ("other", "no")
+    assert set(found.estimate.domain.labels) >= {"other", "no", "(other)"}
+    assert found.estimate["no"].frequency == found.frequencies[1]

@@ -185,7 +185,7 @@ def federated() -> Any:
         return (chance - bought[client, elements])[:, None] * places[client, elements]
 
     def accuracy(**changed: Any) -> float:
-        plan = RandomParticipationSGD(0.1, 0.5, local_size_bound=bound, **changed)
+        plan = RandomParticipationSGD(0.1, 0.5, local_size=bound, **changed)
         engine = InProcessEngine(
             plan, np.zeros(3), gradients, bound, SGD(2.0), clients=clients, batched=True
         )
@@ -198,7 +198,7 @@ def federated() -> Any:
         middle, error = [], []
         for epsilon in epsilons:
             noise = RandomParticipationSGD(
-                0.1, 0.5, 1.0, epsilon=epsilon, delta=1e-6, rounds=rounds, local_size_bound=bound,
+                0.1, 0.5, 1.0, epsilon=epsilon, delta=1e-6, rounds=rounds, local_size=bound,
                 mode=mode,
             ).noise_multiplier  # fmt: skip
             found = [

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from turnout._extras import require
 
-__all__ = ["Tabular", "arrow_table"]
+__all__ = ["Listing", "Tabular", "arrow_table"]
 
 #: So many rows are shown in a notebook.
 _SHOWN: Final = 20
 
-#: Whole numbers; all others are floating-point, labels or text.
+#: What is longer is no caption of a table: its type is.
+_LONGEST_CAPTION: Final = 300
+
+#: Whole numbers and texts, even where there are no rows that say so.
 _COUNTS: Final = frozenset({"nodes", "received", "coordinate"})
-_TEXTS: Final = frozenset({"reason"})
+_TEXTS: Final = frozenset({"reason", "remark", "refused"})
 
 
 class Tabular:
@@ -27,7 +30,7 @@ class Tabular:
     #: The columns of the table, in order; those of groups come before them.
     _columns: tuple[str, ...]
 
-    def to_records(self, level: float = 0.95, **options: Any) -> list[dict[str, Any]]:
+    def to_records(self, *args: Any, **options: Any) -> list[dict[str, Any]]:
         """List the rows."""
         raise NotImplementedError
 
@@ -35,12 +38,17 @@ class Tabular:
     def _group_columns(self) -> tuple[str, ...]:
         return ()
 
-    def to_arrow(self, level: float = 0.95, **options: Any) -> Any:
+    def _first_rows(self, most: int) -> tuple[Sequence[Mapping[str, Any]], int]:
+        """Give the rows that a notebook shows, at most so many, and how many there are."""
+        records = self.to_records()
+        return records[:most], len(records)
+
+    def to_arrow(self, *args: Any, **options: Any) -> Any:
         """Give the rows of :meth:`to_records` as a :class:`pyarrow.Table`.
 
         Parameters
         ----------
-        level, **options
+        *args, **options
             As for :meth:`to_records`.
 
         Returns
@@ -58,15 +66,15 @@ class Tabular:
         InvalidTypeError, InvalidValueError
             As :meth:`to_records`.
         """
-        records = self.to_records(level, **options)
+        records = self.to_records(*args, **options)
         return arrow_table(records, self._columns, self._group_columns)
 
-    def to_pandas(self, level: float = 0.95, **options: Any) -> Any:
+    def to_pandas(self, *args: Any, **options: Any) -> Any:
         """Give the rows of :meth:`to_records` as a :class:`pandas.DataFrame`.
 
         Parameters
         ----------
-        level, **options
+        *args, **options
             As for :meth:`to_records`.
 
         Returns
@@ -82,14 +90,14 @@ class Tabular:
             As :meth:`to_records`.
         """
         require("pandas", "all")
-        return self.to_arrow(level, **options).to_pandas()
+        return self.to_arrow(*args, **options).to_pandas()
 
-    def to_polars(self, level: float = 0.95, **options: Any) -> Any:
+    def to_polars(self, *args: Any, **options: Any) -> Any:
         """Give the rows of :meth:`to_records` as a :class:`polars.DataFrame`.
 
         Parameters
         ----------
-        level, **options
+        *args, **options
             As for :meth:`to_records`.
 
         Returns
@@ -104,24 +112,47 @@ class Tabular:
         InvalidTypeError, InvalidValueError
             As :meth:`to_records`.
         """
-        return require("polars", "all").from_arrow(self.to_arrow(level, **options))
+        return require("polars", "all").from_arrow(self.to_arrow(*args, **options))
 
     def _repr_html_(self) -> str:
         """Show the first rows in a notebook."""
-        records = self.to_records()
+        records, every = self._first_rows(_SHOWN)
         names = [*self._group_columns, *self._columns]
         rows = [
             [_shown(value) for value in _row(record, self._columns, self._group_columns)]
-            for record in records[:_SHOWN]
+            for record in records
         ]
         head = "".join(f"<th>{html.escape(name.replace('_', ' '))}</th>" for name in names)
         body = "".join(
             f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows
         )
-        more = len(records) - len(rows)
+        more = every - len(rows)
         note = f"<p>and {more:,} more rows</p>" if more else ""
-        caption = f"<caption>{html.escape(repr(self))}</caption>"
+        named = repr(self)
+        named = named if len(named) <= _LONGEST_CAPTION else type(self).__name__
+        caption = f"<caption>{html.escape(named)}</caption>"
         return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{note}"
+
+
+class Listing(Tabular):
+    """A result that has one object a row: the columns are attributes of these."""
+
+    __slots__ = ()
+
+    def _listed(self) -> Iterable[Any]:
+        """Give the objects."""
+        rows: Iterable[Any] = self.records  # type: ignore[attr-defined]
+        return rows
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """List one dictionary for each row, for tables and programs.
+
+        Returns
+        -------
+        list of dict
+            With the columns of the table.
+        """
+        return [{name: getattr(row, name) for name in self._columns} for row in self._listed()]
 
 
 def arrow_table(
@@ -148,17 +179,18 @@ def arrow_table(
         table[shown] = _array(pa, [record["group"][name] for record in records])
     for name in columns:
         values = [record[name] for record in records]
+        known = {type(value) for value in values if value is not None}
         if name == "label":
-            if len({type(value) for value in values}) > 1:
-                values = [str(value) for value in values]
-            table[name] = _array(pa, values)
+            mixed = len({type(value) for value in values}) > 1
+            table[name] = _array(pa, [str(value) for value in values] if mixed else values)
         elif name in _COUNTS:
             table[name] = pa.array(values, pa.uint64())
         elif name in _TEXTS:
             table[name] = pa.array(values, pa.string())
+        elif not known or float in known:
+            table[name] = pa.array([_known(value) for value in values], pa.float64())
         else:
-            known = [None if value is None or math.isnan(value) else value for value in values]
-            table[name] = pa.array(known, pa.float64())
+            table[name] = _array(pa, values)
     return pa.table(table)
 
 
@@ -170,6 +202,10 @@ def _array(pa: Any, values: list[Any]) -> Any:
         return pa.array([None if value is None else str(value) for value in values])
 
 
+def _known(value: Any) -> Any:
+    return None if value is None or math.isnan(value) else value
+
+
 def _row(record: Mapping[str, Any], columns: Sequence[str], groups: Sequence[str]) -> list[Any]:
     return [*(record["group"][name] for name in groups), *(record[name] for name in columns)]
 
@@ -177,6 +213,8 @@ def _row(record: Mapping[str, Any], columns: Sequence[str], groups: Sequence[str
 def _shown(value: Any) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
+    if isinstance(value, (list, tuple)):
+        return "; ".join(map(_shown, value))
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return str(value)
     return f"{value:,}" if isinstance(value, int) else f"{value:,.5g}"

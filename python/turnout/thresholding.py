@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from turnout import _arguments, _core
 from turnout._public import listing
+from turnout._tables import Tabular
 from turnout.accounting.calibration import calibrate
 from turnout.accounting.ledger import PrivacyLedger
 from turnout.accounting.thresholded import SampleAndThreshold
@@ -50,7 +51,7 @@ class ThresholdedCount:
     high: int
 
 
-class ThresholdedCounts:
+class ThresholdedCounts(Tabular):
     """Published counts of kept people: which items reached the threshold, and how often.
 
     Made by :func:`sample_and_threshold`. Everything here is public.
@@ -63,6 +64,8 @@ class ThresholdedCounts:
     estimates. The intervals are right all the same, published or not: whatever the true count of an
     item, with probability ``level`` at least the interval of :meth:`count_of` holds it.
     """
+
+    _columns = tuple(field.name for field in dataclasses.fields(ThresholdedCount))
 
     def __init__(self, mechanism: SampleAndThreshold, counts: dict[Hashable, int]) -> None:
         self._mechanism = _arguments.instance(
@@ -224,8 +227,7 @@ class ThresholdedCounts:
         """
         columns = (self.labels, self.counts, self.estimates, *self.interval(level))
         plain = (column if isinstance(column, tuple) else column.tolist() for column in columns)
-        names = [field.name for field in dataclasses.fields(ThresholdedCount)]
-        return [dict(zip(names, row, strict=True)) for row in zip(*plain, strict=True)]
+        return [dict(zip(self._columns, row, strict=True)) for row in zip(*plain, strict=True)]
 
     def __len__(self) -> int:
         """Return the number of published items."""

@@ -51,7 +51,7 @@ def plan_of() -> Any:
     def make(**changes: Any) -> RandomParticipationSGD:
         chosen: dict[str, Any] = {
             "client_rate": 0.3, "sample_rate": 0.5, "clip": 1.0, "noise_multiplier": 1.5,
-            "local_size_bound": 6, "seed": 11,
+            "local_size": 6, "seed": 11,
         }  # fmt: skip
         return RandomParticipationSGD(**{**chosen, **changes})
 

@@ -43,9 +43,7 @@ def test_a_buffer_that_is_filled_again_and_again_is_read_in_time() -> None:
 
 @pytest.mark.parametrize("together", [False, True])
 def test_engines_and_clients_take_what_is_computed_alone(together: bool) -> None:
-    plan = RandomParticipationSGD(
-        1.0, 0.9, clip=1.0, noise_multiplier=1.0, local_size_bound=10, seed=3
-    )
+    plan = RandomParticipationSGD(1.0, 0.9, clip=1.0, noise_multiplier=1.0, local_size=10, seed=3)
 
     def gradients(model: Any, clients: Any, elements: Any) -> Any:
         return model - DATA[10 * clients + elements]
@@ -75,7 +73,7 @@ def test_a_function_that_gives_more_than_one_gradient_for_an_element_is_refused(
 
 
 def plan_of(**changes: Any) -> RandomParticipationSGD:
-    settings: dict[str, Any] = {"clip": 1.0, "noise_multiplier": 2.0, "local_size_bound": 30}
+    settings: dict[str, Any] = {"clip": 1.0, "noise_multiplier": 2.0, "local_size": 30}
     return RandomParticipationSGD(0.1, 0.1, **{**settings, **changes})
 
 

@@ -114,7 +114,7 @@ def test_ledgers_of_clients_count_the_rounds_in_which_they_were_available(
 
 def test_the_cost_follows_the_participants_not_the_clients(plan_of: Any) -> None:
     # A pass over 10^10 clients would take gigabytes and minutes.
-    plan = plan_of(client_rate=1e-9, local_size_bound=1, sample_rate=1.0, seed=None)
+    plan = plan_of(client_rate=1e-9, local_size=1, sample_rate=1.0, seed=None)
     asked: list[int] = []
 
     def gradients(model: Any, client: int, elements: Any) -> Any:
@@ -170,7 +170,7 @@ def test_sizes_may_differ_by_client(plan_of: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"sizes": 7}, InvalidValueError, "sizes must be at most 6 = local_size_bound"),
+        ({"sizes": 7}, InvalidValueError, "sizes must be at most 6 = local_size"),
         ({"sizes": [1, 7], "clients": None}, InvalidValueError, r"sizes\[1\] must be from 0 to 6"),
         ({"sizes": [1, 2]}, InvalidValueError, "clients must be 2"),
         ({"sizes": []}, InvalidValueError, "sizes must hold"),

@@ -27,7 +27,7 @@ ALPHA = 1e-6
 def plan_of(**changes: Any) -> RandomParticipationSGD:
     chosen: dict[str, Any] = {
         "client_rate": 0.3, "sample_rate": 0.5, "clip": 1.0, "noise_multiplier": 1.5,
-        "local_size_bound": 6,
+        "local_size": 6,
     }  # fmt: skip
     chosen.update(changes)
     return RandomParticipationSGD(**chosen)
@@ -187,9 +187,9 @@ def test_without_a_seed_noise_is_never_the_same() -> None:
 
 
 def test_a_client_with_more_elements_than_the_bound_is_refused() -> None:
-    with pytest.raises(InvalidValueError, match="size must be at most local_size_bound = 6"):
+    with pytest.raises(InvalidValueError, match="size must be at most local_size = 6"):
         plan_of().client(7, parameters=2)
-    unbounded = plan_of(local_size_bound=None, nominal_local_size=6)
+    unbounded = plan_of(local_size=None, nominal_local_size=6)
     assert unbounded.client(7, parameters=2).size == 7
 
 

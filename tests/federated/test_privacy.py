@@ -38,7 +38,7 @@ EPSILONS = np.array([0.0, 1e-3, 0.01, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0, 1.5, 2.2, 3
 def plan_of(**changes: Any) -> RandomParticipationSGD:
     chosen: dict[str, Any] = {
         "client_rate": 0.6, "sample_rate": 0.5, "clip": 1.0, "noise_multiplier": 0.8,
-        "local_size_bound": 3, "grid_bits": 8,
+        "local_size": 3, "grid_bits": 8,
     }  # fmt: skip
     return RandomParticipationSGD(**{**chosen, **changes})
 
@@ -120,7 +120,7 @@ def test_one_element_changes_a_round_by_no_more_than_the_accounting_says(
             sample_rate=rates[1],
             noise_multiplier=float(random.choice([0.5, 1.0, 3.0])),
             mode=mode,
-            local_size_bound=size if bounded else None,
+            local_size=size if bounded else None,
             nominal_local_size=1,
         )
         assert plan.grid is not None

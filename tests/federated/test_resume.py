@@ -267,7 +267,7 @@ SCRIPT = """
         return model - data[client, elements]
 
     plan = RandomParticipationSGD(
-        0.2, 0.5, 1.0, epsilon=5.0, delta=1e-5, rounds=rounds, local_size_bound=4, seed=3
+        0.2, 0.5, 1.0, epsilon=5.0, delta=1e-5, rounds=rounds, local_size=4, seed=3
     )
     engine = InProcessEngine(
         plan, np.zeros(6), gradients, 4, SGD(0.1, momentum=0.9), clients=50,

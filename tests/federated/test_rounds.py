@@ -23,7 +23,7 @@ SIZE, CLIENTS = 6, 10
 def plan_of(**changes: Any) -> RandomParticipationSGD:
     chosen: dict[str, Any] = {
         "client_rate": 1.0, "sample_rate": 1.0, "clip": 1.0, "noise_multiplier": 1.5,
-        "local_size_bound": SIZE, "seed": 3,
+        "local_size": SIZE, "seed": 3,
     }  # fmt: skip
     chosen.update(changes)
     if chosen.get("noise") == "none":
@@ -158,7 +158,7 @@ def test_a_client_has_a_name(client: Any) -> None:
 @pytest.mark.parametrize("mode", ["trusted_server", "always_send"])
 def test_sums_are_exact_however_large(mode: str) -> None:
     # Without a stated size a client may have as many elements as fit its grid.
-    plan = plan_of(local_size_bound=None, nominal_local_size=1, mode=mode)
+    plan = plan_of(local_size=None, nominal_local_size=1, mode=mode)
     largest = 2**61 - 2**30
     columns = np.array([largest, -largest, 2**60 + 1, 3, 0])
     updates = [np.where(np.arange(5) == place % 5, columns, 0) for place in range(40)]
@@ -179,9 +179,7 @@ def test_sums_are_exact_however_large(mode: str) -> None:
 
 
 def test_an_engine_and_its_halves_agree_on_large_sums() -> None:
-    plan = plan_of(
-        local_size_bound=None, nominal_local_size=1, grid_bits=36, noise_multiplier=2**-4
-    )
+    plan = plan_of(local_size=None, nominal_local_size=1, grid_bits=36, noise_multiplier=2**-4)
     assert plan.grid is not None
     size = int(2**61 / plan.grid.radius) - 1
     sent = np.array([size * int(plan.grid.radius), 1], np.int64)

@@ -28,7 +28,7 @@ from turnout.federated import Grid, RandomParticipationSGD
 def plan_of(**changes: Any) -> RandomParticipationSGD:
     chosen: dict[str, Any] = {
         "client_rate": 0.001, "sample_rate": 0.1, "clip": 1.0, "noise_multiplier": 2.4903,
-        "local_size_bound": 30,
+        "local_size": 30,
     }  # fmt: skip
     chosen.update(changes)
     return RandomParticipationSGD(**chosen)
@@ -43,7 +43,7 @@ def test_where_participation_shows_or_sizes_are_not_bounded_it_costs_weak_client
     weak = WeakClientSampling(0.001, 0.1, 2.4903)
     assert plan_of(mode="participants_only").mechanism == weak
     for mode in ("trusted_server", "always_send"):
-        unbounded = plan_of(local_size_bound=None, nominal_local_size=30, mode=mode)
+        unbounded = plan_of(local_size=None, nominal_local_size=30, mode=mode)
         assert unbounded.mechanism == weak
 
 
@@ -91,9 +91,9 @@ def test_grids_that_sums_do_not_fit_are_refused() -> None:
     with pytest.raises(InvalidValueError, match="beyond floating-point range"):
         plan_of(clip=1e-300)
     assert plan_of(noise_multiplier=2.0**-17, grid_bits=20).grid is not None
-    with pytest.raises(InvalidValueError, match="local_size_bound must be at most 2,097,15"):
-        plan_of(noise_multiplier=2.0**-16, local_size_bound=2**22)
-    unbounded = plan_of(noise_multiplier=2.0**-16, local_size_bound=None, nominal_local_size=2**22)
+    with pytest.raises(InvalidValueError, match="local_size must be at most 2,097,15"):
+        plan_of(noise_multiplier=2.0**-16, local_size=2**22)
+    unbounded = plan_of(noise_multiplier=2.0**-16, local_size=None, nominal_local_size=2**22)
     with pytest.raises(InvalidValueError, match="size must be at most 2,097,15"):
         unbounded.client(2**22, parameters=1)
     assert unbounded.client(2**20, parameters=1).size == 2**20
@@ -103,7 +103,7 @@ def test_descriptions_give_the_same_plan_and_fingerprint() -> None:
     plans = [
         plan_of(),
         plan_of(seed=4, mode="always_send", grid_bits=20),
-        plan_of(local_size_bound=None, nominal_local_size=7, mode="participants_only"),
+        plan_of(local_size=None, nominal_local_size=7, mode="participants_only"),
         plan_of(noise="none", noise_multiplier=None, clip=math.inf),
         plan_of(noise="float"),
         plan_of(noise_multiplier=None, epsilon=0.1, delta=1e-6, rounds=1),
@@ -174,8 +174,8 @@ def test_what_is_no_description_is_refused(value: Any) -> None:
         ({"epsilon": 1.0, "delta": 1e-5, "rounds": 3}, "either noise_multiplier or all of"),
         ({"noise_multiplier": None, "epsilon": 1.0}, "must be given together"),
         ({"noise": "none"}, "gives no privacy"),
-        ({"local_size_bound": None}, "nominal_local_size must be given"),
-        ({"local_size_bound": 0}, "local_size_bound must be an integer from 1"),
+        ({"local_size": None}, "nominal_local_size must be given"),
+        ({"local_size": 0}, "local_size must be an integer from 1"),
         ({"mode": "trusted"}, "mode must be one of 'trusted_server'"),
         ({"noise": "gaussian"}, "noise must be one of 'exact'"),
         ({"grid_bits": 60}, "grid_bits must be an integer from 8 to 36"),

@@ -10,6 +10,7 @@ from typing import Any
 from turnout import _arguments
 from turnout._atomic import atomic_write
 from turnout._files import read_bytes
+from turnout._tables import Tabular
 from turnout.accounting import ledger_encoding
 from turnout.accounting.composition import Composition
 from turnout.accounting.ledger_entries import (
@@ -36,7 +37,7 @@ __all__ = ["LedgerEntry", "PrivacyLedger"]
 _ADJACENCIES = ("add_or_remove", "add", "remove", "replace")
 
 
-class PrivacyLedger:
+class PrivacyLedger(Tabular):
     """A privacy budget that refuses what it cannot pay for.
 
     The total is the composition of all entries, not the sum of their epsilons. Each client can keep
@@ -87,6 +88,8 @@ class PrivacyLedger:
     >>> ledger.entries[0].rounds, ledger.entries[0].label
     (100, 'first night')
     """
+
+    _columns = ("label", "mechanism", "rounds")
 
     def __init__(self, epsilon: float, delta: float, adjacency: str | None = None) -> None:
         self._epsilon = positive("epsilon", epsilon)
@@ -284,6 +287,27 @@ class PrivacyLedger:
         return compose(
             [(entry.mechanism, entry.rounds) for entry in self._entries], self._adjacency
         )
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """List one dictionary for each entry, for tables and programs.
+
+        Returns
+        -------
+        list of dict
+            With ``label``, ``mechanism`` (as text) and ``rounds``.
+
+        Examples
+        --------
+        >>> from turnout.accounting import LocalSampling
+        >>> ledger = PrivacyLedger(epsilon=1.0, delta=1e-5)
+        >>> ledger.spend(LocalSampling(sample_rate=0.01, noise_multiplier=1.0), rounds=5)
+        >>> ledger.to_records()[0]["rounds"]
+        5
+        """
+        return [
+            {"label": entry.label, "mechanism": repr(entry.mechanism), "rounds": entry.rounds}
+            for entry in self._entries
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the ledger in terms of JSON."""

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._tables import Tabular
 from turnout.accounting import calibrate
 from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.values import nonnegative, unit_interval
@@ -33,7 +34,7 @@ _MOST_ITEMS = 2**24
 
 
 @dataclasses.dataclass(frozen=True)
-class Guarantee:
+class Guarantee(Tabular):
     """What one round protects, against whom, and what that rests on.
 
     Every round that was started counts, also one that was lost: some of it may have been seen. For
@@ -56,6 +57,24 @@ class Guarantee:
     epsilon: float | None
     delta: float | None
     assumptions: tuple[str, ...]
+
+    _columns = ("mechanism", "adjacency", "epsilon", "delta", "assumption")
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """List one dictionary for each assumption, for tables and programs.
+
+        Returns
+        -------
+        list of dict
+            With ``mechanism`` (as text), ``adjacency``, ``epsilon``, ``delta`` and ``assumption``.
+        """
+        head = {
+            "mechanism": repr(self.mechanism),
+            "adjacency": self.adjacency,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+        }
+        return [{**head, "assumption": assumption} for assumption in self.assumptions or (None,)]
 
     def __str__(self) -> str:
         """Say it in words."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from turnout._tables import Tabular
 from turnout.distributed.messages import MESSAGE_OVERHEAD
 
 __all__ = ["CostLedger", "Costs"]
@@ -70,7 +72,7 @@ _COLUMNS = {
 
 
 @dataclass(frozen=True)
-class CostLedger:
+class CostLedger(Tabular):
     """The costs of one round, by role.
 
     Attributes
@@ -86,6 +88,25 @@ class CostLedger:
     totals: dict[str, Costs]
     parties: dict[str, int]
     formulas: dict[str, Costs]
+
+    _columns = ("role", "parties", *_COLUMNS)
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """List what one party of each role does on average, for tables and programs.
+
+        Returns
+        -------
+        list of dict
+            With ``role``, ``parties`` and the names of :class:`Costs`.
+        """
+        return [
+            {
+                "role": role,
+                "parties": self.parties[role],
+                **dataclasses.asdict(self.average(role)),
+            }
+            for role in self.totals
+        ]
 
     def average(self, role: str) -> Costs:
         """Give the mean cost of one party of a role.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from turnout import _arguments
+from turnout._tables import Listing
 from turnout.accounting.values import nonnegative, unit_interval
 from turnout.distributed.mechanism import AggregationMechanism
 from turnout.distributed.noises import NOISES
@@ -70,7 +71,7 @@ class RecommendationRecord:
 
 
 @dataclass(frozen=True)
-class Recommendation:
+class Recommendation(Listing):
     """All mechanisms at equal privacy, those of smallest error first.
 
     Attributes
@@ -89,6 +90,14 @@ class Recommendation:
     items: int
     epsilon: float
     delta: float
+
+    _columns = (
+        "title",
+        "rmse",
+        "delta",
+        "share_bytes",
+        "conditional",
+    )
 
     @property
     def best(self) -> AggregationMechanism:

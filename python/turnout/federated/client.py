@@ -58,7 +58,7 @@ class Client:
     plan
         The public parameters.
     size
-        How many elements it has, from 0 to the plan's ``local_size_bound``.
+        How many elements it has, from 0 to the plan's ``local_size``.
     parameters
         The model: a nest of arrays of its parameters, whose form gradients must have; or how many
         there are, for gradients in one array.
@@ -86,7 +86,7 @@ class Client:
     >>> import numpy as np
     >>> from turnout.federated import RandomParticipationSGD
     >>> plan = RandomParticipationSGD(
-    ...     1.0, 1.0, clip=1.0, noise_multiplier=2.0, local_size_bound=2, mode="trusted_server"
+    ...     1.0, 1.0, clip=1.0, noise_multiplier=2.0, local_size=2, mode="trusted_server"
     ... )
     >>> client = plan.client(2, parameters=3)
     >>> gradients = np.array([[3.0, 0.0, 4.0], [0.0, 0.5, 0.0]])
@@ -106,10 +106,10 @@ class Client:
     ) -> None:
         self._plan = plan
         self._size = _arguments.integer("size", size, least=0)
-        bound = plan.local_size_bound
+        bound = plan.local_size
         if bound is not None and self._size > bound:
             raise InvalidValueError(
-                f"size must be at most local_size_bound = {bound}, on which the accounting rests, "
+                f"size must be at most local_size = {bound}, on which the accounting rests, "
                 f"got {self._size} elements"
             )
         if plan.grid is not None:

@@ -24,7 +24,7 @@ __all__ = ["InProcessEngine"]
 
 Indices = npt.NDArray[np.int64]
 
-_BOUND = " = local_size_bound, on which the accounting rests"
+_BOUND = " = local_size, on which the accounting rests"
 
 
 class InProcessEngine:
@@ -70,7 +70,7 @@ class InProcessEngine:
     >>> from turnout.federated import SGD, InProcessEngine, RandomParticipationSGD
     >>> data = np.random.default_rng(0).normal(0.3, 0.1, size=(500, 2))
     >>> plan = RandomParticipationSGD(
-    ...     0.5, 0.5, clip=1.0, epsilon=1.0, delta=1e-5, rounds=20, local_size_bound=2, seed=1
+    ...     0.5, 0.5, clip=1.0, epsilon=1.0, delta=1e-5, rounds=20, local_size=2, seed=1
     ... )
     >>> engine = InProcessEngine(
     ...     plan,
@@ -105,7 +105,7 @@ class InProcessEngine:
             "plan", plan, RandomParticipationSGD, "a RandomParticipationSGD"
         )
         self._gradients = gradients
-        self._sizes, self._clients = _sizes(sizes, clients, plan.local_size_bound)
+        self._sizes, self._clients = _sizes(sizes, clients, plan.local_size)
         self._batched = batched
         self._server = plan.server(
             parameters,

@@ -52,7 +52,7 @@ class TrainingPlan:
         epsilon: float | None = None,
         delta: float | None = None,
         rounds: int | None = None,
-        local_size_bound: int | None = None,
+        local_size: int | None = None,
         nominal_local_size: int | None = None,
         mode: str = "trusted_server",
         noise: str = "exact",
@@ -65,11 +65,11 @@ class TrainingPlan:
         self._mode = _arguments.choice("mode", mode, MODES)
         self._noise = _arguments.choice("noise", noise, NOISES)
         self._clip = _clip(clip, self._noise)
-        self._local_size_bound = _size("local_size_bound", local_size_bound)
+        self._local_size = _size("local_size", local_size)
         self._nominal_local_size = _size("nominal_local_size", nominal_local_size)
-        if local_size_bound is None and nominal_local_size is None:
+        if local_size is None and nominal_local_size is None:
             raise InvalidValueError(
-                "nominal_local_size must be given where local_size_bound is None: the sum is "
+                "nominal_local_size must be given where local_size is None: the sum is "
                 "scaled by a public number of elements for each client"
             )
         self._grid_bits = _arguments.integer("grid_bits", grid_bits, least=8, most=36)
@@ -87,8 +87,8 @@ class TrainingPlan:
             if self._noise == "exact"
             else None
         )
-        if self._grid is not None and self._local_size_bound is not None:
-            self._grid.check_examples("local_size_bound", self._local_size_bound)
+        if self._grid is not None and self._local_size is not None:
+            self._grid.check_examples("local_size", self._local_size)
 
     def _chosen(self, given: float | None) -> float:
         """Give the noise multiplier, calibrated if a target was given."""
@@ -117,10 +117,10 @@ class TrainingPlan:
         return value
 
     def _accounted(self, noise_multiplier: float) -> Mechanism:
-        if self._local_size_bound is None or self._mode == "participants_only":
+        if self._local_size is None or self._mode == "participants_only":
             return WeakClientSampling(self._client_rate, self._sample_rate, noise_multiplier)
         return RandomParticipation(
-            self._client_rate, self._sample_rate, self._local_size_bound, noise_multiplier
+            self._client_rate, self._sample_rate, self._local_size, noise_multiplier
         )
 
     @property
@@ -144,14 +144,14 @@ class TrainingPlan:
         return self._noise_multiplier
 
     @property
-    def local_size_bound(self) -> int | None:
+    def local_size(self) -> int | None:
         """The public bound on a client's number of elements, if there is one."""
-        return self._local_size_bound
+        return self._local_size
 
     @property
     def nominal_local_size(self) -> int:
         """The public number of elements that the sum is scaled by."""
-        chosen = self._nominal_local_size or self._local_size_bound
+        chosen = self._nominal_local_size or self._local_size
         assert chosen is not None
         return chosen
 
@@ -230,7 +230,7 @@ class TrainingPlan:
             "clip": self._clip if math.isfinite(self._clip) else None,
             "noise_multiplier": self._noise_multiplier,
             "target": None if self._target is None else list(self._target),
-            "local_size_bound": self._local_size_bound,
+            "local_size": self._local_size,
             "nominal_local_size": self._nominal_local_size,
             "mode": self._mode,
             "noise": self._noise,
@@ -293,7 +293,7 @@ class TrainingPlan:
         """Show the parameters that differ from plan to plan."""
         shown = {
             "noise_multiplier": self._noise_multiplier,
-            "local_size_bound": self._local_size_bound,
+            "local_size": self._local_size,
             "mode": self._mode,
             "noise": self._noise,
             "seed": self._seed,

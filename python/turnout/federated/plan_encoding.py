@@ -20,7 +20,7 @@ _NAMES = frozenset(
         "clip",
         "noise_multiplier",
         "target",
-        "local_size_bound",
+        "local_size",
         "nominal_local_size",
         "mode",
         "noise",

@@ -50,7 +50,7 @@ def largest_update(plan: TrainingPlan, parameters: int) -> float:
     Returns
     -------
     float
-        ``clip`` for each of ``local_size_bound`` elements, and the norm of a client's own noise.
+        ``clip`` for each of ``local_size`` elements, and the norm of a client's own noise.
         Where no size is stated a client may have any number of elements: as many as its grid
         allows, or, without a grid, infinity.
 
@@ -58,12 +58,12 @@ def largest_update(plan: TrainingPlan, parameters: int) -> float:
     --------
     >>> from turnout.federated import RandomParticipationSGD
     >>> plan = RandomParticipationSGD(
-    ...     0.1, 0.5, clip=1.0, noise_multiplier=2.0, local_size_bound=30
+    ...     0.1, 0.5, clip=1.0, noise_multiplier=2.0, local_size=30
     ... )
     >>> round(largest_update(plan, 1000) * plan.grid.step, 6)
     30.0
     """
-    size, grid = plan.local_size_bound, plan.grid
+    size, grid = plan.local_size, plan.grid
     radius = plan.clip if grid is None else grid.radius
     # Without a stated size: what Grid.check_examples lets a client have.
     unstated = math.inf if grid is None else 2.0**61

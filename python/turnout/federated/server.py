@@ -69,7 +69,7 @@ class Server:
     >>> import numpy as np
     >>> from turnout.federated import SGD, RandomParticipationSGD
     >>> plan = RandomParticipationSGD(
-    ...     0.5, 1.0, clip=1.0, noise_multiplier=0.01, local_size_bound=1, seed=3
+    ...     0.5, 1.0, clip=1.0, noise_multiplier=0.01, local_size=1, seed=3
     ... )
     >>> server = plan.server(np.zeros(2), SGD(0.5))
     >>> clients = [plan.client(1, parameters=2, index=index) for index in range(100)]
@@ -171,10 +171,10 @@ class Server:
         """Add what a client sent.
 
         Taken is what an honest client can have sent, once: an update of a norm of at most ``clip``
-        for each of ``local_size_bound`` elements, beside the noise of its own that the mode has (an
+        for each of ``local_size`` elements, beside the noise of its own that the mode has (an
         honest client's exceeds that with probability 2^-64 at most). Whatever is sent leaves room
         for the updates of all others. So one client moves the sum by no more than that norm; where
-        the plan states no ``local_size_bound``, that can be far.
+        the plan states no ``local_size``, that can be far.
 
         Parameters
         ----------

@@ -22,6 +22,7 @@ from turnout._atomic import atomic_write
 from turnout._documents import parsed
 from turnout._files import read_bytes
 from turnout._progress import track
+from turnout._tables import Tabular
 from turnout.errors import CorruptDataError, InvalidValueError, PlanMismatchError
 from turnout.federated.engine import InProcessEngine
 from turnout.federated.optimizers import SGD
@@ -78,7 +79,7 @@ class Curve:
 
 
 @dataclasses.dataclass(frozen=True)
-class ParticipationStudy:
+class ParticipationStudy(Tabular):
     """Accuracies of all arms in all scenarios.
 
     Attributes
@@ -95,6 +96,28 @@ class ParticipationStudy:
     delta: float
     scenarios: tuple[tuple[Scenario, tuple[Arm, ...]], ...]
     curves: tuple[Curve, ...]
+
+    _columns = ("scenario", "arm", "seed", "rounds", "accuracy")
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """List one dictionary for each measurement of each training, for tables and programs.
+
+        Returns
+        -------
+        list of dict
+            With ``scenario``, ``arm``, ``seed``, ``rounds`` (that had passed) and ``accuracy``.
+        """
+        return [
+            {
+                "scenario": curve.scenario,
+                "arm": curve.arm,
+                "seed": curve.seed,
+                "rounds": rounds,
+                "accuracy": accuracy,
+            }
+            for curve in self.curves
+            for rounds, accuracy in curve.accuracies.items()
+        ]
 
     def table(self, scenario: str, arm: str) -> tuple[list[int], Any, Any]:
         """Give rounds, mean accuracies over the seeds, and their standard errors.
@@ -345,7 +368,7 @@ class _Training:
             self._common.clip if arm.noise_multiplier else math.inf,
             noise_multiplier=arm.noise_multiplier or None,
             noise="exact" if arm.noise_multiplier else "none",
-            local_size_bound=scenario.local_size,
+            local_size=scenario.local_size,
             seed=_seeds.derived(self._seed, _PLAN),
         )
         self._engine = InProcessEngine(

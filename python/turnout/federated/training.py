@@ -41,13 +41,13 @@ class RandomParticipationSGD(TrainingPlan):
     epsilon, delta, rounds
         The target for the whole training: the least noise that reaches it over this many rounds is
         used, and halves get ledgers with this budget.
-    local_size_bound
+    local_size
         A public number d that no client has more elements than. Without one the accounting is weak
         client sampling, which needs none. The accounting takes it for its ``local_size``, which
         counts the elements beside the protected one: by one on the safe side.
     nominal_local_size
         The public number that the sum is scaled by in place of the clients' true sizes;
-        ``local_size_bound`` if None. It has no influence on privacy.
+        ``local_size`` if None. It has no influence on privacy.
     mode
         Who is trusted. ``"trusted_server"``: the server sees the sums of those who take part and
         adds the noise once. ``"always_send"``: the server is not trusted, and every available
@@ -87,7 +87,7 @@ class RandomParticipationSGD(TrainingPlan):
     --------
     >>> from turnout.federated import RandomParticipationSGD
     >>> plan = RandomParticipationSGD(
-    ...     0.001, 0.1, clip=1.0, noise_multiplier=2.4903, local_size_bound=30
+    ...     0.001, 0.1, clip=1.0, noise_multiplier=2.4903, local_size=30
     ... )
     >>> plan.mechanism.delta(0.015) <= 1e-6
     True
@@ -108,7 +108,7 @@ class RandomParticipationSGD(TrainingPlan):
         Parameters
         ----------
         size
-            How many elements it has, from 0 to ``local_size_bound``.
+            How many elements it has, from 0 to ``local_size``.
         parameters
             The model: a nest of arrays of its parameters, or how many there are.
         index

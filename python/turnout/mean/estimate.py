@@ -33,7 +33,7 @@ class _Plan(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class MeanInterval:
+class MeanInterval(Tabular):
     """Lower and upper limits of the mean.
 
     Attributes
@@ -55,6 +55,26 @@ class MeanInterval:
     level: float
     method: str
     simultaneous: str | None
+
+    _columns = ("coordinate", "low", "high")
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """List one dictionary for each coordinate, for tables and programs.
+
+        Returns
+        -------
+        list of dict
+            With ``coordinate``, ``low`` and ``high``; the limits are None where they are infinite.
+        """
+        pairs = zip(np.ravel(self.low).tolist(), np.ravel(self.high).tolist(), strict=True)
+        return [
+            {
+                "coordinate": place,
+                "low": low if math.isfinite(low) else None,
+                "high": high if math.isfinite(high) else None,
+            }
+            for place, (low, high) in enumerate(pairs)
+        ]
 
     @property
     def width(self) -> float | Floats:
@@ -221,7 +241,7 @@ class MeanEstimate(Tabular):
         low, high = normal_interval(estimation.means, quantiles * errors, 1.0)
         return MeanInterval(self._shaped(low), self._shaped(high), level, "normal", simultaneous)
 
-    def to_records(  # type: ignore[override]
+    def to_records(
         self, level: float = 0.95, *, simultaneous: str | None = None
     ) -> list[dict[str, Any]]:
         """List one dictionary for each coordinate, for tables and programs.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -93,6 +94,9 @@ class GroupedMeanEstimate(BaseGroupedEstimate[MeanEstimate]):
     def standard_errors(self) -> Floats:
         """The standard errors of :attr:`means`, of the same shape."""
         return self._table("standard_error")
+
+    def _entry_names(self) -> Sequence[Any]:
+        return range(self.domain.dimensions)
 
     def _entries(self) -> str:
         return "means" if self.domain.dimensions == 1 else f"{self.domain.dimensions} means each"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from turnout._tables import Listing
 from turnout.domain import Domain
 from turnout.frequency.choice import OracleCandidate, compared
 from turnout.frequency.oracle import FrequencyOracle
@@ -18,7 +20,7 @@ __all__ = ["OracleCandidate", "OracleChoice", "choose_oracle"]
 
 
 @dataclass(frozen=True)
-class OracleChoice:
+class OracleChoice(Listing):
     """The result of :func:`choose_oracle`.
 
     Attributes
@@ -39,6 +41,19 @@ class OracleChoice:
     domain: Domain
     frequency: float
     report_bits: int | None
+
+    _columns = (
+        "name",
+        "variance",
+        "relative_variance",
+        "report_bits",
+        "p",
+        "q",
+        "refused",
+    )
+
+    def _listed(self) -> Iterable[Any]:
+        return self.candidates
 
     @property
     def chosen(self) -> OracleCandidate:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._seeds import derived
+from turnout._tables import Tabular
 from turnout.domain import Domain, domain_of
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.candidates import factories, make
@@ -30,7 +31,7 @@ _MOST_GROUPS = 10_000
 
 
 @dataclass(frozen=True, eq=False)
-class ParticipationPlan:
+class ParticipationPlan(Tabular):
     """The result of :func:`optimal_participation`.
 
     Attributes
@@ -56,6 +57,28 @@ class ParticipationPlan:
     groups: npt.NDArray[np.int64] = field(repr=False)
     costs: Floats = field(repr=False)
     multiplier: float
+
+    _columns = ("epsilon", "cost", "probability")
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """List one dictionary for each node, for tables and programs.
+
+        Returns
+        -------
+        list of dict
+            With ``epsilon``, ``cost`` and ``probability``, in the order of the nodes.
+        """
+        return self._records(self.nodes)
+
+    def _first_rows(self, most: int) -> tuple[list[dict[str, Any]], int]:
+        return self._records(most), self.nodes
+
+    def _records(self, most: int) -> list[dict[str, Any]]:
+        epsilons = [self.oracles[group].epsilon for group in self.groups[:most].tolist()]
+        rows = zip(
+            epsilons, self.costs[:most].tolist(), self.probabilities[:most].tolist(), strict=True
+        )
+        return [dict(zip(self._columns, row, strict=True)) for row in rows]
 
     @property
     def participation(self) -> Personalized:

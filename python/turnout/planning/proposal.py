@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._seeds import derived
+from turnout._tables import Listing
 from turnout.collecting.plan import Plan
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
@@ -90,7 +92,7 @@ class PlanCheck:
 
 
 @dataclass(frozen=True, eq=False)
-class PlanProposal:
+class PlanProposal(Listing):
     """The result of :func:`plan`.
 
     Attributes
@@ -125,6 +127,19 @@ class PlanProposal:
     cost: float
     candidates: tuple[PlanCandidate, ...] = field(repr=False)
     population: Population = field(repr=False)
+
+    _columns = (
+        "name",
+        "epsilon",
+        "rate",
+        "cost",
+        "error",
+        "report_bits",
+        "remark",
+    )
+
+    def _listed(self) -> Iterable[Any]:
+        return sorted(self.candidates, key=self._rank)
 
     @property
     def rate(self) -> float:

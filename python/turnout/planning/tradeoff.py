@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from turnout._tables import Tabular
 from turnout.planning.laws import WORDS
 from turnout.planning.pictures import Line, plot_tradeoff
 
@@ -35,7 +36,7 @@ class TradeOffCurve:
 
 
 @dataclass(frozen=True)
-class TradeOff:
+class TradeOff(Tabular):
     """The result of :meth:`PlanProposal.tradeoff`.
 
     Attributes
@@ -61,6 +62,28 @@ class TradeOff:
     target: str = field(repr=False)
     value: float | None = field(repr=False)
     confidence: float = field(repr=False)
+
+    _columns = ("oracle", "rate", "cost", "error", "report_bits")
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """List one dictionary for each oracle at each rate, for tables and programs.
+
+        Returns
+        -------
+        list of dict
+            With ``oracle``, ``rate``, ``cost``, ``error`` and ``report_bits``.
+        """
+        return [
+            {
+                "oracle": curve.name,
+                "rate": rate,
+                "cost": cost,
+                "error": error,
+                "report_bits": curve.report_bits,
+            }
+            for curve in self.curves
+            for rate, cost, error in zip(self.rates, curve.costs, curve.errors, strict=True)
+        ]
 
     def table(self) -> str:
         """Format the errors as a plain-text table.

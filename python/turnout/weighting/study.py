@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._tables import Listing
 from turnout.errors import InvalidValueError
 from turnout.weighting.weights import (
     combined_variance,
@@ -64,7 +65,7 @@ class WeightingRecord:
 
 
 @dataclass(frozen=True)
-class WeightingComparison:
+class WeightingComparison(Listing):
     """The result of :func:`compare`.
 
     Attributes
@@ -78,6 +79,15 @@ class WeightingComparison:
     epsilons: tuple[float, ...]
     sizes: tuple[int, ...]
     records: tuple[WeightingRecord, ...]
+
+    _columns = (
+        "method",
+        "weights",
+        "trace",
+        "population_trace",
+        "simulated",
+        "simulated_error",
+    )
 
     def __getitem__(self, method: str) -> WeightingRecord:
         """Find the record of a method.

@@ -27,7 +27,7 @@ def plan_of(**changed: Any) -> RandomParticipationSGD:
         "sample_rate": 0.5,
         "clip": 1.0,
         "noise_multiplier": 1.0,
-        "local_size_bound": SIZE,
+        "local_size": SIZE,
         "mode": "always_send",
     }
     return RandomParticipationSGD(**{**usual, **changed})
@@ -173,7 +173,7 @@ def test_refusals_do_not_tell_how_many_elements_there_are(stated: int | None, co
             app = client_app(
                 lambda context, size=size: (size, ones), budget=BUDGET, size_bound=stated
             )
-            replies.append(app(asked(plan_of(local_size_bound=bound)), context()))
+            replies.append(app(asked(plan_of(local_size=bound)), context()))
         accepted = stated is not None and bound >= stated
         assert [reply.has_error() for reply in replies] == [not accepted] * 3
         reasons = {reply.error.reason for reply in replies if reply.has_error()}
@@ -204,7 +204,7 @@ def test_a_server_cannot_choose_another_kind_of_round_by_what_it_has_seen(
 
 def test_plans_without_a_bound_need_none_of_the_node(context: Any) -> None:
     app = client_app(local(ones), budget=BUDGET)
-    plan = plan_of(local_size_bound=None, nominal_local_size=4)
+    plan = plan_of(local_size=None, nominal_local_size=4)
     assert not app(asked(plan), context()).has_error()
 
 

@@ -30,7 +30,7 @@ from turnout.federated.flower.ledgers import node_ledger
 from turnout.federated.flower.records import ROUND, model_of, reply_of, round_record, update_of
 from turnout.federated.trees import flatten
 
-PLAN = RandomParticipationSGD(0.5, 0.5, 1.0, noise_multiplier=1.0, local_size_bound=4)
+PLAN = RandomParticipationSGD(0.5, 0.5, 1.0, noise_multiplier=1.0, local_size=4)
 
 TREES = [
     np.arange(3.0),

@@ -252,7 +252,7 @@ def test_a_round_that_nobody_answers_makes_no_step(grid_of: Make, model: ModuleT
 
 def test_nobody_is_asked_for_a_round_that_is_not_paid(grid_of: Make, model: ModuleType) -> None:
     plan = RandomParticipationSGD(
-        1.0, 0.5, 1.0, epsilon=1.0, delta=1e-5, rounds=2, local_size_bound=12, mode="always_send"
+        1.0, 0.5, 1.0, epsilon=1.0, delta=1e-5, rounds=2, local_size=12, mode="always_send"
     )
     grid = grid_of(apps_of(model, plan))
     strategy = RandomParticipationStrategy(plan, SGD(0.5))

@@ -27,7 +27,7 @@ def main(grid: Grid, context: Context) -> None:
         epsilon=2.0,
         delta=1e-5,
         rounds=ROUNDS,
-        local_size_bound=LARGEST_NODE,
+        local_size=LARGEST_NODE,
         mode="always_send",
     )
     test = load_mnist(str(context.run_config["data"])).test

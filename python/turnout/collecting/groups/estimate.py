@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -169,6 +169,10 @@ class BaseGroupedEstimate(Tabular, ABC, Generic[E]):
     def _entries(self) -> str:
         """Say how many numbers the estimate of a group has."""
 
+    @abstractmethod
+    def _entry_names(self) -> Sequence[Any]:
+        """Give what each of these numbers is of."""
+
     def interval(
         self,
         level: float = 0.95,
@@ -226,7 +230,16 @@ class BaseGroupedEstimate(Tabular, ABC, Generic[E]):
                 limits: Any = self._estimates[key]
                 limits = limits.interval(each, method=method)
                 low[place], high[place] = limits.low, limits.high
-        return GroupedInterval(low, high, level, simultaneous, over if simultaneous else None)
+        return GroupedInterval(
+            low,
+            high,
+            level,
+            simultaneous,
+            over if simultaneous else None,
+            self.names,
+            self.groups,
+            self._entry_names(),
+        )
 
     def each_level(self, level: float, simultaneous: str | None, over: str) -> float:
         """Find the level of one interval, of those that hold together.
@@ -257,7 +270,7 @@ class BaseGroupedEstimate(Tabular, ABC, Generic[E]):
     def _group_columns(self) -> tuple[str, ...]:
         return self.names
 
-    def to_records(  # type: ignore[override]
+    def to_records(
         self,
         level: float = 0.95,
         *,

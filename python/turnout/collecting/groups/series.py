@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._tables import Tabular
 from turnout.collecting.groups.estimate import BaseGroupedEstimate
 from turnout.collecting.keys import Key, Part, in_order, plain_key, time_column
 from turnout.errors import InvalidValueError
@@ -23,7 +24,7 @@ G = TypeVar("G", bound="BaseGroupedEstimate[Any]")
 Floats = npt.NDArray[np.float64]
 
 
-class BaseSeries(ABC, Generic[G]):
+class BaseSeries(Tabular, ABC, Generic[G]):
     """The estimates over time, one series for each group of the other columns.
 
     Parameters
@@ -53,6 +54,14 @@ class BaseSeries(ABC, Generic[G]):
                 f"time must be one of the columns {list(names)}, got {_arguments.shown(time)}"
             )
         self._place = names.index(self._time)
+
+    @property
+    def _columns(self) -> tuple[str, ...]:  # type: ignore[override]
+        return self._estimate._columns
+
+    @property
+    def _group_columns(self) -> tuple[str, ...]:
+        return self._estimate.names
 
     @property
     def estimate(self) -> G:

@@ -75,7 +75,7 @@ def participation_mod(
         given here.
     size_bound
         A public number that the node has no more elements than; ``size`` if None and that is a
-        number. Without ``plan`` a plan whose accounting rests on a ``local_size_bound`` is accepted
+        number. Without ``plan`` a plan whose accounting rests on a ``local_size`` is accepted
         only if it is at least this. The true size is not compared with what a server asks for:
         refusals would tell it.
     trusts_server
@@ -274,10 +274,10 @@ class _Node:
                 "a plan with a seed or without exact noise protects nobody, and is accepted only "
                 f"if it is given on the node, got {plan!r}"
             )
-        needed, stated = plan.local_size_bound, self._size_bound
+        needed, stated = plan.local_size, self._size_bound
         if needed is not None and (stated is None or needed < stated):
             raise ProtocolError(
-                f"the plan rests on local_size_bound = {needed}, and the node "
+                f"the plan rests on local_size = {needed}, and the node "
                 + (
                     "has stated no bound on its number of elements: give it size_bound or plan"
                     if stated is None

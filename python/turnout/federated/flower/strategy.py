@@ -84,7 +84,7 @@ class RandomParticipationStrategy(Strategy):
     --------
     >>> from turnout.federated import SGD, RandomParticipationSGD
     >>> plan = RandomParticipationSGD(
-    ...     0.1, 0.1, clip=1.0, epsilon=1.0, delta=1e-5, rounds=100, local_size_bound=100
+    ...     0.1, 0.1, clip=1.0, epsilon=1.0, delta=1e-5, rounds=100, local_size=100
     ... )
     >>> strategy = RandomParticipationStrategy(plan, SGD(0.1))
 
@@ -356,7 +356,7 @@ def server_app(
     >>> import numpy as np
     >>> from turnout.federated import SGD, RandomParticipationSGD
     >>> plan = RandomParticipationSGD(
-    ...     0.1, 0.1, clip=1.0, epsilon=1.0, delta=1e-5, rounds=100, local_size_bound=100
+    ...     0.1, 0.1, clip=1.0, epsilon=1.0, delta=1e-5, rounds=100, local_size=100
     ... )
     >>> app = server_app(plan, {"weights": np.zeros(10)}, SGD(0.1), rounds=100)
     """

@@ -11,6 +11,7 @@ import numpy as np
 from turnout import _arguments
 from turnout._drawing import new_axes
 from turnout._extras import require
+from turnout._tables import Listing
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError
 from turnout.frequency.adaptive.collection import TwoRoundCollection
@@ -54,7 +55,7 @@ class TwoRoundRecord:
 
 
 @dataclass(frozen=True)
-class TwoRoundComparison:
+class TwoRoundComparison(Listing):
     """The result of :func:`compare_two_rounds`.
 
     Attributes
@@ -75,6 +76,15 @@ class TwoRoundComparison:
     one_round_reports: float
     two_round_reports: float
     spent: float
+
+    _columns = (
+        "label",
+        "frequency",
+        "one_round",
+        "two_rounds",
+        "bias",
+        "ratio",
+    )
 
     def table(self) -> str:
         """Format the records as a plain-text table.

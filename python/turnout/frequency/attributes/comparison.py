@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from turnout import _arguments
+from turnout._tables import Tabular
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.frequency.attributes.collection import AttributeCollection
@@ -50,7 +51,7 @@ class AttributeRecord:
 
 
 @dataclass(frozen=True)
-class AttributeComparison:
+class AttributeComparison(Tabular):
     """The result of :func:`compare_attributes`.
 
     Attributes
@@ -66,6 +67,28 @@ class AttributeComparison:
     records: tuple[AttributeRecord, ...]
     epsilon: float
     nodes: int
+
+    _columns = ("scheme", "attribute", "rmse", "total_rmse", "report_bits")
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """List one dictionary for each attribute in each way, for tables and programs.
+
+        Returns
+        -------
+        list of dict
+            With ``scheme``, ``attribute``, ``rmse``, ``total_rmse`` and ``report_bits``.
+        """
+        return [
+            {
+                "scheme": record.scheme,
+                "attribute": attribute,
+                "rmse": rmse,
+                "total_rmse": record.total_rmse,
+                "report_bits": record.report_bits,
+            }
+            for record in self.records
+            for attribute, rmse in record.rmse.items()
+        ]
 
     @property
     def best(self) -> AttributeRecord:

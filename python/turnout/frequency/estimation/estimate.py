@@ -211,10 +211,11 @@ class FrequencyEstimate(Tabular):
         --------
         >>> import turnout as tn
         >>> tally = tn.DirectEncoding(1.0, 3).simulate([100, 200, 700], seed=1)
-        >>> tally.estimate().interval(0.9, simultaneous="sidak")
-        Interval(3 answers, level=0.9, 'score', simultaneous='sidak')
+        >>> tally.estimate().interval(0.9, simultaneous="sidak")  # doctest: +ELLIPSIS
+        Interval({0: ...0.1... to 0.2..., 1: ... to ..., 2: ... to ...}, level=0.9, 'score', ...)
         """
-        return self._interval(level, method, simultaneous, slice(None))
+        interval = self._interval(level, method, simultaneous, slice(None))
+        return replace(interval, labels=self.domain._labels)
 
     def _interval(
         self, level: float, method: str, simultaneous: str | None, codes: Codes | slice
@@ -458,7 +459,7 @@ class FrequencyEstimate(Tabular):
         pairs = zip(interval.low.tolist(), interval.high.tolist(), strict=True)
         return [pair if all(map(math.isfinite, pair)) else (None, None) for pair in pairs]
 
-    def to_records(  # type: ignore[override]
+    def to_records(
         self, level: float = 0.95, *, simultaneous: str | None = None, top: int | None = None
     ) -> list[dict[str, Any]]:
         """List one dictionary for each answer, for tables and programs.
@@ -518,6 +519,13 @@ class FrequencyEstimate(Tabular):
             }
             for label, count, frequency, error, (low, high) in zip(*columns, strict=True)
         ]
+
+    def _first_rows(self, most: int) -> tuple[list[dict[str, Any]], int]:
+        """Of many answers the most frequent, in their order."""
+        records = self.to_records(top=most)
+        if self.domain.size > most:
+            records.sort(key=lambda record: -record["frequency"])
+        return records, self.domain.size
 
     def plot(
         self,

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._tables import Tabular
 
 __all__ = ["AVERAGE", "Interval"]
 
@@ -17,8 +21,12 @@ AVERAGE = "empirical_bayes"
 Floats = npt.NDArray[np.float64]
 
 
+#: So many limits are printed.
+_SHOWN = 6
+
+
 @dataclass(frozen=True, eq=False)
-class Interval:
+class Interval(Tabular):
     """Lower and upper limits of the frequencies of all answers.
 
     Attributes
@@ -33,6 +41,8 @@ class Interval:
     simultaneous
         None if the level holds for each answer by itself; ``"bonferroni"`` or ``"sidak"`` if it
         holds for all answers at once.
+    labels
+        The answers; None if they are not known, and codes stand for them.
     """
 
     low: Floats
@@ -40,6 +50,9 @@ class Interval:
     level: float
     method: str
     simultaneous: str | None
+    labels: Sequence[Any] | None = field(default=None, repr=False)
+
+    _columns = ("label", "low", "high")
 
     @property
     def on_average(self) -> bool:
@@ -62,9 +75,48 @@ class Interval:
         given = _arguments.frequencies("frequencies", frequencies, self.low.size)
         return (self.low <= given) & (given <= self.high)
 
+    def to_records(self) -> list[dict[str, Any]]:
+        """List one dictionary for each answer, for tables and programs.
+
+        Returns
+        -------
+        list of dict
+            With ``label``, ``low`` and ``high``; the limits are None where they are infinite.
+
+        Examples
+        --------
+        >>> Interval(np.array([0.1]), np.array([0.3]), 0.95, "score", None, ["yes"]).to_records()
+        [{'label': 'yes', 'low': 0.1, 'high': 0.3}]
+        """
+        return self._records(len(self.low))
+
+    def _first_rows(self, most: int) -> tuple[list[dict[str, Any]], int]:
+        return self._records(most), len(self.low)
+
+    def _records(self, most: int) -> list[dict[str, Any]]:
+        labels = range(len(self.low)) if self.labels is None else self.labels
+        columns = (labels, self.low[:most].tolist(), self.high[:most].tolist())
+        return [
+            {"label": label, "low": _finite(low), "high": _finite(high)}
+            for label, low, high in zip(*columns, strict=False)
+        ]
+
     def __repr__(self) -> str:
-        """Show how the interval was made."""
+        """Show the limits of the first answers, and how they were made."""
+        shown = ", ".join(
+            f"{row['label']!r}: {_written(row['low'])} to {_written(row['high'])}"
+            for row in self._records(_SHOWN)
+        )
+        more = f", ... {self.low.size:,} answers" if self.low.size > _SHOWN else ""
         both = f", simultaneous={self.simultaneous!r}" if self.simultaneous else ""
         if self.on_average:
             both = ", on average over the answers"
-        return f"Interval({self.low.size} answers, level={self.level:g}, {self.method!r}{both})"
+        return f"Interval({{{shown}{more}}}, level={self.level:g}, {self.method!r}{both})"
+
+
+def _finite(limit: float) -> float | None:
+    return limit if math.isfinite(limit) else None
+
+
+def _written(limit: float | None) -> str:
+    return "none" if limit is None else f"{limit:.4g}"

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._tables import Tabular
 from turnout.collecting.intervals import tail_probability
 from turnout.collecting.keys import Key, shown_key
 from turnout.domain import Domain
@@ -21,7 +22,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class GroupDifference:
+class GroupDifference(Tabular):
     """How much more often each answer occurs in one group than in another.
 
     The groups have different people, whose noise is independent: variances add. (With hash
@@ -61,6 +62,8 @@ class GroupDifference:
     high: Floats
     level: float
     simultaneous: str | None
+
+    _columns = ("label", "difference", "standard_error", "low", "high")
 
     @property
     def distinct(self) -> npt.NDArray[np.bool_]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -175,6 +176,9 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
 
     def _entries(self) -> str:
         return f"{self.domain.size} answers"
+
+    def _entry_names(self) -> Sequence[Any]:
+        return self.domain.labels
 
     def _rows(
         self, estimate: FrequencyEstimate, level: float, top: int | None

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._tables import Tabular
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.intervals import Interval
 from turnout.frequency.heavy_hitters.standing_out import Bar, detectable
@@ -58,7 +60,7 @@ class RoundRecord:
 
 
 @dataclass(frozen=True, eq=False)
-class HeavyHitterResult:
+class HeavyHitterResult(Tabular):
     """The values that were found, the most frequent first.
 
     Attributes
@@ -84,6 +86,8 @@ class HeavyHitterResult:
     confirmed: bool
     estimate: FrequencyEstimate | None
     _codes: npt.NDArray[np.int64]
+
+    _columns = ("value", "count", "frequency", "standard_error", "low", "high")
 
     @property
     def frequencies(self) -> Floats:
@@ -176,13 +180,58 @@ class HeavyHitterResult:
             If an argument is none of the allowed values.
         """
         if self.estimate is None:
-            return Interval(np.empty(0), np.empty(0), level, "score", simultaneous)
+            return Interval(np.empty(0), np.empty(0), level, "score", simultaneous, ())
         if simultaneous is None and not self.confirmed:
             simultaneous = "bonferroni"
         every = self.estimate.interval(level, simultaneous=simultaneous)
         return Interval(
-            every.low[self._codes], every.high[self._codes], level, every.method, simultaneous
+            every.low[self._codes],
+            every.high[self._codes],
+            level,
+            every.method,
+            simultaneous,
+            self.values,
         )
+
+    def to_records(
+        self, level: float = 0.95, *, simultaneous: str | None = None
+    ) -> list[dict[str, Any]]:
+        """List one dictionary for each value, the most frequent first, for tables and programs.
+
+        Parameters
+        ----------
+        level, simultaneous
+            As for :meth:`interval`.
+
+        Returns
+        -------
+        list of dict
+            With ``value``, ``count``, ``frequency``, ``standard_error``, ``low`` and ``high``.
+
+        Raises
+        ------
+        InvalidValueError
+            If an argument is none of the allowed values.
+        """
+        rows = zip(
+            self.values,
+            self.counts.tolist(),
+            self.frequencies.tolist(),
+            self.standard_errors.tolist(),
+            self.interval(level, simultaneous=simultaneous).to_records(),
+            strict=True,
+        )
+        return [
+            {
+                "value": value,
+                "count": count,
+                "frequency": frequency,
+                "standard_error": error,
+                "low": limits["low"],
+                "high": limits["high"],
+            }
+            for value, count, frequency, error, limits in rows
+        ]
 
     def table(self, level: float = 0.95) -> str:
         """Format the values as a plain-text table.

@@ -8,12 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from turnout.collecting.plan import Plan
+from turnout.domain import Domain
 from turnout.errors import EstimatorError, ProtocolError
 from turnout.frequency.choice import make_oracle
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.heavy_hitters.parameters import SearchParameters
 from turnout.frequency.heavy_hitters.result import HeavyHitterResult, RoundRecord
-from turnout.frequency.heavy_hitters.round import Round, candidate_domain
+from turnout.frequency.heavy_hitters.round import OTHER, Round, candidate_domain
 from turnout.frequency.heavy_hitters.standing_out import growth_of, outstanding
 from turnout.frequency.heavy_hitters.values import Rows, extended
 from turnout.frequency.tally import Tally
@@ -193,11 +194,23 @@ class Search:
         if kept.size:
             estimate = _among_all(tally, self._nodes)
             kept = kept[np.argsort(-estimate.frequencies[kept], kind="stable")]
+            estimate = self._labelled(estimate)
         found = tuple(current.values.decode(current.rows[code]) for code in kept)
         self._current = None
         self._result = HeavyHitterResult(
             found, self._nodes, tuple(self._records), confirmed, estimate, kept
         )
+
+    def _labelled(self, estimate: FrequencyEstimate) -> FrequencyEstimate:
+        """Name the candidates as people do, in place of their bits."""
+        current = self.current
+        labels = [current.values.decode(row) for row in current.rows]
+        other = OTHER
+        while other in labels:
+            other = f"({other})"
+        plan, protocol = estimate.plan, self._protocol
+        oracle = make_oracle("oracle", protocol.oracle, protocol.epsilon, Domain([*labels, other]))
+        return replace(estimate, plan=Plan(oracle, plan.participation))
 
     def __repr__(self) -> str:
         """Show the open round, or the result."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from turnout import _arguments
 from turnout._seeds import derived
+from turnout._tables import Listing
 from turnout.collecting.taking_part import taking_part_in
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.candidates import factories, make
@@ -61,7 +62,7 @@ class OracleRecord:
 
 
 @dataclass(frozen=True)
-class OracleComparison:
+class OracleComparison(Listing):
     """The result of :func:`compare_oracles`.
 
     Attributes
@@ -82,6 +83,18 @@ class OracleComparison:
     rate: float
     method: str
     postprocessing: str
+
+    _columns = (
+        "oracle",
+        "epsilon",
+        "realized_epsilon",
+        "report_bits",
+        "rmse",
+        "rmse_error",
+        "rmse_predicted",
+        "total_variation",
+        "total_variation_error",
+    )
 
     def table(self) -> str:
         """Format the records as a plain-text table, the smallest error of each epsilon first.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from turnout import _arguments
+from turnout._tables import Listing
 from turnout.accounting.calibration import calibrate_noise
 from turnout.accounting.participation import GaussianMechanism
 from turnout.accounting.shuffling import Shuffled
@@ -68,7 +69,7 @@ class ShuffledRecord:
 
 
 @dataclass(frozen=True)
-class ShuffledComparison:
+class ShuffledComparison(Listing):
     """The result of :func:`compare_shuffled`.
 
     Attributes
@@ -83,6 +84,17 @@ class ShuffledComparison:
     nodes: int
     domain_size: int
     delta: float
+
+    _columns = (
+        "oracle",
+        "report_bits",
+        "local_epsilon",
+        "central_epsilon",
+        "shuffled_rmse",
+        "gaussian_rmse",
+        "local_rmse",
+        "variance_ratio",
+    )
 
     @property
     def oracles(self) -> tuple[str, ...]:

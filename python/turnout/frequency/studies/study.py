@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._seeds import derived
+from turnout._tables import Listing
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.candidates import checked_oracle
@@ -58,7 +59,7 @@ class ComparisonRecord:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Listing):
     """The result of :func:`compare`.
 
     Attributes
@@ -74,6 +75,17 @@ class Comparison:
     repeats: int
     method: str
     postprocessing: str
+
+    _columns = (
+        "epsilon",
+        "rate",
+        "expected_reports",
+        "expected_bytes",
+        "total_variation",
+        "total_variation_error",
+        "rmse",
+        "rmse_predicted",
+    )
 
     def table(self) -> str:
         """Format the records as a plain-text table.

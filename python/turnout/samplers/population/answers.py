@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._tables import Tabular
 from turnout.collecting.statistic import StatisticModel
 from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidValueError
@@ -315,7 +316,7 @@ def _concave(x: Floats, y: Floats) -> tuple[Floats, Floats]:
 
 
 @dataclass(frozen=True, eq=False)
-class FinitePopulationEstimate:
+class FinitePopulationEstimate(Tabular):
     """What one draw of each user tells, where draws are not linear in the users' distributions.
 
     No unbiased estimate of the mean of the users' distributions exists. Let P mix two
@@ -333,6 +334,8 @@ class FinitePopulationEstimate:
 
     mixture: FrequencyEstimate
     identified_set: IdentifiedSet
+
+    _columns = ("label", "frequency", "low", "high")
 
     @property
     def domain(self) -> Domain:
@@ -406,6 +409,25 @@ class FinitePopulationEstimate:
             "each",
             ax=ax,
         )
+
+    def to_records(self, level: float = 0.95) -> list[dict[str, Any]]:
+        """List one dictionary for each answer, for tables and programs.
+
+        Parameters
+        ----------
+        level
+            As for :meth:`bounds`.
+
+        Returns
+        -------
+        list of dict
+            With ``label``, ``frequency`` (in the mean law of the draws), and ``low`` and ``high``,
+            the bounds of the mean of the users' distributions.
+        """
+        bounds = self.bounds(level)
+        columns = (self.mixture.frequencies, bounds.low, bounds.high)
+        rows = zip(self.domain.labels, *(column.tolist() for column in columns), strict=True)
+        return [dict(zip(self._columns, row, strict=True)) for row in rows]
 
     def __repr__(self) -> str:
         return f"FinitePopulationEstimate({self.users} users, {self.domain.size} answers)"

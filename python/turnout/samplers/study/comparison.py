@@ -20,6 +20,7 @@ from turnout._drawing import new_axes
 from turnout._extras import require
 from turnout._files import read_bytes
 from turnout._progress import track
+from turnout._tables import Listing
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.samplers.adapters import as_reference
 from turnout.samplers.mollifier import Projection, log_density_of
@@ -139,7 +140,7 @@ class SamplerRecord:
 
 
 @dataclass(frozen=True, repr=False)
-class SamplerComparison:
+class SamplerComparison(Listing):
     """The result of :func:`compare_samplers`.
 
     Attributes
@@ -154,6 +155,17 @@ class SamplerComparison:
     n_records: int
     repeats: int
     level: float
+
+    _columns = (
+        "sampler",
+        "epsilon",
+        "nll",
+        "nll_deviation",
+        "coverage",
+        "coverage_deviation",
+        "seconds",
+        "repeats",
+    )
 
     def __getitem__(self, setting: tuple[str, float]) -> SamplerRecord:
         """Find the record of a sampler and an epsilon.

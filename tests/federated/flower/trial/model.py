@@ -26,7 +26,7 @@ def plan_of(config: Any) -> RandomParticipationSGD:
         0.5,
         1.0,
         **(target if config["epsilon"] else {"noise_multiplier": 1.0}),
-        local_size_bound=SIZE,
+        local_size=SIZE,
         mode=config["mode"],
         seed=config["seed"],
     )
