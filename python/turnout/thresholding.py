@@ -342,11 +342,6 @@ def _mechanism(
         # Its own rate does not matter.
         mechanism = SampleAndThreshold(0.5, threshold)
         found = calibrate(mechanism, "rate", epsilon, delta, adjacency=adjacency)
-        if not found > 0.0:
-            raise InvalidValueError(
-                "delta must be so large that a rate above 0 is found for it, got "
-                f"{_arguments.shown(delta)}"
-            )
         return SampleAndThreshold(found, threshold)
     if adjacency is not None:
         raise InvalidValueError("adjacency is for epsilon and delta: give it without a rate")

@@ -17,6 +17,7 @@ from turnout.accounting import (
     LocalSampling,
     Mechanism,
     RandomParticipation,
+    SampleAndThreshold,
     Shuffled,
     SkellamNoise,
     VariationRatio,
@@ -219,3 +220,15 @@ def test_a_target_that_makes_no_sense_is_refused_by_name(
     given = {"epsilon": 1.0, "delta": 1e-6, **arguments}
     with pytest.raises(error, match=f"{name} must be"):
         calibrate(LocalSampling(0.1, 1.0), "noise_multiplier", **given)
+
+
+@pytest.mark.parametrize("threshold", [1, 20])
+def test_the_rarest_rates_are_found_or_refused_and_never_zero(threshold: int) -> None:
+    mechanism = SampleAndThreshold(0.5, threshold)
+    found = calibrate(mechanism, "rate", 1.0, 1e-280)
+    assert 0.0 < found <= 1e-280 ** (1 / threshold)
+    assert SampleAndThreshold(float(found), threshold).delta(1.0) <= 1e-280
+    assert SampleAndThreshold(found * 1.01, threshold).delta(1.0) > 1e-280
+    for delta in (0.0, 1e-300):
+        with pytest.raises(InvalidValueError, match="no rate reaches"):
+            calibrate(mechanism, "rate", 1.0, delta)

@@ -27,6 +27,7 @@ from turnout.accounting import (
     Mechanism,
     RandomParticipation,
     Shuffled,
+    SummedDiscreteGaussianNoise,
     WeakClientSampling,
     compose,
     privacy_loss,
@@ -209,6 +210,7 @@ def test_sampled_counts_add_up_as_their_exact_losses_do(
         lower, upper = total.delta_bounds(epsilon)
         assert lower <= value * (1 + 1e-9)
         assert value * (1 - 1e-14) <= upper <= value * 1.05 + 1e-12
+        assert lower >= 0.95 * value - 1e-12
 
 
 NO_LOSS: list[Mechanism] = [
@@ -256,7 +258,7 @@ def test_a_delta_of_one_needs_no_epsilon_and_one_of_zero_an_infinite_one() -> No
 def test_lower_values_do_not_exceed_what_is_exactly_known() -> None:
     # Either round shows the person, or none says anything.
     total, exact = CountSampling(0.5, 0).compose(2), 0.75
-    assert total.delta_bounds(1.0)[0] <= exact
+    assert exact * (1 - 1e-6) <= total.delta_bounds(1.0)[0] <= exact
     assert total.epsilon_bounds(0.8)[0] == 0.0
 
 
@@ -266,6 +268,16 @@ def test_masses_of_infinite_loss_are_combined(floor: int, rounds: int) -> None:
     exact = 1.0 - (1.0 - 0.5 ** (floor + 1)) ** rounds
     assert exact <= total.delta(40.0) <= exact * (1 + 1e-6)
     assert math.isfinite(total.epsilon(exact * 1.01))
+    # They are real: lower values have them too.
+    assert exact * (1 - 1e-6) <= total.delta_bounds(40.0).lower <= exact
+    assert total.epsilon_bounds(exact * 0.99).lower == math.inf
+    assert math.isfinite(total.epsilon_bounds(exact * 1.01).lower)
+
+
+def test_what_upper_values_keep_for_rounding_is_no_loss_without_end() -> None:
+    noise = SummedDiscreteGaussianNoise(4.0, 5)
+    assert noise.delta(1e9) > 0.0
+    assert noise.compose(3).delta_bounds(1e5).lower == 0.0
 
 
 def test_tiny_noise_warns_of_nothing() -> None:

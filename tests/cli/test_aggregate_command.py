@@ -268,6 +268,20 @@ def test_a_floor_on_which_nothing_rests_is_not_judged(people: Path, turnout: Run
 # Comparing.
 
 
+def test_what_is_below_a_threshold_has_no_standard_error(tmp_path: Path, turnout: Run) -> None:
+    file = tmp_path / "answers.csv"
+    file.write_text("answer\n" + "never\n" * 595 + "often\n" * 5, encoding="utf-8")
+    options = ("-d", 1e-8, "--threshold", 20, "--seed", 1)
+    found = as_json(turnout, file, "sampling", *options)
+    rows = {row["label"]: row for row in found["estimates"]}
+    assert rows["never"]["standard_error"] > 0.0
+    assert [rows["often"][key] for key in ("count", "standard_error", "low")] == [0.0, None, 0.0]
+    assert 5 / 600 < rows["often"]["high"] < 0.3
+    shown = turnout(*arguments(file, "sampling", *options)).stdout
+    assert "counts below 20 are not published" in " ".join(shown.split())
+    assert "unknown" in shown
+
+
 def test_recommend_compares_and_runs_nothing(people: Path, turnout: Run) -> None:
     answer = as_json(turnout, people, "recommend", "-d", 1e-5, "--floor", 90)
     expected = recommend(USERS, tn.Domain(LABELS), 1.0, 1e-5, floor=90)
@@ -329,7 +343,11 @@ def test_what_recommend_finds_best_can_be_run(people: Path, turnout: Run) -> Non
         ("two-stage", ("-d", 1e-5, "--parties", 3, "--reported", 2), "not to two-stage"),
         ("recommend", ("-d", 1e-5, "--dummies", 3), "not to recommend"),
         ("skellam", (), "needs --delta"),
-        ("sampling", ("-d", 1e-5), "needs --floor or --dummies"),
+        ("sampling", ("-d", 1e-5), "needs --floor or --dummies or --threshold"),
+        ("two-stage", ("-d", 1e-5, "--reported", 2), "needs --floor or --dummies:"),
+        ("two-stage", ("-d", 1e-5, "--threshold", 9), "belongs to --mechanism sampling"),
+        ("sampling", ("-d", 1e-5, "--threshold", 9, "--dummies", 9),
+         "--dummies: is not needed with --threshold"),
         ("two-stage", ("-d", 1e-5, "--floor", 9), "needs --reported"),
         ("two-stage", ("-d", 1e-5, "--floor", 9, "--reported", 2, "--gamma", 3),
          "--gamma: belongs to --reporting adaptive"),
@@ -363,6 +381,7 @@ def test_wrong_usage_exits_with_2(
 @pytest.mark.parametrize(
     ("name", "options", "text"),
     [
+        ("sampling", ("-d", 1e-5, "--threshold", 601), "threshold must be at most the 600 users"),
         ("two-stage", ("-d", 1e-5, "--floor", 9, "--reported", 4), "reported must be"),
         ("sampling", ("-d", 1e-5, "--floor", 601), "floor must be"),
         ("discrete-laplace", ("--honest-aggregators", 4), "honest_aggregators must be"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +25,9 @@ _WHOLE = {
     "local_size": 10**10, "floor": 10_000_000, "dummies": 10_000_000, "nodes": 10_000_000_000,
     "rounds": 10**9, "threshold": 100_000,
 }  # fmt: skip
+
+#: The reciprocal of the smallest rate that is tried.
+_MOST_RARE = 2.0**1000
 
 #: The smallest noise that is tried.
 _LEAST_NOISE = 2.0**-40
@@ -182,11 +186,17 @@ def _rate(spent: Callable[[float], float], target: float, width: float) -> float
     # A small rate is found as exactly as a large one by its reciprocal, on which delta falls.
     low = high = 1.0
     while spent(1.0 / high) > target:
-        low, high = high, 2.0 * high
-        if high > 2.0**60:
-            return 0.0
-    inverse = first_at_most(lambda value: spent(1.0 / value), target, low, high, width)
-    return 1.0 / inverse
+        if high >= _MOST_RARE:
+            return None
+        low, high = high, 2.0 * high if high < 2.0**60 else min(high * high, _MOST_RARE)
+    while high > 4.0 * low:
+        middle = math.sqrt(low) * math.sqrt(high)
+        if spent(1.0 / middle) > target:
+            low = middle
+        else:
+            high = middle
+    ratio = first_at_most(lambda ratio: spent(1.0 / (ratio * low)), target, 1.0, high / low, width)
+    return 1.0 / (ratio * low)
 
 
 def _whole(

@@ -120,9 +120,13 @@ class LossGrid:
         rounds = sum(count for _, count in parts)
         square = sum(count * scale * scale for (_, count), scale in zip(parts, scales, strict=True))
         self.spread = math.sqrt(square)
+        # What upper values of delta keep beyond all losses may be no outcome that there is.
         self.least = privacy_loss.combined(
-            [(right[1], count) for (_, count), (right, _) in zip(parts, reached, strict=True)]
-        )
+            [
+                (min(right[1], privacy_loss.endless(mechanism.tail, forward)), count)
+                for (mechanism, count), (right, _) in zip(parts, reached, strict=True)
+            ]
+        ) * (1.0 - EXACT)
         if self.spread <= 0.0:
             # Every loss is zero or infinite, or too small for a number: none loses more than this.
             zero = np.zeros(1)
@@ -180,18 +184,19 @@ class LossGrid:
     def delta(self, epsilon: float, upper: bool) -> float:
         """Bound delta at an epsilon, from above or from below."""
         if self.spread <= 0.0:
-            return self.most if upper else self.least * (1.0 - EXACT)
+            return self.most if upper else self.least
         law = self._law(int((self._moments - self._orders * epsilon).argmin()))
         if upper:
             return law.delta(epsilon, upper=True)
         chance = _CHANCE * max(law.delta(epsilon, upper=False), 1e-300)
         grown = epsilon + privacy_loss.growth(self._losses, chance)
-        return max(0.0, law.delta(grown, upper=False) - chance)
+        # Losses without end are in no sum: they are apart from those that are finite.
+        return min(1.0, self.least + max(0.0, law.delta(grown, upper=False) - chance))
 
     def epsilon(self, delta: float, upper: bool) -> float:
         """Bound epsilon at a delta, from above or from below."""
         if self.spread <= 0.0:
-            lost = self.most if upper else self.least * (1.0 - EXACT)
+            lost = self.most if upper else self.least
             return 0.0 if lost <= delta else math.inf
         if upper and privacy_loss.infinite_mass(self._losses) >= delta:
             return math.inf
@@ -236,8 +241,10 @@ class LossGrid:
         chance = _CHANCE * delta
 
         def bound(epsilon: float) -> float:
-            return law.delta(epsilon, upper=False) - chance
+            return self.least + law.delta(epsilon, upper=False) - chance
 
+        if self.least > delta:
+            return math.inf
         high = first_below(bound, delta, max(start, 1.1 * law.least_epsilon))
         # Far below, the tilted law says nothing: look for where it does.
         below = (high * (1.0 - 2.0**power) for power in range(-12, 1))

@@ -33,6 +33,7 @@ __all__ = [
     "combined",
     "connect",
     "dots",
+    "endless",
     "growth",
     "infinite_mass",
     "reach",
@@ -130,6 +131,11 @@ def reach(profile: Profile, direction: str, floor: float) -> tuple[float, float]
     else:
         low = 0.5 * high
     return first_at_most(delta, target, low, high, width=1e-3), limit
+
+
+def endless(profile: Profile, direction: str) -> float:
+    """Give the mass of outcomes that the second law does not have."""
+    return float(profile(direction, np.array([_BEYOND])).first[0])
 
 
 def scale_of(profile: Profile, forward: str, backward: str, ends: tuple[float, float]) -> float:

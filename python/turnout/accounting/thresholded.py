@@ -122,9 +122,7 @@ class SampleAndThreshold(Mechanism):
             return (self,)
         if self.rate <= _LEAST:
             return ()
-        # With one fewer a published count gives the person away, and what is composed of lower
-        # values does not count losses without end.
-        return self._items(self.threshold)
+        return self._items()
 
     def reached_delta(self, epsilon: float, word: str) -> Reached:
         """Give a delta that is reached: of one person more or less delta itself."""
@@ -143,11 +141,13 @@ class SampleAndThreshold(Mechanism):
         point = np.array([epsilon])
         found = [
             (float(item.tail(word, point).delta[0]) * (1.0 - EXACT), item.name)
-            for item in self._items(self.threshold - 1)
+            for item in self._items()
         ]
         return Reached(*max(found), exact=False)
 
-    def _items(self, least: int) -> tuple[Item, ...]:
+    def _items(self) -> tuple[Item, ...]:
+        # With fewer others nothing is published; with so many a published count gives one away.
+        least = self.threshold - 1
         items, other = [], least
         most = (10.0 * self.threshold + 100.0) / self.rate
         for epsilon in _EPSILONS:

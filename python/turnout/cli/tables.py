@@ -113,15 +113,19 @@ def print_estimates(
     level
         The confidence level.
     """
-    errors = sorted(record["standard_error"] for record in records)
-    digits = digits_for(errors[len(errors) // 2])
+    errors = sorted(
+        record["standard_error"] for record in records if math.isfinite(record["standard_error"])
+    )
+    digits = digits_for(errors[len(errors) // 2] if errors else math.nan)
     header = ["label", "count", "frequency", "std. error", f"{percent(level)} interval"]
     rows = [
         [
             printable(str(record["label"])),
             f"{round(record['count']):,}",
             percent(record["frequency"], digits),
-            percent(record["standard_error"], digits),
+            percent(record["standard_error"], digits)
+            if math.isfinite(record["standard_error"])
+            else "unknown",
             "none"
             if record["low"] is None
             else f"{percent(record['low'], digits)} – {percent(record['high'], digits)}",

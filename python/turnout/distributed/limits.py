@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["exact_sampling_limits", "summable"]
+__all__ = ["at_least", "exact_sampling_limits", "summable", "thresholded_limits"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -55,8 +56,8 @@ def exact_sampling_limits(
     def upper_tail(held: Integers, least: Integers) -> Floats:
         """Give ``P[sum >= least]`` where ``held`` users hold the item."""
         if offsets is None or masses is None:
-            return _at_least(held + dummies, least, rates[0])
-        beyond = _at_least(held[:, None], least[:, None] - offsets[None, :], rates[0])
+            return at_least(held + dummies, least, rates[0])
+        beyond = at_least(held[:, None], least[:, None] - offsets[None, :], rates[0])
         result: Floats = beyond @ masses
         return result
 
@@ -65,6 +66,38 @@ def exact_sampling_limits(
     beyond = _first(lambda held: upper_tail(held, sums + 1) > 1.0 - tail, sums.size, received)
     high = np.maximum(beyond - 1, 0)
     return np.minimum(low, received) / received, np.minimum(high, received) / received
+
+
+def thresholded_limits(
+    sums: Integers, received: int, rate: float, threshold: int, level: float
+) -> tuple[Floats, Floats]:
+    """Invert the tails of a count that is published where it reaches a threshold.
+
+    What is not published, a sum of 0, may be any smaller count: the limits hold those of all of
+    them, and cover with at least the level like the limits of counts that are all published.
+
+    Parameters
+    ----------
+    sums
+        int64, what was published; 0 stands for "below the threshold".
+    received
+        The number of users.
+    rate
+        The probability with which a user is counted.
+    threshold
+        The smallest count that is published.
+    level
+        The confidence level.
+
+    Returns
+    -------
+    tuple of numpy.ndarray
+        float64, the limits of the frequencies, in [0, 1].
+    """
+    published = sums >= threshold
+    largest = np.where(published, sums, threshold - 1)
+    low, high = exact_sampling_limits(largest, received, (rate, rate), 0, level)
+    return np.where(published, low, 0.0), high
 
 
 def summable(dummies: int, dummy_rate: float) -> bool:
@@ -85,8 +118,8 @@ def _first(holds: Callable[[Integers], npt.NDArray[np.bool_]], size: int, most: 
     return above
 
 
-def _at_least(trials: Integers, least: Integers, rate: float) -> Floats:
-    """Give ``P[Bin(trials, rate) >= least]``."""
+def at_least(trials: Any, least: Any, rate: float) -> Floats:
+    """Give ``P[Bin(trials, rate) >= least]``; between whole numbers of trials what is smooth."""
     from scipy import special  # noqa: PLC0415
 
     trials, least = np.broadcast_arrays(trials, least)

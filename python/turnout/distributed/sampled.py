@@ -51,9 +51,13 @@ class Sampled(Aggregation):
 
     def _find_rate(self, accounting: Mechanism) -> None:
         """Check that coins are hidden, and find the rate for the accounting of any rate."""
-        check_protected(self._honest_floor + self._hidden_dummies, self.floor, self.dummies)
+        self._check_protected()
         given = self.rate is not None
         self._set("rate", sampling_rate(self._calibrated("rate", accounting, "rate"), given))
+
+    def _check_protected(self) -> None:
+        """Refuse sampling that would protect nobody, with the reason."""
+        check_protected(self._honest_floor + self._hidden_dummies, self.floor, self.dummies)
 
     @property
     def _honest_floor(self) -> int:
@@ -154,8 +158,6 @@ def sampling_rate(rate: float, given: bool) -> float:
     """Check a rate; one that was found is made less than one, or refused."""
     if not given and rate >= 1.0:
         return math.nextafter(1.0, 0.0)
-    if not given and rate <= 0.0:
-        raise InvalidValueError("epsilon and delta must be larger: no rate above 0 reaches them")
     if not _LEAST_RATE <= rate < 1.0:
         raise InvalidValueError(
             f"rate must be a probability from {_LEAST_RATE:g} and below 1, got {rate}"
@@ -191,7 +193,7 @@ def check_protected(hidden: int, floor: int, dummies: int) -> None:
             "floor or dummies must be given: without noise, only hidden coins of other holders of "
             "the same item protect a user, and an item that one user holds would have delta = "
             "rate. Give floor, if that many users are sure to hold every item, or dummies, which "
-            "work for any data"
+            "work for any data; or, with SamplingAggregation, threshold, which does too"
         )
     if hidden < 1:
         raise InvalidValueError(

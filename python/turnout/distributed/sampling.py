@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar
+import functools
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout.accounting import CountSampling
+from turnout.accounting import CountSampling, SampleAndThreshold
 from turnout.accounting.mechanism import Mechanism
+from turnout.accounting.thresholded import MOST_THRESHOLD
 from turnout.distributed.aggregation import Guarantee
 from turnout.distributed.deployment import (
     ANY_DATA,
@@ -19,6 +21,7 @@ from turnout.distributed.deployment import (
     floor_sentence,
     missing_sentence,
 )
+from turnout.distributed.limits import at_least, thresholded_limits
 from turnout.distributed.mechanism import AggregationMechanism
 from turnout.distributed.sampled import Sampled
 from turnout.errors import InvalidValueError
@@ -26,6 +29,7 @@ from turnout.frequency.estimation.estimators import Estimation
 
 __all__ = ["SamplingAggregation"]
 
+Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 
@@ -38,7 +42,9 @@ class SamplingAggregation(Deployed, Sampled, AggregationMechanism):
     and they do so only where enough of them are hidden among the holders of each item. So the
     mechanism asks for a ``floor`` that the data is known to have, or for ``dummies``, with which
     the guarantee holds for any data: each aggregator adds, for each item, that many users that do
-    not exist, each with a coin, and their expected number is subtracted from the estimate.
+    not exist, each with a coin, and their expected number is subtracted from the estimate. With a
+    ``threshold`` it needs neither: the server that adds up withholds the counts below it, and is
+    trusted not to use them.
 
     Parameters
     ----------
@@ -55,6 +61,9 @@ class SamplingAggregation(Deployed, Sampled, AggregationMechanism):
         How many users hold each item at least, whatever happens: a promise about the data.
     dummies
         How many dummy users each contributor adds to each item, 0 to 10^7.
+    threshold
+        The smallest count that is published, 1 to 10^5: instead of a floor and of dummies. Holds
+        for any data; the server that puts the sums together sees the counts below it.
     parties
         Who adds up the shares: a number m >= 2 of aggregators, or ``"users"``: every user is one,
         as in the paper.
@@ -76,8 +85,8 @@ class SamplingAggregation(Deployed, Sampled, AggregationMechanism):
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        If an argument is of the wrong type or out of range; if there is neither a floor nor
-        dummies, or no hidden coin is left; if no rate reaches the target.
+        If an argument is of the wrong type or out of range; if there is neither a floor nor dummies
+        nor a threshold, or no hidden coin is left; if no rate reaches the target.
 
     Notes
     -----
@@ -91,6 +100,11 @@ class SamplingAggregation(Deployed, Sampled, AggregationMechanism):
     with ``parties="users"`` the first ``max(max_colluding_users, 1) + honest_aggregators`` users
     do, so that nobody knows all of them.
 
+    With a threshold K the guarantee is that of :class:`turnout.accounting.SampleAndThreshold`,
+    against whoever sees what is published: K less the colluding users, whose coins are known. In
+    the sums 0 stands for "below K"; the estimate of such an item is 0, its standard error is not
+    known, and its interval holds all frequencies of which a count below K is not unlikely.
+
     Examples
     --------
     >>> import turnout as tn
@@ -100,10 +114,19 @@ class SamplingAggregation(Deployed, Sampled, AggregationMechanism):
     >>> result = mechanism.run([0] * 500 + [1] * 300 + [2] * 200, seed=1)
     >>> result.estimate.interval(0.99).contains([0.5, 0.3, 0.2])
     array([ True,  True,  True])
+
+    >>> above = SamplingAggregation(3, 1000, epsilon=1.0, delta=1e-8, threshold=20)
+    >>> result = above.run([0] * 700 + [1] * 295 + [2] * 5, seed=1)
+    >>> result.sums.tolist()
+    [177, 85, 0]
+    >>> limits = result.estimate.interval(0.99)
+    >>> float(limits.low[2]), float(limits.high[2].round(3))
+    (0.0, 0.125)
     """
 
     name: ClassVar[str] = "sampling"
 
+    threshold: int | None = None
     central: bool = False
 
     def __post_init__(self) -> None:
@@ -114,7 +137,35 @@ class SamplingAggregation(Deployed, Sampled, AggregationMechanism):
             raise InvalidValueError(
                 "max_missing_users must be 0 with central=True: the server has all records"
             )
-        self._find_rate(CountSampling(0.5, self.hidden_floor))
+        if self.threshold is not None:
+            self._check_threshold()
+        self._find_rate(self._accounting(0.5))
+
+    def _check_threshold(self) -> None:
+        least = self.max_colluding_users + 1
+        most = MOST_THRESHOLD
+        checked = _arguments.integer("threshold", self.threshold, least=1, most=most)
+        if checked < least:
+            raise InvalidValueError(
+                f"threshold must be above max_colluding_users, got {checked}: colluding users "
+                "would reach it alone"
+            )
+        if checked > self.users:
+            raise InvalidValueError(
+                f"threshold must be at most the {self.users} users, got {checked}: nothing would "
+                "be published"
+            )
+        for name in ("floor", "dummies"):
+            if getattr(self, name):
+                raise InvalidValueError(
+                    f"{name} must be 0 with a threshold, which needs neither a floor nor dummies, "
+                    f"got {getattr(self, name)}"
+                )
+        self._set("threshold", checked)
+
+    def _check_protected(self) -> None:
+        if self.threshold is None:
+            super()._check_protected()
 
     @property
     def has_messages(self) -> bool:
@@ -133,7 +184,13 @@ class SamplingAggregation(Deployed, Sampled, AggregationMechanism):
     @property
     def accounting(self) -> Mechanism:
         """The privacy accounting of one release."""
-        return CountSampling(self._rate, self.hidden_floor)
+        return self._accounting(self._rate)
+
+    def _accounting(self, rate: float) -> Mechanism:
+        if self.threshold is None:
+            return CountSampling(rate, self.hidden_floor)
+        # Who knows the coins of some knows how many others are missing to the threshold.
+        return SampleAndThreshold(rate, self.threshold - self.max_colluding_users)
 
     @property
     def sharing_rate(self) -> float:
@@ -149,6 +206,12 @@ class SamplingAggregation(Deployed, Sampled, AggregationMechanism):
             floor_sentence(self.floor) if self._honest_floor else ANY_DATA,
             HONEST_BUT_CURIOUS,
         ]
+        if self.threshold is not None and not self.central:
+            sentences.insert(
+                1,
+                "the server that puts the sums together is trusted: it sees the counts below "
+                f"{self.threshold} before it withholds them",
+            )
         if self.max_missing_users and self._honest_floor:
             sentences.append(missing_sentence(self.max_missing_users))
         return Guarantee(
@@ -164,4 +227,86 @@ class SamplingAggregation(Deployed, Sampled, AggregationMechanism):
 
     def estimation(self, sums: Integers, received: int) -> Estimation:
         """Estimate frequencies, with their law, from published sums."""
-        return self._estimation(sums, received, self._rate)
+        if self.threshold is None:
+            return self._estimation(sums, received, self._rate)
+        frequencies = sums / (received * self._rate)
+        # As if a count had been published whatever it was.
+        variances = frequencies * (1.0 - self._rate) / (received * self._rate)
+        limits = functools.partial(thresholded_limits, sums, received, self._rate, self.threshold)
+        unknown = np.where(sums > 0, variances, np.nan)
+        return Estimation(frequencies, unknown, limits=limits)
+
+    def decode(self, sums: npt.NDArray[Any]) -> Integers:
+        """Read field elements as counts; those below the threshold are withheld, and become 0."""
+        counts = super().decode(sums)
+        return np.where(counts >= (self.threshold or 0), counts, 0)
+
+    def _check_sums(self, sums: Integers, received: int) -> None:
+        super()._check_sums(sums, received)
+        wrong = np.flatnonzero((sums > 0) & (sums < (self.threshold or 0)))
+        if wrong.size:
+            raise InvalidValueError(
+                f"sums[{wrong[0]}] must be 0 or at least the threshold {self.threshold}, got "
+                f"{sums[wrong[0]]}"
+            )
+
+    def variances(self, frequencies: npt.ArrayLike) -> Floats:
+        """Compute the exact variances of the estimated frequencies.
+
+        Parameters
+        ----------
+        frequencies
+            The true frequency of each item.
+
+        Returns
+        -------
+        numpy.ndarray
+            float64, one variance for each item; with a threshold those of estimates that are 0
+            where nothing is published.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If there is not one number for each item.
+        """
+        if self.threshold is None:
+            return super().variances(frequencies)
+        first, second, _ = self._moments(frequencies)
+        return np.maximum(second - first**2, 0.0) / (self.users * self._rate) ** 2
+
+    def expected_error(self, frequencies: npt.ArrayLike | None = None) -> float:
+        """Compute the root of the mean over items of the expected squared error.
+
+        Parameters
+        ----------
+        frequencies
+            The true frequencies; uniform by default. They matter with a threshold, below which
+            items are lost.
+
+        Returns
+        -------
+        float
+            The root mean squared error of a frequency; with a threshold bias included.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If there is not one number for each item.
+        """
+        if self.threshold is None:
+            return super().expected_error(frequencies)
+        size = self.domain.size
+        truth = np.full(size, 1.0 / size) if frequencies is None else frequencies
+        first, second, mean = self._moments(truth)
+        squares = np.maximum(second - 2.0 * mean * first + mean**2, 0.0)
+        return float(np.sqrt(squares.mean())) / (self.users * self._rate)
+
+    def _moments(self, frequencies: npt.ArrayLike) -> tuple[Floats, Floats, Floats]:
+        """Give mean and mean square of what is published of each item, and of all that is kept."""
+        truth = _arguments.frequencies("frequencies", frequencies, self.domain.size)
+        held, rate, least = np.clip(truth, 0.0, 1.0) * self.users, self._rate, self.threshold or 0
+        mean = held * rate
+        # X Bin(a, p)(X) is a p Bin(a - 1, p)(X - 1).
+        first = mean * at_least(held - 1.0, np.asarray(least - 1), rate)
+        pairs = mean * np.maximum(held - 1.0, 0.0) * rate
+        return first, first + pairs * at_least(held - 2.0, np.asarray(least - 2), rate), mean

@@ -130,6 +130,15 @@ def aggregate(
             help="People that do not exist, on every item; holds for any data.",
         ),
     ] = None,
+    threshold: Annotated[
+        int | None,
+        typer.Option(
+            "--threshold",
+            min=1,
+            rich_help_panel=_SAMPLING,
+            help="Publish counts from here on only; holds for any data, the server is trusted.",
+        ),
+    ] = None,
     parties: Annotated[
         str | None,
         typer.Option(
@@ -308,6 +317,7 @@ def aggregate(
         {
             "floor": floor,
             "dummies": dummies,
+            "threshold": threshold,
             "parties": parties,
             "source": noise_source,
             "reported": reported,

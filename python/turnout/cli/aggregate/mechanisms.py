@@ -35,10 +35,14 @@ _TWO_STAGE = ("two-stage",)
 #: What runs without a delta.
 _WITHOUT_DELTA = ("discrete-laplace", "recommend")
 
+#: Options of which sampling needs one.
+_PROTECTING = ("floor", "dummies", "threshold")
+
 #: Options that only some mechanisms have, and which.
 _BELONGS: dict[str, tuple[str, ...]] = {
     "floor": (*_SAMPLED, "recommend"),
     "dummies": _SAMPLED,
+    "threshold": ("sampling",),
     "parties": ("sampling", *_NOISES, "recommend"),
     "source": _NOISES,
     "reported": (*_TWO_STAGE, "recommend"),
@@ -86,11 +90,23 @@ class Wanted:
             raise typer.BadParameter(f"--mechanism {self.name} needs --delta")
         if self.name == "two-stage" and self.own["reported"] is None:
             raise typer.BadParameter("--mechanism two-stage needs --reported")
-        if self.name in _SAMPLED and self.own["floor"] is None and self.own["dummies"] is None:
+        protecting = [name for name in _PROTECTING if self.name in _BELONGS[name]]
+        if (
+            protecting
+            and self.name != "recommend"
+            and all(self.own[name] is None for name in protecting)
+        ):
+            options = " or ".join(f"--{name}" for name in protecting)
             raise typer.BadParameter(
-                f"--mechanism {self.name} needs --floor or --dummies: without noise, only hidden "
+                f"--mechanism {self.name} needs {options}: without noise, only hidden "
                 "coins of other holders of the same item protect a person"
             )
+        if self.own["threshold"] is not None:
+            for name in ("floor", "dummies"):
+                if self.own[name] is not None:
+                    raise typer.BadParameter(
+                        "is not needed with --threshold", param_hint=f"--{name}"
+                    )
         self._check_two_stage()
 
     def _check_two_stage(self) -> None:
@@ -169,6 +185,11 @@ def rows(mechanism: AggregationMechanism) -> list[tuple[str, str]]:
         found.append(("rate", f"{down(mechanism.rate)} of the people take part, unseen"))
         if mechanism.contributors:
             found.append(("dummies", _dummies(mechanism)))
+    threshold = getattr(mechanism, "threshold", None)
+    if threshold is not None:
+        found.append(
+            ("threshold", f"counts below {threshold:,} are not published; 0 stands for them")
+        )
     if isinstance(mechanism, TwoStageSampling):
         found.append(("first server", _first_server(mechanism)))
     return [*found, ("guarantee", _guarantee(mechanism))]

@@ -248,6 +248,11 @@ class FrequencyEstimate(Tabular):
             errors = np.sqrt(variances[codes])
             low, high = normal_interval(estimation.frequencies[codes], errors, z)
             return Interval(low, high, level, "normal", simultaneous)
+        if (model is None or statistic is None) and estimation.limits is not None:
+            raise EstimatorError(
+                f"{self.method!r} with a threshold has no {method} interval: of what is not "
+                'published no standard error is known; use "exact"'
+            )
         if model is None or statistic is None:
             raise EstimatorError(
                 f"{self.method!r} with personal probabilities has no {method} interval: its "
