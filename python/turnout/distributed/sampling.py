@@ -118,10 +118,10 @@ class SamplingAggregation(Deployed, Sampled, AggregationMechanism):
     >>> above = SamplingAggregation(3, 1000, epsilon=1.0, delta=1e-8, threshold=20)
     >>> result = above.run([0] * 700 + [1] * 295 + [2] * 5, seed=1)
     >>> result.sums.tolist()
-    [177, 85, 0]
+    [179, 81, 0]
     >>> limits = result.estimate.interval(0.99)
     >>> float(limits.low[2]), float(limits.high[2].round(3))
-    (0.0, 0.125)
+    (0.0, 0.126)
     """
 
     name: ClassVar[str] = "sampling"
