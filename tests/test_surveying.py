@@ -68,7 +68,7 @@ def test_a_column_of_numbers_gives_the_mean() -> None:
         means = data.to_pandas().groupby("region")["age"].mean()
         for row in result.to_pandas(1 - 1e-6).itertuples():
             assert row.low <= means[row.region] <= row.high
-    assert type(result.tally.plan.oracle) is tn.mean.Piecewise
+    assert type(result.tally.plan.oracle) is tn.mean.Hybrid
 
 
 def test_the_oracle_is_that_of_least_error() -> None:

@@ -23,6 +23,7 @@ def kinds() -> dict[str, Any]:
     """One randomizer of every kind that turnout has."""
     needed: dict[str, Any] = {
         "duchi": tn.mean.Duchi(1.0, (0, 10)),
+        "hybrid": tn.mean.Hybrid(1.0, (0, 10)),
         "memoized": tn.Memoized(tn.DirectEncoding(2.0, 5), first_epsilon=1.0),
         "padded": PaddedOracle(1.0, 5, oracle=tn.DirectEncoding(1.0, 5), share=0.5),
         "piecewise": tn.mean.Piecewise(1.0, (0, 10)),
@@ -89,11 +90,18 @@ def test_the_page_says_which_kind_has_which_verb(cells: dict[tuple[str, str], st
 
 def test_all_kinds_are_checked() -> None:
     assert set(oracle_classes()) <= set(_kinds.known())
-    assert {"duchi", "piecewise", "direct_encoding", "memoized"} <= set(KINDS)
+    assert {"duchi", "hybrid", "piecewise", "direct_encoding", "memoized"} <= set(KINDS)
 
 
 @pytest.mark.parametrize(
-    "oracle", [tn.mean.Duchi(1.0, dimensions=2), tn.mean.Piecewise(6.0, dimensions=3)], ids=repr
+    "oracle",
+    [
+        tn.mean.Duchi(1.0, dimensions=2),
+        tn.mean.Hybrid(0.5, dimensions=2),
+        tn.mean.Hybrid(6.0, dimensions=3),
+        tn.mean.Piecewise(6.0, dimensions=3),
+    ],
+    ids=repr,
 )
 def test_several_numbers_of_each_node_keep_the_contract(oracle: Any) -> None:
     found = check_randomizer(oracle, answers_of(oracle))

@@ -17,6 +17,7 @@ from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimators import ESTIMATORS
 from turnout.mean.duchi import Duchi
 from turnout.mean.estimators import ESTIMATORS as MEAN_ESTIMATORS
+from turnout.mean.hybrid import Hybrid
 from turnout.mean.piecewise import Piecewise
 from turnout.participation import Participation
 from turnout.pipeline import Answers, collect, scan
@@ -323,9 +324,9 @@ def _from_data(answers: Answers) -> tuple[Answers, Any]:
 
 
 def _for_numbers(epsilon: float, bounds: Bounds) -> Any:
-    """Choose the mechanism for means of smaller worst-case variance."""
+    """Choose the mechanism for means of the smallest worst-case variance."""
     pair = (bounds.low, bounds.high)
-    found = [kind(epsilon, pair) for kind in (Duchi, Piecewise)]
+    found = [kind(epsilon, pair) for kind in (Duchi, Hybrid, Piecewise)]
     return min(found, key=lambda mechanism: mechanism.worst_variance)
 
 

@@ -178,7 +178,7 @@ def test_a_column_of_numbers_goes_from_a_file_to_a_mean(
         "-o", reports,
     )  # fmt: skip
     assert made.exit_code == 0, made.stderr
-    assert "--oracle auto: piecewise at epsilon 6" in made.stderr
+    assert "--oracle auto: hybrid at epsilon 6" in made.stderr
     words = " ".join(made.stdout.split())
     assert "numbers from 0 to 24" in words
     assert "dropped 1 without an answer" in words
@@ -236,7 +236,7 @@ def test_a_plan_of_permanent_answers_says_what_to_use(
         (("--mean", "24:0"), "the lower before the upper"),
         (("--mean", "0:nan"), "bounds"),
         (("--mean", "0:24", "--labels", "1,2"), "are not for numbers"),
-        (("--mean", "0:24", "--oracle", "direct-encoding"), "auto, duchi, piecewise"),
+        (("--mean", "0:24", "--oracle", "direct-encoding"), "auto, duchi, hybrid, piecewise"),
         (("--oracle", "duchi"), "is none of auto, binary-local-hashing"),
     ],
 )
@@ -271,7 +271,7 @@ def test_the_plan_of_a_mean_is_written_and_randomizes(
     assert result.exit_code == 0, result.stderr
     assert "numbers from 0 to 24" in " ".join(result.stdout.split())
     read = tn.Plan.read(plan)
-    assert read == tn.Plan(tn.mean.Duchi(1.0, (0, 24)), tn.Bernoulli(0.3))
+    assert read == tn.Plan(tn.mean.Hybrid(1.0, (0, 24)), tn.Bernoulli(0.3))
     assert read.serial == 3
     arguments = ("randomize", slept, "-c", "hours", "--plan", plan, *DROP, "-o", reports)
     assert turnout(*arguments).exit_code == 0
@@ -287,7 +287,7 @@ def test_the_plan_of_a_mean_is_written_and_randomizes(
     [
         (("--mean", "0:24", "--nodes", 10), "--nodes: does not apply with --mean"),
         (("--mean", "0:24", "--target", "rmse"), "--target: does not apply with --mean"),
-        (("--mean", "0:24", "--oracle", "direct-encoding"), "auto, duchi, piecewise"),
+        (("--mean", "0:24", "--oracle", "direct-encoding"), "auto, duchi, hybrid, piecewise"),
         (("--mean", "0:24", "--participation", 2), "at most 1"),
         (("--mean", "0:24", "--epsilon", "1:2"), "is not a number"),
         (("--participation", 0.5, "-k", 3, "-n", 10), "only --mean takes it"),

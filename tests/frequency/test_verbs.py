@@ -16,7 +16,7 @@ answers = np.arange(60) % 5
 randomizers = [
     (oracle_classes()[name](1.0, 5), answers) for name in NAMES
 ]
-means = (tn.mean.Duchi, tn.mean.Piecewise)
+means = (tn.mean.Duchi, tn.mean.Hybrid, tn.mean.Piecewise)
 randomizers += [(kind(1.0, (0.0, 5.0)), answers * 1.0) for kind in means]
 before = set(sys.modules)
 for randomizer, values in randomizers:

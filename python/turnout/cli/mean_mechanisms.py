@@ -43,7 +43,7 @@ def mechanisms() -> dict[str, type[mean.MeanMechanism]]:
     Examples
     --------
     >>> sorted(mechanisms())
-    ['duchi', 'piecewise']
+    ['duchi', 'hybrid', 'piecewise']
     """
     return {
         name: found

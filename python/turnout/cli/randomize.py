@@ -185,9 +185,9 @@ def randomize(
     --oracle names the randomizer, with hyphens or underscores. The default, auto, compares all of
     them and says which it takes: direct-encoding for few answers or a large epsilon.
 
-    --mean LOW:HIGH takes a column of numbers, for their mean; --oracle is then duchi, piecewise or
-    auto. A number outside of the bounds is refused. --plan takes a plan of any kind that draws
-    every report afresh.
+    --mean LOW:HIGH takes a column of numbers, for their mean; --oracle is then duchi, hybrid,
+    piecewise or auto, the one of the smallest worst-case variance. A number outside of the bounds
+    is refused. --plan takes a plan of any kind that draws every report afresh.
 
     If OUT is a folder, the reports are written in parts, each of which appears whole or not at all.
     A run that was killed is taken up by the same command with --resume: nobody is randomized twice.

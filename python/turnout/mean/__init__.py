@@ -16,6 +16,7 @@ from turnout._public import listing
 from turnout.mean.duchi import Duchi
 from turnout.mean.estimate import MeanEstimate, MeanInterval
 from turnout.mean.groups import GroupedMeanEstimate
+from turnout.mean.hybrid import Hybrid
 from turnout.mean.law import SecondMoment
 from turnout.mean.mechanism import MeanMechanism
 from turnout.mean.piecewise import Piecewise
@@ -26,6 +27,7 @@ from turnout.mean.variance import estimator_variance
 __all__ = [
     "Duchi",
     "GroupedMeanEstimate",
+    "Hybrid",
     "MeanEstimate",
     "MeanInterval",
     "MeanMechanism",

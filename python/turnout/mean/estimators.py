@@ -118,13 +118,13 @@ def hajek(tally: Sums) -> MeanEstimation:
         )
     if tally.weights is not None:
         return _hajek_personal(tally)
-    if tally.oracle.cells == 2:
+    if tally.oracle.cells == 2 and tally.oracle.sampled == tally.oracle.dimensions:
         return _hajek_bits(tally)
     moment, n = tally.oracle.second_moment, tally.nodes
     constant = moment.constant + moment.rounding
     seen, first, second = _centred(tally.oracle, tally.moments)
     mean = first / seen
-    square = np.clip((second / seen - moment.constant) / moment.slope, 0.0, 1.0)
+    square = _square(tally, mean, second / seen)
     spread = np.maximum(square - mean**2, 0.0)
     perturbation = (constant + moment.excess * square) / seen
     sampling = (1 / seen - 1 / n) * n / (n - 1) if n > 1 else np.zeros_like(seen)

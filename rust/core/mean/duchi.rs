@@ -80,7 +80,8 @@ impl Duchi {
     }
 
     /// One coordinate, one word.
-    fn one<R: Words>(&self, value: f64, rng: &mut R) -> u32 {
+    #[inline]
+    pub(super) fn one<R: Words>(&self, value: f64, rng: &mut R) -> u32 {
         let position = u128::from(self.bounds.position(value));
         // At most 2^63 * 2^64 / 2^63, and `few` words below 2^64 at least are left.
         let more = (position * (complement(self.few) - u128::from(self.few))) >> 63;

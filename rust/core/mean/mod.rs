@@ -5,7 +5,8 @@
 //!
 //! * [`Duchi`]: one of two cells for every coordinate;
 //! * [`Piecewise`]: a cell of a fine grid for some coordinates, near the value with high
-//!   probability.
+//!   probability;
+//! * [`Hybrid`]: the one or the other, for a variance that does not depend on the value.
 //!
 //! The law of a cell is linear in the value, so the cell's offset from the middle of the grid, times
 //! [`Mechanism::scale`], is an unbiased estimate of the value on the scale where the bounds are -1
@@ -13,12 +14,14 @@
 
 mod bounds;
 mod duchi;
+mod hybrid;
 mod path;
 mod piecewise;
 mod sums;
 
 pub use bounds::{Bounds, Dimensions};
 pub use duchi::Duchi;
+pub use hybrid::{ALONE, Hybrid};
 pub use path::{MeanReports, Mechanism};
 pub use piecewise::Piecewise;
 pub use sums::{CoordinateSums, MeanSums, WeightedMoments, Wide};

@@ -107,17 +107,27 @@ impl Piecewise {
     /// The realised epsilon of a report, rounded up: never above what was asked for.
     #[must_use]
     pub fn realized_epsilon(&self) -> f64 {
-        let (inside, outside) = self.ratio();
-        let one = logarithm_up(inside, outside, self.share);
+        let one = self.realized_share();
         let all = one * f64::from(self.sampled);
         let up = if one.mul_add(f64::from(self.sampled), -all) > 0.0 { all.next_up() } else { all };
         up.min(self.epsilon.get())
     }
 
+    /// The epsilon of one coordinate.
+    pub(super) const fn share(&self) -> f64 {
+        self.share
+    }
+
+    /// The realised epsilon of one coordinate, rounded up.
+    pub(super) fn realized_share(&self) -> f64 {
+        let (inside, outside) = self.ratio();
+        logarithm_up(inside, outside, self.share)
+    }
+
     /// A cell for a value.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "a cell is below 2^32")]
-    fn cell<R: Words>(&self, value: f64, rng: &mut R) -> u32 {
+    pub(super) fn cell<R: Words>(&self, value: f64, rng: &mut R) -> u32 {
         let position = u128::from(self.bounds.position(value));
         let place = position * u128::from(self.cells - self.window);
         let rest = place as u64 & (UNIT - 1);

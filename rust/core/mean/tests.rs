@@ -25,6 +25,10 @@ fn piecewise(epsilon: f64, dimensions: u64) -> Result<Piecewise> {
     Piecewise::new(Epsilon::new(epsilon)?, unit()?, Dimensions::new(dimensions)?)
 }
 
+fn hybrid(epsilon: f64, dimensions: u64) -> Result<Hybrid> {
+    Hybrid::new(Epsilon::new(epsilon)?, unit()?, Dimensions::new(dimensions)?)
+}
+
 /// Lower and upper bounds of `e^x` by the series in exact rationals.
 fn exponential(x: f64) -> Option<(BigRational, BigRational)> {
     let x = BigRational::from_float(x)?;
@@ -62,6 +66,17 @@ fn likelihood_ratios_are_at_most_e_to_the_epsilon_and_close_to_it() -> Result<()
             assert!(all <= low, "piecewise, {epsilon}, {dimensions}");
             let tolerance = BigRational::new(1.into(), 1_000_000.into());
             assert!(all >= &high * (BigRational::one() - tolerance), "{epsilon}, {dimensions}");
+            // Duchi's part is no more telling than the other, and next to as telling.
+            let both = hybrid(epsilon, dimensions)?;
+            let (inside, outside) = both.ratio();
+            let (one, few) = (BigRational::new(inside.into(), outside.into()), both.ends().1);
+            assert!(num_traits::pow(one.clone(), both.sampled()) <= low, "hybrid, {epsilon}");
+            let bits = BigRational::new(((1_u128 << 64) - u128::from(few)).into(), few.into());
+            assert!(bits <= one, "hybrid, {epsilon}, {dimensions}");
+            let next =
+                BigRational::new(((1_u128 << 64) - u128::from(few) + 1).into(), (few - 1).into());
+            let hair = BigRational::new(1.into(), 1_000_000_000_000_u64.into());
+            assert!(next > one * (BigRational::one() - hair), "hybrid, {epsilon}: loose");
         }
     }
     Ok(())
@@ -333,6 +348,8 @@ fn collect_is_the_tally_of_randomize_on_any_number_of_threads() -> Result<()> {
     path_is_one(&duchi(1.0, 4)?, CHUNK + 5)?;
     path_is_one(&piecewise(1.0, 1)?, 2 * CHUNK + 77)?;
     path_is_one(&piecewise(6.0, 5)?, CHUNK + 5)?;
+    path_is_one(&hybrid(0.5, 3)?, CHUNK + 5)?;
+    path_is_one(&hybrid(6.0, 5)?, CHUNK + 5)?;
     path_is_one(&piecewise(42.0, 3)?, 1_000)
 }
 

@@ -3,7 +3,7 @@
 use numpy::{Element, IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use turnout::frequency::{NodeProbabilities, ReportCode, Selection};
-use turnout::mean::{Bounds, Dimensions, Duchi, MeanSums, Mechanism, Piecewise, Wide};
+use turnout::mean::{Bounds, Dimensions, Duchi, Hybrid, MeanSums, Mechanism, Piecewise, Wide};
 use turnout::parameters::Epsilon;
 
 use crate::arrays::{CodeArray, floats, shorts, slice};
@@ -24,6 +24,7 @@ type Sums = (u64, Plain, Option<Weighted>);
 #[derive(Clone, Copy)]
 enum Kind {
     Duchi(Duchi),
+    Hybrid(Hybrid),
     Piecewise(Piecewise),
 }
 
@@ -32,6 +33,7 @@ macro_rules! with_mechanism {
     ($kind:expr, |$mechanism:ident| $body:expr) => {
         match &$kind {
             Kind::Duchi($mechanism) => $body,
+            Kind::Hybrid($mechanism) => $body,
             Kind::Piecewise($mechanism) => $body,
         }
     };
@@ -59,6 +61,7 @@ impl MeanKernel {
             parameters().map_err(|error: turnout::Error| exception(py, &error))?;
         match kind {
             "duchi" => Duchi::new(epsilon, bounds, dimensions).map(Kind::Duchi),
+            "hybrid" => Hybrid::new(epsilon, bounds, dimensions).map(Kind::Hybrid),
             "piecewise" => Piecewise::new(epsilon, bounds, dimensions).map(Kind::Piecewise),
             _ => return Err(invalid_type(py, format!("kind = {kind:?} is not known"))),
         }
@@ -89,6 +92,7 @@ impl MeanKernel {
     fn ratio(&self) -> (u128, u128) {
         match &self.0 {
             Kind::Duchi(mechanism) => (mechanism.words().0, mechanism.words().1.into()),
+            Kind::Hybrid(mechanism) => mechanism.ratio(),
             Kind::Piecewise(mechanism) => mechanism.ratio(),
         }
     }
@@ -98,7 +102,17 @@ impl MeanKernel {
     fn law(&self) -> Option<(u64, u64)> {
         match &self.0 {
             Kind::Duchi(_) => None,
+            Kind::Hybrid(mechanism) => mechanism.law(),
             Kind::Piecewise(mechanism) => Some(mechanism.law()),
+        }
+    }
+
+    /// The larger of the two cells of Duchi's part of the hybrid mechanism, and its `W`.
+    #[getter]
+    fn ends(&self) -> Option<(u64, u64)> {
+        match &self.0 {
+            Kind::Hybrid(mechanism) => Some(mechanism.ends()),
+            Kind::Duchi(_) | Kind::Piecewise(_) => None,
         }
     }
 
