@@ -99,13 +99,16 @@ def test_it_says_what_was_done_and_what_would_be_better() -> None:
 def test_what_is_missing_is_never_an_answer_in_silence(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("vote\n" + 50 * 'yes\nno\nNA\n""\nyes\nno\n')
-    with pytest.raises(InvalidValueError, match=r"100 answers are missing .*missing \(--missing\)"):
+    with pytest.raises(
+        InvalidValueError, match=r"100 answers are missing .*missing \(--missing\), of survey"
+    ):
         tn.survey(path, "vote", epsilon=1.0)
     assert tn.survey(path, "vote", epsilon=1.0, missing="drop").tally.nodes == 200
     kept = tn.survey(path, "vote", epsilon=1.0, missing="none").estimate
     assert kept.domain.labels == ("no", "yes", "none")
-    taken = tn.survey(path, "vote", epsilon=1.0, missing="none", missing_values=()).estimate
-    assert taken.domain.labels == ("NA", "no", "yes", "none")
+    labels = ["NA", "no", "yes", "none"]
+    taken = tn.survey(path, "vote", epsilon=9.0, missing="none", labels=labels).estimate
+    assert taken["NA"].frequency == pytest.approx(1 / 6, abs=0.05)
     dropped = tn.survey(path, "vote", epsilon=1.0, missing="drop")
     assert "Rows without an answer were left out: who" in str(dropped)
     gaps = pa.table({"vote": ["yes", None, "no"] * 50})

@@ -4,15 +4,32 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Literal
+from collections.abc import Iterable
+from typing import Any, Final, Literal
 
-__all__ = ["INTEGER", "Kind", "Value", "label_text", "parse_label"]
+__all__ = ["INTEGER", "Kind", "Value", "label_text", "missing_texts", "parse_label"]
 
 Kind = Literal["integer", "number", "boolean", "text"]
 Value = int | float | bool | str
 
 #: How an integer is written: ``7``, not ``07``.
 INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
+
+#: What files and tables write for no answer, beside nulls and NaN.
+_MISSING: Final = frozenset({"", "NA", "N/A", "NaN", "nan", "null", "NULL", "None"})
+
+
+def missing_texts(labels: Iterable[Any] = (), more: Iterable[str] = ()) -> frozenset[str]:
+    """Give the texts that stand for a missing value: the usual ones that are no label, and more.
+
+    Examples
+    --------
+    >>> "NA" in missing_texts(["DE", "NA"]), "NA" in missing_texts(["DE"])
+    (False, True)
+    >>> "?" in missing_texts(more=["?"])
+    True
+    """
+    return (_MISSING - {label for label in labels if isinstance(label, str)}) | frozenset(more)
 
 
 def label_text(value: Value) -> str:

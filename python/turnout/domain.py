@@ -393,6 +393,27 @@ def domain_of(argument: str, value: Any, least: int = 2) -> Domain:
     return Domain.from_integers(_arguments.integer(argument, value, least=least, most=_LARGEST))
 
 
+def one_domain(domain_size: Any, domain: Any) -> Domain:
+    """Accept a domain in one of two arguments, either of which takes what :func:`domain_of` does.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        As :func:`domain_of`; if both or none are given.
+
+    Examples
+    --------
+    >>> one_domain(5, None) == one_domain(None, 5)
+    True
+    """
+    if (domain is None) == (domain_size is None):
+        given = "neither" if domain is None else "both"
+        raise InvalidValueError(
+            f"domain or domain_size must be given: a list of answers or their number, got {given}"
+        )
+    return domain_of(*(("domain", domain) if domain_size is None else ("domain_size", domain_size)))
+
+
 def _all_text(labels: Collection[Any]) -> bool:
     """Say whether labels are plain text: a million of them are then taken as they are."""
     return set(map(type, labels)) == {str}

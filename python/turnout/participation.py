@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._public import listing
-from turnout.errors import CorruptDataError, InvalidValueError
+from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 
 __all__ = ["Bernoulli", "Everyone", "Participation", "Personalized", "from_dict"]
 
@@ -257,4 +257,47 @@ def from_dict(description: Any) -> Participation:
         raise CorruptDataError(f"not the description of a participation: {error}") from error
     raise CorruptDataError(
         f"not the description of a participation: {_arguments.shown(description)}"
+    )
+
+
+def taking_part_in(participation: Participation | float | None) -> Participation:
+    """Take everyone for a participation that is not given, and a number for a rate of all.
+
+    Raises
+    ------
+    InvalidTypeError
+        If it is no participation, and no number.
+    InvalidValueError
+        If the number is no rate above 0 and at most 1.
+
+    Examples
+    --------
+    >>> taking_part_in(None)
+    Everyone()
+    """
+    return Everyone() if participation is None else stated_participation(participation)
+
+
+def stated_participation(participation: Participation | float) -> Participation:
+    """Take a number for a rate of all; a participation must be given.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        As for :func:`taking_part_in`, and if it is not given.
+
+    Examples
+    --------
+    >>> stated_participation(0.25), stated_participation(1)
+    (Bernoulli(0.25), Everyone())
+    """
+    if isinstance(participation, Participation):
+        return participation
+    if isinstance(participation, (int, float, np.integer, np.floating)) and not isinstance(
+        participation, bool
+    ):
+        return Everyone() if participation == 1 else Bernoulli(participation)
+    raise InvalidTypeError(
+        "participation must be a rate, Everyone(), Bernoulli(...) or Personalized(...), got "
+        f"{_arguments.shown(participation)}"
     )

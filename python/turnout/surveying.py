@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -11,7 +11,6 @@ from turnout import _arguments
 from turnout._tables import Tabular
 from turnout.bounds import Bounds
 from turnout.collecting.groups.tally import GroupedTally
-from turnout.collecting.taking_part import taking_part_in
 from turnout.domain import Domain, domain_of
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimators import ESTIMATORS
@@ -19,14 +18,11 @@ from turnout.mean.duchi import Duchi
 from turnout.mean.estimators import ESTIMATORS as MEAN_ESTIMATORS
 from turnout.mean.hybrid import Hybrid
 from turnout.mean.piecewise import Piecewise
-from turnout.participation import Participation
+from turnout.participation import Participation, taking_part_in
 from turnout.pipeline import Answers, collect, scan
 from turnout.planning.choice import choose_oracle
 
 __all__ = ["SurveyResult", "survey"]
-
-#: What files and tables write for no answer, beside nulls and empty fields.
-MISSING_TEXTS: Final = ("NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 
 #: Where counting by aggregators that do not collude has an error so many times smaller, it is said.
 _FAR_BETTER: Final = 3.0
@@ -135,7 +131,7 @@ def survey(
     labels: Any = None,
     bounds: Any = None,
     missing: Any = None,
-    missing_values: Sequence[str] | None = None,
+    missing_values: Sequence[str] = (),
     method: str = "hajek",
     trust: str = "local",
     seed: int | None = None,
@@ -167,11 +163,11 @@ def survey(
         For a column of numbers ``(low, high)``: then the mean is estimated. Public, and not taken
         from the data; nothing is clipped.
     missing
-        What a missing answer means: None refuses it, ``"drop"`` leaves the person out, a label (or
-        a number) is reported instead.
+        What a missing answer (a null, NaN, an empty text, and ``NA``, ``N/A``, ``NaN``, ``null`` or
+        ``None`` where they are none of ``labels``) means: None refuses it, ``"drop"`` leaves the
+        person out, a label (or a number) is reported instead.
     missing_values
-        Texts that stand for a missing answer, beside nulls, NaN and empty fields of a CSV file. By
-        default those of ``NA``, ``N/A``, ``NaN``, ``null``, ``None`` that are none of ``labels``.
+        Further texts that stand for a missing answer or group.
     method
         The estimator, as in :meth:`turnout.Tally.estimate`.
     trust
@@ -207,7 +203,7 @@ def survey(
     2,000 people were asked 'vote' and ... answered, each through direct encoding at epsilon 2.0.
     Whatever a person answered, no report is more than 7.3... times as likely as under another ...
     Made with a seed: fit for tests only, the noise can be computed again.
-    The 2 labels are those of the data and are taken to be public; labels= (--labels) states them.
+    The 2 labels are those of the data and are taken to be public; labels (--labels) states them.
     An owner of all answers...
     >>> result.estimate["no"].low < 0.75 < result.estimate["no"].high
     True
@@ -219,8 +215,7 @@ def survey(
     if labels is not None and bounds is not None:
         raise InvalidValueError("labels are of answers and bounds of numbers: give one of them")
     domain = None if labels is None else domain_of("labels", labels)
-    texts = missing_texts(() if domain is None else domain.labels, missing_values)
-    answers = scan(data, column, missing=missing, missing_values=texts, group_by=by)
+    answers = scan(data, column, missing=missing, missing_values=missing_values, group_by=by)
     public = bounds is None and domain is None
     asked: Domain | Bounds
     if bounds is not None:
@@ -238,20 +233,6 @@ def survey(
         seed=seed,
         labels_of_data=public,
     )
-
-
-def missing_texts(labels: Iterable[Any], texts: Sequence[str] | None) -> tuple[str, ...]:
-    """Give the texts that stand for a missing answer: by default those that are no label.
-
-    Examples
-    --------
-    >>> "NA" in missing_texts(["DE", "NA"], None), "NA" in missing_texts(["DE"], None)
-    (False, True)
-    """
-    if texts is not None:
-        return tuple(texts)
-    stated = {label for label in labels if isinstance(label, str)}
-    return tuple(text for text in MISSING_TEXTS if text not in stated)
 
 
 def survey_answers(
@@ -303,7 +284,7 @@ def survey_answers(
     if labels_of_data:
         notes.append(
             f"The {domain.size:,} labels are those of the data and are taken to be public; "
-            "labels= (--labels) states them."
+            "labels (--labels) states them."
         )
     left_out = None if answers.rows is None else answers.rows - tally.nodes
     if answers.missing == "drop" and left_out != 0:

@@ -36,8 +36,8 @@ def read_csv(tmp_path: Path, text: str, column: str = "a", **options: Any) -> Co
         ("a,b\n1.0,1\n2.0,2\n", "text", ["1.0", "2.0"]),
         ("a,b\n1,1\n,2\n3,3\n", "integer", [1, None, 3]),
         ("a,b\n1,1\nNaN,2\n3,3\n", "integer", [1, None, 3]),
-        ("a,b\nnan,1\nx,2\n", "text", ["nan", "x"]),
-        ("a,b\nNA,1\nnull,2\n", "text", ["NA", "null"]),
+        ("a,b\nnan,1\nx,2\n", "text", [None, "x"]),
+        ("a,b\nNA,1\nnull,2\nna,3\n", "text", [None, None, "na"]),
         ('a,b\n"two\nlines",1\n"with, comma",2\n', "text", ["two\nlines", "with, comma"]),
         ("a,b\ntrue,1\nfalse,2\n", "text", ["true", "false"]),
         ("a,b\n99999999999999999999,1\n", "text", ["99999999999999999999"]),
@@ -59,6 +59,11 @@ def test_named_texts_count_as_missing(tmp_path: Path) -> None:
     column = read_csv(tmp_path, "a,b\n?,1\nx,2\n-9,3\n", missing_values=["?", "-9"])
     assert decoded(column) == [None, "x", None]
     assert column.missing_rows().tolist() == [0, 2]
+
+
+def test_a_stated_label_is_not_missing(tmp_path: Path) -> None:
+    column = read_csv(tmp_path, "a,b\nNA,1\nDE,2\nnull,3\n", labels=["DE", "NA"])
+    assert decoded(column) == ["NA", "DE", None]
 
 
 def test_named_texts_count_as_missing_among_integers(tmp_path: Path) -> None:

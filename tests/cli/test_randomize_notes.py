@@ -23,7 +23,7 @@ def test_a_missing_value_with_spaces_around_it_is_noted(tmp_path: Path, turnout:
     options = (*options, "-o", tmp_path / "out.parquet")
     result = turnout("randomize", source, *options, "--missing-value", "?")
     assert result.exit_code == 0
-    assert "note: ' ?' is counted as a label: with spaces it is not the" in result.stderr
+    assert "note: ' ?' is counted as a label: with spaces it is not '?'" in result.stderr
     assert "0 without an answer" in result.stdout
     result = turnout("randomize", source, *options, "--missing-value", " ?")
     assert "counted as a label" not in result.stderr

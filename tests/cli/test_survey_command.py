@@ -33,7 +33,10 @@ def test_the_command_shows_the_same(tmp_path: Path, turnout: Any) -> None:
         record["frequency"]
         for record in sorted(result.to_records(), key=lambda record: -record["frequency"])
     ]
-    shown = turnout("survey", path, *options, "--by", "region").stdout
+    result = turnout("survey", path, *options, "--by", "region")
+    shown = result.stdout
+    assert shown.count("taken to be public") == 1
+    assert "public" not in result.stderr
     assert "3,000 people were asked 'vote'" in shown
     assert "region" in shown
     number = json.loads(

@@ -187,7 +187,9 @@ def test_groups(rows: list[tuple[Any, ...]], block_rows: int, pieces: int) -> No
     for block in answers.blocks():
         encoded = answers.encoded(block, DOMAIN)
         assert encoded.groups is not None
-        expected = [row[1:] for row in rows[block.start : block.start + block.rows] if row[0]]
+        mine = rows[block.start : block.start + block.rows]
+        expected = [row[1:] for row in mine if all(row)]
+        assert encoded.dropped == len(mine) - len(expected)
         assert encoded.groups.keys == list(dict.fromkeys(expected))
         assert [encoded.groups.keys[i] for i in encoded.groups.index] == expected
         assert encoded.groups.index.dtype == np.int32
@@ -217,9 +219,14 @@ def test_keys_of_groups(values: Any, keys: list[tuple[Any, ...]]) -> None:
     if isinstance(values, pa.Array) and pa.types.is_timestamp(values.type):
         values = pa.array([0] * 4, values.type)
     table = pa.table({"a": ["no"] * 4, "g": values})
-    groups = only(scan(table, "a", group_by="g")).groups
+    groups = only(scan(table, "a", missing="no", group_by="g")).groups
     assert groups is not None
     assert groups.keys == keys
+    gaps = sum(keys[i] == (None,) for i in groups.index)
+    assert only(scan(table, "a", missing="drop", group_by="g")).dropped == gaps
+    if gaps:
+        with pytest.raises(InvalidValueError, match=rf"{gaps} rows? have no group in 'g' .*'drop'"):
+            only(scan(table, "a", group_by="g"))
     assert [type(key[0]) for key in groups.keys] == [type(key[0]) for key in keys]
 
 
@@ -366,7 +373,7 @@ def test_too_many_answers(monkeypatch: pytest.MonkeyPatch) -> None:
         ("3\n1\n3\n", (1, 3), False),
         ("3\nnan\n1\n", (1, 3), True),
         ("3.5\n1\nNaN\n", ("1", "3.5"), True),
-        ("x\nnan\n", ("nan", "x"), False),
+        ("x\ny\nnan\nNA\n", ("x", "y"), True),
         ("07\n1\n", ("07", "1"), False),
     ],
 )

@@ -18,7 +18,7 @@ from turnout.accounting.values import Divergence, Reached, nonnegative, shaped
 from turnout.accounting.variation import ToldApart, VariationRatio
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.participation import Bernoulli, Everyone, Participation
+from turnout.participation import Bernoulli, Everyone, Participation, stated_participation
 
 __all__ = ["LocalRandomizer", "Shuffled"]
 
@@ -200,11 +200,13 @@ class Shuffled(Mechanism):
             )
         nodes = _arguments.integer("nodes", self.nodes, least=1, most=_LARGEST)
         object.__setattr__(self, "nodes", nodes)
-        if not isinstance(self.participation, (Everyone, Bernoulli)):
+        taking_part = stated_participation(self.participation)
+        if not isinstance(taking_part, (Everyone, Bernoulli)):
             raise InvalidTypeError(
-                "participation must be Everyone() or Bernoulli(rate), got "
+                "participation must be a rate, Everyone() or Bernoulli(rate), got "
                 f"{_arguments.shown(self.participation)}"
             )
+        object.__setattr__(self, "participation", taking_part)
         if self._law()[2] <= 0.0:
             raise InvalidValueError("oracle must tell answers apart, got equal probabilities")
 

@@ -65,7 +65,8 @@ MissingValues = Annotated[
     typer.Option(
         "--missing-value",
         metavar="TEXT",
-        help="A text that means missing, beside empty fields, nulls and NaN; repeatable.",
+        help="A text that means missing, beside empty fields, nulls, NaN and (where they are no "
+        "label) NA, N/A, null, None; repeatable.",
     ),
 ]
 
@@ -129,10 +130,13 @@ def read_answers(
     UnknownLabelError
         If an answer is not in the domain that is stated.
     """
+    stated = read_labels(labels, labels_file)
     with messages().status(f"reading {source.name}"):
-        found = read_column(source, column, missing_values=missing_values or ())
+        found = read_column(
+            source, column, missing_values=missing_values or (), labels=stated or ()
+        )
     found, dropped = _settle_missing(found, missing)
-    found, domain = settle_domain(found, read_labels(labels, labels_file), missing)
+    found, domain = settle_domain(found, stated, missing)
     return Answers(_as_arrow(found), domain, dropped)
 
 

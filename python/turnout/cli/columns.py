@@ -20,7 +20,14 @@ import numpy.typing as npt
 
 from turnout._extras import require
 from turnout._files import check_regular, open_regular
-from turnout._label_texts import INTEGER, Kind, Value, label_text, parse_label
+from turnout._label_texts import (
+    INTEGER,
+    Kind,
+    Value,
+    label_text,
+    missing_texts,
+    parse_label,
+)
 from turnout.errors import InvalidTypeError, InvalidValueError
 
 __all__ = ["Column", "Kind", "Value", "label_text", "parse_label", "read_column"]
@@ -74,11 +81,16 @@ class Column:
 
 
 def read_column(
-    path: str | os.PathLike[str], column: str, *, missing_values: Sequence[str] = ()
+    path: str | os.PathLike[str],
+    column: str,
+    *,
+    missing_values: Sequence[str] = (),
+    labels: Sequence[str] = (),
 ) -> Column:
     r"""Read one column of a file.
 
-    Missing are nulls, empty fields of a CSV file, NaN, and the texts in ``missing_values``. In a
+    Missing are nulls, NaN, empty texts, ``NA``, ``N/A``, ``NaN``, ``null`` and ``None`` where they
+    are no label that is stated, and the texts in ``missing_values``. In a
     CSV file a column in which every value is written as a plain integer (``7``, not ``07`` and
     not ``7.0``) is a column of integers, any other is text, kept as it is written. In Parquet and
     Arrow files the column's type says it; floating-point columns that hold whole numbers only are
@@ -93,6 +105,8 @@ def read_column(
         Name of the column.
     missing_values
         Further texts that stand for a missing value, such as ``"?"``.
+    labels
+        The labels that are stated.
 
     Returns
     -------
@@ -142,7 +156,8 @@ def read_column(
             raise
         # What Arrow cannot parse comes as an OSError without a number, too.
         raise InvalidValueError(f"{os.fspath(path)}: cannot be read: {error}") from error
-    return _classify(encoded, column, frozenset(missing_values), suffix in _DELIMITED)
+    missing = missing_texts(labels, missing_values)
+    return _classify(encoded, column, missing, suffix in _DELIMITED)
 
 
 def _only(names: Sequence[str], column: str, path: Path) -> int:

@@ -11,7 +11,7 @@ import typer
 
 from turnout import Domain, Plan
 from turnout._extras import require
-from turnout._label_texts import Kind, label_text, parse_label
+from turnout._label_texts import Kind, label_text, missing_texts, parse_label
 from turnout.cli.answers import read_labels
 from turnout.cli.running import note
 from turnout.cli.showing import showing
@@ -140,9 +140,16 @@ def _key(path: Path) -> PseudonymKey:
 
 
 def settled(
-    answers: Answers, labels: str | None, labels_file: Path | None, missing: str | None
+    answers: Answers,
+    labels: str | None,
+    labels_file: Path | None,
+    missing: str | None,
+    *,
+    say: bool = True,
 ) -> tuple[Answers, Domain]:
     """Settle the domain, from the labels given or from the data, and what is missing.
+
+    Labels of the data are noted, unless the caller says so where it shows the result.
 
     Raises
     ------
@@ -152,7 +159,7 @@ def settled(
     texts = read_labels(labels, labels_file)
     wanted = None if missing in (None, "drop") else missing
     if texts is None:
-        return _from_data(answers, wanted)
+        return _from_data(answers, wanted, say)
     kind = _kind(answers, [*texts, *([] if wanted is None else [wanted])])
     domain = Domain([_parsed(text, kind) for text in texts])
     return _with_missing(answers, kind, wanted), domain
@@ -171,7 +178,7 @@ def in_domain(answers: Answers, plan: Plan, missing: str | None) -> Answers:
     return replace(answers, missing=showing(plan).missing(plan.domain, str(missing)))
 
 
-def _from_data(answers: Answers, wanted: str | None) -> tuple[Answers, Domain]:
+def _from_data(answers: Answers, wanted: str | None, say: bool) -> tuple[Answers, Domain]:
     answers = answers if wanted is None else replace(answers, missing=wanted)
     values, gaps = distinct_answers(answers, progress=True)
     values = sorted(values)
@@ -196,20 +203,22 @@ def _from_data(answers: Answers, wanted: str | None) -> tuple[Answers, Domain]:
         )
     domain = Domain(values)
     _warn_of_spaces(answers, domain)
-    note(
-        f"the {domain.size:,} labels of the domain are taken from the data and treated as public; "
-        "state them with --labels or --labels-file"
-    )
+    if say:
+        note(
+            f"the {domain.size:,} labels of the domain are taken from the data and treated as "
+            "public; state them with --labels or --labels-file"
+        )
     return answers, domain
 
 
 def _warn_of_spaces(answers: Answers, domain: Domain) -> None:
     """Say where a text that means missing is there, but with spaces around it."""
     for label in domain.labels:
-        if isinstance(label, str) and label.strip() in answers.missing_values:
+        texts = missing_texts(more=answers.missing_values)
+        if isinstance(label, str) and label.strip() in texts:
             note(
-                f"{label!r} is counted as a label: with spaces it is not the --missing-value "
-                f"{label.strip()!r}"
+                f"{label!r} is counted as a label: with spaces it is not {label.strip()!r}, which "
+                "means missing"
             )
 
 

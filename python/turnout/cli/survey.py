@@ -23,7 +23,7 @@ from turnout.cli.scans import Sources, in_domain, scanned, settled
 from turnout.cli.showing import showing
 from turnout.cli.showing.shown import Simultaneous, Wish
 from turnout.mean import Duchi
-from turnout.surveying import missing_texts, survey_answers
+from turnout.surveying import survey_answers
 
 __all__ = ["survey"]
 
@@ -107,11 +107,10 @@ def survey(
     if mean is not None and (labels is not None or labels_file is not None):
         raise typer.BadParameter("is for numbers, which have no labels", param_hint="--mean")
     stated = read_labels(labels, labels_file)
-    texts = (*missing_texts(stated or (), None), *(missing_value or ()))
-    answers = scanned(sources, column, missing=missing, missing_values=texts, group_by=by)
+    answers = scanned(sources, column, missing=missing, missing_values=missing_value, group_by=by)
     domain: Any = mean
     if mean is None:
-        answers, domain = settled(answers, labels, labels_file, missing)
+        answers, domain = settled(answers, labels, labels_file, missing, say=False)
     else:
         # What a missing number is read as does not depend on the mechanism.
         answers = in_domain(answers, Plan(Duchi(epsilon, mean), Everyone()), missing)

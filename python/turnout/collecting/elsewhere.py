@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 from abc import ABC, abstractmethod
 from typing import Any
 
-__all__ = ["AnswersElsewhere", "ReportsElsewhere"]
+__all__ = ["AnswersElsewhere", "ReportsElsewhere", "answers_in"]
 
 
 class AnswersElsewhere(ABC):
@@ -30,3 +31,21 @@ class ReportsElsewhere(ABC):
     @abstractmethod
     def tallied_by(self, oracle: Any) -> Any:
         """Give the :class:`turnout.Tally` of all reports, which the oracle must have made."""
+
+
+def answers_in(data: Any, column: str) -> Any:
+    """Give the answers in a column of a table, a query or files.
+
+    Raises
+    ------
+    InvalidValueError, InvalidTypeError
+        As :func:`turnout.pipeline.scan`.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> answers_in(pa.table({"vote": ["yes", "no"]}), "vote").rows
+    2
+    """
+    # What reads tables is above all kinds.
+    return importlib.import_module("turnout.pipeline").scan(data, column)

@@ -11,14 +11,13 @@ import numpy.typing as npt
 
 from turnout import _arguments, _kinds
 from turnout.collecting.drawing import Counts, Drawn, Noise
-from turnout.collecting.elsewhere import AnswersElsewhere, ReportsElsewhere
+from turnout.collecting.elsewhere import AnswersElsewhere, ReportsElsewhere, answers_in
 from turnout.collecting.plan import Plan
 from turnout.collecting.reports import Reports
 from turnout.collecting.sums import DesignSums
-from turnout.collecting.taking_part import taking_part_in
 from turnout.collecting.tally import T
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
-from turnout.participation import Participation, Personalized
+from turnout.participation import Participation, Personalized, taking_part_in
 
 __all__ = ["Kind", "collected", "randomized", "tallied"]
 
@@ -280,6 +279,7 @@ class Kind(ABC, Generic[T]):
     def randomize(
         self,
         values: Any,
+        column: str | None = None,
         *,
         participation: Participation | float | None = None,
         seed: int | None = None,
@@ -292,6 +292,9 @@ class Kind(ABC, Generic[T]):
             One answer for each node: anything that the ``encode`` of the domain takes
             (:meth:`turnout.Domain.encode`, :meth:`turnout.Bounds.encode`). Or what
             :func:`turnout.pipeline.scan` made: read block by block.
+        column
+            If ``values`` is a table (pandas, polars, Arrow) or the path of a file: the column of
+            the answers, as for :func:`turnout.pipeline.scan`.
         participation
             Who takes part; everyone by default. A number is the rate of all.
         seed
@@ -321,7 +324,13 @@ class Kind(ABC, Generic[T]):
         1000
         >>> len(tn.mean.Duchi(1.0).randomize([0.5, -0.5, 1.0]))
         3
+        >>> import pandas as pd
+        >>> frame = pd.DataFrame({"vote": ["no", "yes"] * 500})
+        >>> oracle.randomize(frame, "vote", participation=0.5).nodes
+        1000
         """
+        if column is not None:
+            values = answers_in(values, column)
         if isinstance(values, AnswersElsewhere):
             reports: Reports = values.randomized_by(self, participation, seed)
             return reports
@@ -372,6 +381,7 @@ class Kind(ABC, Generic[T]):
     def collect(
         self,
         values: Any,
+        column: str | None = None,
         *,
         participation: Participation | float | None = None,
         seed: int | None = None,
@@ -382,7 +392,7 @@ class Kind(ABC, Generic[T]):
 
         Parameters
         ----------
-        values, participation, seed
+        values, column, participation, seed
             As for :meth:`randomize`. Groups of a scan are added up;
             :func:`turnout.pipeline.collect` keeps them apart.
 
@@ -403,6 +413,8 @@ class Kind(ABC, Generic[T]):
         >>> oracle.collect([0, 1, 2, 2] * 1000, participation=tn.Bernoulli(0.1)).nodes
         4000
         """
+        if column is not None:
+            values = answers_in(values, column)
         if isinstance(values, AnswersElsewhere):
             tally: T = values.collected_by(self, participation, seed)
             return tally

@@ -20,7 +20,6 @@ from turnout.collecting.plan_file import is_unicode, plan_file_text, read_plan_f
 from turnout.collecting.plan_schema import MOST_EXPIRES, MOST_SERIAL, plan_file_schema
 from turnout.collecting.randomizer import R_co, check_randomizer
 from turnout.collecting.report_messages import Gathered, gather, make_message
-from turnout.collecting.taking_part import stated_participation
 from turnout.errors import (
     CorruptDataError,
     InvalidTypeError,
@@ -29,7 +28,7 @@ from turnout.errors import (
     PlanMismatchError,
     UnsupportedVersionError,
 )
-from turnout.participation import Participation
+from turnout.participation import Participation, stated_participation
 from turnout.signing import SigningKey, public_key_bytes
 
 __all__ = ["Plan"]

@@ -70,7 +70,11 @@ class Randomizer(Protocol):
         ...
 
     def randomize(
-        self, values: Any, *, participation: Participation | None = None, seed: int | None = None
+        self,
+        values: Any,
+        *,
+        participation: Participation | float | None = None,
+        seed: int | None = None,
     ) -> Made:
         """Make the reports of the nodes that take part."""
         ...

@@ -13,9 +13,8 @@ from turnout.collecting.drawing import Drawn
 from turnout.collecting.plan import Plan
 from turnout.collecting.randomizer import R_co, Randomizer
 from turnout.collecting.sums import DesignSums
-from turnout.collecting.taking_part import stated_participation
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.participation import Participation, Personalized
+from turnout.participation import Participation, Personalized, stated_participation
 
 __all__ = ["Reports"]
 

@@ -1,58 +1,14 @@
-"""Who takes part, as a call is given it."""
+"""What is read of a participation."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-from turnout import _arguments
-from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.participation import Bernoulli, Everyone, Participation, Personalized
+from turnout.errors import InvalidValueError
+from turnout.participation import Participation, Personalized
 
-__all__ = ["common_rate", "probabilities_of", "stated_participation", "taking_part_in"]
-
-
-def taking_part_in(participation: Participation | float | None) -> Participation:
-    """Take everyone for a participation that is not given, and a number for a rate of all.
-
-    Raises
-    ------
-    InvalidTypeError
-        If it is no participation, and no number.
-    InvalidValueError
-        If the number is no rate above 0 and at most 1.
-
-    Examples
-    --------
-    >>> taking_part_in(None)
-    Everyone()
-    """
-    return Everyone() if participation is None else stated_participation(participation)
-
-
-def stated_participation(participation: Participation | float) -> Participation:
-    """Take a number for a rate of all; a participation must be given.
-
-    Raises
-    ------
-    InvalidTypeError, InvalidValueError
-        As for :func:`taking_part_in`, and if it is not given.
-
-    Examples
-    --------
-    >>> stated_participation(0.25), stated_participation(1)
-    (Bernoulli(0.25), Everyone())
-    """
-    if isinstance(participation, Participation):
-        return participation
-    if isinstance(participation, (int, float, np.integer, np.floating)) and not isinstance(
-        participation, bool
-    ):
-        return Everyone() if participation == 1 else Bernoulli(participation)
-    raise InvalidTypeError(
-        "participation must be a rate, Everyone(), Bernoulli(...) or Personalized(...), got "
-        f"{_arguments.shown(participation)}"
-    )
+__all__ = ["common_rate", "probabilities_of"]
 
 
 def common_rate(participation: Participation) -> float:

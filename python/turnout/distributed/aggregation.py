@@ -19,7 +19,7 @@ from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.values import nonnegative, unit_interval
 from turnout.distributed.costs import Costs
 from turnout.distributed.field import PrimeField
-from turnout.domain import Domain
+from turnout.domain import Domain, domain_of
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.estimators import Estimation
@@ -123,15 +123,7 @@ class Aggregation(abc.ABC):
 
     def __post_init__(self) -> None:
         """Check what all mechanisms have."""
-        domain: Any = self.domain
-        if not isinstance(domain, Domain):
-            if isinstance(domain, bool) or not isinstance(domain, (int, np.integer)):
-                raise InvalidTypeError(
-                    f"domain must be a Domain or a number of items, got {_arguments.shown(domain)}"
-                )
-            domain = Domain.from_integers(
-                _arguments.integer("domain", domain, least=2, most=_MOST_ITEMS)
-            )
+        domain = domain_of("domain", self.domain)
         if domain.size > _MOST_ITEMS:
             raise InvalidValueError(
                 f"domain must have at most {_MOST_ITEMS} items, got {domain.size}"

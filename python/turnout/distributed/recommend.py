@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -187,7 +187,7 @@ class Recommendation(Listing):
 
 def recommend(
     users: int,
-    domain: Domain | int,
+    domain: Domain | Sequence[Hashable] | int,
     epsilon: float,
     delta: float | None = None,
     *,

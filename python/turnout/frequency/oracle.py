@@ -14,7 +14,7 @@ from turnout.collecting.drawing import Counts, Drawn, Noise
 from turnout.collecting.kind import Kind
 from turnout.collecting.plan import Plan
 from turnout.collecting.sums import WeightedSums
-from turnout.collecting.taking_part import probabilities_of, taking_part_in
+from turnout.collecting.taking_part import probabilities_of
 from turnout.domain import Domain, domain_of
 from turnout.errors import InvalidValueError
 from turnout.frequency import warehouse
@@ -22,7 +22,7 @@ from turnout.frequency.estimation.models import ScoreMoments
 from turnout.frequency.groups.estimate import GroupedEstimate
 from turnout.frequency.kernel import Kernel
 from turnout.frequency.tally import Tally
-from turnout.participation import Participation
+from turnout.participation import Participation, taking_part_in
 
 __all__ = ["FrequencyOracle", "oracle_from_dict"]
 

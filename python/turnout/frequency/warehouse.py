@@ -21,9 +21,8 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout._extras import require
 from turnout.collecting.plan import Plan
-from turnout.collecting.taking_part import taking_part_in
 from turnout.errors import CodeOutsideDomainError, InvalidTypeError, InvalidValueError
-from turnout.participation import Participation
+from turnout.participation import Participation, taking_part_in
 
 __all__ = ["tally_from_counts", "tally_sql"]
 

@@ -11,7 +11,7 @@ from turnout.collecting.taking_part import probabilities_of
 from turnout.errors import InvalidValueError
 from turnout.mean.estimators import ESTIMATORS
 from turnout.mean.law import MeanLaw
-from turnout.participation import Participation
+from turnout.participation import Participation, stated_participation
 
 __all__ = ["estimator_variance", "rates_of"]
 
@@ -20,7 +20,7 @@ Floats = npt.NDArray[np.float64]
 
 def estimator_variance(
     mechanism: MeanLaw,
-    participation: Participation,
+    participation: Participation | float,
     values: npt.ArrayLike,
     *,
     method: str = "hajek",
@@ -34,7 +34,7 @@ def estimator_variance(
     mechanism
         The randomizer.
     participation
-        Who takes part.
+        Who takes part; a number is the rate of all.
     values
         The values of all nodes, as for :meth:`MeanMechanism.randomize`.
     method
@@ -61,7 +61,7 @@ def estimator_variance(
     4.496
     """
     _arguments.instance("mechanism", mechanism, MeanLaw, "a mechanism for means")
-    _arguments.instance("participation", participation, Participation, "a participation")
+    participation = stated_participation(participation)
     _arguments.choice("method", method, tuple(ESTIMATORS))
     array = mechanism.domain.encode(values)
     nodes = len(array)

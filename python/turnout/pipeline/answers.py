@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout._extras import require
+from turnout._label_texts import missing_texts
 from turnout.bounds import Bounds
 from turnout.domain import Domain
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
@@ -20,7 +21,7 @@ from turnout.pipeline.dictionaries import rows_text
 from turnout.pipeline.digests import digested
 from turnout.pipeline.distinct import distinct_answers
 from turnout.pipeline.encoding import EncodedBlock, codes_of
-from turnout.pipeline.grouping import groups_of
+from turnout.pipeline.grouping import GroupIndex, groups_of
 from turnout.pipeline.identity import (
     Persons,
     check_of,
@@ -75,7 +76,7 @@ class Answers:
     missing
         What a missing answer is: None (refused), ``"drop"``, or a label.
     missing_values
-        Texts that stand for a missing answer.
+        Texts that stand for a missing answer, beside the usual ones that are no label.
     id_column, duplicates
         The column of persons, and what happens to a second row of one.
     group_by
@@ -358,7 +359,21 @@ class Answers:
             rows = np.flatnonzero(~gone) if rows is None else rows[~gone]
         groups = None
         if self.group_by:
-            groups = groups_of(table, self.group_by, self.max_groups, self._name)
+            groups = self._groups(table)
+            without = _without_group(groups)
+            if without is not None and self.missing is None:
+                positions = np.flatnonzero(without)
+                places = (positions if rows is None else rows[positions]) + block.start
+                raise InvalidValueError(
+                    f"{self._name}: {positions.size:,} rows have no group in "
+                    f"{', '.join(map(repr, self.group_by))} ({rows_text(places)}); missing "
+                    "(--missing) 'drop' leaves these people out"
+                )
+            if without is not None and self.missing == "drop":
+                dropped += int(without.sum())
+                codes, table = codes[~without], _kept(table, ~without)
+                rows = np.flatnonzero(~without) if rows is None else rows[~without]
+                groups = self._groups(table)
         pseudonyms = None
         if self.pseudonym_key is not None:
             pseudonyms = self._pseudonyms(table, rows, block.start)
@@ -372,6 +387,10 @@ class Answers:
             dropped=dropped,
             duplicates=duplicates,
         )
+
+    def _groups(self, table: Any) -> GroupIndex:
+        texts = missing_texts(more=self.missing_values)
+        return groups_of(table, self.group_by, self.max_groups, self._name, texts)
 
     def _encoding(self, domain: Domain | Bounds) -> Encoding:
         """Find out how the values of a column become what is randomized."""
@@ -510,6 +529,12 @@ class _Elsewhere(Source):
     ) -> Iterator[Block]:
         """Refuse."""
         raise InvalidValueError(f"{self.name} is in another process: list its blocks there")
+
+
+def _without_group(groups: GroupIndex) -> npt.NDArray[np.bool_] | None:
+    """Say which rows have no value in a column of groups; None if all have."""
+    gaps = np.array([None in key for key in groups.keys], bool)
+    return gaps[groups.index] if gaps.any() else None
 
 
 def _kept(table: Any, keep: npt.NDArray[np.bool_]) -> Any:

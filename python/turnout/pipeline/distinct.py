@@ -7,12 +7,12 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from turnout._label_texts import parse_label
+from turnout._label_texts import missing_texts, parse_label
 from turnout._progress import track
 from turnout.errors import InvalidValueError
 from turnout.pipeline.dictionaries import factors, rows_text
 from turnout.pipeline.flight import sized
-from turnout.pipeline.labels import is_missing
+from turnout.pipeline.labels import WAY_OUT, is_missing
 from turnout.pipeline.sources import Source
 
 __all__ = ["distinct_answers"]
@@ -61,7 +61,7 @@ def distinct_answers(answers: Column, *, progress: bool = False) -> tuple[list[A
             f"{answers.source.name} can be read only once, so its answers cannot be looked at "
             "first: state the domain"
         )
-    column, known = answers.column, answers.missing_values
+    column, known = answers.column, missing_texts(more=answers.missing_values)
     seen: dict[tuple[bool, Any], Any] = {}
     gaps, total = 0, 0
     rows: list[int] = []
@@ -96,8 +96,7 @@ def distinct_answers(answers: Column, *, progress: bool = False) -> tuple[list[A
     if gaps and answers.missing is None:
         where = f" ({rows_text(np.array(rows))})" if rows else ""
         raise InvalidValueError(
-            f"{answers.name}: {gaps:,} answers are missing{where}; missing (--missing) says what "
-            "they are: a label, or 'drop'"
+            f"{answers.name}: {gaps:,} answers are missing{where}; {WAY_OUT.format('a label')}"
         )
     return different, gaps > 0
 

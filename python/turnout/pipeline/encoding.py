@@ -17,7 +17,7 @@ from turnout._extras import require
 from turnout.errors import CodeOutsideDomainError, InvalidValueError, UnknownLabelError
 from turnout.pipeline.dictionaries import factors, rows_text
 from turnout.pipeline.grouping import GroupIndex
-from turnout.pipeline.labels import MISSING, UNKNOWN, Labels
+from turnout.pipeline.labels import MISSING, UNKNOWN, WAY_OUT, Labels
 
 __all__ = ["EncodedBlock", "codes_of"]
 
@@ -104,8 +104,7 @@ def codes_of(
         found = np.flatnonzero(missing)
         raise InvalidValueError(
             f"{labels.name}: {found.size:,} of {missing.size:,} answers are missing "
-            f"({rows_text(place(found))}); missing (--missing) says what they are: a "
-            "label, or 'drop'"
+            f"({rows_text(place(found))}); {WAY_OUT.format('one of the labels')}"
         )
     if labels.missing_code == MISSING:
         return codes, missing

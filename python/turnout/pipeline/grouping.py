@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -39,7 +39,13 @@ class GroupIndex:
     index: npt.NDArray[np.int32]
 
 
-def groups_of(table: Any, columns: Sequence[str], max_groups: int, name: str) -> GroupIndex:
+def groups_of(
+    table: Any,
+    columns: Sequence[str],
+    max_groups: int,
+    name: str,
+    missing_values: Container[str] = (),
+) -> GroupIndex:
     """Index the groups of the rows of a table.
 
     Parameters
@@ -50,6 +56,8 @@ def groups_of(table: Any, columns: Sequence[str], max_groups: int, name: str) ->
         The largest number of groups that is accepted.
     name
         What messages call the source.
+    missing_values
+        Texts that stand for a missing value, beside nulls and NaN.
 
     Raises
     ------
@@ -59,7 +67,7 @@ def groups_of(table: Any, columns: Sequence[str], max_groups: int, name: str) ->
     code = np.zeros(table.num_rows, np.int64)
     keys: list[tuple[Any, ...]] = [()] if table.num_rows else []
     for column in columns:
-        values, index = _values(table.column(column), f"{name}: column {column!r}")
+        values, index = _values(table.column(column), f"{name}: column {column!r}", missing_values)
         code = code * len(values) + index
         code, present = _compact(code, len(keys) * len(values))
         if present.size > max_groups:
@@ -74,7 +82,7 @@ def groups_of(table: Any, columns: Sequence[str], max_groups: int, name: str) ->
     return GroupIndex(keys, code.astype(np.int32))
 
 
-def _values(column: Any, name: str) -> tuple[list[Any], Array]:
+def _values(column: Any, name: str, missing_values: Container[str]) -> tuple[list[Any], Array]:
     """List the values that occur in a column, in order of first appearance, and each row's."""
     pa = require("pyarrow", "cli")
     kind = column.type
@@ -91,7 +99,7 @@ def _values(column: Any, name: str) -> tuple[list[Any], Array]:
             indices = array.indices.cast(pa.int64())
             index = indices.fill_null(len(values) - 1).to_numpy(zero_copy_only=False)
         index, present = _compact(index, len(values))
-        kept = (_group_key(values[i]) for i in present.tolist())
+        kept = (_group_key(values[i], missing_values) for i in present.tolist())
         target = np.fromiter(
             (position.setdefault(value, len(position)) for value in kept), np.int64, present.size
         )
@@ -100,8 +108,10 @@ def _values(column: Any, name: str) -> tuple[list[Any], Array]:
     return keys or [None], np.concatenate([np.empty(0, np.int64), *parts])
 
 
-def _group_key(value: Any) -> tuple[type, Any]:
-    """Keep True and 1 apart; NaN is missing, and there is one zero."""
+def _group_key(value: Any, missing_values: Container[str]) -> tuple[type, Any]:
+    """Keep True and 1 apart; NaN and some texts are missing, and there is one zero."""
+    if isinstance(value, str) and value in missing_values:
+        value = None
     if isinstance(value, float):
         value = None if math.isnan(value) else value + 0.0
     return type(value), value

@@ -7,15 +7,21 @@ from collections.abc import Container, Hashable, Mapping
 from typing import Any, Final
 
 from turnout import _arguments, _columns
-from turnout._label_texts import INTEGER, label_text
+from turnout._label_texts import INTEGER, label_text, missing_texts
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError, UnknownLabelError
 
-__all__ = ["MISSING", "UNKNOWN", "Labels", "is_missing"]
+__all__ = ["MISSING", "UNKNOWN", "WAY_OUT", "Labels", "is_missing"]
 
 #: What stands for no code.
 UNKNOWN: Final = -1
 MISSING: Final = -2
+
+#: What to do about missing values.
+WAY_OUT: Final = (
+    "missing (--missing), of survey and turnout.pipeline.scan, says what they are: {}, or 'drop' "
+    "to leave these people out"
+)
 
 
 def is_missing(value: Any, missing_values: Container[str]) -> bool:
@@ -46,7 +52,7 @@ class Labels:
     missing
         None, ``"drop"``, or the label that a missing value becomes.
     missing_values
-        Texts that stand for a missing value.
+        Texts that stand for a missing value, beside the usual ones that are no label.
     texts
         Whether values are matched with the texts of the labels: the column is text because its file
         knows nothing else, or its labels are texts of numbers.
@@ -71,7 +77,9 @@ class Labels:
         name: str,
     ) -> None:
         self.domain, self.texts, self.name = domain, texts, name
-        self.missing_values = missing_values
+        self.missing_values = missing_texts(
+            () if domain._integers else domain.labels, missing_values
+        )
         self._by_text = _by_text(domain) if texts and not domain._integers else None
         # Among numbers "nan" is no number: a missing one.
         self._nan = texts and all(

@@ -10,9 +10,11 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._extras import require
+from turnout._label_texts import missing_texts
 from turnout.bounds import Bounds
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.pipeline.dictionaries import rows_text
+from turnout.pipeline.labels import WAY_OUT
 
 __all__ = ["Numbers", "numbers_of"]
 
@@ -29,7 +31,7 @@ class Numbers:
     missing
         None, ``"drop"``, or the number that a missing value becomes.
     missing_values
-        Texts that stand for a missing value.
+        Texts that stand for a missing value, beside the usual ones.
     name
         What messages call the column.
 
@@ -49,7 +51,8 @@ class Numbers:
                 f"oracle must take one number of each person, as a column has, got one for "
                 f"{domain.dimensions} numbers: hand those over as an array"
             )
-        self.domain, self.name, self.missing_values = domain, name, missing_values
+        self.domain, self.name = domain, name
+        self.missing_values = missing_texts(more=missing_values)
         self.missing: float | str | None = None
         if missing == "drop":
             self.missing = "drop"
@@ -104,7 +107,7 @@ def numbers_of(
             found = np.flatnonzero(missing)
             raise InvalidValueError(
                 f"{numbers.name}: {found.size:,} of {missing.size:,} answers are missing "
-                f"({place(found)}); missing (--missing) says what they are: a number, or 'drop'"
+                f"({place(found)}); {WAY_OUT.format('a number within the bounds')}"
             )
         fill = numbers.domain.low if isinstance(numbers.missing, str) else numbers.missing
         values = np.where(missing, fill, values)

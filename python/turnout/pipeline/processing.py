@@ -22,10 +22,10 @@ from turnout.collecting.kind import Kind, collected, randomized
 from turnout.collecting.plan import Plan
 from turnout.collecting.reports import Reports
 from turnout.collecting.sums import DesignSums
-from turnout.collecting.taking_part import common_rate, taking_part_in
+from turnout.collecting.taking_part import common_rate
 from turnout.collecting.tally import BaseTally
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.participation import Participation, Personalized, from_dict
+from turnout.participation import Participation, Personalized, from_dict, taking_part_in
 from turnout.pipeline.sources import BLOCK
 
 if TYPE_CHECKING:

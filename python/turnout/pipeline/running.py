@@ -58,7 +58,7 @@ def randomize(
     oracle: Kind,
     output: str | os.PathLike[str],
     *,
-    participation: Participation | None = None,
+    participation: Participation | float | None = None,
     seed: int | None = None,
     resume: bool = False,
     workers: int | None = None,
@@ -151,7 +151,7 @@ def randomize_to_file(
     oracle: Kind,
     path: str | os.PathLike[str],
     *,
-    participation: Participation | None = None,
+    participation: Participation | float | None = None,
     seed: int | None = None,
     progress: bool = False,
 ) -> Totals:
@@ -207,7 +207,7 @@ def open_job(
     oracle: Kind,
     output: str | os.PathLike[str],
     *,
-    participation: Participation | None = None,
+    participation: Participation | float | None = None,
     seed: int | None = None,
     resume: bool = False,
 ) -> tuple[Job, PartTask | None, Answers]:
@@ -410,7 +410,7 @@ def collect(
     answers: Answers,
     oracle: Kind,
     *,
-    participation: Participation | None = None,
+    participation: Participation | float | None = None,
     seed: int | None = None,
     workers: int | None = None,
     progress: bool = False,
@@ -474,7 +474,7 @@ def _nothing(plan: Plan, names: tuple[str, ...]) -> Any:
 def collect_all(
     answers: Answers,
     oracle: Kind,
-    participation: Participation | None,
+    participation: Participation | float | None,
     seed: int | None,
 ) -> BaseTally:
     """Collect answers into one tally, whatever their groups."""
@@ -485,7 +485,7 @@ def collect_all(
 def randomized_in_memory(
     answers: Answers,
     oracle: Kind,
-    participation: Participation | None,
+    participation: Participation | float | None,
     seed: int | None,
 ) -> Reports:
     """Randomize answers block by block and keep the reports in memory."""

@@ -24,13 +24,13 @@ class Scan(Answers, AnswersElsewhere):
     """Answers that oracles take in place of values; :func:`scan` makes them."""
 
     def randomized_by(
-        self, oracle: Kind, participation: Participation | None, seed: int | None
+        self, oracle: Kind, participation: Participation | float | None, seed: int | None
     ) -> Reports:
         """Randomize block by block and keep the reports: :meth:`Kind.randomize`."""
         return randomized_in_memory(self, oracle, participation, seed)
 
     def collected_by(
-        self, oracle: Kind, participation: Participation | None, seed: int | None
+        self, oracle: Kind, participation: Participation | float | None, seed: int | None
     ) -> BaseTally:
         """Collect into one tally, whatever the groups: :meth:`Kind.collect`."""
         return collect_all(self, oracle, participation, seed)
@@ -60,12 +60,14 @@ def scan(
     column
         The column of answers, one row a person.
     missing
-        What a missing answer (a null, an empty field of a CSV file, NaN) is: None refuses it,
-        ``"drop"`` leaves the person out, anything else is the label that is reported. Who is left
-        out is not protected: how many they are, in each file and group, is written and shown. Where
-        not to have answered is private, give a label.
+        What a missing answer is (a null, NaN, an empty text, and ``NA``, ``N/A``, ``NaN``,
+        ``null`` or ``None`` where they are no label of the domain): None refuses it, ``"drop"``
+        leaves the person out, anything else is the label that is reported. Who is left out is not
+        protected: how many they are, in each file and group, is written and shown. Where not to
+        have answered is private, give a label. A person without a group is refused or left out
+        too; with a label the group is None.
     missing_values
-        Further texts that stand for a missing answer, such as ``"?"`` or ``"-9"``.
+        Further texts that stand for a missing answer or group, such as ``"?"`` or ``"-9"``.
     id_column
         A column that says which person a row is of: text, integers or bytes, compared byte by byte.
     duplicates

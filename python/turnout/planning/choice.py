@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from turnout._tables import Listing
-from turnout.domain import Domain
+from turnout.domain import Domain, one_domain
 from turnout.frequency.choice import OracleCandidate, compared
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.planning.pictures import Point, plot_choice
@@ -156,8 +156,9 @@ class OracleChoice(Listing):
 
 def choose_oracle(
     epsilon: float,
-    domain_size: Domain | int,
+    domain_size: Domain | Sequence[Hashable] | int | None = None,
     *,
+    domain: Domain | Sequence[Hashable] | int | None = None,
     report_bits: int | None = None,
     oracles: Any = None,
     frequency: float = 0.0,
@@ -171,8 +172,9 @@ def choose_oracle(
     ----------
     epsilon
         The privacy of a report, in nats.
-    domain_size
-        The number of answers, or a domain, as for :func:`plan`.
+    domain_size, domain
+        The answers: a :class:`turnout.Domain`, a list of labels, or their number; under either
+        name.
     report_bits
         The largest report that can be sent; no limit by default.
     oracles
@@ -206,4 +208,6 @@ def choose_oracle(
     >>> choice.oracle.report_bits, choice.chosen.relative_variance
     (1, 1.0)
     """
-    return OracleChoice(*compared(epsilon, domain_size, report_bits, oracles, frequency))
+    return OracleChoice(
+        *compared(epsilon, one_domain(domain_size, domain), report_bits, oracles, frequency)
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout._seeds import derived
 from turnout._tables import Tabular
-from turnout.domain import Domain, domain_of
+from turnout.domain import Domain, one_domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.candidates import factories, make
 from turnout.frequency.oracle import FrequencyOracle
@@ -212,7 +212,8 @@ def optimal_participation(
     costs: Any,
     budget: float,
     *,
-    domain_size: Domain | int,
+    domain_size: Domain | Sequence[Hashable] | int | None = None,
+    domain: Domain | Sequence[Hashable] | int | None = None,
     oracle: Any = DirectEncoding,
 ) -> ParticipationPlan:
     """Find the participation that estimates best within a budget.
@@ -233,8 +234,9 @@ def optimal_participation(
         What a report of each node costs, above 0: one number for each, or one for all.
     budget
         The largest expected cost, above 0.
-    domain_size
-        The number of answers, or a domain.
+    domain_size, domain
+        The answers: a :class:`turnout.Domain`, a list of labels, or their number; under either
+        name.
     oracle
         The class of the oracle, or any callable that takes an epsilon and a domain, or a name.
 
@@ -265,7 +267,7 @@ def optimal_participation(
     >>> plan.probabilities[[0, -1]].round(3), round(plan.gain, 2)
     (array([1. , 0.2]), 1.52)
     """
-    domain = domain_of("domain_size", domain_size)
+    answers = one_domain(domain_size, domain)
     levels, prices = _pair(epsilons, costs)
     limit = _arguments.number("budget", budget)
     if not 0.0 < limit < math.inf:
@@ -282,9 +284,9 @@ def optimal_participation(
             "round them down; reports of each are tallied by themselves"
         )
     ((_, maker),) = factories(oracle)[:1] if _is_single(oracle) else _refuse(oracle)
-    oracles = tuple(make(maker, float(level), domain) for level in distinct)
+    oracles = tuple(make(maker, float(level), answers) for level in distinct)
     laws: Sequence[ReportLaw] = [ReportLaw.of(each) for each in oracles]
-    totals = np.array([law.total(domain.size) for law in laws])[groups]
+    totals = np.array([law.total(answers.size) for law in laws])[groups]
     probabilities, multiplier = _fill(totals, prices, limit)
     probabilities.flags.writeable = False
     prices.flags.writeable = False

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from turnout import _arguments
-from turnout.domain import Domain, domain_of
+from turnout.domain import Domain, one_domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.candidates import Factory, factories, make, reasons
 from turnout.frequency.choice import TIE
@@ -29,7 +30,8 @@ _GRID = 13
 def plan(
     *,
     epsilon: Any,
-    domain_size: Domain | int,
+    domain_size: Domain | Sequence[Hashable] | int | None = None,
+    domain: Domain | Sequence[Hashable] | int | None = None,
     nodes: int,
     target: str = "rmse",
     value: float | None = None,
@@ -54,8 +56,9 @@ def plan(
         The privacy of a report: a number; a tuple ``(low, high)`` for a range; or a list of numbers
         to choose from. More epsilon always needs fewer reports, so without ``budget`` a range ends
         in (nearly always) its highest value.
-    domain_size
-        The number of answers, or a domain.
+    domain_size, domain
+        The answers: a :class:`turnout.Domain`, a list of labels, or their number; under either
+        name.
     nodes
         How many nodes there are.
     target
@@ -122,9 +125,9 @@ def plan(
         method=method,
         report_bits=report_bits,
     )
-    domain = domain_of("domain_size", domain_size)
-    population = Population.of(setting.nodes, domain.size, frequencies)
-    search = _Search(setting, domain, population, factories(oracles))
+    answers = one_domain(domain_size, domain)
+    population = Population.of(setting.nodes, answers.size, frequencies)
+    search = _Search(setting, answers, population, factories(oracles))
     epsilons, is_range = _epsilons(epsilon)
     candidates = [each for level in epsilons for each in search.at(level)]
     if value is not None and budget is not None:

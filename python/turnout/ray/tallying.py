@@ -20,10 +20,9 @@ from turnout.collecting.kind import Kind
 from turnout.collecting.plan import Plan
 from turnout.collecting.report_files import MAX_MEMORY, ReportFile
 from turnout.collecting.report_files.reading import reported
-from turnout.collecting.taking_part import taking_part_in
 from turnout.collecting.tally import BaseTally, read_tally
 from turnout.errors import InvalidTypeError, InvalidValueError, TurnoutError
-from turnout.participation import Participation
+from turnout.participation import Participation, taking_part_in
 from turnout.pipeline.flight import sized
 from turnout.pipeline.report_counting import Counter, LeftOut
 from turnout.pipeline.report_set import (
@@ -45,7 +44,7 @@ __all__ = ["tally"]
 def tally(
     reports: Any,
     oracle: Kind | None = None,
-    participation: Participation | None = None,
+    participation: Participation | float | None = None,
     *,
     nodes: int | None = None,
     group_by: str | Sequence[str] | None = None,
@@ -235,7 +234,7 @@ def _count(
     return _Facts(header.identity, header.plan.fingerprint, header.reports, seconds), counted
 
 
-def _plan_of(oracle: Kind | None, participation: Participation | None) -> Plan:
+def _plan_of(oracle: Kind | None, participation: Participation | float | None) -> Plan:
     if oracle is None:
         raise InvalidTypeError("oracle must be given with a data set, which does not name it")
     plan = Plan(oracle, taking_part_in(participation))

@@ -83,7 +83,12 @@ def read_records(source: Path, wanted: Wanted) -> Records:
     """
     with messages().status(f"reading {source.name}"):
         columns = [
-            read_column(source, name, missing_values=wanted.missing_values)
+            read_column(
+                source,
+                name,
+                missing_values=wanted.missing_values,
+                labels=_stated(wanted, name),
+            )
             for name in wanted.columns
         ]
         owner = None
@@ -122,6 +127,15 @@ def read_records(source: Path, wanted: Wanted) -> Records:
         codes = codes * part.size + _codes(column, part)
     data = _array_of(domain.labels)[codes]
     return Records(wanted.columns, data, users, labels, domain, dropped)  # type: ignore[arg-type]
+
+
+def _stated(wanted: Wanted, name: str) -> Sequence[str]:
+    if not wanted.states_labels_of(name):
+        return ()
+    stated = wanted.labels.get(name)
+    if stated is not None:
+        return [text.strip() for text in stated.split(",")]
+    return _lines(wanted.labels_file, f"--labels-file {wanted.labels_file}, column {name!r}")
 
 
 def _are_numbers(columns: Sequence[Column], wanted: Wanted) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -130,7 +130,7 @@ class TwoRoundCollection:
 
     def __init__(
         self,
-        domain: Domain | int,
+        domain: Domain | Sequence[Hashable] | int,
         *,
         epsilon: float,
         first_rate: float,

@@ -17,7 +17,6 @@ from turnout import _arguments
 from turnout._seeds import derived
 from turnout.collecting.reports import Reports
 from turnout.collecting.sums import DesignSums
-from turnout.collecting.taking_part import taking_part_in
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError, PlanMismatchError
 from turnout.frequency.attributes.parameters import checked_epsilon
@@ -25,7 +24,7 @@ from turnout.frequency.attributes.tables import encoded
 from turnout.frequency.draws import participants, personal_probabilities
 from turnout.frequency.estimation.variance import estimator_variance
 from turnout.frequency.oracle import FrequencyOracle
-from turnout.participation import Bernoulli, Participation, Personalized
+from turnout.participation import Bernoulli, Participation, Personalized, taking_part_in
 
 __all__ = ["Attributes", "rebuilt"]
 
@@ -110,7 +109,7 @@ class Attributes(ABC):
         self,
         true_counts: Mapping[str, Any],
         *,
-        participation: Participation | None = None,
+        participation: Participation | float | None = None,
         method: str = "hajek",
     ) -> dict[str, npt.NDArray[np.float64]]:
         """Compute the exact variances of the estimated counts for a given population.
@@ -185,7 +184,7 @@ class Attributes(ABC):
         return Personalized(probabilities)
 
     def _reports(
-        self, table: Any, participation: Participation | None, seed: int | None
+        self, table: Any, participation: Participation | float | None, seed: int | None
     ) -> tuple[Participation, Iterator[tuple[str, Reports]]]:
         taking_part = taking_part_in(participation)
         checked_seed = _arguments.seed(seed)

@@ -22,7 +22,11 @@ class AttributeCollection(Attributes):
     """
 
     def randomize(
-        self, table: Any, *, participation: Participation | None = None, seed: int | None = None
+        self,
+        table: Any,
+        *,
+        participation: Participation | float | None = None,
+        seed: int | None = None,
     ) -> AttributeReports:
         """Randomize the answers of the nodes that take part.
 
@@ -99,7 +103,11 @@ class AttributeCollection(Attributes):
         )
 
     def collect(
-        self, table: Any, *, participation: Participation | None = None, seed: int | None = None
+        self,
+        table: Any,
+        *,
+        participation: Participation | float | None = None,
+        seed: int | None = None,
     ) -> AttributeTally:
         """Randomize and tally, with the reports of one attribute at a time in memory.
 

@@ -122,7 +122,7 @@ def compare_attributes(
     true_counts: Mapping[str, Any],
     *,
     oracle: OracleChoice | Mapping[str, OracleChoice] = DirectEncoding,
-    participation: Participation | None = None,
+    participation: Participation | float | None = None,
     method: str = "hajek",
 ) -> AttributeComparison:
     """Compare splitting epsilon with sampling an attribute, with and without padding.

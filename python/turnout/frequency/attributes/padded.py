@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from fractions import Fraction
 from typing import Any, NoReturn
 
@@ -75,7 +76,7 @@ class PaddedOracle(FrequencyOracle):
     def __init__(
         self,
         epsilon: float,
-        domain: Domain | int,
+        domain: Domain | Sequence[Hashable] | int,
         *,
         oracle: FrequencyOracle | dict[str, Any],
         share: float,

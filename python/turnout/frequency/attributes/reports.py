@@ -10,7 +10,7 @@ from turnout.collecting.plan import Plan
 from turnout.collecting.reports import Reports
 from turnout.errors import InvalidValueError
 from turnout.frequency.attributes.base import Attributes
-from turnout.participation import Participation
+from turnout.participation import Participation, stated_participation
 
 __all__ = ["AttributeReports", "checked_pieces"]
 
@@ -112,7 +112,7 @@ def checked_pieces(
 ) -> dict[str, Any]:
     """Return one piece for each attribute, made under its plan and of the same nodes."""
     _arguments.instance("collection", collection, Attributes, "a collection of attributes")
-    _arguments.instance("participation", participation, Participation, "a participation")
+    participation = stated_participation(participation)
     checked: dict[str, Any] = collection._by_attribute(argument, pieces)
     for name, piece in checked.items():
         what = f"{argument}[{name!r}]"

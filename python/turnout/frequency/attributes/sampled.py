@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -92,7 +92,7 @@ class SampledAttribute(AttributeCollection):
     def __init__(
         self,
         epsilon: float,
-        domains: Mapping[str, Domain | int],
+        domains: Mapping[str, Domain | Sequence[Hashable] | int],
         *,
         oracle: OracleChoice | Mapping[str, OracleChoice] = "auto",
         weights: Mapping[str, float] | None = None,

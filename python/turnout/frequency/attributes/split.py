@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -70,7 +70,7 @@ class SplitBudget(AttributeCollection):
     def __init__(
         self,
         epsilon: float,
-        domains: Mapping[str, Domain | int],
+        domains: Mapping[str, Domain | Sequence[Hashable] | int],
         *,
         oracle: OracleChoice | Mapping[str, OracleChoice] = "auto",
         weights: Mapping[str, float] | None = None,

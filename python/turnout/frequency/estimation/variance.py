@@ -13,7 +13,7 @@ from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimators import ESTIMATORS
 from turnout.frequency.estimation.law import Law, check_law
 from turnout.frequency.estimation.models import ScoreMoments, excess_model, support_model
-from turnout.participation import Participation, Personalized
+from turnout.participation import Participation, Personalized, stated_participation
 
 __all__ = ["estimator_variance"]
 
@@ -22,7 +22,7 @@ Floats = npt.NDArray[np.float64]
 
 def estimator_variance(
     oracle: Law,
-    participation: Participation,
+    participation: Participation | float,
     *,
     method: str = "hajek",
     true_counts: Any = None,
@@ -38,7 +38,7 @@ def estimator_variance(
     oracle
         The randomizer.
     participation
-        Who takes part.
+        Who takes part; a number is the rate of all.
     method
         The estimator, as in :meth:`turnout.Tally.estimate`.
     true_counts
@@ -78,7 +78,7 @@ def estimator_variance(
     True
     """
     check_law("oracle", oracle)
-    _arguments.instance("participation", participation, Participation, "a participation")
+    participation = stated_participation(participation)
     _arguments.choice("method", method, tuple(ESTIMATORS))
     if (true_counts is None) == (values is None):
         raise InvalidValueError("exactly one of true_counts and values must be given")

@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._seeds import derived
-from turnout.collecting.taking_part import taking_part_in
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.frequency.choice import make_oracle
@@ -26,7 +25,7 @@ from turnout.frequency.heavy_hitters.standing_out import (
     most_rivals,
     noise_level,
 )
-from turnout.participation import Participation, Personalized
+from turnout.participation import Participation, Personalized, taking_part_in
 
 __all__ = ["HeavyHitters"]
 
@@ -138,7 +137,11 @@ class HeavyHitters(SearchParameters):
         return Search(self)
 
     def collect(
-        self, values: Any, *, participation: Participation | None = None, seed: int | None = None
+        self,
+        values: Any,
+        *,
+        participation: Participation | float | None = None,
+        seed: int | None = None,
     ) -> HeavyHitterResult:
         """Run the whole protocol, with the nodes in this process.
 
@@ -180,7 +183,7 @@ class HeavyHitters(SearchParameters):
         return search.result
 
     def detectable_frequency(
-        self, nodes: int, *, participation: Participation | None = None, power: float = 0.9
+        self, nodes: int, *, participation: Participation | float | None = None, power: float = 0.9
     ) -> float:
         """Predict which frequency a value needs to be found in a search among so many nodes.
 

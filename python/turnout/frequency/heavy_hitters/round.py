@@ -13,13 +13,12 @@ from turnout._documents import parsed
 from turnout.collecting.kind import randomized
 from turnout.collecting.plan import Plan
 from turnout.collecting.reports import Reports
-from turnout.collecting.taking_part import taking_part_in
 from turnout.domain import Domain
 from turnout.errors import CorruptDataError, InvalidTypeError, UnsupportedVersionError
 from turnout.frequency.heavy_hitters.values import Rows, Values, keys, values_from_dict
 from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
 from turnout.frequency.tally import Tally
-from turnout.participation import Participation
+from turnout.participation import Participation, taking_part_in
 
 __all__ = ["OTHER", "Round", "candidate_domain"]
 
@@ -124,7 +123,11 @@ class Round:
         )
 
     def randomize(
-        self, values: Any, *, participation: Participation | None = None, seed: int | None = None
+        self,
+        values: Any,
+        *,
+        participation: Participation | float | None = None,
+        seed: int | None = None,
     ) -> Reports:
         """Randomize what the nodes of this round's group say.
 
@@ -157,7 +160,7 @@ class Round:
         return self._randomize_rows(self._values.encode(values), participation, seed)
 
     def _randomize_rows(
-        self, rows: Rows, participation: Participation | None, seed: int | None
+        self, rows: Rows, participation: Participation | float | None, seed: int | None
     ) -> Reports:
         taking_part = taking_part_in(participation)
         checked_seed = _arguments.seed(seed)

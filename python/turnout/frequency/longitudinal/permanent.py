@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Hashable, Sequence
 from fractions import Fraction
 from typing import Any, Protocol, cast
 
@@ -16,14 +17,14 @@ from turnout._rounding import logarithm_up, rounded_up
 from turnout.accounting.variation import VariationRatio
 from turnout.collecting.reports import Reports
 from turnout.collecting.sums import DesignSums
-from turnout.collecting.taking_part import common_rate, taking_part_in
+from turnout.collecting.taking_part import common_rate
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.improbable import rows_of_bits
 from turnout.frequency.kernel import Kernel
 from turnout.frequency.longitudinal.past import MOST_PHASES, PER
 from turnout.frequency.oracle import FrequencyOracle
-from turnout.participation import Participation, Personalized
+from turnout.participation import Participation, Personalized, taking_part_in
 
 __all__ = ["SECRET_BYTES", "PermanentAnswers"]
 
@@ -57,7 +58,7 @@ class PermanentAnswers(FrequencyOracle):
     def __init__(
         self,
         oracle: FrequencyOracle | float,
-        domain: Domain | int | None = None,
+        domain: Domain | Sequence[Hashable] | int | None = None,
         *,
         first_epsilon: float,
         instantaneous: str | None = None,
@@ -387,7 +388,7 @@ class PermanentAnswers(FrequencyOracle):
         self,
         permanent_answers: Array,
         *,
-        participation: Participation | None = None,
+        participation: Participation | float | None = None,
         seed: int | None = None,
     ) -> Reports:
         """Make one round of reports of a population.

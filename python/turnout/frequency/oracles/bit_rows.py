@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ class BitRowOracle(FrequencyOracle):
     of integer ``i // 64``, unused bits zero.
     """
 
-    def __init__(self, epsilon: float, domain: Domain | int) -> None:
+    def __init__(self, epsilon: float, domain: Domain | Sequence[Hashable] | int) -> None:
         super().__init__(epsilon, domain)
         if self._domain.size > LARGEST_DOMAIN:
             raise InvalidValueError(

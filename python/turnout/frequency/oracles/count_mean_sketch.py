@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -26,7 +27,7 @@ class _Sketch(HashedOracle):
     def __init__(
         self,
         epsilon: float,
-        domain: Domain | int,
+        domain: Domain | Sequence[Hashable] | int,
         *,
         hashes: int | None = None,
         width: int | None = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from fractions import Fraction
 from typing import Any, Final, NoReturn
 
@@ -64,7 +65,7 @@ class DirectEncoding(FrequencyOracle):
     name = "direct_encoding"
     counted_by = "code"
 
-    def __init__(self, epsilon: float, domain: Domain | int) -> None:
+    def __init__(self, epsilon: float, domain: Domain | Sequence[Hashable] | int) -> None:
         super().__init__(epsilon, domain)
         self._core = _core.DirectEncoding(self._epsilon, self._domain.size)
 

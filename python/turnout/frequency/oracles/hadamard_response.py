@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -61,7 +62,7 @@ class HadamardResponse(FrequencyOracle):
 
     name = "hadamard_response"
 
-    def __init__(self, epsilon: float, domain: Domain | int) -> None:
+    def __init__(self, epsilon: float, domain: Domain | Sequence[Hashable] | int) -> None:
         super().__init__(epsilon, domain)
         size = self._domain.size
         kernel: type[_Core] = _core.HadamardResponse32

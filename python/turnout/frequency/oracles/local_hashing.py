@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -29,7 +30,7 @@ class _LocalHashing(HashedOracle):
     def __init__(
         self,
         epsilon: float,
-        domain: Domain | int,
+        domain: Domain | Sequence[Hashable] | int,
         buckets: int | None,
         seed_pool: int | None,
         pool_seed: int | None,
@@ -152,7 +153,7 @@ class BinaryLocalHashing(_LocalHashing):
     def __init__(
         self,
         epsilon: float,
-        domain: Domain | int,
+        domain: Domain | Sequence[Hashable] | int,
         *,
         seed_pool: int | None = None,
         pool_seed: int | None = None,
@@ -223,7 +224,7 @@ class OptimizedLocalHashing(_LocalHashing):
     def __init__(
         self,
         epsilon: float,
-        domain: Domain | int,
+        domain: Domain | Sequence[Hashable] | int,
         *,
         buckets: int | None = None,
         seed_pool: int | None = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -87,7 +88,11 @@ class ProjectiveGeometryResponse(FrequencyOracle):
     name = "projective_geometry_response"
 
     def __init__(
-        self, epsilon: float, domain: Domain | int, *, field_size: int | None = None
+        self,
+        epsilon: float,
+        domain: Domain | Sequence[Hashable] | int,
+        *,
+        field_size: int | None = None,
     ) -> None:
         super().__init__(epsilon, domain)
         size = self._domain.size

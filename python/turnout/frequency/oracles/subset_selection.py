@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -70,7 +71,11 @@ class SubsetSelection(BitRowOracle):
     name = "subset_selection"
 
     def __init__(
-        self, epsilon: float, domain: Domain | int, *, subset_size: int | None = None
+        self,
+        epsilon: float,
+        domain: Domain | Sequence[Hashable] | int,
+        *,
+        subset_size: int | None = None,
     ) -> None:
         super().__init__(epsilon, domain)
         size = self._domain.size

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Sequence
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Any
@@ -85,7 +86,7 @@ class SummationHistogramEncoding(FrequencyOracle):
     counted_by = "scores"
     support_dtype = np.dtype(np.int64)
 
-    def __init__(self, epsilon: float, domain: Domain | int) -> None:
+    def __init__(self, epsilon: float, domain: Domain | Sequence[Hashable] | int) -> None:
         super().__init__(epsilon, domain)
         if self._domain.size > LARGEST_DOMAIN:
             raise InvalidValueError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -97,7 +98,7 @@ class SymmetricUnaryEncoding(_UnaryEncoding):
 
     name = "symmetric_unary_encoding"
 
-    def __init__(self, epsilon: float, domain: Domain | int) -> None:
+    def __init__(self, epsilon: float, domain: Domain | Sequence[Hashable] | int) -> None:
         super().__init__(epsilon, domain)
         self._core = _core.UnaryEncoding.symmetric(self._epsilon, self._domain.size)
 
@@ -144,7 +145,7 @@ class OptimizedUnaryEncoding(_UnaryEncoding):
 
     name = "optimized_unary_encoding"
 
-    def __init__(self, epsilon: float, domain: Domain | int) -> None:
+    def __init__(self, epsilon: float, domain: Domain | Sequence[Hashable] | int) -> None:
         super().__init__(epsilon, domain)
         self._core = _core.UnaryEncoding.optimized(self._epsilon, self._domain.size)
 
@@ -192,7 +193,7 @@ class ThresholdHistogramEncoding(_UnaryEncoding):
 
     name = "threshold_histogram_encoding"
 
-    def __init__(self, epsilon: float, domain: Domain | int) -> None:
+    def __init__(self, epsilon: float, domain: Domain | Sequence[Hashable] | int) -> None:
         super().__init__(epsilon, domain)
         self._core = _core.UnaryEncoding.threshold_histogram(self._epsilon, self._domain.size)
 

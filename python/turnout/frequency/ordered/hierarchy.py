@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +12,7 @@ import numpy.typing as npt
 from turnout import _arguments, _kinds
 from turnout.collecting.plan import Plan
 from turnout.collecting.reports import Reports
-from turnout.collecting.taking_part import taking_part_in
-from turnout.domain import Domain
+from turnout.domain import Domain, domain_of
 from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError, PlanMismatchError
 from turnout.frequency.candidates import checked_oracle
 from turnout.frequency.estimation.covariance import Covariance, sampled_covariance
@@ -22,7 +21,7 @@ from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.ordered.statistics import OrderedStatistics
 from turnout.frequency.ordered.tree import Tree
 from turnout.frequency.tally import Tally
-from turnout.participation import Bernoulli, Everyone, Participation
+from turnout.participation import Bernoulli, Everyone, Participation, taking_part_in
 
 __all__ = ["HierarchicalCollection", "HierarchicalEstimate", "HierarchicalTally"]
 
@@ -83,17 +82,13 @@ class HierarchicalCollection:
     def __init__(
         self,
         epsilon: float,
-        domain: Domain | int,
+        domain: Domain | Sequence[Hashable] | int,
         *,
         fanout: int = 4,
         oracle: str | OracleMaker = "auto",
     ) -> None:
         self._epsilon = _arguments.number("epsilon", epsilon)
-        if not isinstance(domain, Domain):
-            domain = Domain.from_integers(
-                _arguments.integer("domain", domain, least=2, most=2**32 - 1)
-            )
-        self._domain = domain
+        self._domain = domain = domain_of("domain", domain)
         self._tree = Tree(domain.size, _arguments.integer("fanout", fanout, least=2))
         maker: OracleMaker
         if isinstance(oracle, str):
@@ -143,7 +138,11 @@ class HierarchicalCollection:
         return self._oracles
 
     def randomize(
-        self, values: Any, *, participation: Participation | None = None, seed: int | None = None
+        self,
+        values: Any,
+        *,
+        participation: Participation | float | None = None,
+        seed: int | None = None,
     ) -> tuple[Reports, ...]:
         """Draw a level for each node, and randomize the answers of those that take part.
 
@@ -209,7 +208,11 @@ class HierarchicalCollection:
         return HierarchicalTally(self, tuple(oracle.tally(level) for oracle, level in pairs))
 
     def collect(
-        self, values: Any, *, participation: Participation | None = None, seed: int | None = None
+        self,
+        values: Any,
+        *,
+        participation: Participation | float | None = None,
+        seed: int | None = None,
     ) -> HierarchicalTally:
         """Randomize and tally.
 
@@ -234,7 +237,7 @@ class HierarchicalCollection:
         self,
         true_counts: Any,
         *,
-        participation: Participation | None = None,
+        participation: Participation | float | None = None,
         seed: int | None = None,
     ) -> HierarchicalTally:
         """Draw a tally with the law of :meth:`collect`, from the true counts alone.
@@ -464,7 +467,7 @@ def _smallest_variance(epsilon: float, size: int) -> FrequencyOracle:
     return min(found, key=lambda pair: pair[0])[1]
 
 
-def _common_rate(participation: Participation | None) -> float:
+def _common_rate(participation: Participation | float | None) -> float:
     taking_part = taking_part_in(participation)
     rate = taking_part.uniform_rate
     if rate is None:

@@ -12,7 +12,6 @@ import numpy as np
 from turnout import _arguments
 from turnout._seeds import derived
 from turnout._tables import Listing
-from turnout.collecting.taking_part import taking_part_in
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.candidates import factories, make
 from turnout.frequency.estimation.estimate import POSTPROCESSING, postprocessed
@@ -20,7 +19,7 @@ from turnout.frequency.estimation.estimators import ESTIMATORS
 from turnout.frequency.estimation.variance import estimator_variance
 from turnout.frequency.pictures import plot_oracles
 from turnout.frequency.studies.study import population
-from turnout.participation import Participation
+from turnout.participation import Participation, taking_part_in
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -143,7 +142,7 @@ def compare_oracles(
     *,
     epsilons: Iterable[float] = (0.5, 1.0, 2.0),
     oracles: Any = None,
-    participation: Participation | None = None,
+    participation: Participation | float | None = None,
     repeats: int = 20,
     method: str = "hajek",
     postprocessing: str = "none",

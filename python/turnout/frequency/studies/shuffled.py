@@ -12,7 +12,6 @@ from turnout._tables import Listing
 from turnout.accounting.calibration import calibrate_noise
 from turnout.accounting.participation import GaussianMechanism
 from turnout.accounting.shuffling import Shuffled
-from turnout.collecting.taking_part import taking_part_in
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.candidates import checked_oracle
@@ -22,7 +21,7 @@ from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.oracles.direct_encoding import DirectEncoding
 from turnout.frequency.pictures import plot_shuffled
 from turnout.frequency.studies.study import population
-from turnout.participation import Participation
+from turnout.participation import Participation, taking_part_in
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -151,7 +150,7 @@ def compare_shuffled(
     *,
     epsilons: Iterable[float] = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0),
     delta: float = 1e-6,
-    participation: Participation | None = None,
+    participation: Participation | float | None = None,
     method: str = "hajek",
     oracle: Callable[[float, Domain], FrequencyOracle] = DirectEncoding,
     oracles: Iterable[Callable[[float, Domain], FrequencyOracle]] | None = None,

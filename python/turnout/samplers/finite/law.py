@@ -46,6 +46,8 @@ _TINY = 1e-250
 
 def domain_of(domain_size: Any, domain: Any) -> Domain:
     """Make the domain of a sampler from its two parameters, of which one is given."""
+    if domain is None and isinstance(domain_size, (Domain, list, tuple)):
+        domain_size, domain = None, domain_size
     if (domain_size is None) == (domain is None):
         raise InvalidValueError(
             "exactly one of domain_size and domain must be given, got domain_size = "
