@@ -406,3 +406,18 @@ def test_the_command_explains_itself_with_an_example(turnout: Run) -> None:
     assert result.exit_code == 0
     assert "turnout aggregate adult.csv" in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def test_counts_of_an_aggregation_are_shrunk_where_that_is_asked(
+    turnout: Run, people: Path
+) -> None:
+    answer = as_json(turnout, people, "discrete-laplace", "--shrink", "--seed", 3)
+    plain = as_json(turnout, people, "discrete-laplace", "--seed", 3)
+    assert answer["postprocessing"] == "empirical_bayes"
+    assert set(answer["shrinkage"]) == {"weights", "moved", "cautions"}
+    assert sum(row["frequency"] for row in answer["estimates"]) == pytest.approx(1.0)
+    low = [sorted(row["low"] for row in each["estimates"]) for each in (answer, plain)]
+    assert low[0] == low[1]
+    both = turnout(*arguments(people, "discrete-laplace", "--shrink", "--project", "simplex"))
+    assert both.exit_code == 2
+    assert "makes another distribution" in both.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -187,3 +188,26 @@ def test_the_first_labels_of_each_group_are_shown(grouped_file: Path, turnout: R
     assert re.search(r"\d of \d labels are left out in each group; --top all", found)
     whole = json.loads(turnout("estimate", grouped_file, "--json").stdout)
     assert json.loads(turnout("estimate", grouped_file, "--top", 1, "--json").stdout) == whole
+
+
+def test_groups_are_shrunk_by_themselves_or_learn_from_each_other(
+    grouped: tn.GroupedTally, grouped_file: Path, tmp_path: Path, turnout: Run
+) -> None:
+    for options, across in ((("--shrink",), False), (("--shrink", "--across"), True)):
+        result = turnout("estimate", grouped_file, "--json", "--sort", "domain", *options)
+        assert result.exit_code == 0, result.stderr
+        answer = json.loads(result.stdout)
+        expected = grouped.estimate().shrink(across=across)
+        assert answer["postprocessing"] == expected.postprocessing
+        shares = [row["frequency"] for row in answer["estimates"] if row["reason"] is None]
+        assert shares == [share for share in expected.frequencies.ravel() if not math.isnan(share)]
+    shown = turnout("estimate", grouped_file, "--shrink", "--across").stdout
+    assert "empirical Bayes, groups too" in shown
+    alone = turnout("estimate", grouped_file, "--across")
+    assert alone.exit_code == 2
+    assert "belongs to --shrink" in alone.stderr
+    plain = tmp_path / "plain.tally"
+    plain.write_bytes(grouped.total.to_bytes())
+    refused = turnout("estimate", plain, "--shrink", "--across")
+    assert refused.exit_code == 1
+    assert "is not grouped, so --across has no groups" in " ".join(refused.stderr.split())

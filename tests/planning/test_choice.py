@@ -184,3 +184,32 @@ def test_subsets_of_one_answer_are_named_direct_encoding(size: int) -> None:
     other = next(each for each in choice.candidates if each.name == "subset_selection")
     assert other.oracle is not None
     assert other.oracle.support_probabilities == pytest.approx(choice.oracle.support_probabilities)
+
+
+@pytest.mark.parametrize("frequency", [0.0, 0.25])
+def test_functions_that_reports_share_count_with_the_error_that_reports_do_not_lower(
+    frequency: float,
+) -> None:
+    def pooled(epsilon: float, domain: tn.Domain) -> tn.OptimizedLocalHashing:
+        return tn.OptimizedLocalHashing(epsilon, domain, seed_pool=512)
+
+    for reports, first in ((4_000, "optimized_local_hashing"), (4_000_000, "direct_encoding")):
+        choice = choose_oracle(
+            2.0, 41, oracles=[pooled, "direct_encoding"], frequency=frequency, reports=reports
+        )
+        assert choice.oracle.name == first
+        held = round(reports * frequency)
+        rest = (reports - held) // 40
+        counts = [reports - 40 * rest, *[rest] * 40]
+        for each in choice.candidates:
+            assert each.oracle is not None
+            exact = tn.estimator_variance(each.oracle, tn.Everyone(), true_counts=counts)[0]
+            assert each.variance == pytest.approx(exact / reports, rel=1e-6)
+            pool = tn.OptimizedLocalHashing(2.0, 41, seed_pool=512).pool_variance(counts)[0]
+            shared = math.sqrt(pool) / reports if "hashing" in each.name else 0.0
+            assert each.shared_error == pytest.approx(shared, rel=1e-6)
+    (hashed,) = choose_oracle(2.0, 41, oracles=pooled).candidates
+    words = choose_oracle(2.0, 41, oracles=pooled).explain()
+    assert f"share add {hashed.shared_error:.2g}, however many report" in words
+    alone = math.sqrt(variance(hashed.p, hashed.q))
+    assert f"standard error of {alone:.4g} / sqrt(n)" in words

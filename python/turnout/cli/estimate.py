@@ -19,7 +19,7 @@ from turnout.cli.showing.shown import Method, Order, Over, Projection, Simultane
 from turnout.cli.tables import properties
 from turnout.cli.tallies import read_tally
 from turnout.errors import InvalidValueError
-from turnout.frequency.estimation.estimate import SHRUNK
+from turnout.frequency.estimation.estimate import ACROSS, SHRUNK
 
 __all__ = ["Top", "estimate"]
 
@@ -85,6 +85,14 @@ def estimate(
             "error over all answers together (empirical Bayes).",
         ),
     ] = False,
+    across: Annotated[
+        bool,
+        typer.Option(
+            "--across",
+            help="With --shrink, of a grouped tally: groups that are alike learn from each other, "
+            "too.",
+        ),
+    ] = False,
     plot: Annotated[
         Path | None,
         typer.Option("--plot", metavar="FILE", help="Save a picture: .png, .svg or .pdf."),
@@ -127,6 +135,8 @@ def estimate(
 
         turnout estimate airports.tally --shrink --top 100
 
+        turnout estimate regions.tally --shrink --across
+
         turnout estimate week.tally --json | jq '.estimates[0]'
 
         turnout estimate countries.tally --by day --simultaneous sidak --plot days.png
@@ -136,20 +146,25 @@ def estimate(
         raise typer.BadParameter(
             f"--project {project} makes another distribution", param_hint="--shrink"
         )
+    if across and not shrink:
+        raise typer.BadParameter("belongs to --shrink", param_hint="--across")
     tally = read_tally(source)
     if plot is not None:
         refuse_overwriting_inputs(plot, [source])
     top = None if as_json else top
     given = frozenset(
         f"--{name.replace('order', 'sort')}"
-        for name in ("project", "shrink", "order", "top")
+        for name in ("project", "shrink", "across", "order", "top")
         if was_given(context, name)
     )
-    wish = Wish(method, level, simultaneous, over, SHRUNK if shrink else project, order, top, given)
+    made = project if not shrink else ACROSS if across else SHRUNK
+    wish = Wish(method, level, simultaneous, over, made, order, top, given)
     kind = showing(tally.plan)
     kind.check(wish)
     if isinstance(tally, GroupedTally):
         shown = kind.estimate_groups(tally.over(*by) if by else tally, wish)
+    elif across:
+        raise InvalidValueError(f"{source}: is not grouped, so --across has no groups")
     elif by:
         raise InvalidValueError(f"{source}: is not grouped, so it has no column {by[0]!r}")
     else:

@@ -20,10 +20,13 @@ from turnout.frequency.candidates import (
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.oracles.direct_encoding import DirectEncoding
 
-__all__ = ["TIE", "Compared", "OracleCandidate", "compared", "make_oracle"]
+__all__ = ["REPORTS", "TIE", "Compared", "OracleCandidate", "compared", "make_oracle"]
 
 #: Variances that differ by less count as equal.
 TIE = 1.005
+
+#: For so many reports oracles are compared by default: the error of shared functions depends on it.
+REPORTS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -37,8 +40,8 @@ class OracleCandidate:
     oracle
         The oracle; None if it does not take the epsilon or the domain.
     variance
-        Of an estimated frequency from one report, participation left out; divide it by the number
-        of reports. Infinite without an oracle.
+        Of an estimated frequency, times the number of reports, participation left out. Infinite
+        without an oracle.
     relative_variance
         The variance over the smallest one of all candidates, whether they fit or not.
     report_bits
@@ -47,6 +50,9 @@ class OracleCandidate:
         The support probabilities; NaN without an oracle.
     refused
         Why it cannot be chosen, or None.
+    shared_error
+        The part of the standard error that hash functions shared by all reports add, which no
+        number of reports makes smaller; zero where reports share none.
     """
 
     name: str
@@ -57,6 +63,7 @@ class OracleCandidate:
     p: float
     q: float
     refused: str | None
+    shared_error: float = 0.0
 
 
 class Compared(NamedTuple):
@@ -68,6 +75,7 @@ class Compared(NamedTuple):
     domain: Domain
     frequency: float
     report_bits: int | None
+    reports: int
 
 
 def compared(
@@ -75,7 +83,9 @@ def compared(
     domain_size: Domain | int,
     report_bits: int | None = None,
     oracles: Any = None,
+    *,
     frequency: float = 0.0,
+    reports: int = REPORTS,
 ) -> Compared:
     """Compare oracles and choose one: see :func:`turnout.planning.choose_oracle`."""
     level = _arguments.number("epsilon", epsilon)
@@ -88,8 +98,9 @@ def compared(
     share = _arguments.number("frequency", frequency)
     if not 0.0 <= share <= 1.0:
         raise InvalidValueError(f"frequency must be in [0, 1], got {share}")
+    expected = _arguments.integer("reports", reports, least=1)
     found = [
-        _candidate(name, factory, level, answers, limit=limit, frequency=share)
+        _candidate(name, factory, level, answers, limit=limit, frequency=share, reports=expected)
         for name, factory in factories(oracles)
     ]
     best = min(each.variance for each in found)
@@ -119,7 +130,7 @@ def compared(
         ),
     )  # fmt: skip
     assert chosen.oracle is not None
-    return Compared(chosen.oracle, tuple(compared), level, answers, share, limit)
+    return Compared(chosen.oracle, tuple(compared), level, answers, share, limit, expected)
 
 
 def _candidate(
@@ -130,6 +141,7 @@ def _candidate(
     *,
     limit: int | None,
     frequency: float,
+    reports: int,
 ) -> OracleCandidate:
     nothing = math.nan
     try:
@@ -145,7 +157,12 @@ def _candidate(
     scores = oracle.score_moments
     own, other = scores.own_variance, scores.other_variance
     variance = (frequency * own + (1.0 - frequency) * other) / scores.difference**2
-    return OracleCandidate(oracle.name, oracle, variance, math.nan, bits, p, q, refused)
+    others = reports * (1.0 - frequency)
+    squares = others**2 / (domain.size - 1)
+    shared = max(float(oracle.shared_variance(others, squares)), 0.0) / float(reports) ** 2
+    variance += reports * shared
+    lasting = math.sqrt(shared)
+    return OracleCandidate(oracle.name, oracle, variance, math.nan, bits, p, q, refused, lasting)
 
 
 def _relative(candidate: OracleCandidate, best: float) -> OracleCandidate:

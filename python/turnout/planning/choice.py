@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from turnout._tables import Listing
 from turnout.domain import Domain, one_domain
-from turnout.frequency.choice import OracleCandidate, compared
+from turnout.frequency.choice import REPORTS, OracleCandidate, compared
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.planning.pictures import Point, plot_choice
 
@@ -33,6 +33,8 @@ class OracleChoice(Listing):
         The setting.
     report_bits
         The limit of a report's size, or None.
+    reports
+        The number of reports that they are compared for.
     """
 
     oracle: FrequencyOracle
@@ -41,6 +43,7 @@ class OracleChoice(Listing):
     domain: Domain
     frequency: float
     report_bits: int | None
+    reports: int
 
     _columns = (
         "name",
@@ -92,12 +95,17 @@ class OracleChoice(Listing):
             A paragraph.
         """
         chosen = self.chosen
+        alone = chosen.variance - self.reports * chosen.shared_error**2
         sentences = [
             f"{chosen.name}: at epsilon {self.epsilon:g} and {self.domain.size:,} answers, n "
             f"reports of {chosen.report_bits:,} bits estimate an answer of frequency "
-            f"{self.frequency:g} with a standard error of {math.sqrt(chosen.variance):.4g} / "
-            "sqrt(n)."
+            f"{self.frequency:g} with a standard error of {math.sqrt(alone):.4g} / sqrt(n)."
         ]
+        if chosen.shared_error:
+            sentences.append(
+                f"The hash functions that all reports share add {chosen.shared_error:.2g}, however "
+                "many report."
+            )
         best = self.candidates[0]
         fitting = [each for each in self.candidates if each.refused is None]
         smallest = fitting[0]
@@ -162,11 +170,13 @@ def choose_oracle(
     report_bits: int | None = None,
     oracles: Any = None,
     frequency: float = 0.0,
+    reports: int = REPORTS,
 ) -> OracleChoice:
     """Choose the oracle of smallest variance whose report fits in ``report_bits``.
 
-    Variances are exact, from the realised probabilities. Of variances that differ by less than
-    0.5 % the smaller report wins.
+    Variances are exact, from the realised probabilities, the error of hash functions that all
+    reports share (sketches, pools) included. Of variances that differ by less than 0.5 % the
+    smaller report wins.
 
     Parameters
     ----------
@@ -182,7 +192,10 @@ def choose_oracle(
         names; by default all of turnout's oracles that need nothing else.
     frequency
         The true frequency, in [0, 1], of an answer whose estimate should be good: by default a rare
-        one.
+        one. All others are taken for equally frequent.
+    reports
+        How many reports are expected. It matters to oracles whose reports share hash functions:
+        what these take for each other is an error that more reports do not make smaller.
 
     Returns
     -------
@@ -208,6 +221,7 @@ def choose_oracle(
     >>> choice.oracle.report_bits, choice.chosen.relative_variance
     (1, 1.0)
     """
+    answers = one_domain(domain_size, domain)
     return OracleChoice(
-        *compared(epsilon, one_domain(domain_size, domain), report_bits, oracles, frequency)
+        *compared(epsilon, answers, report_bits, oracles, frequency=frequency, reports=reports)
     )

@@ -49,6 +49,7 @@ from turnout.cli.showing.frequencies import describe_interval, ordered
 from turnout.cli.showing.shown import Order, Projection, Simultaneous
 from turnout.cli.tables import print_estimates, properties
 from turnout.distributed import Recommendation
+from turnout.frequency.estimation.estimate import SHRUNK, FrequencyEstimate, postprocessed
 
 __all__ = ["aggregate"]
 
@@ -263,6 +264,14 @@ def aggregate(
             help="Make the frequencies a distribution: no negative ones, a sum of 1.",
         ),
     ] = "none",
+    shrink: Annotated[
+        bool,
+        typer.Option(
+            "--shrink",
+            rich_help_panel=_ESTIMATES,
+            help="Make a distribution of them by what the labels have in common (empirical Bayes).",
+        ),
+    ] = False,
     plot: PictureFile = None,
     as_json: AsJson = False,
     order: Annotated[
@@ -328,8 +337,7 @@ def aggregate(
         },
     )
     wanted.check()
-    if run and mechanism != "recommend":
-        raise typer.BadParameter("belongs to --mechanism recommend", param_hint="--run")
+    _refuse_contradictions(mechanism, project, run=run, shrink=shrink)
     if mechanism == "recommend" and not run:
         _refuse_used(
             {
@@ -337,6 +345,7 @@ def aggregate(
                 "--interval": level != _LEVEL,
                 "--simultaneous": simultaneous is not None,
                 "--project": project != "none",
+                "--shrink": shrink,
                 "--sort": order != "frequency",
             }
         )
@@ -367,7 +376,7 @@ def aggregate(
         result = chosen.run(answers.values, seed=seed)
     if seed is not None:
         note("made with --seed: fit for tests only, the noise can be computed again")
-    estimate = result.estimate.project(project)
+    estimate = _postprocessed(result.estimate, project, shrink=shrink)
     records = ordered(
         estimate.to_records(level, simultaneous=simultaneous, top=None if as_json else top), order
     )
@@ -392,3 +401,21 @@ def aggregate(
     console.print(costs_table(result.costs))
     if plot is not None:
         console.print(f"\nThe picture: {plot}", markup=False, soft_wrap=True)
+
+
+def _refuse_contradictions(mechanism: str, project: Projection, *, run: bool, shrink: bool) -> None:
+    if run and mechanism != "recommend":
+        raise typer.BadParameter("belongs to --mechanism recommend", param_hint="--run")
+    if shrink and project != "none":
+        raise typer.BadParameter(
+            f"--project {project} makes another distribution", param_hint="--shrink"
+        )
+
+
+def _postprocessed(
+    estimate: FrequencyEstimate, project: Projection, *, shrink: bool
+) -> FrequencyEstimate:
+    made = postprocessed(estimate, SHRUNK if shrink else project)
+    for sentence in made.shrinkage.cautions if made.shrinkage else ():
+        note(sentence)
+    return made

@@ -68,6 +68,7 @@ def json_object(
         "received": estimate.received,
         "method": estimate.method,
         "postprocessing": estimate.postprocessing,
+        **({"shrinkage": dataclasses.asdict(estimate.shrinkage)} if estimate.shrinkage else {}),
         "interval": interval,
         "plan": mechanism.to_dict(),
         "guarantee": {

@@ -25,7 +25,7 @@ from turnout.cli.showing.shown import (
 )
 from turnout.cli.tables import digits_for, percent, print_estimates, printable
 from turnout.errors import EstimatorError
-from turnout.frequency.estimation.estimate import SHRUNK, postprocessed
+from turnout.frequency.estimation.estimate import ACROSS, SHRUNK, postprocessed
 
 __all__ = ["Frequencies", "describe_interval", "interval_rows", "ordered"]
 
@@ -80,8 +80,10 @@ class Frequencies:
     def estimate_groups(self, grouped: GroupedTally[Any], wish: Wish) -> Shown:
         """Estimate the frequencies in each group."""
         estimated = grouped.estimate(wish.method)
-        shrunk = wish.postprocessing == SHRUNK
-        result = estimated.shrink() if shrunk else estimated.project(wish.postprocessing)
+        if wish.postprocessing in (SHRUNK, ACROSS):
+            result = estimated.shrink(across=wish.postprocessing == ACROSS)
+        else:
+            result = estimated.project(wish.postprocessing)
         interval, reason = group_interval(result, wish)
         if reason is not None:
             note(reason)
@@ -159,6 +161,8 @@ def _projection_rows(postprocessing: str) -> list[tuple[str, str]]:
         return []
     if postprocessing == SHRUNK:
         return [("shrunk", "empirical Bayes (intervals are from before it)")]
+    if postprocessing == ACROSS:
+        return [("shrunk", "empirical Bayes, groups too (intervals are from before it)")]
     return [("projected", f"{postprocessing} (intervals are from before it)")]
 
 

@@ -34,6 +34,7 @@ _FIELDS = ("mean", "standard_error", "low", "high")
 _REFUSED = {
     "--project": "a mean is no share that others add up with to 1",
     "--shrink": "a mean is no share that has others beside it",
+    "--across": "a mean is no share that has others beside it",
     "--sort": "a mean has no labels",
     "--top": "a mean has no labels",
 }

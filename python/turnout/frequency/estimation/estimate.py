@@ -29,6 +29,7 @@ from turnout.frequency.estimation.estimators import Estimation, Estimator, with_
 from turnout.frequency.estimation.intervals import AVERAGE, Interval
 from turnout.frequency.estimation.law import Counted
 from turnout.frequency.estimation.projection import PROJECTIONS
+from turnout.frequency.estimation.sharing import shared
 from turnout.frequency.estimation.shrinkage import Shrinkage, shrunk
 from turnout.frequency.pictures import plot_estimate
 
@@ -36,10 +37,19 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-__all__ = ["POSTPROCESSING", "SHRUNK", "FrequencyEstimate", "postprocessed"]
+__all__ = [
+    "ACROSS",
+    "POSTPROCESSING",
+    "SHRUNK",
+    "FrequencyEstimate",
+    "postprocessed",
+    "shrunk_across",
+]
 
-#: The word of :meth:`FrequencyEstimate.shrink` in ``postprocessing``, and all such words.
+#: The word of :meth:`FrequencyEstimate.shrink` in ``postprocessing``, that of groups that learn
+#: from each other, and all words for an estimate by itself.
 SHRUNK = "empirical_bayes"
+ACROSS = "empirical_bayes_across_groups"
 POSTPROCESSING = ("none", *PROJECTIONS, SHRUNK)
 
 Floats = npt.NDArray[np.float64]
@@ -346,6 +356,11 @@ class FrequencyEstimate(Tabular):
         >>> list(shrunken.shrinkage.weights)[0]
         'one atom'
         """
+        self._check_shrinkable()
+        estimation = self.estimation
+        return self._shrunken(SHRUNK, *shrunk(estimation.frequencies, estimation.variances))
+
+    def _check_shrinkable(self) -> None:
         estimation = self.estimation
         if estimation.bias is not None:
             raise EstimatorError(f"{self.method!r} cannot be shrunk: {estimation.bias}")
@@ -354,13 +369,10 @@ class FrequencyEstimate(Tabular):
                 f"{self.method!r} cannot be shrunk: standard errors are needed of all answers, and "
                 f"{int((~np.isfinite(estimation.variances)).sum())} are not known; project it"
             )
-        frequencies, shrinkage = shrunk(estimation.frequencies, estimation.variances)
-        return replace(
-            self,
-            frequencies=_read_only(frequencies),
-            postprocessing=SHRUNK,
-            shrinkage=shrinkage,
-        )
+
+    def _shrunken(self, name: str, frequencies: Floats, how: Shrinkage) -> FrequencyEstimate:
+        made = _read_only(frequencies)
+        return replace(self, frequencies=made, postprocessing=name, shrinkage=how)
 
     def distance(self, reference: Any, metric: str = "total_variation") -> float:
         """Measure the distance to other frequencies.
@@ -583,7 +595,7 @@ class FrequencyEstimate(Tabular):
         more = ", ..." if self.domain.size > 4 else ""
         named = ""
         if self.postprocessing != "none":
-            verb = "shrunk" if self.postprocessing == SHRUNK else "projected"
+            verb = "shrunk" if self.postprocessing in (SHRUNK, ACROSS) else "projected"
             named = f", {verb} by {self.postprocessing!r}"
         return f"FrequencyEstimate({self.method!r}{named}, {{{shown}{more}}})"
 
@@ -591,6 +603,19 @@ class FrequencyEstimate(Tabular):
 def postprocessed(estimate: FrequencyEstimate, name: str) -> FrequencyEstimate:
     """Apply one of :data:`POSTPROCESSING`."""
     return estimate.shrink() if name == SHRUNK else estimate.project(name)
+
+
+def shrunk_across(estimates: Sequence[FrequencyEstimate]) -> list[FrequencyEstimate]:
+    """Shrink estimates of the same answers in different groups, which learn from each other."""
+    for estimate in estimates:
+        estimate._check_shrinkable()
+    if not estimates:
+        return []
+    found = shared(
+        np.array([each.estimation.frequencies for each in estimates]),
+        np.array([each.estimation.variances for each in estimates]),
+    )
+    return [each._shrunken(ACROSS, *made) for each, made in zip(estimates, found, strict=True)]
 
 
 def _read_only(array: Floats) -> Floats:

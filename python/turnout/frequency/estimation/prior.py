@@ -91,12 +91,15 @@ class Explanation:
         An approximation of the logarithm of its evidence.
     means, variances
         The posterior mean and variance of each cell.
+    handicap
+        The part of the score that is no evidence, but caution where there are few answers.
     """
 
     name: str
     score: float
     means: Floats
     variances: Floats
+    handicap: float = 0.0
 
 
 def flat(cells: Cells) -> Explanation:
@@ -110,8 +113,8 @@ def flat(cells: Cells) -> Explanation:
     largest, errors = cells.largest, cells.errors
     inside = special.ndtr(cells.values / errors) - special.ndtr((cells.values - largest) / errors)
     evidence = float(cells.counts @ np.log(np.maximum(inside, _TINY) / largest))
-    score = evidence + _CAUTION / cells.size
-    return Explanation("none", score, cells.values, errors**2)
+    advance = _CAUTION / cells.size
+    return Explanation("none", evidence + advance, cells.values, errors**2, advance)
 
 
 def explanations(cells: Cells) -> list[Explanation]:
@@ -243,10 +246,11 @@ def atoms(cells: Cells, places: Floats, likelihood: Floats) -> list[Explanation]
             score += float(doubt.sum()) - 0.5 * math.log(2 * np.pi / known.sum() / largest**2)
             score += float(special.gammaln(held + 1).sum() - held @ np.log(held / size))
             score += 2 * math.lgamma(number) + math.log(number) - math.lgamma(size + number)
-            score -= _ATOM_COST / size**2 * (number - 1)
+        handicap = -_ATOM_COST / size**2 * (number - 1)
+        score += handicap
         means = shares @ where
         spread = np.maximum(shares @ where**2 - means**2, 0.0)
-        result.append(Explanation(_atoms_name(number), score, means, spread))
+        result.append(Explanation(_atoms_name(number), score, means, spread, handicap))
         best = max(best, score)
         if score < best - _HOPELESS:
             break

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from turnout.frequency.estimation.prior import Cells, explanations, flat
 from turnout.frequency.estimation.projection import simplex
 
-__all__ = ["Shrinkage", "shrunk"]
+__all__ = ["Posterior", "Shrinkage", "finished", "posterior", "shrunk"]
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
@@ -40,7 +40,8 @@ class Shrinkage:
     weights
         The share of each kind of prior in the result, the largest first: ``"gamma"`` and
         ``"power"`` laws, ``"one atom"`` (all answers equally frequent), ``"2 atoms"`` and so on,
-        and ``"none"``: the projection onto the simplex, which learns nothing from other answers.
+        and ``"none"``: the projection onto the simplex, which learns nothing from other answers;
+        ``"other groups"``: what groups say of each other, where that was asked for.
     moved
         By how many standard errors the answer that moved most was moved.
     cautions
@@ -50,6 +51,36 @@ class Shrinkage:
     weights: dict[str, float]
     moved: float
     cautions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """What is known of each frequency, before they are made a distribution.
+
+    Attributes
+    ----------
+    values, errors
+        The estimates and their standard errors, errors in common taken out.
+    learned
+        Which answers are so little known that others can say something of them.
+    counted
+        Which answers the evidence is of.
+    means, spread
+        The posterior means and variances.
+    weights
+        The share of each kind of prior in them.
+    evidence
+        An approximation of the logarithm of the evidence for the priors together.
+    """
+
+    values: Floats
+    errors: Floats
+    learned: npt.NDArray[np.bool_]
+    counted: npt.NDArray[np.bool_]
+    means: Floats
+    spread: Floats
+    weights: dict[str, float]
+    evidence: float
 
 
 def shrunk(frequencies: Floats, variances: Floats) -> tuple[Floats, Shrinkage]:
@@ -74,21 +105,29 @@ def shrunk(frequencies: Floats, variances: Floats) -> tuple[Floats, Shrinkage]:
     >>> bool(abs(frequencies - 0.01).max() < 1e-4), max(how.weights, key=how.weights.get)
     (True, 'one atom')
     """
+    return finished(posterior(frequencies, variances))
+
+
+def posterior(frequencies: Floats, variances: Floats) -> Posterior:
+    """Compute posterior means and variances under priors learned from all answers."""
     size, summed = frequencies.size, float(frequencies.sum())
     errors = np.sqrt(variances)
-    if size == 1 or not errors.any():
-        return simplex(frequencies), Shrinkage({"none": 1.0}, 0.0, ())
+    projected = simplex(frequencies)
     values = frequencies
-    if abs(summed - 1.0) > 1e-9:
+    if abs(summed - 1.0) > 1e-9 and errors.any():
         # Errors in common cancel: what is left of each is smaller by its share of their sum.
         values = frequencies + variances * ((1.0 - summed) / variances.sum())
         errors = errors * np.sqrt(np.maximum(1.0 - variances / variances.sum(), 0.0))
+    if size == 1 or not errors.any():
+        none = np.zeros(size, dtype=bool)
+        return Posterior(frequencies, errors, none, none, projected, variances, {"none": 1.0}, 0.0)
     floor = 0.25 * float(np.median(errors[errors > 0]))
     learned = errors > floor
     cells, place = _cells(values, errors, learned)
-    projected = simplex(frequencies)
     found = [flat(cells), *explanations(cells)]
     scores = np.array([explanation.score for explanation in found])
+    handicaps = np.array([explanation.handicap for explanation in found])
+    evidence = float(np.logaddexp.reduce(scores - handicaps))
     weights = np.exp(scores - scores.max())
     weights /= weights.sum()
     used = [pair for pair in zip(weights[1:], found[1:], strict=True) if pair[0] > 1e-6]
@@ -100,30 +139,40 @@ def shrunk(frequencies: Floats, variances: Floats) -> tuple[Floats, Shrinkage]:
         squares += weight * (explanation.variances + explanation.means**2)
         # Tweedie: a posterior mean grows with the estimate by the ratio of the variances.
         slopes += weight * explanation.variances / cells.errors**2
-    inside = np.flatnonzero(place >= 0)
+    counted = place >= 0
+    inside = np.flatnonzero(counted)
     at = place[inside]
-    posterior, spread = values.copy(), errors**2
+    every, spread = values.copy(), errors**2
     plain = float(weights[0])
     off = values[inside] - cells.values[at]
     own = projected[inside]
-    posterior[inside] = means[at] + slopes[at] * off + plain * own
+    every[inside] = means[at] + slopes[at] * off + plain * own
     second = squares[at] + plain * (errors[inside] ** 2 + own**2)
-    spread[inside] = np.maximum(second - posterior[inside] ** 2, 0.0)
-    # A sum that is off by more than what is not known of it says that the priors do not fit: that
-    # is nothing that those known worst have to bear alone.
-    excess = 1.0 - float(posterior.sum())
-    allowed = 2.0 * float(np.sqrt(spread.sum()))
-    if abs(excess) > allowed:
-        off_by = excess - np.copysign(allowed, excess)
-        posterior = posterior + off_by * errors**2 / float(errors @ errors)
-    result = _to_one(posterior, spread + _GIVE * errors**2)
+    spread[inside] = np.maximum(second - every[inside] ** 2, 0.0)
     kinds: dict[str, float] = {}
     for weight, explanation in zip(weights.tolist(), found, strict=True):
         kinds[explanation.name] = kinds.get(explanation.name, 0.0) + weight
-    kinds = dict(sorted(kinds.items(), key=lambda item: -item[1]))
+    return Posterior(values, errors, learned, counted, every, spread, kinds, evidence)
+
+
+def finished(known: Posterior) -> tuple[Floats, Shrinkage]:
+    """Make a distribution of posterior means, and say how it came about."""
+    if not known.learned.any():
+        return known.means, Shrinkage(known.weights, 0.0, ())
+    means, errors, spread = known.means, known.errors, known.spread
+    # A sum that is off by more than what is not known of it says that the priors do not fit: that
+    # is nothing that those known worst have to bear alone.
+    excess = 1.0 - float(means.sum())
+    allowed = 2.0 * float(np.sqrt(spread.sum()))
+    if abs(excess) > allowed:
+        off_by = excess - np.copysign(allowed, excess)
+        means = means + off_by * errors**2 / float(errors @ errors)
+    result = _to_one(means, spread + _GIVE * errors**2)
+    kinds = dict(sorted(known.weights.items(), key=lambda item: -item[1]))
     kinds = {name: round(weight, 4) for name, weight in kinds.items() if weight >= 5e-5}
-    moved = float((np.abs(result - values)[learned] / errors[learned]).max())
-    return result, Shrinkage(kinds, moved, _cautions(size, errors[learned], moved))
+    learned = known.learned
+    moved = float((np.abs(result - known.values)[learned] / errors[learned]).max())
+    return result, Shrinkage(kinds, moved, _cautions(result.size, errors[learned], moved))
 
 
 def _cells(values: Floats, errors: Floats, learned: npt.NDArray[np.bool_]) -> tuple[Cells, Codes]:
@@ -169,6 +218,8 @@ def _to_one(means: Floats, variances: Floats) -> Floats:
 
     Whoever is known well moves little to make the sum one.
     """
+    # What is known exactly may move next to nothing.
+    variances = np.maximum(variances, 1e-12 * variances.max())
     entering = -means / variances
     order = np.argsort(entering, kind="stable")
     shifts = (1.0 - np.cumsum(means[order])) / np.cumsum(variances[order])

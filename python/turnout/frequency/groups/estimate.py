@@ -15,10 +15,12 @@ from turnout.collecting.groups.tally import GroupedTally
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimate import (
+    ACROSS,
     POSTPROCESSING,
     SHRUNK,
     FrequencyEstimate,
     postprocessed,
+    shrunk_across,
 )
 from turnout.frequency.estimation.estimators import ESTIMATORS
 from turnout.frequency.estimation.intervals import AVERAGE
@@ -62,7 +64,8 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
         The estimator, as in :meth:`turnout.Tally.estimate`.
     postprocessing
         The projection, as in :meth:`turnout.FrequencyEstimate.project`, or ``"empirical_bayes"``
-        as in :meth:`turnout.FrequencyEstimate.shrink`, within each group.
+        as in :meth:`turnout.FrequencyEstimate.shrink`, within each group, or
+        ``"empirical_bayes_across_groups"``: see :meth:`shrink`.
 
     Raises
     ------
@@ -101,12 +104,28 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
         self, tally: GroupedTally[Any], method: str = "hajek", *, postprocessing: str = "none"
     ) -> None:
         _arguments.choice("method", method, tuple(ESTIMATORS))
-        _arguments.choice("postprocessing", postprocessing, POSTPROCESSING)
+        _arguments.choice("postprocessing", postprocessing, (*POSTPROCESSING, ACROSS))
         self._postprocessing = postprocessing
         super().__init__(tally, method)
+        if postprocessing == ACROSS:
+            made = shrunk_across(list(self._estimates.values()))
+            self._estimates = dict(zip(self._estimates, made, strict=True))
 
     def _estimated(self, tally: Any) -> FrequencyEstimate:
-        return postprocessed(super()._estimated(tally), self._postprocessing)
+        by_itself = "none" if self._postprocessing == ACROSS else self._postprocessing
+        return postprocessed(super()._estimated(tally), by_itself)
+
+    @property
+    def total(self) -> FrequencyEstimate:
+        """The estimate of the nodes of all groups together; shrunk if those of the groups are.
+
+        Raises
+        ------
+        EstimatorError
+            If there is nothing to estimate it from.
+        """
+        total = super().total
+        return total.shrink() if self._postprocessing == ACROSS else total
 
     @property
     def domain(self) -> Domain:
@@ -157,10 +176,16 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
         """
         return GroupedEstimate(self._tally, self._method, postprocessing=method)
 
-    def shrink(self) -> GroupedEstimate:
-        """Draw the answers of each group towards each other, within the group.
+    def shrink(self, *, across: bool = False) -> GroupedEstimate:
+        """Draw the answers of each group towards each other; groups too, where that is asked.
 
-        As :meth:`turnout.FrequencyEstimate.shrink`; groups learn nothing from each other.
+        Parameters
+        ----------
+        across
+            False: as :meth:`turnout.FrequencyEstimate.shrink` within each group, which learns
+            nothing from the others. True: the same answer in the other groups says something of it,
+            too, as much as the groups are alike; a group unlike the others stays as it was. What
+            is seen of one group then depends on the people of all.
 
         Returns
         -------
@@ -171,8 +196,26 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
         ------
         EstimatorError
             If the estimator is biased, or a standard error is not known.
+        InvalidTypeError
+            If ``across`` is neither True nor False.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> oracle = tn.DirectEncoding(1.0, ["no", "maybe", "yes"])
+        >>> regions = {name: oracle.simulate([500, 300, 200], seed=name) for name in range(12)}
+        >>> estimate = tn.GroupedTally(["region"], regions).estimate()
+        >>> truth = [0.5, 0.3, 0.2]
+        >>> alone, across = estimate.shrink(), estimate.shrink(across=True)
+        >>> errors = [sum(each[key].distance(truth) for key in each) for each in (alone, across)]
+        >>> errors[1] < 0.5 * errors[0]
+        True
+        >>> across[0].shrinkage.weights["other groups"] > 0.9
+        True
         """
-        return GroupedEstimate(self._tally, self._method, postprocessing=SHRUNK)
+        asked = _arguments.instance("across", across, bool, "True or False")
+        word = ACROSS if asked else SHRUNK
+        return GroupedEstimate(self._tally, self._method, postprocessing=word)
 
     def _entries(self) -> str:
         return f"{self.domain.size} answers"
