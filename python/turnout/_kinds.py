@@ -24,6 +24,7 @@ _MODULES: Final = {
     "duchi": "turnout.mean.duchi",
     "hadamard_count_mean_sketch": _ORACLES + "count_mean_sketch",
     "hadamard_response": _ORACLES + "hadamard_response",
+    "hierarchical": "turnout.frequency.ordered.hierarchy",
     "hybrid": "turnout.mean.hybrid",
     "memoized": "turnout.frequency.longitudinal.memoized",
     "optimized_local_hashing": _ORACLES + "local_hashing",

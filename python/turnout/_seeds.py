@@ -1,16 +1,24 @@
-"""Seeds for the parts of a seeded computation."""
+"""Noise for the parts of a computation."""
 
 from __future__ import annotations
 
 import hashlib
+from typing import overload
 
+from turnout._core import NoiseStreams
 from turnout.errors import InvalidTypeError
 
 __all__ = ["derived"]
 
 
-def derived(seed: object, *path: int) -> int | None:
-    """Give a seed of its own to each part of a seeded computation; None stays None.
+@overload
+def derived(seed: NoiseStreams, *path: int) -> NoiseStreams: ...
+@overload
+def derived(seed: int | None, *path: int) -> int | None: ...
+@overload
+def derived(seed: int | NoiseStreams | None, *path: int) -> int | NoiseStreams | None: ...
+def derived(seed: object, *path: int) -> int | NoiseStreams | None:
+    """Give a seed, or streams, of its own to each part of a computation; None stays None.
 
     Examples
     --------
@@ -19,9 +27,14 @@ def derived(seed: object, *path: int) -> int | None:
     """
     if seed is None:
         return None
+    if isinstance(seed, NoiseStreams):
+        return seed.part(_number("/".join(map(str, path))))
     # Whatever is no integer may have the same text for every key.
     if not isinstance(seed, int):
         raise InvalidTypeError(f"seed must be an integer, got {seed!r}")
     # Not NumPy's SeedSequence, in which zeros at the end of a path make no difference.
-    text = "/".join(map(str, (seed, *path)))
+    return _number("/".join(map(str, (seed, *path))))
+
+
+def _number(text: str) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")

@@ -231,7 +231,7 @@ class Domain:
         """
         codes = self.to_codes(values)
         if self._integers:
-            self._check_codes("values", codes)
+            self.check_codes("values", codes)
         return codes
 
     def to_codes(self, values: Any) -> Codes:
@@ -241,7 +241,14 @@ class Domain:
         assert self._index is not None
         return _columns.label_codes(values, self._index, self.code_dtype)
 
-    def _check_codes(self, argument: str, codes: npt.NDArray[np.integer[Any]]) -> None:
+    def check_codes(self, argument: str, codes: npt.NDArray[np.integer[Any]]) -> None:
+        """Refuse integers that are no codes.
+
+        Raises
+        ------
+        CodeOutsideDomainError
+            If there is one, with its position in what the argument names.
+        """
         if not codes.size or (codes.min() >= 0 and codes.max() < self.size):
             return
         outside = (codes < 0) | (codes >= self.size)
@@ -277,7 +284,7 @@ class Domain:
         ['yes', 'no']
         """
         array = _arguments.vector("codes", codes, "an array of integers", "integers", "iu")
-        self._check_codes("codes", array)
+        self.check_codes("codes", array)
         labels = self._labels
         return [labels[code] for code in array.tolist()]
 

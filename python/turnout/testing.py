@@ -31,7 +31,7 @@ from turnout.collecting.plan import Plan
 from turnout.collecting.report_files import read_reports, write_reports
 from turnout.collecting.tally import read_tally
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.participation import Bernoulli, Everyone, Personalized
+from turnout.participation import Bernoulli, Everyone, Participation, Personalized
 from turnout.pipeline import collect, randomize, scan
 from turnout.signing import SigningKey
 
@@ -118,9 +118,11 @@ def checked_verb(name: str, oracle: Any, answers: Any, folder: Path) -> str:
 
 
 def _may_refuse(name: str, oracle: Any) -> bool:
-    """Whether a kind may refuse a verb: only what needs a client's state, or noise by blocks."""
+    """Whether a kind may refuse a verb: what needs a client's state, own rates, noise by blocks."""
     if name == "message":
         return not oracle.fresh
+    if name == "personal rates":
+        return bool(oracle.one_rate_because)
     several = len(np.shape(oracle.domain.to_codes([]))) > 1
     return name == "job" and (several or not (oracle.fresh and oracle.by_blocks))
 
@@ -236,21 +238,25 @@ def _tally(oracle: Any, answers: Any, folder: Path) -> None:
 
 
 def _collect(oracle: Any, answers: Any, folder: Path) -> None:
-    size = len(oracle.domain.to_codes(answers))
-    for who in (Everyone(), _HALF, Personalized(np.linspace(0.2, 1.0, size))):
-        made = oracle.collect(answers, participation=who, seed=3)
-        reports = oracle.randomize(answers, participation=who, seed=3)
-        assert made == oracle.tally(reports), f"collect differs from tally(randomize) under {who!r}"
+    for who in (Everyone(), _HALF):
+        _collected(oracle, answers, who)
+
+
+def _collected(oracle: Any, answers: Any, who: Participation) -> None:
+    made = oracle.collect(answers, participation=who, seed=3)
+    reports = oracle.randomize(answers, participation=who, seed=3)
+    assert made == oracle.tally(reports), f"collect differs from tally(randomize) under {who!r}"
 
 
 def _bytes(oracle: Any, answers: Any, folder: Path) -> None:
-    size = len(oracle.domain.to_codes(answers))
-    for who in (_HALF, Personalized(np.linspace(0.2, 1.0, size))):
-        tally = oracle.collect(answers, participation=who)
-        data = tally.to_bytes()
-        assert read_tally(data) == tally == type(tally).from_bytes(data), "bytes give another tally"
-        assert read_tally(data).to_bytes() == data
-        assert _pickled(tally) == tally
+    _written(oracle.collect(answers, participation=_HALF))
+
+
+def _written(tally: Any) -> None:
+    data = tally.to_bytes()
+    assert read_tally(data) == tally == type(tally).from_bytes(data), "bytes give another tally"
+    assert read_tally(data).to_bytes() == data
+    assert _pickled(tally) == tally
 
 
 def _estimate(oracle: Any, answers: Any, folder: Path) -> None:
@@ -277,15 +283,23 @@ def _message(oracle: Any, answers: Any, folder: Path) -> None:
     assert np.array_equal(one.codes, expected.codes), "a message does not hold the report"
 
 
+def _personal(oracle: Any, answers: Any, folder: Path) -> None:
+    who = Personalized(np.linspace(0.2, 1.0, len(oracle.domain.to_codes(answers))))
+    _collected(oracle, answers, who)
+    _written(oracle.collect(answers, participation=who))
+    _in_files(oracle.randomize(answers, participation=who), folder)
+
+
 def _report_file(oracle: Any, answers: Any, folder: Path) -> None:
+    _in_files(oracle.randomize(answers, participation=_HALF), folder)
+
+
+def _in_files(reports: Any, folder: Path) -> None:
     require("pyarrow", "cli")
-    size = len(oracle.domain.to_codes(answers))
-    for who in (_HALF, Personalized(np.linspace(0.2, 1.0, size))):
-        reports = oracle.randomize(answers, participation=who)
-        for suffix in ("parquet", "arrow"):
-            path = folder / f"{type(who).__name__}.{suffix}"
-            write_reports(reports, path)
-            assert read_reports(path) == reports, f"reports read from {suffix} differ"
+    for suffix in ("parquet", "arrow"):
+        path = folder / f"reports.{suffix}"
+        write_reports(reports, path)
+        assert read_reports(path) == reports, f"reports read from {suffix} differ"
 
 
 def _job(oracle: Any, answers: Any, folder: Path) -> None:
@@ -321,6 +335,7 @@ VERBS: Final[dict[str, Verb]] = {
     "tally": _tally,
     "collect": _collect,
     "bytes": _bytes,
+    "personal rates": _personal,
     "estimate": _estimate,
     "message": _message,
     "report file": _report_file,

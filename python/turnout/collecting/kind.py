@@ -49,6 +49,9 @@ class Kind(ABC, Generic[T]):
     #: Whether the reports of a block of nodes can be drawn by themselves, from the block's streams.
     by_blocks: ClassVar[bool] = True
 
+    #: Why all nodes must share one rate of participation; empty where each may have its own.
+    one_rate_because: ClassVar[str] = ""
+
     def __init_subclass__(cls, **arguments: Any) -> None:
         """Make the kind known to plans."""
         super().__init_subclass__(**arguments)

@@ -93,6 +93,11 @@ class Plan(Generic[R_co]):
         """Check the fields; leave out the probabilities of single nodes."""
         check_randomizer("oracle", self.oracle)
         taking_part = stated_participation(self.participation)
+        if taking_part.uniform_rate is None and self.oracle.one_rate_because:
+            raise InvalidValueError(
+                f"participation must be Everyone() or Bernoulli(...), got {taking_part!r}: "
+                f"{self.oracle.one_rate_because}"
+            )
         object.__setattr__(self, "participation", taking_part.in_plan())
         if self.serial is not None:
             serial = _arguments.integer("serial", self.serial, least=0, most=MOST_SERIAL)

@@ -49,6 +49,9 @@ class Randomizer(Protocol):
     #: Whether every report is drawn anew, so that nothing has to be kept between them.
     fresh: ClassVar[bool]
 
+    #: Why all nodes must share one rate of participation; empty where each may have its own.
+    one_rate_because: ClassVar[str]
+
     @property
     def epsilon(self) -> float:
         """The privacy parameter that was asked for, in nats."""

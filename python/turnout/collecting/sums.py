@@ -6,6 +6,7 @@ All are fixed-point integers, so that tallies merged in any order are equal, not
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,18 @@ class DesignSums:
                 f"design must be sums over {nodes} nodes of probabilities from 2^-30 to 1, got "
                 f"{_arguments.shown(self)}"
             )
+
+    def scaled(self, share: Fraction) -> DesignSums:
+        """Give the sums of the probabilities times a share, rounded down.
+
+        Examples
+        --------
+        >>> DesignSums.of(np.array([0.5, 1.0])).scaled(Fraction(1, 2)).mean_received
+        0.75
+        """
+        return DesignSums(
+            int(self.probability * share), int(self.probability_squared * share * share)
+        )
 
     def __add__(self, other: DesignSums) -> DesignSums:
         """Add the sums of other nodes."""

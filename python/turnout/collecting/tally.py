@@ -200,6 +200,11 @@ class BaseTally(ABC):
         """Sums of probabilities over all nodes, or None if all nodes share one rate."""
         return self._design
 
+    @property
+    def counts(self) -> Counts:
+        """The sums with the number of reports, as a kernel gives them."""
+        return Counts(self._sums, self._received, self._weights)
+
     def merge(self: T, other: T) -> T:
         """Add the tally of other nodes; also written ``+``.
 

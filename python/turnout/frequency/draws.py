@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from turnout import _core
 from turnout._seeds import derived
+from turnout.collecting.drawing import Noise
 from turnout.errors import InvalidValueError
 from turnout.participation import Participation, Personalized
 
@@ -23,7 +24,7 @@ _BITS = 52
 _TOTAL_BITS = 62
 
 
-def weighted_choices(weights: Sequence[int], length: int, seed: int | None) -> Positions:
+def weighted_choices(weights: Sequence[int], length: int, seed: Noise) -> Positions:
     """Choose positions, each with probability exactly ``weight / sum``.
 
     Parameters
@@ -43,7 +44,7 @@ def weighted_choices(weights: Sequence[int], length: int, seed: int | None) -> P
     return _core.choose_weighted(np.array(weights, dtype=np.uint64), length, seed)
 
 
-def uniform_codes(size: int, length: int, seed: int | None) -> Positions:
+def uniform_codes(size: int, length: int, seed: Noise) -> Positions:
     """Draw codes from ``0 .. size - 1``, all equally likely, exactly.
 
     Examples

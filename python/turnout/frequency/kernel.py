@@ -37,5 +37,5 @@ class Kernel(Protocol):
         self, codes: Array, probabilities: Array, seed: Noise = None
     ) -> tuple[Array, int, Counts, Counts]: ...
     def simulate(
-        self, true_counts: Counts, rate: float, seed: Noise = None
+        self, true_counts: Counts, rate: float, seed: int | None = None
     ) -> tuple[Array, int]: ...

@@ -109,7 +109,7 @@ def plan_of(answers: Answers, oracle: Kind, participation: Any) -> Plan:
         oracle's reports cannot be made block by block.
     """
     _arguments.instance("oracle", oracle, Kind, "an oracle")
-    # A padded oracle draws its padding apart, a memoized one answers from a client's state.
+    # A kind of one's own may draw for all at once, a memoized one answers from a client's state.
     if not (oracle.fresh and oracle.by_blocks):
         why = (
             "whose noise is not drawn block by block"

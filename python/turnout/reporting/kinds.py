@@ -6,15 +6,21 @@ from typing import Any, Final
 
 from turnout.collecting.plan import Plan
 from turnout.errors import InvalidTypeError
+from turnout.frequency.ordered.levels import HierarchicalTally
 from turnout.frequency.tally import Tally
 from turnout.mean.tally import MeanTally
 from turnout.reporting.frequencies import FrequencyWording
 from turnout.reporting.means import MeanWording
+from turnout.reporting.ordered import OrderedWording
 from turnout.reporting.wording import Wording
 
 __all__ = ["wording"]
 
-_KINDS: Final[dict[type[Any], Wording]] = {Tally: FrequencyWording(), MeanTally: MeanWording()}
+_KINDS: Final[dict[type[Any], Wording]] = {
+    Tally: FrequencyWording(),
+    HierarchicalTally: OrderedWording(),
+    MeanTally: MeanWording(),
+}
 
 
 def wording(plan: Plan) -> Wording:

@@ -45,6 +45,8 @@ pub enum Purpose {
     Acceptance = 49,
     /// Choices among weighted proposals or codes.
     Choice = 50,
+    /// Keys of the families of parts ([`AesStreams::part`]).
+    PartKey = 51,
     /// Gaussian noise on a grid.
     RoundedGaussian = 56,
     /// The permanent answer of a node. This number and the next are part of the format of permanent
@@ -149,6 +151,30 @@ impl AesStreams {
     pub const fn starting_at(mut self, first: u64) -> Self {
         self.first = self.first.wrapping_add(first);
         self
+    }
+
+    /// The family of one part of what is drawn from here on, with a key of its own: 32 bytes that
+    /// this family keeps for the number of the part, of which the lower 62 bits count.
+    ///
+    /// So a draw that is made of several draws gives each the streams of a part.
+    ///
+    /// ```
+    /// use rand_core::Rng;
+    /// use turnout::random::{AesStreams, Purpose, Streams};
+    ///
+    /// let streams = AesStreams::from_seed(7);
+    /// let words = [0, 1].map(|part| streams.part(part).stream(Purpose::Report, 0).next_u64());
+    /// assert_ne!(words[0], words[1]);
+    /// assert_eq!(words[0], streams.part(0).stream(Purpose::Report, 0).next_u64());
+    /// ```
+    #[must_use]
+    pub fn part(&self, number: u64) -> Self {
+        let mut stream = self.stream(Purpose::PartKey, 0);
+        // A key is two blocks, and a stream has 2^64 of them.
+        stream.counter |= u128::from(number & ((1 << 62) - 1)) << 1;
+        let mut key = [0; 32];
+        stream.fill_bytes(&mut key);
+        Self::from_key(key)
     }
 }
 
@@ -291,6 +317,22 @@ mod tests {
             assert_eq!(u128::from(stream.next_u64()), expected & u128::from(u64::MAX));
             assert_eq!(u128::from(stream.next_u64()), expected >> 64);
         }
+    }
+
+    #[test]
+    fn the_key_of_a_part_is_two_blocks_of_its_own() {
+        let streams = AesStreams::from_seed(3).starting_at(11);
+        let mut keys = streams.stream(Purpose::PartKey, 0);
+        for number in 0..5 {
+            let mut key = [0; 32];
+            keys.fill_bytes(&mut key);
+            let mut expected = AesStreams::from_key(key).stream(Purpose::Report, 2);
+            let mut found = streams.part(number).stream(Purpose::Report, 2);
+            assert_eq!(found.next_u64(), expected.next_u64());
+        }
+        let mut elsewhere = AesStreams::from_seed(3).part(0).stream(Purpose::Report, 2);
+        let mut here = streams.part(0).stream(Purpose::Report, 2);
+        assert_ne!(here.next_u64(), elsewhere.next_u64());
     }
 
     #[test]

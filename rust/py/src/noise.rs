@@ -29,6 +29,11 @@ impl NoiseStreams {
         Self(AesStreams::from_seed(seed).starting_at(first_chunk))
     }
 
+    /// The streams of one part of what is drawn, with a key of their own.
+    fn part(&self, number: u64) -> Self {
+        Self(self.0.part(number))
+    }
+
     // A method without self would not be found by repr().
     #[expect(clippy::unused_self, reason = "the key is never shown")]
     fn __repr__(&self) -> &'static str {

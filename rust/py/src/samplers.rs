@@ -6,7 +6,7 @@ use turnout::samplers::{self, Band};
 
 use crate::arrays::{counts, floats, matrix, slice};
 use crate::errors::{exception, invalid_type};
-use crate::noise::streams;
+use crate::noise::{Seed, streams};
 use crate::pool::run;
 
 /// How far a weight may be from its reference.
@@ -65,7 +65,7 @@ impl SamplerBand {
 pub(crate) fn choose_weighted<'py>(
     weights: &Bound<'py, PyAny>,
     length: usize,
-    seed: Option<u64>,
+    seed: Option<Seed>,
 ) -> PyResult<Bound<'py, PyArray1<i64>>> {
     let py = weights.py();
     let weights = counts("weights", weights)?;
@@ -96,7 +96,7 @@ pub(crate) fn first_accepted<'py>(
 pub(crate) fn uniforms(
     py: Python<'_>,
     length: usize,
-    seed: Option<u64>,
+    seed: Option<Seed>,
 ) -> PyResult<Bound<'_, PyArray1<f64>>> {
     Ok(run(py, || samplers::uniforms(length, &streams(seed)?))?.into_pyarray(py))
 }

@@ -15,8 +15,8 @@ from turnout.errors import (
     PlanMismatchError,
     UnknownLabelError,
 )
-from turnout.frequency.ordered import ordered
-from turnout.frequency.ordered.hierarchy import HierarchicalCollection, HierarchicalTally
+from turnout.frequency.ordered import HierarchicalTally, ordered
+from turnout.frequency.ordered.hierarchy import HierarchicalCollection
 from turnout.frequency.ordered.tree import Tree
 
 SHAPES = [(2, 2), (5, 4), (16, 4), (10, 3), (17, 4), (33, 2), (9, 20)]
@@ -168,14 +168,14 @@ def test_tallies_add_up_and_seeds_repeat_them() -> None:
     assert hash(collection) == hash(HierarchicalCollection(1.0, collection.domain, fanout=2))
     different = HierarchicalCollection(1.0, collection.domain, fanout=3)
     assert collection != different
-    with pytest.raises(PlanMismatchError, match="do not add up"):
+    with pytest.raises(PlanMismatchError, match="other was made under another plan"):
         one + different.collect(["a"] * 9)
     with pytest.raises(TypeError):
         one + 1  # type: ignore[operator]
     estimate = both.estimate()
     assert estimate.quantile(0.5).label in collection.domain.labels
-    assert estimate.tally is both
-    assert "170 nodes" in repr(estimate)
+    assert (estimate.nodes, estimate.received) == (170, 170)
+    assert "170 nodes" in repr(both)
 
 
 def test_what_cannot_be_collected_is_refused() -> None:
@@ -198,12 +198,13 @@ def test_what_cannot_be_collected_is_refused() -> None:
         collection.collect(["z"])
     with pytest.raises(InvalidValueError, match="one rate for all nodes"):
         collection.collect(["a"], participation=tn.Personalized([0.5]))
-    with pytest.raises(PlanMismatchError, match="must be of 2 levels, got 1"):
-        collection.tally(collection.randomize(["a"])[:1])
-    one, two = collection.collect(["a"] * 40), collection.collect(["a"] * 50)
-    with pytest.raises(InvalidValueError, match="same nodes"):
-        HierarchicalTally(collection, (one.levels[0], two.levels[1]))
-    with pytest.raises(PlanMismatchError, match="one tally for each level"):
-        HierarchicalTally(collection, one.levels[:1])
+    one = collection.collect(["a"] * 40)
+    sums = [(level.support, level.received) for level in one.levels]
+    with pytest.raises(InvalidValueError, match="sums must be of 2 parts, got 1"):
+        HierarchicalTally(one.plan, sums[:1], 40, 40)
+    with pytest.raises(InvalidValueError, match="add up to 41"):
+        HierarchicalTally(one.plan, sums, 41, 41)
+    with pytest.raises(InvalidValueError, match="method must be one of 'hajek'"):
+        one.estimate("T")
     with pytest.raises(EstimatorError, match="no reports"):
         collection.collect(["a"]).estimate()

@@ -7,13 +7,19 @@ from typing import Any, Final
 from turnout import Plan, Tally
 from turnout.cli.showing.frequencies import Frequencies
 from turnout.cli.showing.means import Means
+from turnout.cli.showing.ordered import Ordered
 from turnout.cli.showing.shown import Showing
 from turnout.errors import InvalidTypeError
+from turnout.frequency.ordered import HierarchicalTally
 from turnout.mean import MeanTally
 
 __all__ = ["showing"]
 
-_KINDS: Final[dict[type[Any], Showing]] = {Tally: Frequencies(), MeanTally: Means()}
+_KINDS: Final[dict[type[Any], Showing]] = {
+    Tally: Frequencies(),
+    HierarchicalTally: Ordered(),
+    MeanTally: Means(),
+}
 
 
 def showing(plan: Plan) -> Showing:

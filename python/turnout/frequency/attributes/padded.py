@@ -68,7 +68,6 @@ class PaddedOracle(FrequencyOracle):
     """
 
     name = "padded"
-    by_blocks = False
 
     #: What is fake has one likelihood under all answers.
     two_valued = False
@@ -214,31 +213,31 @@ class _PaddedKernel:
 
     def _mixed(self, codes: Array, seed: Noise) -> Array:
         size = self._oracle.domain.size
-        self._oracle.domain._check_codes("values", codes)
+        self._oracle.domain.check_codes("values", codes)
         chosen = weighted_choices([_SCALE - self._real, self._real], codes.size, derived(seed, 0))
         fake = uniform_codes(size, codes.size, derived(seed, 1))
         return np.where(chosen == 1, codes.astype(np.int64), fake)
 
     def randomize(self, codes: Array, rate: float, seed: Noise = None) -> Any:
-        return self._oracle._kernel.randomize(self._mixed(codes, seed), rate, derived(seed, 2))
+        return self._oracle._kernel.randomize(self._mixed(codes, seed), rate, seed)
 
     def randomize_personalized(self, codes: Array, probabilities: Array, seed: Noise = None) -> Any:
         return self._oracle._kernel.randomize_personalized(
-            self._mixed(codes, seed), probabilities, derived(seed, 2)
+            self._mixed(codes, seed), probabilities, seed
         )
 
     def collect(self, codes: Array, rate: float, seed: Noise = None) -> Any:
-        return self._oracle._kernel.collect(self._mixed(codes, seed), rate, derived(seed, 2))
+        return self._oracle._kernel.collect(self._mixed(codes, seed), rate, seed)
 
     def collect_personalized(self, codes: Array, probabilities: Array, seed: Noise = None) -> Any:
         return self._oracle._kernel.collect_personalized(
-            self._mixed(codes, seed), probabilities, derived(seed, 2)
+            self._mixed(codes, seed), probabilities, seed
         )
 
-    def simulate(self, true_counts: Counts, rate: float, seed: Noise = None) -> Any:
+    def simulate(self, true_counts: Counts, rate: float, seed: int | None = None) -> Any:
         generator = np.random.Generator(np.random.Philox(derived(seed, 0)))
         size = self._oracle.domain.size
         real = generator.binomial(true_counts.astype(np.int64), self._real / _SCALE)
         fake = sum(true_counts.tolist()) - int(real.sum())
         mixed = real + generator.multinomial(fake, np.full(size, 1.0 / size))
-        return self._oracle._kernel.simulate(mixed.astype(np.uint64), rate, derived(seed, 2))
+        return self._oracle._kernel.simulate(mixed.astype(np.uint64), rate, seed)

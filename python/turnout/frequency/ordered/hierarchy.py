@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _kinds
+from turnout._seeds import derived
+from turnout.collecting.parted import PartedKind
 from turnout.collecting.plan import Plan
-from turnout.collecting.reports import Reports
+from turnout.collecting.taking_part import common_rate
 from turnout.domain import Domain, domain_of
-from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError, PlanMismatchError
+from turnout.errors import InvalidTypeError
 from turnout.frequency.candidates import checked_oracle
-from turnout.frequency.estimation.covariance import Covariance, sampled_covariance
-from turnout.frequency.estimation.projection import simplex
-from turnout.frequency.oracle import FrequencyOracle
-from turnout.frequency.ordered.statistics import OrderedStatistics
+from turnout.frequency.groups.estimate import GroupedEstimate
+from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
+from turnout.frequency.ordered.levels import HierarchicalTally
 from turnout.frequency.ordered.tree import Tree
-from turnout.frequency.tally import Tally
-from turnout.participation import Bernoulli, Everyone, Participation, taking_part_in
+from turnout.participation import Participation, taking_part_in
 
-__all__ = ["HierarchicalCollection", "HierarchicalEstimate", "HierarchicalTally"]
+__all__ = ["HierarchicalCollection"]
 
-Floats = npt.NDArray[np.float64]
+Array = npt.NDArray[Any]
 OracleMaker = Callable[[float, int], FrequencyOracle]
 
 
-class HierarchicalCollection:
+class HierarchicalCollection(PartedKind):
     """Collect ordered answers so that shares of long ranges are precise.
 
     Level ``l`` of a tree divides the domain into up to ``fanout^l`` runs of consecutive answers;
@@ -44,7 +44,7 @@ class HierarchicalCollection:
     epsilon
         The privacy parameter of a node's report, in nats.
     domain
-        The answers in their order, or their number.
+        The answers in their order, a list of them, or their number.
     fanout
         Into how many parts every run is divided. Four or five is best with consistency, four is the
         default.
@@ -79,6 +79,13 @@ class HierarchicalCollection:
     True
     """
 
+    name = "hierarchical"
+    tally_type = HierarchicalTally
+    domain_type = Domain
+    one_rate_because = (
+        "levels are weighted by their numbers of reports, which need one rate for all nodes"
+    )
+
     def __init__(
         self,
         epsilon: float,
@@ -88,8 +95,8 @@ class HierarchicalCollection:
         oracle: str | OracleMaker = "auto",
     ) -> None:
         self._epsilon = _arguments.number("epsilon", epsilon)
-        self._domain = domain = domain_of("domain", domain)
-        self._tree = Tree(domain.size, _arguments.integer("fanout", fanout, least=2))
+        self._domain = domain_of("domain", domain)
+        self._tree = Tree(self._domain.size, _arguments.integer("fanout", fanout, least=2))
         maker: OracleMaker
         if isinstance(oracle, str):
             _arguments.choice("oracle", oracle, ("auto",))
@@ -111,6 +118,11 @@ class HierarchicalCollection:
     def epsilon(self) -> float:
         """The privacy parameter that was asked for, in nats."""
         return self._epsilon
+
+    @property
+    def realized_ratio(self) -> Fraction:
+        """The largest likelihood ratio of the levels: a node reports one of them."""
+        return max(oracle.realized_ratio for oracle in self._oracles)
 
     @property
     def realized_epsilon(self) -> float:
@@ -137,101 +149,29 @@ class HierarchicalCollection:
         """How each level is reported, from the longest runs to single answers."""
         return self._oracles
 
-    def randomize(
-        self,
-        values: Any,
-        *,
-        participation: Participation | float | None = None,
-        seed: int | None = None,
-    ) -> tuple[Reports, ...]:
-        """Draw a level for each node, and randomize the answers of those that take part.
+    @property
+    def parts(self) -> tuple[FrequencyOracle, ...]:
+        """The randomizers of the levels."""
+        return self._oracles
 
-        Parameters
-        ----------
-        values
-            One answer for each node.
-        participation
-            Who takes part: everyone (default) or a common rate.
-        seed
-            For tests and simulations only, as for :meth:`FrequencyOracle.randomize`.
+    @property
+    def choice(self) -> tuple[int, ...]:
+        """All levels are drawn alike."""
+        return (1,) * len(self._oracles)
 
-        Returns
-        -------
-        tuple of Reports
-            For each level the reports of all nodes at the rate of participation divided by the
-            number of levels.
+    def check_answers(self, answers: Array) -> None:
+        """Refuse codes that are none of the domain.
 
         Raises
         ------
-        UnknownLabelError, CodeOutsideDomainError
-            If a node's answer is not in the domain.
-        InvalidValueError
-            If the participation is personal.
-        InvalidTypeError
-            If an argument is of the wrong type.
+        CodeOutsideDomainError
+            If there is one.
         """
-        rate = _common_rate(participation)
-        codes = self._domain.encode(values)
-        generator, seeds = self._randomness(seed)
-        drawn = generator.integers(len(self._oracles), size=codes.size)
-        made = []
-        for level, oracle in enumerate(self._oracles):
-            runs = self._tree.run(codes[drawn == level], level)
-            reports = oracle.randomize(runs, participation=Bernoulli(rate), seed=seeds[level])
-            made.append(Reports(oracle, self._share(rate), reports.codes, codes.size))
-        return tuple(made)
+        self._domain.check_codes("values", answers)
 
-    def tally(self, reports: Iterable[Reports]) -> HierarchicalTally:
-        """Count the reports of all levels.
-
-        Parameters
-        ----------
-        reports
-            What :meth:`randomize` gave.
-
-        Returns
-        -------
-        HierarchicalTally
-            The sufficient statistics.
-
-        Raises
-        ------
-        PlanMismatchError
-            If the reports were made by another collection.
-        """
-        given = _arguments.items("reports", reports, "one Reports object for each level")
-        if len(given) != len(self._oracles):
-            raise PlanMismatchError(
-                f"reports must be of {len(self._oracles)} levels, got {len(given)}"
-            )
-        pairs = zip(self._oracles, given, strict=True)
-        return HierarchicalTally(self, tuple(oracle.tally(level) for oracle, level in pairs))
-
-    def collect(
-        self,
-        values: Any,
-        *,
-        participation: Participation | float | None = None,
-        seed: int | None = None,
-    ) -> HierarchicalTally:
-        """Randomize and tally.
-
-        Parameters
-        ----------
-        values, participation, seed
-            As for :meth:`randomize`.
-
-        Returns
-        -------
-        HierarchicalTally
-            The sufficient statistics.
-
-        Raises
-        ------
-        TurnoutError
-            As for :meth:`randomize`.
-        """
-        return self.tally(self.randomize(values, participation=participation, seed=seed))
+    def answers_of(self, answers: Array, part: int) -> Array:
+        """Tell which run of a level holds each answer."""
+        return self._tree.run(answers, part)
 
     def simulate(
         self,
@@ -247,7 +187,7 @@ class HierarchicalCollection:
         true_counts
             How many nodes hold each answer.
         participation, seed
-            As for :meth:`randomize`.
+            As for :meth:`randomize`, of one rate for all.
 
         Returns
         -------
@@ -259,42 +199,36 @@ class HierarchicalCollection:
         InvalidValueError, InvalidTypeError
             If an argument is out of range or of the wrong type.
         """
-        rate = _common_rate(participation)
+        plan = Plan(self, taking_part_in(participation))
+        rate = common_rate(plan.participation)
         counts = _arguments.counts("true_counts", true_counts, self._domain.size)
-        nodes = sum(counts.tolist())
-        generator, seeds = self._randomness(seed)
+        checked = _arguments.seed(seed)
+        generator = np.random.default_rng(derived(checked, 0))
         levels = len(self._oracles)
         split = generator.multinomial(counts.astype(np.int64), np.full(levels, 1.0 / levels))
-        tallies = []
+        drawn = []
         for level, oracle in enumerate(self._oracles):
             held = self._tree.sums(split[:, level], level)
-            part = oracle.simulate(held, participation=Bernoulli(rate), seed=seeds[level])
-            plan = Plan(oracle, self._share(rate))
-            tallies.append(Tally(plan, part.support, part.received, nodes))
-        return HierarchicalTally(self, tuple(tallies))
+            part = oracle.simulate(held, participation=rate, seed=derived(checked, 1, level))
+            drawn.append((part.support, part.received))
+        received = sum(number for _, number in drawn)
+        return HierarchicalTally(plan, drawn, received, sum(counts.tolist()))
 
-    def _share(self, rate: float) -> Participation:
-        share = rate / len(self._oracles)
-        return Everyone() if share == 1.0 else Bernoulli(share)
+    def estimate_groups(self, grouped: Any, method: str) -> GroupedEstimate:
+        """Estimate the frequencies of the answers in each group of a grouped tally."""
+        return GroupedEstimate(grouped, method)
 
-    def _randomness(self, seed: int | None) -> tuple[np.random.Generator, list[int | None]]:
-        """Give a generator of levels, and a seed for the noise of each level if there is one."""
-        checked = _arguments.seed(seed)
-        levels = len(self._oracles)
-        if checked is None:
-            return np.random.default_rng(), [None] * levels
-        states = np.random.SeedSequence(checked).generate_state(levels + 1, np.uint64).tolist()
-        return np.random.default_rng(states[0]), states[1:]
+    def parameters(self) -> dict[str, Any]:
+        """Name what the constructor takes, the randomizers of the levels one by one."""
+        levels = [oracle.to_dict() for oracle in self._oracles]
+        return {"fanout": self.fanout, "oracle": levels}
 
-    def __eq__(self, other: object) -> bool:
-        """Compare domains and the oracles of all levels."""
-        if not isinstance(other, HierarchicalCollection):
-            return NotImplemented
-        return (self._domain, self.fanout, self._oracles) == (
-            other._domain,
-            other.fanout,
-            other._oracles,
-        )
+    @classmethod
+    def _made_of(cls, epsilon: float, domain: Any, parameters: dict[str, Any]) -> Any:
+        levels = _arguments.items("oracle", parameters["oracle"], "a description of each level")
+        made = {oracle.domain.size: oracle for oracle in map(oracle_from_dict, levels)}
+        made_of = {**parameters, "oracle": lambda _, size: made.get(size)}
+        return cls(epsilon, domain, **made_of)
 
     def __hash__(self) -> int:
         """Hash of what is compared."""
@@ -308,171 +242,11 @@ class HierarchicalCollection:
         )
 
 
-@dataclass(frozen=True)
-class HierarchicalTally:
-    """The tallies of all levels; those of different nodes add up.
-
-    Attributes
-    ----------
-    collection
-        What they were collected by.
-    levels
-        One :class:`turnout.Tally` for each level.
-    """
-
-    collection: HierarchicalCollection
-    levels: tuple[Tally, ...]
-
-    def __post_init__(self) -> None:
-        """Check that the tallies are of the levels, and of the same nodes.
-
-        Raises
-        ------
-        PlanMismatchError
-            If they are not of the levels.
-        InvalidValueError
-            If they are not of as many nodes.
-        """
-        if tuple(tally.oracle for tally in self.levels) != self.collection.oracles or len(
-            {tally.participation for tally in self.levels}
-        ) not in (0, 1):
-            raise PlanMismatchError(
-                "levels must have one tally for each level of the collection, all of one rate"
-            )
-        nodes = {tally.nodes for tally in self.levels}
-        if len(nodes) != 1:
-            raise InvalidValueError(f"levels must be of the same nodes, got {sorted(nodes)}")
-
-    @property
-    def nodes(self) -> int:
-        """The number of nodes, reporting or not."""
-        return self.levels[0].nodes
-
-    @property
-    def received(self) -> int:
-        """The number of reports of all levels."""
-        return sum(tally.received for tally in self.levels)
-
-    def __add__(self, other: object) -> HierarchicalTally:
-        """Add the tally of other nodes."""
-        if not isinstance(other, HierarchicalTally):
-            return NotImplemented
-        if self.collection != other.collection:
-            raise PlanMismatchError(
-                f"tallies of {other.collection!r} do not add up with those of {self.collection!r}"
-            )
-        pairs = zip(self.levels, other.levels, strict=True)
-        return HierarchicalTally(self.collection, tuple(one + two for one, two in pairs))
-
-    def estimate(self) -> HierarchicalEstimate:
-        """Estimate the frequencies of all answers consistently.
-
-        Returns
-        -------
-        HierarchicalEstimate
-            Frequencies, ranges, quantiles and means.
-
-        Raises
-        ------
-        EstimatorError
-            If a level has no reports.
-        """
-        return HierarchicalEstimate(self)
-
-
-class HierarchicalEstimate(OrderedStatistics):
-    """Consistent frequencies of ordered answers, from the reports of all levels.
-
-    Made by :meth:`HierarchicalTally.estimate`. Variances are those of the whole linear estimate,
-    given the number of reports of each level, with the covariances within each level.
-
-    Parameters
-    ----------
-    tally
-        The tallies of all levels.
-
-    Raises
-    ------
-    EstimatorError
-        If a level has no reports.
-    """
-
-    def __init__(self, tally: HierarchicalTally) -> None:
-        self._tally = _arguments.instance("tally", tally, HierarchicalTally, "a HierarchicalTally")
-        if any(level.received == 0 for level in tally.levels):
-            raise EstimatorError("a level has no reports: nothing can be estimated from it")
-        tree = tally.collection.tree
-        observed = [level.estimate().frequencies for level in tally.levels]
-        noise = [
-            _level_covariance(level, np.full(size, 1.0 / size)).variances[0]
-            for level, size in zip(tally.levels, tree.sizes, strict=True)
-        ]
-        self._consistent = tree.consistent(np.array(noise))
-        self._frequencies = self._consistent.leaves(observed)
-        self._frequencies.flags.writeable = False
-        held = simplex(self._frequencies)
-        self._held = held
-        self._covariances = [
-            _level_covariance(level, tree.sums(held, place))
-            for place, level in enumerate(tally.levels)
-        ]
-
-    @property
-    def tally(self) -> HierarchicalTally:
-        """What was counted."""
-        return self._tally
-
-    @property
-    def domain(self) -> Domain:
-        """The answers."""
-        return self._tally.collection.domain
-
-    @property
-    def frequencies(self) -> Floats:
-        """Estimates of the frequencies, unbiased and adding up to one; perhaps negative."""
-        return self._frequencies
-
-    def _variances(self, coefficients: Floats) -> Floats:
-        parts = self._consistent.coefficients(coefficients)
-        total: Floats = np.zeros(len(coefficients))
-        for covariance, part in zip(self._covariances, parts, strict=True):
-            total += covariance.variance(part)
-        # No node is in two levels: what all nodes hold does not vary.
-        mean = coefficients @ self._held
-        spread = (coefficients - mean[:, None]) ** 2 @ self._held
-        return np.maximum(total - spread / max(self._tally.nodes - 1, 1), 0.0)
-
-    def __repr__(self) -> str:
-        """Show how many reports there are, and of what."""
-        return (
-            f"HierarchicalEstimate({self._tally.received} reports of {self._tally.nodes} nodes, "
-            f"{self._tally.collection!r})"
-        )
-
-
-def _level_covariance(tally: Tally, frequencies: Floats) -> Covariance:
-    nodes = tally.nodes
-    sampling = nodes / (nodes - 1) if nodes > 1 else 1.0
-    return sampled_covariance(tally.oracle, tally.received, frequencies, sampling=sampling)
-
-
 def _smallest_variance(epsilon: float, size: int) -> FrequencyOracle:
     """Make the oracle whose estimates of rare answers have the smaller variance."""
     found: list[tuple[float, FrequencyOracle]] = []
     for name in ("direct_encoding", "optimized_unary_encoding"):
-        if name in _kinds.REGISTERED:
-            oracle = _kinds.REGISTERED[name](epsilon, size)
-            p, q = oracle.support_probabilities
-            found.append((q * (1 - q) / (p - q) ** 2, oracle))
+        oracle = _kinds.known()[name](epsilon, size)
+        p, q = oracle.support_probabilities
+        found.append((q * (1 - q) / (p - q) ** 2, oracle))
     return min(found, key=lambda pair: pair[0])[1]
-
-
-def _common_rate(participation: Participation | float | None) -> float:
-    taking_part = taking_part_in(participation)
-    rate = taking_part.uniform_rate
-    if rate is None:
-        raise InvalidValueError(
-            f"participation must be Everyone() or Bernoulli(...), got {taking_part!r}: levels "
-            "are weighted by their numbers of reports, which need one rate for all nodes"
-        )
-    return rate

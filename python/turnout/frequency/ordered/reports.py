@@ -65,20 +65,15 @@ class OrderedReports(OrderedStatistics):
         else:
             self._support = support_of(oracle, reports.codes)
         raw = oracle.tally(reports).estimate().frequencies
-        self._frequencies: Floats = raw + (1.0 - raw.sum()) / raw.size
-        self._frequencies.flags.writeable = False
-        self._held = simplex(self._frequencies)
+        self.frequencies = raw + (1.0 - raw.sum()) / raw.size
+        self.frequencies.flags.writeable = False
+        self._held = simplex(self.frequencies)
 
     @property
     def domain(self) -> Domain:
         """The answers."""
         domain: Domain = self._reports.plan.domain
         return domain
-
-    @property
-    def frequencies(self) -> Floats:
-        """Estimates of the frequencies, unbiased and adding up to one; perhaps negative."""
-        return self._frequencies
 
     def _variances(self, coefficients: Floats) -> Floats:
         moments = self._reports.oracle.score_moments

@@ -99,17 +99,20 @@ class Quantile:
 
 
 class OrderedStatistics(ABC):
-    """What can be said of answers with an order; the order is that of the codes of the domain."""
+    """What can be said of answers with an order; the order is that of the codes of the domain.
+
+    Attributes
+    ----------
+    frequencies
+        Estimates of the frequencies, unbiased and adding up to one; perhaps negative.
+    """
+
+    frequencies: Floats
 
     @property
     @abstractmethod
     def domain(self) -> Domain:
         """The answers."""
-
-    @property
-    @abstractmethod
-    def frequencies(self) -> Floats:
-        """Estimates of the frequencies, unbiased and adding up to one; perhaps negative."""
 
     @abstractmethod
     def _variances(self, coefficients: Floats) -> Floats:
@@ -317,8 +320,8 @@ class OrderedEstimate(OrderedStatistics):
         ).unprojected
         self._covariance = covariance_of(self._estimate)
         raw = self._estimate.frequencies
-        self._frequencies: Floats = raw + (1.0 - raw.sum()) / raw.size
-        self._frequencies.flags.writeable = False
+        self.frequencies = raw + (1.0 - raw.sum()) / raw.size
+        self.frequencies.flags.writeable = False
 
     @property
     def estimate(self) -> FrequencyEstimate:
@@ -334,11 +337,6 @@ class OrderedEstimate(OrderedStatistics):
     def covariance(self) -> Covariance:
         """The covariances between the answers, before the shift."""
         return self._covariance
-
-    @property
-    def frequencies(self) -> Floats:
-        """Estimates of the frequencies, unbiased and adding up to one; perhaps negative."""
-        return self._frequencies
 
     def _variances(self, coefficients: Floats) -> Floats:
         # The shift takes what is common to all coefficients out of the error.

@@ -1,0 +1,253 @@
+"""Randomizers made of others: one for each part of what a node is asked."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _core
+from turnout._seeds import derived
+from turnout.collecting.drawing import Counts, Drawn, Noise
+from turnout.collecting.kind import Kind
+from turnout.collecting.parted_tally import PartedTally
+from turnout.collecting.taking_part import common_rate
+from turnout.errors import CodeOutsideDomainError, InvalidValueError
+from turnout.participation import Bernoulli, Everyone, Participation, Personalized
+
+__all__ = ["PartReports", "PartedKind"]
+
+Array = npt.NDArray[Any]
+Positions = npt.NDArray[np.int64]
+
+
+class PartReports(NamedTuple):
+    """Reports of one part.
+
+    Attributes
+    ----------
+    part
+        The number of the part.
+    rows
+        Which of the nodes that take part sent them; None for all.
+    reports
+        What the part's randomizer reported, one for each of these.
+    """
+
+    part: int
+    rows: Positions | None
+    reports: Array
+
+
+class PartedKind(Kind[PartedTally]):
+    """Base class of randomizers made of others: a node reports one of the parts, or all of them.
+
+    A report is a row of unsigned integers. Where a node draws one part, whatever its answer, the
+    row begins with the number of the part; what the part's randomizer reported follows, and zeros
+    up to the width of the widest. Where it reports all parts, they stand beside each other.
+    """
+
+    @property
+    @abstractmethod
+    def parts(self) -> tuple[Kind[Any], ...]:
+        """The randomizers of the parts."""
+
+    @property
+    @abstractmethod
+    def choice(self) -> tuple[int, ...] | None:
+        """The weights by which a node draws its one part; None where it reports all."""
+
+    @abstractmethod
+    def check_answers(self, answers: Array) -> None:
+        """Refuse answers that are none of the domain.
+
+        Raises
+        ------
+        CodeOutsideDomainError
+            If there is one.
+        """
+
+    @abstractmethod
+    def answers_of(self, answers: Array, part: int) -> Array:
+        """Give what a part is asked, of answers that the domain encoded."""
+
+    def shares(self) -> tuple[Fraction, ...]:
+        """How likely a node that takes part reports each part."""
+        if self.choice is None:
+            return (Fraction(1),) * len(self.parts)
+        total = sum(self.choice)
+        return tuple(Fraction(weight, total) for weight in self.choice)
+
+    def part_participation(self, part: int, participation: Participation) -> Participation:
+        """Give the participation that the reports of a part look like: of the plan, not of nodes.
+
+        Raises
+        ------
+        InvalidValueError
+            If the rate becomes too small.
+        """
+        share, rate = self.shares()[part], participation.uniform_rate
+        if share == 1 or rate is None:
+            return participation.in_plan()
+        return Bernoulli(float(Fraction(rate) * share))
+
+    @property
+    def report_dtype(self) -> np.dtype[Any]:
+        """The type of the integers that a report is made of: the widest of the parts, unsigned."""
+        return np.dtype(f"u{max(part.report_dtype.itemsize for part in self.parts)}")
+
+    @property
+    def report_shape(self) -> tuple[int, ...]:
+        """The width of the row."""
+        widths = [_width(part) for part in self.parts]
+        return (sum(widths) if self.choice is None else 1 + max(widths),)
+
+    @property
+    def report_bits(self) -> int:
+        """The size of the largest report in bits."""
+        sizes = [part.report_bits for part in self.parts]
+        return sum(sizes) if self.choice is None else (len(sizes) - 1).bit_length() + max(sizes)
+
+    def _drawn(self, answers: Array, noise: Noise) -> Iterator[PartReports]:
+        """Randomize the answers of nodes that take part, one part after the other."""
+        chosen = None
+        if self.choice is not None:
+            weights = np.array(self.choice, np.uint64)
+            chosen = _core.choose_weighted(weights, len(answers), derived(noise, 0))
+        for number, part in enumerate(self.parts):
+            rows = None if chosen is None else np.flatnonzero(chosen == number)
+            own = self.answers_of(answers if rows is None else answers[rows], number)
+            drawn = part.draw_reports(own, Everyone(), derived(noise, 1, number))
+            yield PartReports(number, rows, drawn.reports)
+
+    def _taking_part(
+        self, answers: Array, participation: Participation, noise: Noise
+    ) -> tuple[Positions, npt.NDArray[np.float64] | None]:
+        """Draw who takes part, and with which probability each of them did."""
+        self.check_answers(answers)
+        if not isinstance(participation, Personalized):
+            return _core.participants(len(answers), common_rate(participation), noise), None
+        probabilities = participation.probabilities
+        if probabilities.size != len(answers):
+            raise InvalidValueError(
+                f"participation must have one probability for each of the {len(answers)} values, "
+                f"got {probabilities.size}"
+            )
+        least = float(min(self.shares()))
+        if probabilities.size and probabilities.min() * least < Personalized.minimum:
+            raise InvalidValueError(
+                "participation must have probabilities of at least 2^-30 when they are multiplied "
+                f"by {least:g}, how likely a part is drawn, got {participation!r}"
+            )
+        positions = _core.participants_personalized(probabilities, noise)
+        return positions, probabilities[positions]
+
+    def draw_reports(self, answers: Array, participation: Participation, noise: Noise) -> Drawn:
+        """Randomize the parts: see :meth:`turnout.collecting.kind.Kind.draw_reports`."""
+        positions, probabilities = self._taking_part(answers, participation, noise)
+        rows = np.zeros((positions.size, *self.report_shape), self.report_dtype)
+        for part, who, reports in self._drawn(answers[positions], noise):
+            where, start = slice(None) if who is None else who, self._start(part)
+            words = _unsigned(reports)
+            rows[where, start : start + words.shape[1]] = words
+            if who is not None:
+                rows[where, 0] = part
+        return Drawn(rows, probabilities)
+
+    def draw_counts(self, answers: Array, participation: Participation, noise: Noise) -> Counts:
+        """Randomize and add up: see :meth:`turnout.collecting.kind.Kind.draw_counts`."""
+        positions, probabilities = self._taking_part(answers, participation, noise)
+        pieces = self._drawn(answers[positions], noise)
+        return self._added_up(pieces, positions.size, probabilities)
+
+    def count_reports(self, reports: Array, probabilities: Array | None = None) -> Counts:
+        """Add up the parts: see :meth:`turnout.collecting.kind.Kind.count_reports`."""
+        return self._added_up(self._pieces(reports), len(reports), probabilities)
+
+    def _added_up(
+        self, pieces: Iterator[PartReports], received: int, probabilities: Array | None
+    ) -> Counts:
+        shares, counts = self.shares(), []
+        for part, rows, reports in pieces:
+            own = None
+            if probabilities is not None:
+                own = probabilities if rows is None else probabilities[rows]
+                own = own * float(shares[part])
+            counts.append(self.parts[part].count_reports(reports, own))
+        weights = None if probabilities is None else tuple(each.weights for each in counts)
+        return Counts(tuple((each.sums, each.received) for each in counts), received, weights)
+
+    def _start(self, part: int) -> int:
+        """Where a part stands in a row."""
+        if self.choice is not None:
+            return 1
+        return sum(_width(each) for each in self.parts[:part])
+
+    def _pieces(self, reports: Array) -> Iterator[PartReports]:
+        """Take reports apart that :meth:`check_reports` has accepted."""
+        for number, part in enumerate(self.parts):
+            rows = None if self.choice is None else np.flatnonzero(reports[:, 0] == number)
+            start = self._start(number)
+            words = reports[:, start : start + _width(part)]
+            if rows is not None:
+                words = words[rows]
+            narrow = np.ascontiguousarray(words, f"u{part.report_dtype.itemsize}")
+            own = narrow.view(part.report_dtype).reshape(len(words), *part.report_shape)
+            yield PartReports(number, rows, own)
+
+    def check_reports(self, reports: Array) -> None:
+        """Refuse reports that none of the parts can have made.
+
+        Raises
+        ------
+        CodeOutsideDomainError
+            If there is no such part, or an integer is none of its reports.
+        InvalidValueError
+            If the part's randomizer cannot have made what stands there.
+        """
+        if self.choice is not None and reports.size:
+            wrong = np.flatnonzero(reports[:, 0] >= len(self.parts))
+            if wrong.size:
+                raise CodeOutsideDomainError(
+                    f"codes[{wrong[0]}, 0] must be the number of a part from 0 to "
+                    f"{len(self.parts) - 1}, got {reports[wrong[0], 0]}"
+                )
+        for number, rows, own in self._pieces(reports):
+            given = reports if rows is None else reports[rows]
+            start, words = self._start(number), _unsigned(own)
+            end = start + words.shape[1]
+            # What does not fit into the part's type, and what stands behind it.
+            wrong = (given[:, start:end] != words).any(axis=1)
+            if self.choice is not None:
+                wrong = wrong | (given[:, end:] != 0).any(axis=1)
+            if wrong.any():
+                place = int(np.flatnonzero(wrong)[0])
+                raise CodeOutsideDomainError(
+                    f"codes[{place if rows is None else rows[place]}] must be a report of "
+                    f"{self.parts[number]!r} and zeros, got {given[place].tolist()}"
+                )
+            try:
+                self.parts[number].check_reports(own)
+            except InvalidValueError as error:
+                raise type(error)(f"reports of part {number}: {error}") from error
+
+    def improbable(self, reports: Array) -> npt.NDArray[np.bool_]:
+        """Say which reports have a part that its randomizer hardly ever makes."""
+        found = np.zeros(len(reports), np.bool_)
+        for number, rows, own in self._pieces(reports):
+            found[slice(None) if rows is None else rows] |= self.parts[number].improbable(own)
+        return found
+
+
+def _width(part: Kind[Any]) -> int:
+    return part.report_shape[0] if part.report_shape else 1
+
+
+def _unsigned(reports: Array) -> Array:
+    """Give reports as rows of unsigned integers of the same size."""
+    plain = np.ascontiguousarray(reports).view(f"u{reports.dtype.itemsize}")
+    return plain.reshape(len(reports), reports.shape[1] if reports.ndim > 1 else 1)
