@@ -7,9 +7,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+import numpy as np
+
 from turnout._extras import require
 
-__all__ = ["Listing", "Tabular", "arrow_table"]
+__all__ = ["Listing", "Tabular", "arrow_columns", "arrow_table"]
 
 #: So many rows are shown in a notebook.
 _SHOWN: Final = 20
@@ -178,23 +180,50 @@ def arrow_table(
             shown = f"group.{shown}"
         table[shown] = _array(pa, [record["group"][name] for record in records])
     for name in columns:
-        values = [record[name] for record in records]
-        known = {type(value) for value in values if value is not None}
-        if name == "label":
-            mixed = len({type(value) for value in values}) > 1
-            table[name] = _array(pa, [str(value) for value in values] if mixed else values)
-        elif name in _COUNTS:
-            table[name] = pa.array(values, pa.uint64())
-        elif name in _TEXTS:
-            table[name] = pa.array(values, pa.string())
-        elif not known or float in known:
-            table[name] = pa.array([_known(value) for value in values], pa.float64())
-        else:
-            table[name] = _array(pa, values)
+        table[name] = _column(pa, name, [record[name] for record in records])
     return pa.table(table)
 
 
-def _array(pa: Any, values: list[Any]) -> Any:
+def arrow_columns(columns: Mapping[str, Any]) -> Any:
+    """Make an Arrow table of columns: sequences, or NumPy arrays in which nan stands for null.
+
+    Raises
+    ------
+    MissingExtraError
+        If pyarrow is not installed.
+
+    Examples
+    --------
+    >>> arrow_columns({"label": ["yes"], "low": np.array([np.nan])}).to_pylist()
+    [{'label': 'yes', 'low': None}]
+    """
+    pa = require("pyarrow", "cli")
+    return pa.table(
+        {
+            name: pa.array(values, pa.float64(), from_pandas=True)
+            if isinstance(values, np.ndarray)
+            else _column(pa, name, values)
+            for name, values in columns.items()
+        }
+    )
+
+
+def _column(pa: Any, name: str, values: Sequence[Any]) -> Any:
+    """Make an Arrow array of the values of a column."""
+    if name == "label":
+        mixed = len(set(map(type, values))) > 1
+        return _array(pa, [str(value) for value in values] if mixed else values)
+    if name in _COUNTS:
+        return pa.array(values, pa.uint64())
+    if name in _TEXTS:
+        return pa.array(values, pa.string())
+    known = {type(value) for value in values if value is not None}
+    if not known or float in known:
+        return pa.array([_known(value) for value in values], pa.float64())
+    return _array(pa, values)
+
+
+def _array(pa: Any, values: Sequence[Any]) -> Any:
     """Make an Arrow array, of text where Arrow has no type for the values."""
     try:
         return pa.array(values)

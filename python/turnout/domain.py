@@ -319,6 +319,8 @@ class Domain:
         """
         if self._integers:
             return {"integers": self.size}
+        if _all_text(self._labels):
+            return {"labels": list(self._labels)}
         return {"labels": [_to_json(label) for label in self._labels]}
 
     @classmethod

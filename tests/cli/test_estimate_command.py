@@ -8,9 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.csv
+import pyarrow.parquet
 import pytest
 
 import turnout as tn
+from turnout.cli import tables
+from turnout.cli.showing.shown import METHODS
 
 Run = Callable[..., Any]
 FIELDS = ["label", "count", "frequency", "standard_error", "low", "high"]
@@ -78,9 +82,11 @@ def test_projections_give_a_distribution_and_name_themselves(
     assert f"{projection} (intervals are from before it)" in text
 
 
-@pytest.mark.parametrize("method", ["hajek", "horvitz_thompson", "c_hat", "g", "T", "c"])
-def test_every_method_names_itself(tally_file: Path, turnout: Run, method: str) -> None:
-    assert as_json(turnout, tally_file, "--method", method)["method"] == method
+@pytest.mark.parametrize("word", METHODS)
+def test_every_method_names_itself_by_its_word(tally_file: Path, turnout: Run, word: str) -> None:
+    assert as_json(turnout, tally_file, "--method", word)["method"] == word
+    papers = as_json(turnout, tally_file, "--method", METHODS[word])
+    assert papers == as_json(turnout, tally_file, "--method", word.replace("_", "-"))
 
 
 def test_a_biased_method_has_no_intervals_and_says_why(tmp_path: Path, turnout: Run) -> None:
@@ -88,9 +94,9 @@ def test_a_biased_method_has_no_intervals_and_says_why(tmp_path: Path, turnout: 
     tally = oracle.collect(["a"] * 500 + ["b"] * 500, participation=tn.Bernoulli(0.5))
     path, picture = tmp_path / "half.tally", tmp_path / "half.png"
     path.write_bytes(tally.to_bytes())
-    result = turnout("estimate", path, "--method", "c", "--json", "--plot", picture)
+    result = turnout("estimate", path, "--method", "everyone", "--json", "--plot", picture)
     assert result.exit_code == 0
-    assert result.stderr.startswith("note: no interval around 'c' covers")
+    assert result.stderr.startswith("note: no interval around --method everyone covers")
     answer = json.loads(result.stdout)
     assert answer["interval"]["method"] is None
     assert [record["low"] for record in answer["estimates"]] == [None, None]
@@ -234,7 +240,10 @@ def test_the_labels_with_the_largest_shares_are_shown_and_the_others_counted(
     assert as_json(turnout, many_file, "--top", 3)["estimates"] == everything
 
 
-def test_all_labels_are_shown_on_request_in_one_table(many_file: Path, turnout: Run) -> None:
+def test_all_labels_are_shown_on_request_in_one_table(
+    many_file: Path, turnout: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "_CHUNK", 30)
     text = turnout("estimate", many_file, "--top", "all", "--sort", "domain").stdout
     assert labels_of(text) == [f"label {code}" for code in range(1100)]
     assert "no larger share" not in text
@@ -266,3 +275,25 @@ def test_shrinking_makes_a_distribution_and_says_where_it_may_mislead(
     both = turnout("estimate", tally_file, "--shrink", "--project", "simplex")
     assert both.exit_code == 2
     assert "makes another distribution" in both.stderr
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_the_whole_table_goes_to_a_file(many_file: Path, turnout: Run, suffix: str) -> None:
+    target = many_file.with_suffix(suffix)
+    shown = turnout("estimate", many_file, "--output", target, "--top", 3)
+    assert f"The table: {target}" in shown.stdout
+    read = pyarrow.csv.read_csv if suffix == ".csv" else pyarrow.parquet.read_table
+    found = read(target).to_pylist()
+    expected = tn.Tally.from_bytes(many_file.read_bytes()).estimate().to_records()
+    assert found == [pytest.approx(record) for record in expected]
+    assert turnout("estimate", many_file, "-o", many_file.with_suffix(".txt")).exit_code == 2
+
+
+def test_of_many_labels_it_is_said_what_intervals_of_each_do(
+    many_file: Path, tally_file: Path, turnout: Run
+) -> None:
+    said = turnout("estimate", many_file).stderr
+    assert "of 1,100 labels some 55 are outside of theirs" in said
+    assert "--simultaneous sidak holds for all at once" in said
+    assert not turnout("estimate", many_file, "--simultaneous", "sidak").stderr
+    assert "outside of theirs" not in turnout("estimate", tally_file).stderr

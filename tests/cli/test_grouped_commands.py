@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import turnout as tn
+from turnout.cli.showing import frequencies
 
 Run = Callable[..., Any]
 ORACLE = tn.OptimizedUnaryEncoding(2.0, tn.Domain(["never", "once", "often"]))
@@ -211,3 +212,21 @@ def test_groups_are_shrunk_by_themselves_or_learn_from_each_other(
     refused = turnout("estimate", plain, "--shrink", "--across")
     assert refused.exit_code == 1
     assert "is not grouped, so --across has no groups" in " ".join(refused.stderr.split())
+
+
+def test_cautions_of_shrinking_are_said_of_groups(grouped_file: Path, turnout: Run) -> None:
+    said = turnout("estimate", grouped_file, "--by", "country", "--shrink").stderr
+    assert "note: DE, [red]FR: 3 answers say little of each other" in said
+    assert "say little" not in turnout("estimate", grouped_file, "--by", "country").stderr
+
+
+def test_of_very_many_groups_the_first_are_shown(
+    tmp_path: Path, turnout: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(frequencies, "_MOST_ROWS", 7)
+    one = ORACLE.simulate([10, 20, 30], seed=1)
+    path = tmp_path / "many.tally"
+    path.write_bytes(tn.GroupedTally(["place"], dict.fromkeys(range(9), one)).to_bytes())
+    text = turnout("estimate", path).stdout
+    assert "and 7 more of 9 groups; --output FILE.csv has all" in text
+    assert "more of 9 groups" not in turnout("estimate", path, "--top", "all").stdout

@@ -117,7 +117,7 @@ def test_groups_of_a_mean_have_a_table_and_an_object_each(grouped_file: Path, tu
         (("--project", "simplex"), "--project does not apply to a tally of numbers"),
         (("--sort", "frequency"), "--sort does not apply to a tally of numbers: a mean has no"),
         (("--top", "20"), "--top does not apply to a tally of numbers: a mean has no labels"),
-        (("--method", "c"), "method must be one of 'hajek', 'horvitz_thompson', got 'c'"),
+        (("--method", "c"), "--method must be hajek or horvitz_thompson for a tally of numbers"),
     ],
 )
 def test_options_that_say_nothing_about_a_mean_are_refused(

@@ -16,6 +16,7 @@ from turnout._extras import require
 from turnout.cli.running import check_level, output, refuse_overwriting_inputs, refusing, was_given
 from turnout.cli.showing import showing
 from turnout.cli.showing.shown import Method, Order, Over, Projection, Simultaneous, Wish
+from turnout.cli.table_files import check_table, write_table
 from turnout.cli.tables import properties
 from turnout.cli.tallies import read_tally
 from turnout.errors import InvalidValueError
@@ -53,13 +54,7 @@ def estimate(
         Path, typer.Argument(metavar="TALLY", help="A file that turnout tally wrote.")
     ],
     *,
-    method: Annotated[
-        Method,
-        typer.Option(
-            "--method",
-            help="Estimator. hajek suits every participation; c is biased unless everyone reports.",
-        ),
-    ] = "hajek",
+    method: Method = "hajek",
     level: Annotated[
         float,
         typer.Option("--interval", callback=check_level, help="Confidence level of the intervals."),
@@ -93,6 +88,12 @@ def estimate(
             "too.",
         ),
     ] = False,
+    target: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Save the table, all of it: .csv or .parquet."
+        ),
+    ] = None,
     plot: Annotated[
         Path | None,
         typer.Option("--plot", metavar="FILE", help="Save a picture: .png, .svg or .pdf."),
@@ -137,11 +138,14 @@ def estimate(
 
         turnout estimate regions.tally --shrink --across
 
+        turnout estimate week.tally -o shares.csv
+
         turnout estimate week.tally --json | jq '.estimates[0]'
 
         turnout estimate countries.tally --by day --simultaneous sidak --plot days.png
     """
     _check_plot(plot)
+    check_table(target, "--output")
     if shrink and project != "none":
         raise typer.BadParameter(
             f"--project {project} makes another distribution", param_hint="--shrink"
@@ -149,8 +153,8 @@ def estimate(
     if across and not shrink:
         raise typer.BadParameter("belongs to --shrink", param_hint="--across")
     tally = read_tally(source)
-    if plot is not None:
-        refuse_overwriting_inputs(plot, [source])
+    for path in filter(None, (plot, target)):
+        refuse_overwriting_inputs(path, [source])
     top = None if as_json else top
     given = frozenset(
         f"--{name.replace('order', 'sort')}"
@@ -169,6 +173,8 @@ def estimate(
         raise InvalidValueError(f"{source}: is not grouped, so it has no column {by[0]!r}")
     else:
         shown = kind.estimate(tally, wish)
+    if target is not None:
+        write_table(target, shown.make_table())
     if plot is not None:
         _save_plot(shown.draw, plot)
     if as_json:
@@ -178,6 +184,8 @@ def estimate(
     console.print(properties(f"Estimates from {source}", shown.rows))
     console.print()
     shown.body(console)
+    if target is not None:
+        console.print(f"\nThe table: {target}", markup=False, soft_wrap=True)
     if plot is not None:
         console.print(f"\nThe picture: {plot}", markup=False, soft_wrap=True)
 

@@ -39,7 +39,7 @@ def report(
     title: Annotated[
         str | None, typer.Option("--title", help="The heading: the question that was asked.")
     ] = None,
-    method: Annotated[Method, typer.Option("--method", help="Estimator.")] = "hajek",
+    method: Method = "hajek",
     level: Annotated[
         float,
         typer.Option("--interval", callback=check_level, help="Confidence level of the intervals."),

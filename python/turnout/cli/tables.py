@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable
 
+import numpy as np
+import numpy.typing as npt
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from turnout.frequency import FrequencyEstimate
+from turnout.frequency.estimation.columns import Columns
 
 __all__ = [
     "bar",
@@ -29,6 +33,9 @@ _SHORTEST_BAR, _LONGEST_BAR = 5, 24
 
 #: Rows that are drawn as a table; more follow as plain lines, which takes a hundredth of the time.
 _DRAWN = 1000
+
+#: So many labels are written at once.
+_CHUNK = 1 << 16
 
 
 def number(value: float) -> str:
@@ -98,7 +105,11 @@ def properties(title: str, rows: Iterable[tuple[str, str]]) -> Table:
 
 
 def print_estimates(
-    console: Console, records: Sequence[dict[str, Any]], size: int, *, level: float
+    console: Console,
+    estimate: FrequencyEstimate,
+    codes: npt.NDArray[np.int64],
+    level: float,
+    simultaneous: str | None,
 ) -> None:
     """Print estimates, a row a label, with bars where the terminal has room for them.
 
@@ -106,58 +117,93 @@ def print_estimates(
     ----------
     console
         Where to.
-    records
+    estimate
         What is shown.
-    size
-        How many labels there are; how many are left out is said.
-    level
-        The confidence level.
+    codes
+        The codes of the labels, in order; how many are left out is said.
+    level, simultaneous
+        How intervals are made.
     """
-    errors = sorted(
-        record["standard_error"] for record in records if math.isfinite(record["standard_error"])
-    )
-    digits = digits_for(errors[len(errors) // 2] if errors else math.nan)
+    errors = estimate.standard_errors[codes]
+    errors = np.sort(errors[np.isfinite(errors)])
+    digits = digits_for(float(errors[len(errors) // 2]) if errors.size else math.nan)
+    largest = float(estimate.frequencies[codes].max())
     header = ["label", "count", "frequency", "std. error", f"{percent(level)} interval"]
-    rows = [
-        [
-            printable(str(record["label"])),
-            f"{round(record['count']):,}",
-            percent(record["frequency"], digits),
-            percent(record["standard_error"], digits)
-            if math.isfinite(record["standard_error"])
-            else "unknown",
-            "none"
-            if record["low"] is None
-            else f"{percent(record['low'], digits)} – {percent(record['high'], digits)}",
-        ]
-        for record in records
-    ]
+    first = estimate.columns(codes[:_DRAWN], level, simultaneous)
+    rows = _cells(first, digits)
     widths = [max(map(cell_len, column)) for column in zip(header, *rows, strict=True)]
     widths[0] = min(widths[0], _LONGEST_LABEL)
     # A column has a space on both sides and one before the next.
     room = console.width - sum(widths) - 3 * len(widths) - 2
-    if room >= _SHORTEST_BAR:
-        largest = max(record["frequency"] for record in records)
-        for row, record in zip(rows, records, strict=True):
-            row.append(bar(record["frequency"], largest, min(room, _LONGEST_BAR)))
+    longest = min(room, _LONGEST_BAR) if room >= _SHORTEST_BAR else 0
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", padding=(0, 1), show_edge=False)
     table.add_column(header[0], overflow="fold", max_width=_LONGEST_LABEL, min_width=widths[0])
     for name, width in zip(header[1:], widths[1:], strict=True):
         table.add_column(name, justify="right", no_wrap=True, min_width=width)
-    if room >= _SHORTEST_BAR:
+    if longest:
         table.add_column("", no_wrap=True, style="cyan")
-    for row in rows[:_DRAWN]:
-        table.add_row(*map(Text, row))
+    for row, share in zip(rows, first.frequencies.tolist(), strict=True):
+        bars = [bar(share, largest, longest)] if longest else []
+        table.add_row(*map(Text, [*row, *bars]))
     console.print(table)
-    for label, *cells in rows[_DRAWN:]:
-        numbers = zip(cells, widths[1:], strict=False)
-        aligned = [" " * (width - cell_len(cell)) + cell for cell, width in numbers]
-        head = label + " " * (widths[0] - cell_len(label))
-        console.file.write("   ".join([f" {head}", *aligned, *cells[len(widths) - 1 :]]) + "\n")
-    if size > len(records):
-        rest = size - len(records)
+    for start in range(_DRAWN, len(codes), _CHUNK):
+        some = estimate.columns(codes[start : start + _CHUNK], level, simultaneous)
+        bars = bars_of(some.frequencies, largest, longest)
+        console.file.write(
+            "".join(
+                f" {_padded(label, widths[0])}   {count:>{widths[1]}}   "
+                f"{share:>{widths[2]}}   {error:>{widths[3]}}   {limits:>{widths[4]}}   {drawn}\n"
+                for (label, count, share, error, limits), drawn in zip(
+                    _cells(some, digits), bars, strict=True
+                )
+            )
+        )
+    size = estimate.domain.size
+    if size > len(codes):
+        rest = size - len(codes)
         words = "1 label" if rest == 1 else f"{rest:,} labels"
         console.print(f"\nand {words} with no larger share; --top all shows all", soft_wrap=True)
+
+
+def _padded(text: str, width: int) -> str:
+    # What counts the columns of all other scripts takes its time.
+    return text.ljust(width) if text.isascii() else text + " " * (width - cell_len(text))
+
+
+def _cells(columns: Columns, digits: int) -> list[tuple[str, str, str, str, str]]:
+    """Write what is known of some labels, a row each."""
+    counts = [f"{count:,}" for count in np.rint(columns.counts).astype(np.int64).tolist()]
+    shares, errors, low, high = (percents(column, digits) for column in columns[2:])
+    limits = [
+        f"{least} – {most}" if known else "none"
+        for least, most, known in zip(low, high, np.isfinite(columns.low).tolist(), strict=True)
+    ]
+    if not np.isfinite(columns.standard_errors).all():
+        known = np.isfinite(columns.standard_errors).tolist()
+        errors = [text if sure else "unknown" for text, sure in zip(errors, known, strict=True)]
+    labels = [printable(str(label)) for label in columns.labels]
+    return list(zip(labels, counts, shares, errors, limits, strict=True))
+
+
+def percents(shares: npt.NDArray[np.float64], digits: int) -> list[str]:
+    """Write shares as percentages: :func:`percent` of many.
+
+    Examples
+    --------
+    >>> percents(np.array([0.25, -0.00001]), 1)
+    ['25.0 %', '0.0 %']
+    """
+    # Adding 0.0 makes -0.0 a plain zero.
+    return list(map(f"%.{digits}f %%".__mod__, (np.round(100 * shares, digits) + 0.0).tolist()))
+
+
+def bars_of(shares: npt.NDArray[np.float64], largest: float, width: int) -> list[str]:
+    """Draw many shares: :func:`bar` of each, of which few differ."""
+    if not width or largest <= 0:
+        return [""] * len(shares)
+    eighths = np.rint(8 * width * np.maximum(shares, 0.0) / largest).astype(np.int64)
+    drawn = {size: "█" * (size // 8) + _EIGHTHS[size % 8].strip() for size in set(eighths.tolist())}
+    return [drawn[size] for size in eighths.tolist()]
 
 
 def printable(label: str) -> str:

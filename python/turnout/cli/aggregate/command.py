@@ -377,14 +377,18 @@ def aggregate(
     if seed is not None:
         note("made with --seed: fit for tests only, the noise can be computed again")
     estimate = _postprocessed(result.estimate, project, shrink=shrink)
-    records = ordered(
-        estimate.to_records(level, simultaneous=simultaneous, top=None if as_json else top), order
-    )
+    codes = ordered(estimate, order, None if as_json else top)
     interval = describe_interval(estimate, level, simultaneous)
     if plot is not None:
         save_picture(plot, lambda: estimate.plot(level=level, simultaneous=simultaneous))
     if as_json:
-        found = json_object(result, estimate, records, interval, floor_holds=floor_holds)
+        found = json_object(
+            result,
+            estimate,
+            estimate.columns(codes, level, simultaneous).records(),
+            interval,
+            floor_holds=floor_holds,
+        )
         if comparison is not None:
             found["recommendation"] = comparison_records(comparison)
         print_json({**found, "dropped": answers.dropped})
@@ -396,7 +400,7 @@ def aggregate(
     title = f"Aggregate of {source}, column {column!r}"
     console.print(properties(title, summary(chosen, answers, estimate, interval)))
     console.print()
-    print_estimates(console, records, estimate.domain.size, level=level)
+    print_estimates(console, estimate, codes, level, simultaneous)
     console.print()
     console.print(costs_table(result.costs))
     if plot is not None:

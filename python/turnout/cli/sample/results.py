@@ -14,16 +14,15 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from turnout._atomic import atomic_write
 from turnout._extras import require
 from turnout.cli.sample.options import Method, Wanted
 from turnout.cli.sample.records import Records
+from turnout.cli.table_files import TABLE_SUFFIXES, csv_of, write_table
 from turnout.cli.tables import file_size, number, printable
 from turnout.samplers import MollifiedBoosting, PopulationDraws
 
 __all__ = ["Drawn", "check_target"]
 
-_FORMATS: Final = (".csv", ".parquet")
 _SHOWN = 5
 
 _NAMES: Final[dict[Method, str]] = {
@@ -37,8 +36,8 @@ _NAMES: Final[dict[Method, str]] = {
 
 def check_target(path: Path | None) -> None:
     """Refuse a file of an unknown kind before anything is computed."""
-    if path is not None and path.suffix.lower() not in _FORMATS:
-        known = " or ".join(_FORMATS)
+    if path is not None and path.suffix.lower() not in TABLE_SUFFIXES:
+        known = " or ".join(TABLE_SUFFIXES)
         raise typer.BadParameter(f"{path} does not end in {known}", param_hint="--output")
 
 
@@ -106,18 +105,11 @@ class Drawn:
 
     def csv(self) -> bytes:
         """Give the columns as the bytes of a CSV file."""
-        sink = require("pyarrow", "cli").BufferOutputStream()
-        arrow_csv = require("pyarrow.csv", "cli")
-        arrow_csv.write_csv(self.table(), sink, arrow_csv.WriteOptions(quoting_style="needed"))
-        return bytes(sink.getvalue().to_pybytes())
+        return csv_of(self.table())
 
     def write(self, path: Path) -> None:
         """Write a CSV or Parquet file, whole or not at all."""
-        with atomic_write(path) as temporary:
-            if path.suffix.lower() == ".parquet":
-                require("pyarrow.parquet", "cli").write_table(self.table(), temporary)
-            else:
-                temporary.write_bytes(self.csv())
+        write_table(path, self.table())
 
     def guarantee(self) -> str:
         """Say what a record protects, and what is not protected."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final
 
+import numpy as np
+import numpy.typing as npt
 from rich.console import Console
 
 from turnout import FrequencyEstimate, GroupedTally
@@ -19,15 +22,24 @@ from turnout.cli.showing.shown import (
     group_interval,
     group_rows,
     group_table,
+    in_options,
     json_group,
     plain,
     rows_of,
 )
 from turnout.cli.tables import digits_for, percent, print_estimates, printable
+from turnout.collecting.keys import shown_key
 from turnout.errors import EstimatorError
 from turnout.frequency.estimation.estimate import ACROSS, SHRUNK, postprocessed
 
 __all__ = ["Frequencies", "describe_interval", "interval_rows", "ordered"]
+
+#: From so many labels on it is said what intervals of many do together.
+_MANY: Final = 200
+
+#: So many rows of groups are shown, and so many groups are named.
+_MOST_ROWS: Final = 1000
+_FEW: Final = 5
 
 _TOGETHER = {
     "labels": "labels of a group",
@@ -57,23 +69,23 @@ class Frequencies:
         for sentence in shrinkage.cautions if shrinkage else ():
             note(sentence)
         level, simultaneous = wish.level, wish.simultaneous
-        records = result.to_records(level, simultaneous=simultaneous, top=wish.top)
-        records = ordered(records, wish.order)
+        codes = ordered(result, wish.order, wish.top)
         interval = describe_interval(result, level, simultaneous)
 
-        def body(console: Console) -> None:
-            print_estimates(console, records, result.domain.size, level=level)
-
-        return Shown(
-            {
+        def record() -> dict[str, Any]:
+            return {
                 **counts_of(result, result.method, postprocessing=result.postprocessing),
                 **({"shrinkage": asdict(shrinkage)} if shrinkage else {}),
                 "interval": interval,
                 "plan": result.plan.to_dict(),
-                "estimates": records,
-            },
+                "estimates": result.columns(codes, level, simultaneous).records(),
+            }
+
+        return Shown(
+            record,
+            lambda: result.to_arrow(level, simultaneous=simultaneous),
             rows_of(result, result.method) + interval_rows(result, interval),
-            body,
+            lambda console: print_estimates(console, result, codes, level, simultaneous),
             lambda: result.plot(level=level, simultaneous=simultaneous).figure,
         )
 
@@ -82,6 +94,7 @@ class Frequencies:
         estimated = grouped.estimate(wish.method)
         if wish.postprocessing in (SHRUNK, ACROSS):
             result = estimated.shrink(across=wish.postprocessing == ACROSS)
+            _say_cautions(result)
         else:
             result = estimated.project(wish.postprocessing)
         interval, reason = group_interval(result, wish)
@@ -92,14 +105,18 @@ class Frequencies:
         records = [
             record
             for start in range(0, len(records), size)
-            for record in ordered(records[start : start + size], wish.order)
+            for record in _sorted(records[start : start + size], wish.order)
         ]
         rows = group_rows(grouped, wish, _TOGETHER[wish.over])
         if reason is not None:
             rows.pop()
 
         def body(console: Console) -> None:
-            console.print(_table(grouped.names, records, wish.level))
+            most = len(records) if wish.top is None else max(1, _MOST_ROWS // size) * size
+            console.print(_table(grouped.names, records[:most], wish.level))
+            if most < len(records):
+                rest = f"and {(len(records) - most) // size:,} more of {len(grouped):,} groups"
+                console.print(f"\n{rest}; --output FILE.csv has all", soft_wrap=True)
             if size < grouped.domain.size:
                 rest = f"{grouped.domain.size - size:,} of {grouped.domain.size:,} labels"
                 console.print(
@@ -107,13 +124,14 @@ class Frequencies:
                 )
 
         return Shown(
-            {
+            lambda: {
                 **counts_of(grouped, result.method, postprocessing=result.postprocessing),
                 "interval": interval,
                 "plan": result.plan.to_dict(),
                 "groups": list(grouped.names),
                 "estimates": [_json_record(record) for record in records],
             },
+            lambda: result.to_arrow(**wish.scope),
             rows + _projection_rows(result.postprocessing),
             body,
             lambda: draw_groups(result, wish),
@@ -123,26 +141,67 @@ class Frequencies:
 def describe_interval(
     result: FrequencyEstimate, level: float, simultaneous: str | None
 ) -> dict[str, Any]:
-    """Say how the intervals were made, or why there are none."""
+    """Say how the intervals were made, or why there are none, and what many do together."""
     description: dict[str, Any] = {"level": level, "simultaneous": simultaneous}
     try:
         interval = result.interval(level, simultaneous=simultaneous)
     except EstimatorError as error:
-        note(str(error))
+        note(in_options(error, result.method))
         return {**description, "method": None}
+    size = result.domain.size
+    if simultaneous is None and size >= _MANY:
+        note(
+            f"each interval holds by itself: of {size:,} labels some "
+            f"{round((1 - level) * size):,} are outside of theirs, and the largest shares are "
+            "those that came out too large; --simultaneous sidak holds for all at once"
+        )
     return {**description, "method": interval.method}
 
 
-def ordered(records: list[dict[str, Any]], order: Order) -> list[dict[str, Any]]:
-    """Sort the records of an estimate."""
+def ordered(result: FrequencyEstimate, order: Order, top: int | None) -> npt.NDArray[np.int64]:
+    """Give the codes of the labels that are shown, in order."""
+    chosen = result.most_frequent(top)
+    codes = np.arange(result.domain.size)[chosen]
+    if order == "frequency":
+        return codes[np.argsort(-result.frequencies[codes], kind="stable")]
+    if order == "label":
+        labels = result.domain.decode(codes)
+        places = sorted(range(len(labels)), key=_sortable(labels).__getitem__)
+        return codes[places]
+    return codes
+
+
+def _sortable(labels: Sequence[Any]) -> Sequence[Any]:
+    """Labels of several types have no order; their texts do."""
+    try:
+        sorted(labels)
+    except TypeError:
+        return [str(label) for label in labels]
+    return labels
+
+
+def _sorted(records: list[dict[str, Any]], order: Order) -> list[dict[str, Any]]:
+    """Sort the records of a group."""
     if order == "frequency":
         return sorted(records, key=lambda record: -record["frequency"])
     if order == "label":
-        try:
-            return sorted(records, key=lambda record: record["label"])
-        except TypeError:  # labels of several types have no order; their texts do
-            return sorted(records, key=lambda record: str(record["label"]))
+        keys = _sortable([record["label"] for record in records])
+        return [records[place] for place in sorted(range(len(records)), key=keys.__getitem__)]
     return records
+
+
+def _say_cautions(result: Any) -> None:
+    """Say where shrinking may mislead, once for all groups of which it is true."""
+    groups: dict[str, list[str]] = {}
+    for key in result:
+        if key not in result.reasons:
+            for sentence in result[key].shrinkage.cautions:
+                groups.setdefault(sentence, []).append(shown_key(key))
+    for sentence, names in list(groups.items())[:_FEW]:
+        more = f" and {len(names) - _FEW:,} more" if len(names) > _FEW else ""
+        note(f"{', '.join(names[:_FEW])}{more}: {sentence}")
+    if len(groups) > _FEW:
+        note(f"{len(groups) - _FEW:,} more cautions of this kind; --by fewer columns has fewer")
 
 
 def interval_rows(result: FrequencyEstimate, interval: dict[str, Any]) -> list[tuple[str, str]]:

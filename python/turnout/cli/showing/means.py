@@ -19,11 +19,13 @@ from turnout.cli.showing.shown import (
     group_rows,
     group_table,
     json_group,
+    method_word,
     plain,
     rows_of,
 )
 from turnout.cli.tables import percent
 from turnout.errors import InvalidValueError
+from turnout.mean.estimators import ESTIMATORS
 from turnout.reporting.numbers import decimals, limits, rounded, span
 
 __all__ = ["Means"]
@@ -67,6 +69,11 @@ class Means:
         for option, reason in _REFUSED.items():
             if option in wish.given:
                 raise InvalidValueError(f"{option} does not apply to a tally of numbers: {reason}")
+        if wish.method not in ESTIMATORS:
+            raise InvalidValueError(
+                f"--method must be {' or '.join(ESTIMATORS)} for a tally of numbers, got "
+                f"{method_word(wish.method)}"
+            )
 
     def estimate(self, tally: Any, wish: Wish) -> Shown:
         """Estimate the mean, or those of several coordinates."""
@@ -79,12 +86,13 @@ class Means:
             together = f"all {len(records)} coordinates at once ({simultaneous})"
             scope = f", for {'each coordinate by itself' if simultaneous is None else together}"
         return Shown(
-            {
+            lambda: {
                 **counts_of(result, result.method),
                 "interval": {"level": level, "simultaneous": simultaneous, "method": method},
                 "plan": result.plan.to_dict(),
                 **_values(records),
             },
+            lambda: result.to_arrow(level, simultaneous=simultaneous),
             [
                 *rows_of(result, result.method),
                 self.asked(result.domain),
@@ -112,13 +120,14 @@ class Means:
         ]
         rows = group_rows(grouped, wish, _TOGETHER[wish.over])
         return Shown(
-            {
+            lambda: {
                 **counts_of(grouped, result.method),
                 "interval": interval,
                 "plan": result.plan.to_dict(),
                 "groups": list(grouped.names),
                 "estimates": estimates,
             },
+            lambda: result.to_arrow(**wish.scope),
             [*rows[:-1], self.asked(grouped.domain), rows[-1]],
             lambda console: console.print(_table(grouped.names, records, size, wish.level)),
             lambda: draw_groups(result, wish),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Annotated, Any, Final, Literal, Protocol
 
+import typer
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -18,6 +19,7 @@ from turnout.collecting.keys import shown_part, time_column, to_json
 from turnout.errors import EstimatorError
 
 __all__ = [
+    "METHODS",
     "Method",
     "Order",
     "Over",
@@ -32,12 +34,59 @@ __all__ = [
     "group_interval",
     "group_rows",
     "group_table",
+    "in_options",
     "json_group",
+    "method_word",
     "plain",
     "rows_of",
 ]
 
-Method = Literal["hajek", "horvitz_thompson", "c_hat", "g", "T", "c"]
+#: The words of ``--method``, and what the estimators are called in Python, after the papers.
+METHODS: Final = {
+    "hajek": "hajek",
+    "horvitz_thompson": "horvitz_thompson",
+    "received": "c_hat",
+    "expected": "g",
+    "total": "T",
+    "everyone": "c",
+}
+
+
+def _method(text: str) -> str:
+    plain = text.replace("-", "_")
+    if plain in METHODS:
+        return METHODS[plain]
+    if text in METHODS.values():
+        return text
+    raise typer.BadParameter(f"{text!r} is none of {', '.join(METHODS)}")
+
+
+def method_word(name: str) -> str:
+    """Give the word of ``--method`` for an estimator.
+
+    Examples
+    --------
+    >>> method_word("c_hat"), method_word("hajek")
+    ('received', 'hajek')
+    """
+    return next((word for word, own in METHODS.items() if own == name), name)
+
+
+def in_options(error: Exception, method: str) -> str:
+    """Say in terms of options what an estimator refuses."""
+    return str(error).replace(repr(method), f"--method {method_word(method)}")
+
+
+Method = Annotated[
+    Any,
+    typer.Option(
+        "--method",
+        metavar="NAME",
+        parser=_method,
+        help=f"Estimator: {', '.join(METHODS)}. hajek suits every participation; everyone is "
+        "biased unless everyone reports.",
+    ),
+]
 Simultaneous = Literal["bonferroni", "sidak"]
 Projection = Literal["none", "simplex", "norm_sub", "clip_normalize"]
 Order = Literal["frequency", "label", "domain"]
@@ -58,7 +107,7 @@ class Wish:
         The options that were given, as they are written.
     """
 
-    method: Method
+    method: str
     level: float
     simultaneous: Simultaneous | None
     over: Over
@@ -79,8 +128,10 @@ class Shown:
 
     Attributes
     ----------
-    record
-        The object of ``--json``.
+    make_record
+        Makes the object of ``--json``.
+    make_table
+        Makes the Arrow table of files.
     rows
         Names and values above the table.
     body
@@ -89,10 +140,16 @@ class Shown:
         Makes the picture.
     """
 
-    record: dict[str, Any]
+    make_record: Callable[[], dict[str, Any]]
+    make_table: Callable[[], Any]
     rows: list[tuple[str, str]]
     body: Callable[[Console], None]
     draw: Callable[[], Any]
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The object of ``--json``."""
+        return self.make_record()
 
 
 class Showing(Protocol):
@@ -149,13 +206,18 @@ def rows_of(counted: Any, method: str) -> list[tuple[str, str]]:
         ("participation", describe_participation(counted.plan)),
         ("oracle", counted.plan.oracle.name.replace("_", " ")),
         ("epsilon", number(counted.plan.oracle.epsilon)),
-        ("method", method),
+        ("method", method_word(method).replace("_", " ")),
     ]
 
 
 def counts_of(counted: Any, method: str, **more: Any) -> dict[str, Any]:
     """Give the first members of the object of ``--json``."""
-    return {"nodes": counted.nodes, "received": counted.received, "method": method, **more}
+    return {
+        "nodes": counted.nodes,
+        "received": counted.received,
+        "method": method_word(method),
+        **more,
+    }
 
 
 def plain(value: Any) -> Any:
@@ -179,7 +241,7 @@ def group_interval(estimate: Any, wish: Wish) -> tuple[dict[str, Any], str | Non
     try:
         estimate.interval(**wish.scope)
     except EstimatorError as error:
-        return described, str(error)
+        return described, in_options(error, wish.method)
     return described, None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout._tables import Tabular
+from turnout._tables import Tabular, arrow_columns
 from turnout.collecting.intervals import (
     automatic_interval,
     critical_value,
@@ -24,6 +23,7 @@ from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidValueError, TurnoutError
 from turnout.frequency.estimation.answer import AnswerEstimate
 from turnout.frequency.estimation.average_coverage import average_interval
+from turnout.frequency.estimation.columns import Columns
 from turnout.frequency.estimation.distances import DISTANCES, distance
 from turnout.frequency.estimation.estimators import Estimation, Estimator, with_pool
 from turnout.frequency.estimation.intervals import AVERAGE, Interval
@@ -456,25 +456,67 @@ class FrequencyEstimate(Tabular):
             code = int(self.domain.encode([label])[0])
         except TurnoutError as error:
             raise KeyError(label) from error
-        low, high = self._limits(np.array([code]))[0]
-        return AnswerEstimate(
-            self.domain.labels[code],
-            float(self.counts[code]),
-            float(self.frequencies[code]),
-            float(self.standard_errors[code]),
-            low,
-            high,
-        )
+        return AnswerEstimate(**self.columns(np.array([code])).records()[0])
 
-    def _limits(
-        self, chosen: Codes | slice, level: float = 0.95, simultaneous: str | None = None
-    ) -> list[tuple[float | None, float | None]]:
-        """Give the limits of some answers; None where there are none or they are infinite."""
-        if self.estimation.bias is not None:
-            return [(None, None)] * len(self.frequencies[chosen])
-        interval = self._interval(level, "auto", simultaneous, chosen)
-        pairs = zip(interval.low.tolist(), interval.high.tolist(), strict=True)
-        return [pair if all(map(math.isfinite, pair)) else (None, None) for pair in pairs]
+    def columns(
+        self,
+        codes: Codes | slice = slice(None),
+        level: float = 0.95,
+        simultaneous: str | None = None,
+    ) -> Columns:
+        """Give what is known of some answers as columns, which many answers need.
+
+        Parameters
+        ----------
+        codes
+            The codes of the answers; by default all.
+        level, simultaneous
+            As for :meth:`interval`.
+
+        Returns
+        -------
+        Columns
+            Labels and arrays; limits are nan where there are none or they are infinite.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If an argument is of the wrong type, or none of the allowed values.
+        """
+        level = _arguments.confidence("level", level)
+        _arguments.choice("simultaneous", simultaneous, (None, "bonferroni", "sidak"))
+        frequencies = self.frequencies[codes]
+        low = high = np.full(frequencies.shape, np.nan)
+        if self.estimation.bias is None:
+            interval = self._interval(level, "auto", simultaneous, codes)
+            known = np.isfinite(interval.low) & np.isfinite(interval.high)
+            low, high = (
+                np.where(known, interval.low, np.nan),
+                np.where(known, interval.high, np.nan),
+            )
+        if isinstance(codes, slice):
+            labels: Sequence[Any] = self.domain._labels[codes]
+        else:
+            labels = self.domain.decode(codes)
+        errors = self.standard_errors[codes]
+        return Columns(labels, frequencies * self.nodes, frequencies, errors, low, high)
+
+    def most_frequent(self, top: int | None) -> Codes | slice:
+        """Find the answers with the largest frequencies, in the order of the domain.
+
+        Parameters
+        ----------
+        top
+            How many; None for all.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If ``top`` is no number of answers.
+        """
+        if top is None or _arguments.integer("top", top, least=1) >= self.domain.size:
+            return slice(None)
+        return np.sort(np.argsort(-self.frequencies, kind="stable")[:top])
 
     def to_records(
         self, level: float = 0.95, *, simultaneous: str | None = None, top: int | None = None
@@ -510,32 +552,32 @@ class FrequencyEstimate(Tabular):
         >>> [record["label"] for record in estimate.to_records(top=1)]
         [1]
         """
-        _arguments.confidence("level", level)
-        _arguments.choice("simultaneous", simultaneous, (None, "bonferroni", "sidak"))
-        labels: Sequence[Any] = self.domain.labels
-        chosen: Codes | slice = slice(None)
-        if top is not None and _arguments.integer("top", top, least=1) < self.domain.size:
-            chosen = np.sort(np.argsort(-self.frequencies, kind="stable")[:top])
-            labels = self.domain.decode(chosen)
-        limits = self._limits(chosen, level, simultaneous)
-        columns = (
-            labels,
-            self.counts[chosen].tolist(),
-            self.frequencies[chosen].tolist(),
-            self.standard_errors[chosen].tolist(),
-            limits,
-        )
-        return [
-            {
-                "label": label,
-                "count": count,
-                "frequency": frequency,
-                "standard_error": error,
-                "low": low,
-                "high": high,
-            }
-            for label, count, frequency, error, (low, high) in zip(*columns, strict=True)
-        ]
+        return self.columns(self.most_frequent(top), level, simultaneous).records()
+
+    def to_arrow(
+        self, level: float = 0.95, *, simultaneous: str | None = None, top: int | None = None
+    ) -> Any:
+        """Give the rows of :meth:`to_records` as a :class:`pyarrow.Table`.
+
+        Parameters
+        ----------
+        level, simultaneous, top
+            As for :meth:`to_records`.
+
+        Returns
+        -------
+        pyarrow.Table
+            The columns of :meth:`to_records`, with null where a number is not known.
+
+        Raises
+        ------
+        MissingExtraError
+            If pyarrow is not installed.
+        InvalidTypeError, InvalidValueError
+            As :meth:`to_records`.
+        """
+        found = self.columns(self.most_frequent(top), level, simultaneous)
+        return arrow_columns(dict(zip(self._columns, found, strict=True)))
 
     def _first_rows(self, most: int) -> tuple[list[dict[str, Any]], int]:
         """Of many answers the most frequent, in their order."""

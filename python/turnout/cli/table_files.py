@@ -1,0 +1,46 @@
+"""Tables as files: CSV and Parquet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import typer
+
+from turnout._atomic import atomic_write
+from turnout._extras import require
+
+__all__ = ["TABLE_SUFFIXES", "check_table", "csv_of", "write_table"]
+
+#: What names of files of tables end in.
+TABLE_SUFFIXES: Final = (".csv", ".parquet")
+
+
+def check_table(path: Path | None, option: str, *others: str) -> None:
+    """Refuse a file of which nobody knows what is to be written.
+
+    Raises
+    ------
+    typer.BadParameter
+        If its name ends in nothing known, ``others`` included.
+    """
+    known = (*others, *TABLE_SUFFIXES)
+    if path is not None and path.suffix.lower() not in known:
+        raise typer.BadParameter(f"{path} does not end in {', '.join(known)}", param_hint=option)
+
+
+def csv_of(table: Any) -> bytes:
+    """Write an Arrow table as CSV."""
+    sink = require("pyarrow", "cli").BufferOutputStream()
+    arrow_csv = require("pyarrow.csv", "cli")
+    arrow_csv.write_csv(table, sink, arrow_csv.WriteOptions(quoting_style="needed"))
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def write_table(path: Path, table: Any) -> None:
+    """Write an Arrow table as CSV or Parquet, by the file's name, whole or not at all."""
+    with atomic_write(path) as temporary:
+        if path.suffix.lower() == ".parquet":
+            require("pyarrow.parquet", "cli").write_table(table, temporary)
+        else:
+            temporary.write_bytes(csv_of(table))
