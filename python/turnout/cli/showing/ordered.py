@@ -33,9 +33,13 @@ class Ordered(Frequencies):
             )
             for q in quartiles
         ]
-        estimates = shown.record.pop("estimates")
-        record = {**shown.record, "quantiles": described, "estimates": estimates}
-        return replace(shown, record=record, rows=[*shown.rows, *rows])
+
+        def record() -> dict[str, Any]:
+            made = shown.record
+            estimates = made.pop("estimates")
+            return {**made, "quantiles": described, "estimates": estimates}
+
+        return replace(shown, make_record=record, rows=[*shown.rows, *rows])
 
 
 def _text(label: Any) -> str:
