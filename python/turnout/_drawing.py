@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
-__all__ = ["new_axes", "plain_logarithmic", "short"]
+__all__ = ["answered", "new_axes", "plain_logarithmic", "short"]
 
 #: Labels of more letters are cut.
 _LONGEST_NAME = 30
@@ -42,6 +42,17 @@ def plain_logarithmic(axis: Axis) -> None:
     axis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
     axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_locator(ticker.NullLocator())
+
+
+def answered(received: int, nodes: int) -> str:
+    """Say how many people answered of those who were asked.
+
+    Examples
+    --------
+    >>> answered(500, 1000), answered(1000, 1000)
+    ('500 of 1,000 people answered', '1,000 people answered')
+    """
+    return f"{received:,}{'' if received == nodes else f' of {nodes:,}'} people answered"
 
 
 def short(name: str) -> str:

@@ -51,8 +51,33 @@ def test_the_words_are_those_of_the_plan() -> None:
     assert axes.get_ylabel() == "share of all users"
     estimate = tn.DirectEncoding(1.0, 3).simulate([10, 20, 70], seed=1).estimate()
     axes = estimate.plot()
-    assert axes.get_title("left") == (f"100 reports of 100 nodes, ε = 1 ({estimate.method})")
-    assert axes.get_ylabel() == "share of all nodes"
+    assert axes.get_title("left") == "100 people answered, ε = 1"
+    assert axes.get_ylabel() == "share of all people"
+    biased = tn.DirectEncoding(1.0, 3).simulate([10, 20, 70], participation=0.5, seed=1)
+    shown: Any = biased.estimate("c").plot()
+    found = f"{biased.received} of 100 people answered, ε = 1, estimator c"
+    assert shown.get_title("left") == found
+
+
+def test_of_many_answers_the_most_frequent_are_named() -> None:
+    labels = [f"place {number}" for number in range(300)]
+    counts = [900 - number for number in range(300)]
+    estimate = tn.DirectEncoding(9.0, labels).simulate(counts, seed=1).estimate()
+    axes: Any = estimate.plot()
+    axes.figure.draw_without_rendering()
+    shown = [label.get_text() for label in axes.get_xticklabels()]
+    assert shown == [record["label"] for record in sorted(
+        estimate.to_records(), key=lambda record: -record["frequency"]
+    )[:40]]  # fmt: skip
+    assert axes.get_xlabel() == "answer, the 40 most frequent of 300"
+
+
+def test_many_numbers_stand_where_they_are() -> None:
+    ages = [*range(90, 17, -1)]
+    axes: Any = tn.DirectEncoding(9.0, ages).simulate([10] * 73, seed=1).estimate().plot()
+    drawn = [line for line in axes.lines if line.get_marker() == "."]
+    np.testing.assert_array_equal(drawn[0].get_xdata(), range(18, 91))
+    assert axes.get_xlabel() == "answer"
 
 
 @pytest.mark.parametrize("size", [3, 100])

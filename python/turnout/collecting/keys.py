@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
@@ -15,6 +16,7 @@ from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 __all__ = [
     "Key",
     "Part",
+    "as_dates",
     "check_columns",
     "checked_names",
     "from_json",
@@ -41,6 +43,13 @@ _TIMES: dict[type, str] = {
     datetime.time: "time",
     datetime.datetime: "datetime",
 }
+
+
+#: How days and months are written.
+_DATE = re.compile(r"\d{4}-\d{2}(-\d{2})?", re.ASCII)
+
+#: Columns that are called so hold times, whatever stands in them.
+_TIME_NAMES = frozenset({"date", "day", "hour", "month", "quarter", "time", "wave", "week", "year"})
 
 
 def checked_names(names: Any) -> tuple[str, ...]:
@@ -169,14 +178,48 @@ def in_order(keys: Iterable[Key]) -> list[Key]:
 
 
 def time_column(names: Sequence[str], keys: Iterable[Key]) -> str | None:
-    """Find the only column that holds dates or moments, if there is one."""
-    dated = {
+    """Find the only column that is a time, if there is one.
+
+    Times are dates and moments, and texts of these; where there are none, what a column is called
+    says that its numbers or texts are times.
+
+    Examples
+    --------
+    >>> time_column(["country", "year"], [("DE", 2024), ("DE", 2025)])
+    'year'
+    """
+    columns = dict(zip(names, map(list, zip(*keys, strict=True)), strict=False))
+    dated = [
         name
-        for key in keys
-        for name, part in zip(names, key, strict=True)
-        if isinstance(part, datetime.date)
-    }
-    return dated.pop() if len(dated) == 1 else None
+        for name, parts in columns.items()
+        if any(isinstance(part, datetime.date) for part in parts) or as_dates(parts) is not None
+    ]
+    if not dated:
+        dated = [name for name in columns if name.casefold() in _TIME_NAMES]
+    return dated[0] if len(dated) == 1 else None
+
+
+def as_dates(parts: Iterable[Part]) -> list[datetime.date] | None:
+    """Read texts of dates as dates: 2026-01-31, or 2026-01 for a month; None if they are others.
+
+    Examples
+    --------
+    >>> as_dates(["2026-01", "2026-02"])
+    [datetime.date(2026, 1, 1), datetime.date(2026, 2, 1)]
+    >>> as_dates(["2026-01", "soon"]) is None
+    True
+    """
+    found = []
+    for part in parts:
+        if part is None:
+            continue
+        if not isinstance(part, str) or not _DATE.fullmatch(part):
+            return None
+        try:
+            found.append(datetime.date.fromisoformat(part if len(part) > 7 else f"{part}-01"))
+        except ValueError:
+            return None
+    return found or None
 
 
 def to_json(part: Part) -> Any:

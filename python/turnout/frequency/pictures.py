@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout._drawing import new_axes, plain_logarithmic, short
+from turnout._drawing import answered, new_axes, plain_logarithmic, short
 from turnout._extras import require
 from turnout.errors import EstimatorError
 
@@ -20,8 +20,8 @@ __all__ = ["plot_comparison", "plot_estimate", "plot_oracles", "plot_shuffled"]
 
 Floats = npt.NDArray[np.float64]
 
-#: Above this many answers a line is drawn instead of bars, and codes instead of labels.
-_MANY = 60
+#: Of more answers that are no numbers so many are drawn, the most frequent; of numbers these many.
+_MANY, _NAMED, _MOST_NUMBERS = 60, 40, 2000
 
 _ESTIMATE = "#1f6f8b"
 _TRUTH = "#c9ced6"
@@ -34,29 +34,31 @@ def plot_estimate(
     """Draw an estimate: see :meth:`FrequencyEstimate.plot`."""
     size = estimate.domain.size
     known = None if truth is None else _arguments.frequencies("truth", truth, size)
-    axes = new_axes(ax, width=min(14.0, 4.0 + 0.35 * size))
-    positions = np.arange(size)
-    many = size > _MANY
+    codes, numbers = _drawn(estimate)
+    line = numbers is not None
+    positions: Floats = np.arange(len(codes), dtype=np.float64) if numbers is None else numbers
+    axes = new_axes(ax, width=min(14.0, 4.0 + 0.35 * len(codes)))
     (points,) = axes.plot(
         positions,
-        estimate.frequencies,
-        "." if many else "o",
-        markersize=4 if many else 5,
+        estimate.frequencies[codes],
+        "." if line else "o",
+        markersize=4 if line else 5,
         color=_ESTIMATE,
         zorder=2,
     )
     shown: list[Any] = [points]
     try:
         interval = estimate.interval(level, simultaneous=simultaneous)
+        low, high = interval.low[codes], interval.high[codes]
         # By itself: an estimate may be outside of its interval, which is cut to [0, 1].
         bars = axes.errorbar(
             positions,
-            (interval.low + interval.high) / 2,
-            yerr=(interval.high - interval.low) / 2,
+            (low + high) / 2,
+            yerr=(high - low) / 2,
             fmt="none",
             ecolor=_ESTIMATE,
-            elinewidth=0.8 if many else 1.4,
-            capsize=0 if many else 3,
+            elinewidth=0.8 if line else 1.4,
+            capsize=0 if line else 3,
             zorder=2,
         )
         shown = [(bars, points)]
@@ -65,25 +67,26 @@ def plot_estimate(
         notes = [f"estimate {estimate.method!r}: biased, no interval"]
     if known is not None:
         truth_drawn: Any
-        if many:
-            (truth_drawn,) = axes.plot(positions, known, color=_TRUTH_LINE, linewidth=1.6, zorder=3)
+        if line:
+            (truth_drawn,) = axes.plot(
+                positions, known[codes], color=_TRUTH_LINE, linewidth=1.6, zorder=3
+            )
         else:
-            truth_drawn = axes.bar(positions, known, width=0.75, color=_TRUTH, zorder=1)
+            truth_drawn = axes.bar(positions, known[codes], width=0.75, color=_TRUTH, zorder=1)
         shown.insert(0, truth_drawn)
         notes.insert(0, "truth")
     axes.axhline(0.0, color="0.4", linewidth=0.8, zorder=0)
-    if many:
-        axes.set_xlabel("code of the answer")
-    else:
-        names = [short(str(label)) for label in estimate.domain.labels]
+    if not line:
+        names = [short(str(label)) for label in estimate.domain.decode(codes)]
         axes.set_xticks(positions, names)
         if sum(map(len, names)) > 60:
-            upright = size > 20
+            upright = len(codes) > 20
             for name in axes.get_xticklabels():
                 name.set(rotation=90 if upright else 40, ha="right", rotation_mode="anchor")
                 name.set_verticalalignment("center" if upright else "top")
-        axes.set_xlabel("answer")
-    axes.set_ylabel(f"share of all {'users' if _aggregated(estimate) else 'nodes'}")
+    some = "" if len(codes) == size else f", the {len(codes)} most frequent of {size:,}"
+    axes.set_xlabel(f"answer{some}")
+    axes.set_ylabel(f"share of all {'users' if _aggregated(estimate) else 'people'}")
     axes.set_title(_title(estimate), fontsize=10, loc="left", pad=22)
     # Above the axes, where its marker is not taken for a point.
     axes.legend(
@@ -100,6 +103,20 @@ def plot_estimate(
     return axes
 
 
+def _drawn(estimate: Any) -> tuple[npt.NDArray[np.int64], Floats | None]:
+    """Choose the answers that are drawn, and where many stand that are numbers."""
+    size = estimate.domain.size
+    if size <= _MANY:
+        return np.arange(size), None
+    if size <= _MOST_NUMBERS:
+        labels = estimate.domain.labels
+        if all(type(label) in (int, float) for label in labels):
+            numbers = np.array(labels, np.float64)
+            codes = np.argsort(numbers, kind="stable")
+            return codes, numbers[codes]
+    return np.argsort(-estimate.frequencies, kind="stable")[:_NAMED], None
+
+
 def _aggregated(estimate: Any) -> bool:
     """Whether an estimate is of a mechanism of distributed aggregation, which has users."""
     return hasattr(estimate.plan, "users")
@@ -111,10 +128,9 @@ def _title(estimate: Any) -> str:
     if _aggregated(estimate):
         some = "" if estimate.received == estimate.nodes else f"{estimate.received:,} of "
         return f"{some}{estimate.nodes:,} users, {estimate.method}{projected}"
-    return (
-        f"{estimate.received:,} reports of {estimate.nodes:,} nodes, "
-        f"{_privacy(estimate.plan)} ({estimate.method}{projected})"
-    )
+    method = "" if estimate.method == "hajek" else f", estimator {estimate.method}"
+    privacy = _privacy(estimate.plan)
+    return f"{answered(estimate.received, estimate.nodes)}, {privacy}{method}{projected}"
 
 
 def _privacy(plan: Any) -> str:

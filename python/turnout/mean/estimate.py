@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._drawing import answered
 from turnout._tables import Tabular
 from turnout.bounds import Bounds
 from turnout.collecting.intervals import automatic_interval, critical_value, normal_interval
@@ -330,10 +331,10 @@ class MeanEstimate(Tabular):
             )
         one = self.dimensions == 1
         return draw_means(
-            ["all nodes"] if one else [f"coordinate {j}" for j in range(self.dimensions)],
+            ["all people"] if one else [f"coordinate {j}" for j in range(self.dimensions)],
             self.estimation.means,
             (np.atleast_1d(limits.low), np.atleast_1d(limits.high)),
-            title=f"{self.received:,} reports of {self.nodes:,} nodes",
+            title=answered(self.received, self.nodes),
             note=f"mean, {interval_words(level, simultaneous)}",
             ax=ax,
             truth=known,

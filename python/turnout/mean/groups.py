@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._drawing import answered
 from turnout.bounds import Bounds
 from turnout.collecting.groups.estimate import BaseGroupedEstimate
 from turnout.collecting.groups.tally import GroupedTally
@@ -178,7 +179,7 @@ class GroupedMeanEstimate(BaseGroupedEstimate[MeanEstimate]):
             [shown_key(keys[place]) for place in drawn],
             self.means[drawn, 0],
             (limits.low[drawn, 0], limits.high[drawn, 0]),
-            title=f"{some}{self.tally.received:,} reports of {self.tally.nodes:,} nodes, "
+            title=f"{some}{answered(self.tally.received, self.tally.nodes)}, "
             f"ε = {self.plan.oracle.epsilon:g}",
             note=f"mean, {interval_words(level, simultaneous)}",
             ax=ax,

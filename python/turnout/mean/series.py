@@ -112,8 +112,8 @@ class MeanSeries(BaseSeries[Any]):
                     panel, level=level, simultaneous=simultaneous, over=over
                 ),
                 "mean",
-                f"{some}: {estimate.tally.received:,} reports of {estimate.tally.nodes:,} nodes, "
-                f"ε = {estimate.plan.oracle.epsilon:g} ({estimate.method})",
+                f"{some}, {estimate.tally.received:,} reports, "
+                f"ε = {estimate.plan.oracle.epsilon:g} for each",
                 interval_words(level, simultaneous),
             ),
         )

@@ -204,3 +204,27 @@ def test_nothing_to_draw_is_refused(close_figures: Any) -> None:
         some.plot(labels=["maybe"])
     with pytest.raises(InvalidValueError, match="at least one answer"):
         some.series().plot(labels=[])
+
+
+@pytest.mark.parametrize(
+    ("times", "steps"),
+    [
+        (["2024-01-31", "2024-02-01", "2024-02-04"], [1, 3]),
+        (["2024-01", "2024-02", "2024-04"], [31, 60]),
+        (["2001", "2002", "2005"], [1, 3]),
+    ],
+)
+def test_texts_of_dates_and_years_stand_where_they_are(
+    close_figures: Any, times: list[str], steps: list[int]
+) -> None:
+    one = ORACLE.simulate([100, 200], seed=1)
+    keys = [("DE", time) for time in times]
+    grouped = GroupedTally(["country", "year"], dict.fromkeys(keys, one))
+    bottom = grouped.estimate().series().plot().axes[1]
+    assert np.diff([bar.get_center()[0] for bar in bottom.patches]).tolist() == steps
+
+
+def test_the_panels_of_groups_have_one_scale(close_figures: Any) -> None:
+    one = ORACLE.simulate([900, 20], seed=1)
+    figure = GroupedTally(["country"], {"DE": one, "FR": one}).estimate().plot()
+    assert len({axes.get_xlim() for axes in figure.axes}) == 1

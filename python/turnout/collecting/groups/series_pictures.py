@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -13,7 +14,7 @@ import numpy.typing as npt
 
 from turnout._drawing import short
 from turnout._extras import require
-from turnout.collecting.keys import Key, Part, shown_key, shown_part
+from turnout.collecting.keys import Key, Part, as_dates, shown_key, shown_part
 from turnout.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ Floats = npt.NDArray[np.float64]
 
 #: So many columns and panels are drawn: of more series, those with the most reports.
 _COLUMNS, _PANELS = 2, 8
+
+#: How a year is written.
+_YEAR = re.compile(r"[12]\d{3}", re.ASCII)
 
 #: A step is a gap in the series if it is so many times the smallest one.
 _GAP = 1.5
@@ -120,7 +124,7 @@ def draw_series(series: Any, lines: Lines) -> Figure:
         )
     several = len(series.panels)
     some = f", {len(panels)} largest of {several} series" if several > len(panels) else ""
-    title = f"By {short(series.time)}{some}{lines.title}"
+    title = f"{lines.axis.capitalize()} by {short(series.time)}{some}{lines.title}"
     figure.suptitle(f"{title}\nbands: {lines.words}", fontsize=10, x=0.01, ha="left")
     result: Figure = figure
     return result
@@ -138,16 +142,25 @@ def _largest(series: Any) -> list[Key]:
 
 def _positions(times: Sequence[Part]) -> list[float]:
     """Where the times stand on the axis: numbers and dates at their values, others in order."""
-    if _are_dates(times):
+    found = _dates(times)
+    if found is not None:
         dates = require("matplotlib.dates", "plot")
-        return [float(value) for value in dates.date2num(times)]
-    if _are_numbers(times):
+        return [float(value) for value in dates.date2num(found)]
+    if _are_numbers(times) or _are_years(times):
         return [float(time) for time in times]  # type: ignore[arg-type]
     return [float(place) for place in range(len(times))]
 
 
-def _are_dates(times: Sequence[Part]) -> bool:
-    return all(isinstance(time, datetime.date) for time in times)
+def _dates(times: Sequence[Part]) -> Sequence[Any] | None:
+    """Give times as dates, texts of dates too; None if they are none."""
+    if all(isinstance(time, datetime.date) for time in times):
+        return times
+    return as_dates(times)
+
+
+def _are_years(times: Sequence[Part]) -> bool:
+    """Whether times are years that are written as text."""
+    return all(isinstance(time, str) and _YEAR.fullmatch(time) for time in times)
 
 
 def _are_numbers(times: Sequence[Part]) -> bool:
@@ -262,7 +275,7 @@ def _time_axis(axes: Axes, series: Any, positions: list[float]) -> None:
     """Label the axis of time."""
     times = series.times
     ticker = require("matplotlib.ticker", "plot")
-    if _are_dates(times):
+    if _dates(times) is not None:
         dates = require("matplotlib.dates", "plot")
         axes.xaxis_date()
         locator = dates.AutoDateLocator(minticks=3, maxticks=9)
@@ -270,8 +283,8 @@ def _time_axis(axes: Axes, series: Any, positions: list[float]) -> None:
         axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
         axes.xaxis.get_offset_text().set_fontsize(8)
         return
-    if _are_numbers(times):
-        whole = all(isinstance(time, int) for time in times)
+    if _are_numbers(times) or _are_years(times):
+        whole = not any(isinstance(time, float) for time in times)
         axes.xaxis.set_major_locator(ticker.MaxNLocator(10, integer=whole))
         return
     names = [short(shown_part(time)) for time in times]

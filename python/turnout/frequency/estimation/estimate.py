@@ -622,7 +622,7 @@ class FrequencyEstimate(Tabular):
         >>> import turnout as tn
         >>> axes = tn.DirectEncoding(1.0, 3).simulate([10, 20, 70]).estimate().plot([0.1, 0.2, 0.7])
         >>> axes.get_ylabel()
-        'share of all nodes'
+        'share of all people'
         """
         return plot_estimate(self, truth, ax, level, simultaneous)
 

@@ -61,10 +61,9 @@ def heading(estimate: Any, codes: Sequence[int], what: str) -> str:
     """Say what a picture shows."""
     size = estimate.domain.size
     some = "" if len(codes) == size else f", {len(codes)} of {size} answers"
-    return (
-        f"{what}{some}: {estimate.tally.received:,} reports of {estimate.tally.nodes:,} nodes, "
-        f"ε = {estimate.plan.oracle.epsilon:g} ({estimate.method})"
-    )
+    method = "" if estimate.method == "hajek" else f", estimator {estimate.method}"
+    reports = f"{estimate.tally.received:,} reports"
+    return f"{what}{some}, {reports}, ε = {estimate.plan.oracle.epsilon:g} for each{method}"
 
 
 def interval_words(level: float, simultaneous: str | None, over: str) -> str:
@@ -98,7 +97,7 @@ def plot_groups(
         columns,
         figsize=(2.2 + 2.9 * columns, 1.2 + rows * (0.75 + 0.26 * groups)),
         sharey=True,
-        sharex=False,
+        sharex=True,
         squeeze=False,
         layout="constrained",
     )
@@ -126,10 +125,11 @@ def plot_groups(
         f"{short(shown_key(key))}  ({tally.received:,})"
         for key, tally in (every[place] for place in drawn)
     ]
-    some = f"{groups} largest of {len(every)} groups" if groups < len(every) else "Groups"
+    some = f", {groups} largest of {len(every)} groups" if groups < len(every) else ""
+    some = f"Shares by {', '.join(map(short, estimate.names))}{some}"
     grid[0, 0].set_yticks(range(groups), names)
     grid[0, 0].set_ylim(groups - 0.4, -0.6)
-    figure.supxlabel("share of the nodes of the group", fontsize=9)
+    figure.supxlabel("share of the people of the group", fontsize=9)
     figure.supylabel(f"{', '.join(map(short, estimate.names))} (reports)", fontsize=9)
     note = f"{words}; line: all groups together"
     figure.suptitle(f"{heading(estimate, codes, some)}\n{note}", fontsize=10, x=0.01, ha="left")
@@ -166,7 +166,7 @@ def plot_series(
             codes,
             series.frequencies,
             limits,
-            "share of the nodes",
+            "share of the people",
             heading(estimate, codes, ""),
             words,
             share=True,
@@ -196,6 +196,6 @@ def _panel(axes: Axes, shares: Floats, limits: tuple[Floats, Floats], total: flo
         )
     axes.grid(axis="x", alpha=0.25)
     axes.tick_params(axis="y", length=0)
-    axes.tick_params(labelsize=8)
+    axes.tick_params(labelsize=8, labelbottom=True)
     axes.xaxis.set_major_locator(require("matplotlib.ticker", "plot").MaxNLocator(4))
     axes.spines[["top", "right", "left"]].set_visible(False)
