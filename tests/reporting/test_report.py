@@ -15,6 +15,8 @@ import turnout as tn
 from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
 from turnout.frequency.longitudinal import Memoized
 from turnout.reporting import CollectionFacts, report, save_pictures
+from turnout.reporting.contents import Contents
+from turnout.reporting.figures import pictures
 from turnout.reporting.markup import Markup, tag, text
 from turnout.reporting.words import epsilon_together, guarantee, rounded_up
 
@@ -183,10 +185,29 @@ def test_groups_stand_in_their_tables(made: Callable[..., Page]) -> None:
 
 
 def test_long_tables_are_cut_with_a_word(made: Callable[..., Page]) -> None:
-    big = tn.DirectEncoding(5.0, 1500).simulate([10] * 1500, seed=1)
+    labels = [f"place {number}" for number in range(300)]
+    big = tn.DirectEncoding(5.0, labels).simulate([10] * 300, seed=1)
     page = made(big)
-    assert len([name for name, _ in page.elements if name == "tr"]) == 1001
-    assert "The first 1,000 of 1,500 rows" in " ".join(page.words)
+    assert len(page.named("tr")) == 21
+    words = " ".join(page.words)
+    assert "The 20 answers with the largest shares, of 300, the most frequent first" in words
+    assert "20 of 300 rows. All of them: turnout report --top all" in words
+    assert "Of 300 answers some 15 are then outside of theirs" in words
+    page = made(big, top=2, order="label", simultaneous="sidak")
+    records = big.estimate().to_records(top=2)
+    names = [content for kind, content in page.cells if kind == "th" and content in labels]
+    assert names == sorted(record["label"] for record in records)
+    assert "outside of theirs" not in " ".join(page.words)
+    assert len(made(big, top=None).named("tr")) == 301
+
+
+def test_many_answers_of_groups_are_cut_in_each(made: Callable[..., Page]) -> None:
+    one = tn.DirectEncoding(5.0, 30).simulate([10] * 30, seed=1)
+    tally = tn.GroupedTally(["country"], {"DE": one, "FR": one})
+    page = made(tally, top=2)
+    rows = [content for kind, content in page.cells if kind == "th" and content in ("DE", "FR")]
+    assert rows == ["DE", "DE", "FR", "FR"]
+    assert "4 of 60 rows." in " ".join(page.words)
 
 
 def test_who_was_left_out(made: Callable[..., Page]) -> None:
@@ -393,3 +414,19 @@ def test_markup_escapes_all_but_markup() -> None:
         '<td title="&quot;&amp;">a&quot;&lt;<b></td>'
     )
     assert text(math.nan) == "nan"
+
+
+def test_questions_at_several_times_are_not_called_people() -> None:
+    days = [datetime.date(2026, 3, day) for day in (1, 2)]
+    hours = tn.mean.Duchi(2.0, bounds=(0, 24))
+    shares = tn.GroupedTally(["day"], {day: oracle().simulate([10, 20, 30]) for day in days})
+    means = tn.GroupedTally(["day"], {day: hours.collect([2.0] * 60) for day in days})
+    for tally, said in ((shares, "share of all questions"), (means, "all questions")):
+        contents = Contents.of(
+            tally, method="hajek", level=0.95, simultaneous=None, over="all", time=None
+        )
+        (axes,) = pictures(contents)[0].draw().axes
+        assert axes.get_title("left").startswith("120 questions were answered")
+        words = [axes.get_ylabel(), *(name.get_text() for name in axes.get_yticklabels())]
+        assert said in words
+        assert not any("people" in word for word in words)

@@ -7,10 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
+from turnout import GroupedTally
 from turnout._documents import parsed
 from turnout._files import read_bytes
+from turnout.cli.estimate import Top
 from turnout.cli.running import check_level, output, refuse_overwriting_inputs, refusing
-from turnout.cli.showing.shown import Method, Over, Simultaneous
+from turnout.cli.showing.shown import Method, Order, Over, Simultaneous
+from turnout.cli.table_files import TABLE_SUFFIXES, check_table, write_table
 from turnout.cli.tables import file_size, properties
 from turnout.cli.tallies import ALLOW_EQUAL, merged_tallies
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
@@ -30,7 +33,12 @@ def report(
     *,
     target: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="OUT", help="The page: a file ending in .html."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="OUT",
+            help="The page, a file ending in .html; or the table alone, .csv or .parquet.",
+        ),
     ] = None,
     pictures: Annotated[
         Path | None,
@@ -55,6 +63,8 @@ def report(
         str | None,
         typer.Option("--time", metavar="COLUMN", help="The column of the groups that is the time."),
     ] = None,
+    order: Annotated[Order, typer.Option("--sort", help="Order of the labels.")] = "frequency",
+    top: Top = "20",
     facts: Annotated[
         Path | None,
         typer.Option(
@@ -71,14 +81,15 @@ def report(
     intervals, by group and over time if the tally is grouped, what it cost, and who was left out.
     It needs no other file and no network, and prints on A4.
 
-    [bold]Example:[/]
+    [bold]Examples:[/]
 
         turnout report week.tally -o week.html --title "How often do you travel?"
+
+        turnout report north.tally south.tally -o shares.csv
     """
     if target is None and pictures is None:
         raise typer.BadParameter("say where to write: --output, --pictures or both")
-    if target is not None and target.suffix.lower() not in (".html", ".htm"):
-        raise typer.BadParameter(f"{target} does not end in .html", param_hint="--output")
+    check_table(target, "--output", ".html", ".htm")
     if facts is not None and facts.is_dir():
         facts = facts / STATE_FOLDER / "job.json"
     inputs = [*sources, *([] if facts is None else [facts])]
@@ -94,8 +105,14 @@ def report(
     }
     known = None if facts is None else _read_facts(facts)
     rows = [("nodes", f"{tally.nodes:,}"), ("reports", f"{tally.received:,}")]
-    if target is not None:
-        write_report(tally, target, title=title, facts=known, **options)
+    if target is not None and target.suffix.lower() in TABLE_SUFFIXES:
+        scope: dict[str, Any] = {"simultaneous": simultaneous}
+        if isinstance(tally, GroupedTally):
+            scope["over"] = over
+        write_table(target, tally.estimate(method).to_arrow(level, **scope))
+        rows.append(("table", f"{target}, {file_size(target.stat().st_size)}"))
+    elif target is not None:
+        write_report(tally, target, title=title, facts=known, top=top, order=order, **options)
         rows.append(("page", f"{target}, {file_size(target.stat().st_size)}"))
     if pictures is not None:
         written = save_pictures(tally, pictures, **options)

@@ -13,6 +13,7 @@ from turnout.collecting.keys import time_column
 from turnout.collecting.plan import Plan
 from turnout.collecting.tally import BaseTally
 from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
+from turnout.frequency.estimation.columns import ORDERS
 
 __all__ = ["Contents"]
 
@@ -37,6 +38,8 @@ class Contents:
         The estimates over time for each group of the other columns.
     method, level, simultaneous, over
         How the intervals are made.
+    top, order
+        How many answers are in tables, and in which order; None for all of them.
     """
 
     tally: BaseTally
@@ -50,6 +53,8 @@ class Contents:
     level: float
     simultaneous: str | None
     over: str
+    top: int | None
+    order: str
 
     @property
     def plan(self) -> Plan:
@@ -77,6 +82,8 @@ class Contents:
         simultaneous: str | None,
         over: str,
         time: str | None,
+        top: int | None = None,
+        order: str = "frequency",
     ) -> Contents:
         """Estimate what a report shows.
 
@@ -92,6 +99,9 @@ class Contents:
         _arguments.confidence("level", level)
         _arguments.choice("simultaneous", simultaneous, (None, "bonferroni", "sidak"))
         _arguments.choice("over", over, OVER)
+        _arguments.choice("order", order, ORDERS)
+        if top is not None:
+            _arguments.integer("top", top, least=1)
         if not isinstance(tally, (BaseTally, GroupedTally)):
             raise InvalidTypeError(
                 f"tally must be a tally or a GroupedTally, got {_arguments.shown(tally)}"
@@ -129,6 +139,8 @@ class Contents:
             float(level),
             simultaneous,
             over,
+            top,
+            order,
         )
 
 

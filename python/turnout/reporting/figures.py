@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from turnout._atomic import atomic_write
+from turnout._drawing import answered
 from turnout._extras import require
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.tally import BaseTally
@@ -56,7 +57,7 @@ def pictures(contents: Contents) -> list[Picture]:
             Picture(
                 "estimate",
                 f"{kind.what} with its interval; the numbers are in the table.",
-                lambda: kind.draw(estimate, level, simultaneous),
+                lambda: _of_all(kind.draw(estimate, level, simultaneous), contents),
             )
         )
     groups = contents.groups
@@ -89,6 +90,20 @@ def pictures(contents: Contents) -> list[Picture]:
             )
         )
     return result
+
+
+def _of_all(figure: Any, contents: Contents) -> Any:
+    """Call what was counted at several times questions: nobody knows how many people they are."""
+    if len(contents.asked) > 1:
+        axes, estimate = figure.axes[0], contents.estimate
+        people = answered(estimate.received, estimate.nodes)
+        questions = people.replace("people answered", "questions were answered")
+        axes._left_title.set_text(axes.get_title("left").replace(people, questions))
+        axes.set_ylabel(axes.get_ylabel().replace("people", "questions"))
+        names = [name.get_text() for name in axes.get_yticklabels()]
+        if "all people" in names:
+            axes.set_yticks(axes.get_yticks(), ["all questions"])
+    return figure
 
 
 def save_pictures(

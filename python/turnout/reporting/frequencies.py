@@ -9,12 +9,23 @@ from typing import Any, ClassVar
 from turnout._extras import require
 from turnout.collecting.plan import Plan
 from turnout.errors import EstimatorError
+from turnout.frequency.estimation.columns import ordered, sorted_records
 from turnout.reporting.contents import Contents
 from turnout.reporting.markup import join, tag
 from turnout.reporting.wording import Content, group_key
 from turnout.reporting.words import METHODS, percent
 
 __all__ = ["FrequencyWording"]
+
+#: From so many answers on it is said what intervals of many do together.
+MANY = 200
+
+#: How the orders of answers are told.
+_ORDERED = {
+    "frequency": "the most frequent first",
+    "label": "by label",
+    "domain": "in the order in which they were listed",
+}
 
 #: Answers of a group stand side by side if they are so few.
 SIDE_BY_SIDE = 6
@@ -35,12 +46,12 @@ class FrequencyWording:
         """Say how many answers there are."""
         return f"{plan.domain.size:,}", "possible answers"
 
-    def estimate(self, contents: Contents, most: int) -> Content:
-        """Tell the share of each answer, the most frequent first."""
+    def estimate(self, contents: Contents) -> Content:
+        """Tell the share of each answer."""
         estimate, level = contents.estimate, contents.level
-        records = estimate.to_records(level, simultaneous=contents.simultaneous, top=most)
-        ordered = sorted(records, key=lambda record: -record["frequency"])
-        digits = _digits([record["standard_error"] for record in ordered])
+        codes = ordered(estimate, contents.order, contents.top)
+        records = estimate.columns(codes, level, contents.simultaneous).records()
+        digits = _digits([record["standard_error"] for record in records])
         rows = [
             (
                 record["label"],
@@ -49,15 +60,18 @@ class FrequencyWording:
                 percent(record["standard_error"], digits),
                 _limits(record["low"], record["high"], digits),
             )
-            for record in ordered
+            for record in records
         ]
         several = len(contents.asked) > 1
         held = "times held" if several else "people"
-        caption = f"All {contents.plan.domain.size:,} answers, the most frequent first"
+        size = estimate.domain.size
+        some = f"All {size:,} answers"
+        if len(records) < size:
+            some = f"The {len(records):,} answers with the largest shares, of {size:,}"
+        caption = f"{some}, {_ORDERED[contents.order]}"
         if several:
             caption = f"{caption}; who was asked at several times counts at each of them"
         head = ("answer", held, "share", "standard error", f"{percent(level)} interval")
-        size = estimate.domain.size
         return Content(caption, head, rows, of=size, words=_interval_words(contents))
 
     def groups(self, contents: Contents, records: Sequence[dict[str, Any]]) -> Content:
@@ -66,7 +80,13 @@ class FrequencyWording:
         digits = _digits([record["standard_error"] for record in records])
         labels = contents.plan.domain.labels
         level = percent(contents.level)
-        if len(labels) > SIDE_BY_SIDE:
+        if len(labels) > SIDE_BY_SIDE or (contents.top is not None and len(labels) > contents.top):
+            size = min(len(labels), contents.top or len(labels))
+            records = [
+                record
+                for start in range(0, len(records), size)
+                for record in sorted_records(list(records[start : start + size]), contents.order)
+            ]
             below = [
                 (
                     *group_key(record),
@@ -78,7 +98,11 @@ class FrequencyWording:
                 for record in records
             ]
             head = (*names, "answer", "reports", "share", f"{level} interval")
-            return Content("Groups and answers", head, below, names=len(names) + 1)
+            caption = "Groups and answers"
+            if size < len(labels):
+                caption = f"Groups, and the {size} answers of each with the largest shares"
+            every = len(below) // size * len(labels)
+            return Content(caption, head, below, names=len(names) + 1, of=every)
         rows = []
         for start in range(0, len(records), len(labels)):
             group = records[start : start + len(labels)]
@@ -122,10 +146,18 @@ def _interval_words(contents: Contents) -> str:
         if contents.simultaneous is None
         else f"all answers at once ({METHODS[contents.simultaneous]})"
     )
+    size = contents.estimate.domain.size
+    missed = ""
+    if contents.simultaneous is None and size >= MANY:
+        missed = (
+            f" Of {size:,} answers some {round((1 - contents.level) * size):,} are then outside of "
+            "theirs, and the largest shares are those that came out too large: intervals that hold "
+            "for all at once are wider (--simultaneous sidak)."
+        )
     return (
         f"The noise of the reports is taken out of the shares, so that a rare answer can come out "
         f"below zero. Of intervals made like these, {percent(contents.level)} hold the true share, "
-        f"for {scope} (method: {interval.method})."
+        f"for {scope} (method: {interval.method}).{missed}"
     )
 
 

@@ -34,7 +34,7 @@ class MeanWording:
             words = f"bounds of the {size:,} numbers that were asked for"
         return f"{number(bounds.low)} to {number(bounds.high)}", words
 
-    def estimate(self, contents: Contents, most: int) -> Content:
+    def estimate(self, contents: Contents) -> Content:
         """Tell the mean with its interval, or those of several coordinates."""
         level = contents.level
         records = contents.estimate.to_records(level, simultaneous=contents.simultaneous)
@@ -48,7 +48,7 @@ class MeanWording:
                 rounded(record["standard_error"], digits),
                 limits(record["low"], record["high"], digits),
             )
-            for record in records[:most]
+            for record in records
         ]
         head = ("mean of", "mean", "standard error", f"{percent(level)} interval")
         caption = f"The mean over {people}"

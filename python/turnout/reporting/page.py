@@ -32,6 +32,8 @@ def report(
     simultaneous: str | None = None,
     over: str = "all",
     time: str | None = None,
+    top: int | None = 20,
+    order: str = "frequency",
     facts: CollectionFacts | Mapping[str, Any] | None = None,
 ) -> None:
     """Write the report of a collection as a self-contained HTML page.
@@ -54,6 +56,10 @@ def report(
         Of the intervals, as in :meth:`turnout.frequency.groups.GroupedEstimate.interval`.
     time
         The column of a grouped tally that is the time; by default the only one with dates.
+    top
+        How many answers are in tables, those with the largest shares; None for all of them.
+    order
+        In which order: ``"frequency"``, ``"label"`` or ``"domain"``.
     facts
         How many rows were read and left out: :class:`CollectionFacts`, or the summary of a job.
 
@@ -90,7 +96,14 @@ def report(
     if facts is not None and not isinstance(facts, CollectionFacts):
         facts = CollectionFacts.from_dict(facts)
     contents = Contents.of(
-        tally, method=method, level=level, simultaneous=simultaneous, over=over, time=time
+        tally,
+        method=method,
+        level=level,
+        simultaneous=simultaneous,
+        over=over,
+        time=time,
+        top=top,
+        order=order,
     )
     text = page(contents, title or "Report of a collection", facts)
     with atomic_write(path) as temporary:

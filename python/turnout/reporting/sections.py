@@ -98,12 +98,12 @@ def results(contents: Contents, pictures: Sequence[Picture]) -> Markup:
     if estimate is None:
         missing = paragraph(f"There is no estimate: {contents.reason}.")
         return section("Estimates", missing, name="estimates")
-    wanted = wording(contents.plan).estimate(contents, ROWS)
+    wanted = wording(contents.plan).estimate(contents)
     return section(
         "Estimates",
         *(paragraph(sentence) for sentence in wanted.lead),
         figures(pictures, "estimate"),
-        _cut(wanted),
+        _cut(contents, wanted),
         paragraph(wanted.words, class_="note"),
         name="estimates",
     )
@@ -115,17 +115,17 @@ def groups(contents: Contents, pictures: Sequence[Picture]) -> Markup:
     if contents.groups is not None:
         estimate = contents.groups
         title = f"By {', '.join(estimate.names)}"
-        body = _group_table(contents, estimate.to_records(**_scope(contents)))
+        body = _group_table(contents, estimate.to_records(**_scope(contents), top=contents.top))
         pieces.append(
             section(title, figures(pictures, "groups"), body, _scope_note(contents), name="groups")
         )
     if contents.series is not None:
         series = contents.series
-        records = series.to_records(**_scope(contents))
+        records = series.to_records(**_scope(contents), top=contents.top)
         parts = [figures(pictures, "series"), _details(_group_table(contents, records), records)]
         if contents.several is not None:
             parts.append(figures(pictures, "series_by_group"))
-            each = contents.several.to_records(**_scope(contents))
+            each = contents.several.to_records(**_scope(contents), top=contents.top)
             parts.append(_details(_group_table(contents, each), each))
         pieces.append(
             section(f"Over time: {series.time}", *parts, _scope_note(contents), name="series")
@@ -166,18 +166,20 @@ def _group_table(contents: Contents, records: Sequence[dict[str, Any]]) -> Marku
     """Make a table of groups."""
     if not records:
         return paragraph("There are no groups.")
-    return _cut(wording(contents.plan).groups(contents, records))
+    return _cut(contents, wording(contents.plan).groups(contents, records))
 
 
-def _cut(content: Content) -> Markup:
-    """Make a table of the first rows."""
+def _cut(contents: Contents, content: Content) -> Markup:
+    """Make a table of the first rows, and say how many there are."""
+    most = len(content.rows) if contents.top is None else ROWS
     every = len(content.rows) if content.of is None else content.of
-    shown = table(content.caption, content.head, content.rows[:ROWS], names=content.names)
-    if every <= ROWS:
+    shown = table(content.caption, content.head, content.rows[:most], names=content.names)
+    rows = min(most, len(content.rows))
+    if every <= rows:
         return shown
     more = (
-        f"The first {ROWS:,} of {every:,} rows. All of them: turnout estimate TALLY --json, or "
-        "estimate().to_records()."
+        f"{rows:,} of {every:,} rows. All of them: turnout report --top all, turnout estimate "
+        "TALLY --output FILE.csv, or estimate().to_pandas()."
     )
     return join([shown, paragraph(more, class_="note")])
 

@@ -57,8 +57,8 @@ class Wording(Protocol):
     def card(self, plan: Plan) -> tuple[str, str]:
         """Say which answers could be given: what is written large, and words below it."""
 
-    def estimate(self, contents: Contents, most: int) -> Content:
-        """Tell the estimates of all people, at most so many rows of them."""
+    def estimate(self, contents: Contents) -> Content:
+        """Tell the estimates of all people."""
 
     def groups(self, contents: Contents, records: Sequence[dict[str, Any]]) -> Content:
         """Tell the estimates of groups."""

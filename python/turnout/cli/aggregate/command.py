@@ -45,10 +45,11 @@ from turnout.cli.running import (
     refuse_overwriting_inputs,
     refusing,
 )
-from turnout.cli.showing.frequencies import describe_interval, ordered
+from turnout.cli.showing.frequencies import describe_interval
 from turnout.cli.showing.shown import Order, Projection, Simultaneous
 from turnout.cli.tables import print_estimates, properties
 from turnout.distributed import Recommendation
+from turnout.frequency.estimation.columns import ordered
 from turnout.frequency.estimation.estimate import SHRUNK, FrequencyEstimate, postprocessed
 
 __all__ = ["aggregate"]

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-import numpy as np
-import numpy.typing as npt
 from rich.console import Console
 
 from turnout import FrequencyEstimate, GroupedTally
 from turnout.cli.running import note
 from turnout.cli.showing.shown import (
-    Order,
     Shown,
     Wish,
     counts_of,
@@ -30,9 +26,10 @@ from turnout.cli.showing.shown import (
 from turnout.cli.tables import digits_for, percent, print_estimates, printable
 from turnout.collecting.keys import shown_key
 from turnout.errors import EstimatorError
+from turnout.frequency.estimation.columns import ordered, sorted_records
 from turnout.frequency.estimation.estimate import ACROSS, SHRUNK, postprocessed
 
-__all__ = ["Frequencies", "describe_interval", "interval_rows", "ordered"]
+__all__ = ["Frequencies", "describe_interval", "interval_rows"]
 
 #: From so many labels on it is said what intervals of many do together.
 _MANY: Final = 200
@@ -105,7 +102,7 @@ class Frequencies:
         records = [
             record
             for start in range(0, len(records), size)
-            for record in _sorted(records[start : start + size], wish.order)
+            for record in sorted_records(records[start : start + size], wish.order)
         ]
         rows = group_rows(grouped, wish, _TOGETHER[wish.over])
         if reason is not None:
@@ -156,38 +153,6 @@ def describe_interval(
             "those that came out too large; --simultaneous sidak holds for all at once"
         )
     return {**description, "method": interval.method}
-
-
-def ordered(result: FrequencyEstimate, order: Order, top: int | None) -> npt.NDArray[np.int64]:
-    """Give the codes of the labels that are shown, in order."""
-    chosen = result.most_frequent(top)
-    codes = np.arange(result.domain.size)[chosen]
-    if order == "frequency":
-        return codes[np.argsort(-result.frequencies[codes], kind="stable")]
-    if order == "label":
-        labels = result.domain.decode(codes)
-        places = sorted(range(len(labels)), key=_sortable(labels).__getitem__)
-        return codes[places]
-    return codes
-
-
-def _sortable(labels: Sequence[Any]) -> Sequence[Any]:
-    """Labels of several types have no order; their texts do."""
-    try:
-        sorted(labels)
-    except TypeError:
-        return [str(label) for label in labels]
-    return labels
-
-
-def _sorted(records: list[dict[str, Any]], order: Order) -> list[dict[str, Any]]:
-    """Sort the records of a group."""
-    if order == "frequency":
-        return sorted(records, key=lambda record: -record["frequency"])
-    if order == "label":
-        keys = _sortable([record["label"] for record in records])
-        return [records[place] for place in sorted(range(len(records)), key=keys.__getitem__)]
-    return records
 
 
 def _say_cautions(result: Any) -> None:

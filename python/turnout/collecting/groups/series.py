@@ -175,7 +175,12 @@ class BaseSeries(Tabular, ABC, Generic[G]):
         return self.picked(limits.low, panel), self.picked(limits.high, panel)
 
     def to_records(
-        self, level: float = 0.95, *, simultaneous: str | None = None, over: str = "all"
+        self,
+        level: float = 0.95,
+        *,
+        simultaneous: str | None = None,
+        over: str = "all",
+        top: int | None = None,
     ) -> list[dict[str, Any]]:
         """List one dictionary for each entry at each time of each series, in order.
 
@@ -183,6 +188,8 @@ class BaseSeries(Tabular, ABC, Generic[G]):
         ----------
         level, simultaneous, over
             As for :meth:`interval` of the groups.
+        top
+            As for :meth:`to_records` of the groups.
 
         Returns
         -------
@@ -194,8 +201,8 @@ class BaseSeries(Tabular, ABC, Generic[G]):
         InvalidValueError
             If an argument is none of the allowed values.
         """
-        records = self._estimate.to_records(level, simultaneous=simultaneous, over=over)
-        size = self._estimate.plan.domain.size
+        records = self._estimate.to_records(level, simultaneous=simultaneous, over=over, top=top)
+        size = len(records) // max(1, len(self._estimate))
         by_group = {
             key: records[size * place : size * (place + 1)]
             for place, key in enumerate(self._estimate)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Columns"]
+__all__ = ["ORDERS", "Columns", "ordered", "sorted_records"]
+
+#: In which order answers are shown: by share, by label, or as the domain has them.
+ORDERS: Final = ("frequency", "label", "domain")
 
 Floats = npt.NDArray[np.float64]
 
@@ -61,3 +64,43 @@ class Columns(NamedTuple):
                 self.labels, *numbers, *limits, strict=True
             )
         ]
+
+
+def ordered(estimate: Any, order: str, top: int | None) -> npt.NDArray[np.int64]:
+    """Give the codes of the answers of an estimate that are shown, in one of :data:`ORDERS`.
+
+    Parameters
+    ----------
+    estimate
+        A :class:`turnout.FrequencyEstimate`.
+    order
+        In which order.
+    top
+        How many, those with the largest frequencies; None for all.
+    """
+    codes: npt.NDArray[np.int64] = np.arange(estimate.domain.size)[estimate.most_frequent(top)]
+    if order == "frequency":
+        codes = codes[np.argsort(-estimate.frequencies[codes], kind="stable")]
+    elif order == "label":
+        labels = estimate.domain.decode(codes)
+        codes = codes[sorted(range(len(labels)), key=_sortable(labels).__getitem__)]
+    return codes
+
+
+def sorted_records(records: list[dict[str, Any]], order: str) -> list[dict[str, Any]]:
+    """Sort the records of an estimate in one of :data:`ORDERS`."""
+    if order == "frequency":
+        return sorted(records, key=lambda record: -record["frequency"])
+    if order == "label":
+        keys = _sortable([record["label"] for record in records])
+        return [records[place] for place in sorted(range(len(records)), key=keys.__getitem__)]
+    return records
+
+
+def _sortable(labels: Sequence[Any]) -> Sequence[Any]:
+    """Labels of several types have no order; their texts do."""
+    try:
+        sorted(labels)
+    except TypeError:
+        return [str(label) for label in labels]
+    return labels
