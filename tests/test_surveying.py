@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from matplotlib import pyplot
 
 import turnout as tn
 from turnout.errors import InvalidTypeError, InvalidValueError, UnknownLabelError
+from turnout.surveying import SurveyResults
+from turnout.surveying.numbers import Grid
 
 SHARES = {"maybe": 0.1, "no": 0.6, "yes": 0.3}
 
@@ -64,7 +67,9 @@ def test_the_intervals_hold_the_shares_of_all_and_of_each_group() -> None:
 def test_a_column_of_numbers_gives_the_mean() -> None:
     data = table()
     for epsilon in (0.5, 4.0):
-        result = tn.survey(data, "age", epsilon=epsilon, bounds=(0, 100), by="region", seed=2)
+        result = tn.survey(
+            data, "age", epsilon=epsilon, bounds=(0, 100), quantiles=(), by="region", seed=2
+        )
         means = data.to_pandas().groupby("region")["age"].mean()
         for row in result.to_pandas(1 - 1e-6).itertuples():
             assert row.low <= means[row.region] <= row.high
@@ -156,3 +161,126 @@ def test_bad_input_is_refused_by_name() -> None:
         tn.survey(data, "vote", epsilon=0.0)
     with pytest.raises(InvalidValueError, match="method must be"):
         tn.survey(data, "age", epsilon=1.0, bounds=(0, 100), method="T")
+
+
+def test_several_columns_share_epsilon_in_the_way_of_less_error() -> None:
+    data = table(3000)
+    names = ["vote", "region"]
+    sampled = tn.survey(data, names, epsilon=1.0, participation=0.5, seed=1)
+    assert isinstance(sampled, SurveyResults)
+    split = tn.survey(data, names, epsilon=12.0, seed=1)
+    assert isinstance(split, SurveyResults)
+    assert "drawn at random, at epsilon 1.0" in str(sampled)
+    assert "each of them at epsilon 6.0, which add up" in str(split)
+    for result, rate in ((sampled, 0.25), (split, 1.0)):
+        assert list(result) == names
+        for name, one in result.items():
+            assert one.tally.nodes == 3000
+            assert one.tally.participation.uniform_rate == rate
+            truth = data[name].to_pandas().value_counts(normalize=True)
+            for record in one.to_records(1 - 1e-6):
+                assert record["low"] <= truth[record["label"]] <= record["high"]
+    # Nobody reports twice, and the parts of epsilon never add up to more.
+    assert sum(one.tally.received for one in sampled.values()) <= 3000
+    ratio = math.prod(one.tally.plan.oracle.realized_ratio for one in split.values())
+    assert math.log(ratio) <= 12.0
+    with pytest.raises(InvalidValueError, match="no column 'x'"):
+        split["x"]
+
+
+def test_columns_of_a_survey_are_those_of_the_same_people() -> None:
+    gaps = pa.table({"a": ["x", None, "y", "x"] * 50, "b": ["u", "v", "NA", "v"] * 50})
+    result = tn.survey(gaps, ["a", "b"], epsilon=12.0, missing="drop", seed=1)
+    assert {one.tally.nodes for one in result.values()} == {100}
+    assert "100 rows without an answer were left out" in str(result)
+    kept = tn.survey(gaps, ["a", "b"], epsilon=12.0, missing={"a": "none", "b": "drop"}, seed=1)
+    assert {one.tally.nodes for one in kept.values()} == {150}
+    assert kept["a"].estimate["none"].frequency == pytest.approx(1 / 3, abs=0.1)
+    [by] = tn.survey(gaps, ["a"], epsilon=4.0, missing="drop", by="b", seed=1).values()
+    assert by.to_pandas()["nodes"].sum() == 200
+
+
+def test_mean_and_quantiles_come_from_one_histogram() -> None:
+    random = np.random.default_rng(5)
+    frame = pd.DataFrame(
+        {
+            "share": random.beta(2, 5, 8000),
+            "age": random.integers(18, 90, 8000),
+            "stars": random.integers(1, 6, 8000),
+            "group": random.choice(["a", "b"], 8000),
+        }
+    )
+    for name, bounds in (("share", (0, 1)), ("age", (0, 120)), ("stars", (1, 5))):
+        result = tn.survey(frame, name, epsilon=2.0, bounds=bounds, seed=3)
+        truth = [frame[name].mean(), *frame[name].quantile([0.25, 0.5, 0.75], "inverted_cdf")]
+        for record, true in zip(result.to_records(1 - 1e-6), truth, strict=True):
+            assert record["low"] <= true <= record["high"]
+            assert record["low"] <= record["value"] <= record["high"]
+        assert "one histogram" in str(result)
+    grouped = tn.survey(frame, "age", epsilon=2.0, bounds=(0, 120), by="group", seed=3)
+    for key, each in frame.groupby("group"):
+        mean = grouped.estimate[key].mean
+        low, high = mean.interval(1 - 1e-6)
+        assert low <= each["age"].mean() <= high
+        pyplot.close(grouped.estimate[key].plot().figure)
+    pyplot.close(grouped.plot().figure)
+    alone = tn.survey(frame, "age", epsilon=2.0, bounds=(0, 120), quantiles=(), seed=3)
+    assert alone.estimate.standard_error < result_error(frame)
+
+
+def result_error(frame: pd.DataFrame) -> float:
+    result = tn.survey(frame, "age", epsilon=2.0, bounds=(0, 120), seed=3)
+    return float(result.estimate.mean.standard_error)
+
+
+def test_moving_numbers_to_points_keeps_means_and_encloses_quantiles() -> None:
+    for values in (np.full(4000, 0.4037), np.random.default_rng(2).random(4000)):
+        grid = Grid.of(tn.Bounds(0, 1), integers=False)
+        moved = grid.points[grid.codes(values, 7)]
+        assert np.abs(moved - values).max() < grid.step
+        error = grid.step / 2 / 4000**0.5
+        assert abs(moved.mean() - values.mean()) < 5 * error
+        for share in (0.1, 0.5, 0.9):
+            exact, other = (
+                np.quantile(each, share, method="inverted_cdf") for each in (values, moved)
+            )
+            assert other - grid.step <= exact <= other + grid.step
+
+
+def test_aggregators_count_with_their_guarantee() -> None:
+    data = table(1500)
+    result = tn.survey(data, "vote", epsilon=1.0, trust="aggregators", seed=4)
+    local = tn.survey(data, "vote", epsilon=1.0, seed=4)
+    assert 10 * result.estimate.standard_errors.max() < local.estimate.standard_errors.max()
+    truth = data["vote"].to_pandas().value_counts(normalize=True)
+    for record in result.to_records(1 - 1e-6):
+        assert record["low"] <= truth[record["label"]] <= record["high"]
+    assert str(result.mechanism.guarantee) in str(result)
+    assert result.mechanism.epsilon == 1.0
+    both = tn.survey(data, ["vote", "region"], epsilon=1.0, trust="aggregators", seed=4)
+    assert sum(one.mechanism.epsilon for one in both.values()) <= 1.0
+    grouped = tn.survey(data, "vote", epsilon=1.0, by="region", trust="aggregators", seed=4)
+    assert list(grouped.estimate) == [("N",), ("S",)]
+    assert grouped.to_pandas()["nodes"].sum() == 3 * 1500
+    for wrong, message in (
+        ({"bounds": (0, 100)}, "aggregators count answers"),
+        ({"participation": 0.5}, "participation is of local reports"),
+        ({"method": "c_hat"}, "method is of local reports"),
+    ):
+        with pytest.raises(InvalidValueError, match=message):
+            tn.survey(data, "age", epsilon=1.0, trust="aggregators", **wrong)
+    with pytest.raises(InvalidValueError, match="delta is of aggregators"):
+        tn.survey(data, "vote", epsilon=1.0, delta=1e-6)
+
+
+def test_several_columns_are_named_by_column() -> None:
+    data = table(200)
+    for wrong, error, message in (
+        ({"labels": ["maybe", "no", "yes"]}, InvalidTypeError, "labels must be a dictionary"),
+        ({"bounds": {"size": (0, 1)}}, InvalidValueError, "bounds names 'size', which is none"),
+        ({"participation": tn.Personalized([0.5] * 200)}, InvalidValueError, "must be one rate"),
+    ):
+        with pytest.raises(error, match=message):
+            tn.survey(data, ["vote", "region"], epsilon=1.0, **wrong)
+    with pytest.raises(InvalidValueError, match="different columns"):
+        tn.survey(data, ["vote", "vote"], epsilon=1.0)

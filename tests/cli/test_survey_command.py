@@ -58,3 +58,48 @@ def test_a_missing_number_is_read_as_another(tmp_path: Path, turnout: Any) -> No
     assert "200 people were asked" in shown
     assert "without an answer were left out" in shown
     assert turnout(*options, "--missing", "abc").exit_code == 1
+
+
+def test_several_columns_and_numbers_are_shown_a_table_each(tmp_path: Path, turnout: Any) -> None:
+    path = tmp_path / "a.parquet"
+    table(3000).write_parquet(path)
+    options = ("survey", path, "-c", "vote", "-c", "age", "-e", 2, "--seed", 1)
+    options = (*options, "--bounds", "age=0:100", "--labels", "vote=maybe,no,yes")
+    found = json.loads(turnout(*options, "--json").stdout)
+    result = tn.survey(
+        path, ["vote", "age"], epsilon=2.0, bounds={"age": (0, 100)},
+        labels={"vote": ["maybe", "no", "yes"]}, seed=1,
+    )  # fmt: skip
+    assert found["columns"]["age"]["estimates"] == result["age"].to_records()
+    shares = {each["label"]: each["frequency"] for each in found["columns"]["vote"]["estimates"]}
+    assert shares["no"] == result["vote"].estimate["no"].frequency
+    shown = " ".join(turnout(*options).stdout.split())
+    assert "3,000 answered one of them, drawn at random" in shown
+    assert "median" in shown
+    grouped = ("survey", path, "-c", "age", "-e", 2, "--bounds", "0:100", "--by", "region")
+    assert turnout(*grouped, "--quantiles", ".5,.9").stdout.count("90 % quantile") == 2
+    for wrong in (
+        ("--bounds", "0:100"),
+        ("--bounds", "age=0:100", "--mean", "age=0:100"),
+        ("--labels", "age=1,2", "--mean", "age=0:100"),
+        ("--quantiles", ".5"),
+        ("--quantiles", "2", "--bounds", "age=0:100"),
+    ):
+        assert turnout("survey", path, "-c", "vote", "-c", "age", "-e", 2, *wrong).exit_code == 2
+
+
+def test_aggregators_count(tmp_path: Path, turnout: Any) -> None:
+    path = tmp_path / "a.parquet"
+    table(600).write_parquet(path)
+    options = ("survey", path, "-c", "vote", "-e", 1, "--trust", "aggregators", "--seed", 1)
+    found = json.loads(turnout(*options, "--json").stdout)
+    result = tn.survey(path, "vote", epsilon=1.0, trust="aggregators", seed=1)
+    assert {each["label"]: each["count"] for each in found["estimates"]} == {
+        each["label"]: each["count"] for each in result.to_records()
+    }
+    assert "under secret sharing by 3 parties" in " ".join(turnout(*options).stdout.split())
+    shown = turnout(*options, "--by", "region").stdout
+    assert "in 2 groups" in shown
+    assert "maybe" in shown
+    hint = " ".join(turnout("survey", path, "-c", "vote", "-e", 1).stdout.split())
+    assert "(--trust aggregators)" in hint

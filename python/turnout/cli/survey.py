@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Literal, TypeVar
 
 import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
-from turnout import Bounds, Everyone, GroupedTally, Plan
-from turnout.cli.answers import (
-    ColumnName,
-    Labels,
-    LabelsFile,
-    Missing,
-    MissingValues,
-    check_labels,
-    read_labels,
-)
+from turnout import Bounds, Everyone, FrequencyEstimate, GroupedTally, Plan
+from turnout.cli.answers import LabelsFile, Missing, MissingValues, check_labels, read_labels
 from turnout.cli.estimate import Top
 from turnout.cli.running import check_epsilon, check_level, check_rate, output, refusing
 from turnout.cli.scans import Sources, in_domain, scanned, settled
 from turnout.cli.showing import showing
-from turnout.cli.showing.shown import Simultaneous, Wish
+from turnout.cli.showing.frequencies import ordered
+from turnout.cli.showing.shown import Shown, Simultaneous, Wish, json_group, plain
+from turnout.cli.tables import percent, print_estimates, printable
 from turnout.mean import Duchi
-from turnout.surveying import survey_answers
+from turnout.surveying import NumberEstimate, NumberGroups, ShareGroups, SurveyResults
+from turnout.surveying.asking import QUANTILES, Column, survey_columns
 
 __all__ = ["survey"]
+
+V = TypeVar("V")
 
 
 def _bounds(text: str) -> tuple[float, float]:
@@ -36,18 +38,31 @@ def _bounds(text: str) -> tuple[float, float]:
         raise typer.BadParameter(f"{text!r} is not LOW:HIGH, two numbers") from error
 
 
+def _shares(text: str) -> tuple[float, ...]:
+    try:
+        shares = tuple(float(part) for part in text.split(","))
+    except ValueError as error:
+        raise typer.BadParameter(f"{text!r} is not A,B,C, shares between 0 and 1") from error
+    if not all(0.0 < share < 1.0 for share in shares):
+        raise typer.BadParameter(f"{text!r} is not A,B,C, shares between 0 and 1")
+    return shares
+
+
 @refusing
 def survey(
     sources: Sources,
     *,
-    column: ColumnName,
+    column: Annotated[
+        list[str],
+        typer.Option("--column", "-c", help="Column with the answers; repeatable."),
+    ],
     epsilon: Annotated[
         float,
         typer.Option(
             "--epsilon",
             "-e",
             callback=check_epsilon,
-            help="Privacy of one report; less is more.",
+            help="Privacy of all that a person reports; less is more.",
         ),
     ],
     by: Annotated[
@@ -63,16 +78,56 @@ def survey(
             help="Probability that a person reports.",
         ),
     ] = 1.0,
-    labels: Labels = None,
+    labels: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--labels",
+            metavar="[COLUMN=]A,B,C",
+            help="The possible answers of a column, comma-separated; repeatable.",
+        ),
+    ] = None,
     labels_file: LabelsFile = None,
+    bounds: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--bounds",
+            metavar="[COLUMN=]LOW:HIGH",
+            help="Mean and quantiles of a column of numbers; repeatable.",
+        ),
+    ] = None,
     mean: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--mean",
+            metavar="[COLUMN=]LOW:HIGH",
+            help="The mean alone of a column of numbers, more precisely; repeatable.",
+        ),
+    ] = None,
+    quantiles: Annotated[
         Any,
         typer.Option(
-            "--mean", metavar="LOW:HIGH", parser=_bounds, help="The mean of a column of numbers."
+            "--quantiles",
+            metavar="A,B,C",
+            parser=_shares,
+            help="With --bounds: which quantiles, the quartiles if not given.",
         ),
     ] = None,
     missing: Missing = None,
     missing_value: MissingValues = None,
+    trust: Annotated[
+        Literal["local", "aggregators"],
+        typer.Option(
+            "--trust",
+            help="local: nobody; aggregators: count under secret sharing, with far less error.",
+        ),
+    ] = "local",
+    delta: Annotated[
+        float | None,
+        typer.Option("--delta", help="With --trust aggregators: the guarantee may have a delta."),
+    ] = None,
+    parties: Annotated[
+        int, typer.Option("--parties", min=2, help="With --trust aggregators: how many add up.")
+    ] = 3,
     level: Annotated[
         float,
         typer.Option("--interval", callback=check_level, help="Confidence level of the intervals."),
@@ -90,10 +145,12 @@ def survey(
         ),
     ] = None,
 ) -> None:
-    """Randomize the answers of a column and show how often each is given, with intervals.
+    """Randomize the answers of columns and show how often each is given, with intervals.
 
     Each answer is randomized by itself, by the oracle of smallest error; only the reports are
-    counted, and none is written to a file. To hand reports over, see turnout randomize.
+    counted, and none is written to a file. To hand reports over, see turnout randomize. Of several
+    columns each person answers one, drawn at random, or all with parts of epsilon, whichever has
+    the smaller error.
 
     Without --labels the labels are those of the data, which are then taken to be public.
 
@@ -101,35 +158,176 @@ def survey(
 
         turnout survey answers.csv -c vote -e 1 --by region
 
-        turnout survey people.parquet -c age -e 2 --mean 0:120
+        turnout survey people.parquet -c age -e 2 --bounds 0:120
+
+        turnout survey answers.csv -c vote -c age -e 2 --bounds age=0:120
     """
-    check_labels(labels, labels_file)
-    if mean is not None and (labels is not None or labels_file is not None):
-        raise typer.BadParameter("is for numbers, which have no labels", param_hint="--mean")
-    stated = read_labels(labels, labels_file)
-    answers = scanned(sources, column, missing=missing, missing_values=missing_value, group_by=by)
-    domain: Any = mean
-    if mean is None:
-        answers, domain = settled(answers, labels, labels_file, missing, say=False)
-    else:
-        # What a missing number is read as does not depend on the mechanism.
-        answers = in_domain(answers, Plan(Duchi(epsilon, mean), Everyone()), missing)
-    result = survey_answers(
-        answers,
-        domain if mean is None else Bounds.from_pair(mean),
+    if len(set(column)) < len(column):
+        raise typer.BadParameter("names a column twice", param_hint="--column")
+    given: dict[str, dict[str, Any]] = {
+        "--labels": _by_column("--labels", labels, column, str),
+        "--bounds": _by_column("--bounds", bounds, column, _bounds),
+        "--mean": _by_column("--mean", mean, column, _bounds),
+    }
+    _refuse_contradictions(given, column, labels_file=labels_file is not None)
+    if quantiles is not None and not given["--bounds"]:
+        raise typer.BadParameter("are of numbers: needs --bounds", param_hint="--quantiles")
+    columns = []
+    for name in column:
+        answers = scanned(sources, name, missing=missing, missing_values=missing_value, group_by=by)
+        limits = given["--bounds"].get(name) or given["--mean"].get(name)
+        if limits is None:
+            stated = given["--labels"].get(name)
+            check_labels(stated, labels_file)
+            of_data = read_labels(stated, labels_file) is None
+            answers, domain = settled(answers, stated, labels_file, missing, say=False)
+            columns.append(Column(answers, domain, labels_of_data=of_data))
+        else:
+            # What a missing number is read as does not depend on the mechanism.
+            answers = in_domain(answers, Plan(Duchi(epsilon, limits), Everyone()), missing)
+            listed = () if name in given["--mean"] else quantiles or QUANTILES
+            columns.append(Column(answers, Bounds.from_pair(limits), quantiles=listed))
+    result = survey_columns(
+        columns,
         epsilon=epsilon,
         participation=participation,
+        trust=trust,
+        delta=delta,
+        parties=parties,
         seed=seed,
-        labels_of_data=mean is None and stated is None,
     )
     wish = Wish("hajek", level, simultaneous, "all", "none", "frequency", top, frozenset())
-    kind = showing(result.tally.plan)
-    make = kind.estimate_groups if isinstance(result.tally, GroupedTally) else kind.estimate
-    shown = make(result.tally, wish)
+    several = result if isinstance(result, SurveyResults) else {column[0]: result}
     if as_json:
-        typer.echo(json.dumps({**shown.record, "notes": list(result.notes)}))
+        records = {
+            name: {**_shown(one, wish).record, "notes": list(one.notes)}
+            for name, one in several.items()
+        }
+        if result is several:
+            whole = {"statement": list(result.statement), "notes": list(result.notes)}
+            typer.echo(json.dumps({**whole, "columns": records}))
+        else:
+            typer.echo(json.dumps(records[column[0]]))
         return
     console = output()
     console.print(result.explain(), markup=False, highlight=False)
-    console.print()
-    shown.body(console)
+    for name, one in several.items():
+        console.print()
+        if result is several:
+            console.print(printable(name), style="bold", markup=False, highlight=False)
+        _shown(one, wish).body(console)
+
+
+def _by_column(
+    option: str, given: Sequence[str] | None, columns: Sequence[str], read: Callable[[str], V]
+) -> dict[str, V]:
+    """Read ``COLUMN=TEXT``, or ``TEXT`` where there is one column."""
+    found: dict[str, V] = {}
+    for text in given or ():
+        name = next((name for name in columns if text.startswith(f"{name}=")), None)
+        if name is None and len(columns) > 1:
+            raise typer.BadParameter(
+                f"{text!r} does not begin with a column of --column and =", param_hint=option
+            )
+        place = name or columns[0]
+        if place in found:
+            raise typer.BadParameter(f"{place!r} has it twice", param_hint=option)
+        found[place] = read(text if name is None else text.removeprefix(f"{name}="))
+    return found
+
+
+def _refuse_contradictions(
+    given: Mapping[str, Mapping[str, Any]], columns: Sequence[str], *, labels_file: bool
+) -> None:
+    numbers = {**given["--bounds"], **given["--mean"]}
+    if labels_file and len(columns) > 1:
+        raise typer.BadParameter("is for one column", param_hint="--labels-file")
+    for name in columns:
+        if name in given["--bounds"] and name in given["--mean"]:
+            raise typer.BadParameter(f"{name!r} has --bounds too", param_hint="--mean")
+        if name in numbers and (labels_file or name in given["--labels"]):
+            option = "--mean" if name in given["--mean"] else "--bounds"
+            raise typer.BadParameter("is for numbers, which have no labels", param_hint=option)
+
+
+def _shown(result: Any, wish: Wish) -> Shown:
+    """Show a result as other commands show its kind."""
+    estimate = result.estimate
+    if isinstance(estimate, (NumberEstimate, NumberGroups, ShareGroups)):
+        return _records(result, wish)
+    if result.mechanism is not None:
+        return _counts(result, wish)
+    kind = showing(result.tally.plan)
+    make = kind.estimate_groups if isinstance(result.tally, GroupedTally) else kind.estimate
+    return make(result.tally, wish)
+
+
+def _counts(result: Any, wish: Wish) -> Shown:
+    estimate: FrequencyEstimate = result.estimate
+    codes = ordered(estimate, wish.order, wish.top)
+    level, simultaneous = wish.level, wish.simultaneous
+
+    def record() -> dict[str, Any]:
+        return {
+            "nodes": estimate.nodes,
+            "received": estimate.received,
+            "plan": result.mechanism.to_dict(),
+            "guarantee": str(result.mechanism.guarantee),
+            "estimates": estimate.columns(codes, level, simultaneous).records(),
+        }
+
+    return Shown(
+        record,
+        lambda: estimate.to_arrow(level, simultaneous=simultaneous),
+        [],
+        lambda console: print_estimates(console, estimate, codes, level, simultaneous),
+        lambda: estimate.plot(level=level, simultaneous=simultaneous).figure,
+    )
+
+
+def _records(result: Any, wish: Wish) -> Shown:
+    """Show the records of a result as they are."""
+    records = result.to_records(wish.level)
+
+    def record() -> dict[str, Any]:
+        rows = [
+            {name: json_group(v) if name == "group" else plain(v) for name, v in each.items()}
+            for each in records
+        ]
+        return {"column": result.column, "level": wish.level, "estimates": rows}
+
+    def body(console: Console) -> None:
+        table = Table(box=box.SIMPLE_HEAD, header_style="bold", padding=(0, 1), show_edge=False)
+        names = [
+            name
+            for name in records[0]
+            if name not in ("group", "low", "high", "reason", "count", "received")
+        ]
+        for name in result.by:
+            table.add_column(printable(name), overflow="fold", style="cyan")
+        for name in names:
+            words = name in ("statistic", "label")
+            table.add_column(
+                name.replace("_", " "), justify="left" if words else "right", no_wrap=not words
+            )
+        table.add_column(f"{percent(wish.level)} interval", justify="right", no_wrap=True)
+        for each in records:
+            parts = [_cell("", part) for part in each.get("group", {}).values()]
+            limits = ""
+            if each["low"] is not None:
+                limits = f"{_cell('low', each['low'])} to {_cell('high', each['high'])}"
+            cells = [_cell(name, each[name]) for name in names]
+            table.add_row(*map(Text, [*parts, *cells, limits]))
+        console.print(table)
+
+    return Shown(
+        record, lambda: result.to_arrow(wish.level), [], body, lambda: result.plot().figure
+    )
+
+
+def _cell(name: str, value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float) and name:
+        return f"{value:,.4g}"
+    return f"{value:,}" if name == "nodes" else printable(str(value))

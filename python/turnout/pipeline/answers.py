@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -120,6 +120,14 @@ class Answers:
         """The columns that are read, and no others are."""
         others = (self.id_column, self.probability_column, *self.group_by)
         return tuple(dict.fromkeys([self.column, *(name for name in others if name is not None)]))
+
+    @property
+    def holds_integers(self) -> bool:
+        """Whether the column has a type of integers; of text it is not known."""
+        if self.source.texts:
+            return False
+        types = require("pyarrow", "cli").types
+        return bool(types.is_integer(self.source.schema.field(self.column).type))
 
     @property
     def block_rows(self) -> int:
@@ -362,13 +370,7 @@ class Answers:
             groups = self._groups(table)
             without = _without_group(groups)
             if without is not None and self.missing is None:
-                positions = np.flatnonzero(without)
-                places = (positions if rows is None else rows[positions]) + block.start
-                raise InvalidValueError(
-                    f"{self._name}: {positions.size:,} rows have no group in "
-                    f"{', '.join(map(repr, self.group_by))} ({rows_text(places)}); missing "
-                    "(--missing) 'drop' leaves these people out"
-                )
+                self._refuse_without_group(np.flatnonzero(without), rows, block.start)
             if without is not None and self.missing == "drop":
                 dropped += int(without.sum())
                 codes, table = codes[~without], _kept(table, ~without)
@@ -386,6 +388,84 @@ class Answers:
             rows=block.rows,
             dropped=dropped,
             duplicates=duplicates,
+        )
+
+    def _encode_column(
+        self, table: Any, domain: Domain | Bounds, first_row: int
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]:
+        """Encode all answers of a table of rows of the source.
+
+        Parameters
+        ----------
+        table
+            A ``pyarrow.Table`` with the column.
+        domain
+            The answers that can be given.
+        first_row
+            The number of its first row.
+
+        Returns
+        -------
+        codes : numpy.ndarray
+            A code, or number, for each row; any where it is dropped.
+        dropped : numpy.ndarray or None
+            Which rows are dropped; None if none is.
+
+        Raises
+        ------
+        UnknownLabelError, CodeOutsideDomainError, InvalidValueError
+            As :meth:`encoded`.
+        """
+        return self._encoding(domain)(table.column(self.column), None, first_row)
+
+    def _groups_of_rows(
+        self, table: Any, keep: npt.NDArray[np.bool_], first_row: int
+    ) -> tuple[npt.NDArray[np.int64], list[tuple[Any, ...]]]:
+        """Index the groups of some rows of a table.
+
+        Parameters
+        ----------
+        table
+            A ``pyarrow.Table`` with the columns of the groups.
+        keep
+            Which rows count.
+        first_row
+            The number of its first row.
+
+        Returns
+        -------
+        index : numpy.ndarray
+            For each row the position of its group, -1 where it does not count or is left out.
+        keys : list of tuple
+            The groups; one empty tuple if rows are not grouped.
+
+        Raises
+        ------
+        InvalidValueError
+            If a row has no group and nothing says what that means, or there are too many.
+        """
+        index = np.where(keep, 0, -1).astype(np.int64)
+        if not self.group_by:
+            return index, [()]
+        rows = np.flatnonzero(keep)
+        groups = self._groups(table if rows.size == keep.size else _kept(table, keep))
+        places = groups.index.astype(np.int64)
+        without = _without_group(groups)
+        if without is not None and self.missing is None:
+            self._refuse_without_group(np.flatnonzero(without), rows, first_row)
+        if without is not None and self.missing == "drop":
+            places[without] = -1
+        index[rows] = places
+        return index, groups.keys
+
+    def _refuse_without_group(
+        self, positions: npt.NDArray[Any], rows: npt.NDArray[Any] | None, first_row: int
+    ) -> NoReturn:
+        places = (positions if rows is None else rows[positions]) + first_row
+        raise InvalidValueError(
+            f"{self._name}: {positions.size:,} rows have no group in "
+            f"{', '.join(map(repr, self.group_by))} ({rows_text(places)}); missing (--missing) "
+            "'drop' leaves these people out"
         )
 
     def _groups(self, table: Any) -> GroupIndex:

@@ -1,0 +1,97 @@
+"""Counts under secret sharing: the owner trusts that not all aggregators collude."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from turnout._seeds import derived
+from turnout.collecting.keys import in_order
+from turnout.distributed import recommend
+from turnout.domain import Domain
+from turnout.pipeline.several import Columns
+from turnout.surveying.local import part_of
+from turnout.surveying.results import ShareGroups, SurveyResult, SurveyResults
+
+__all__ = ["aggregated"]
+
+
+@dataclass(frozen=True)
+class _Target:
+    epsilon: float
+    delta: float | None
+    parties: int
+
+
+def aggregated(
+    names: Sequence[str],
+    domains: Sequence[Domain],
+    columns: Columns,
+    by: tuple[str, ...],
+    *,
+    epsilon: float,
+    delta: float | None,
+    parties: int,
+    notes: tuple[str, ...],
+    notes_of: Sequence[Sequence[str]],
+    seed: int | None,
+) -> SurveyResult | SurveyResults:
+    """Count each column of each group in a round of its own, by the mechanism of least error.
+
+    What a person gives to several columns composes: each gets its part of epsilon and delta.
+    """
+    number = len(names)
+    part = part_of(epsilon, number)
+    each = _Target(part, None if delta is None else part_of(delta, number), parties)
+    order = {key: place for place, key in enumerate(in_order(columns.keys))}
+    results = {}
+    for place, (name, domain, codes) in enumerate(zip(names, domains, columns.codes, strict=True)):
+        rounds, mechanisms = {}, {}
+        for group, key in sorted(enumerate(columns.keys), key=lambda pair: order[pair[1]]):
+            mine = codes[columns.groups == group]
+            found = recommend(mine.size, domain, each.epsilon, each.delta, parties=each.parties)
+            mechanisms[key] = found.best
+            values = domain.decode(mine)
+            rounds[key] = found.best.run(values, derived(seed, place, group))
+        results[name] = _result(name, by, rounds, mechanisms, tuple(notes_of[place]))
+    notes = (
+        *notes,
+        "All parties ran in this process, which saw the answers: mechanism.start_round() starts a "
+        "round among machines that do not.",
+    )
+    if number == 1:
+        [result] = results.values()
+        return replace(result, notes=(*notes, *result.notes))
+    asked = ", ".join(map(repr, names))
+    return SurveyResults(
+        results,
+        (
+            f"{columns.groups.size:,} people were asked {asked}, and each answer was counted under "
+            f"secret sharing by {parties} parties at epsilon {part!r}.",
+            f"All that is published of a person together has epsilon {epsilon!r}"
+            + ("." if not delta else f" and delta {delta!r}."),
+        ),
+        notes,
+    )
+
+
+def _result(
+    name: str,
+    by: tuple[str, ...],
+    rounds: dict[Any, Any],
+    mechanisms: dict[Any, Any],
+    notes: tuple[str, ...],
+) -> SurveyResult:
+    first = next(iter(mechanisms.values()))
+    users = sum(mechanism.users for mechanism in mechanisms.values())
+    where = "" if not by else f", in {len(rounds):,} groups"
+    statement = (
+        f"{users:,} people were asked {name!r} and all answered: counted under secret sharing by "
+        f"{first.number_of_parties} parties at epsilon {first.epsilon!r}{where}.",
+        *str(first.guarantee).splitlines(),
+    )
+    if not by:
+        return SurveyResult(rounds[()], rounds[()].estimate, name, by, statement, notes, first)
+    estimate = ShareGroups(by, {key: each.estimate for key, each in rounds.items()})
+    return SurveyResult(rounds, estimate, name, by, statement, notes, mechanisms)

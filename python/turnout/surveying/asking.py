@@ -1,0 +1,472 @@
+"""One call from a table of answers to a table of shares, means and quantiles with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, overload
+
+from turnout import _arguments
+from turnout.bounds import Bounds
+from turnout.collecting.groups.tally import GroupedTally
+from turnout.domain import Domain, domain_of
+from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.frequency.estimation.estimators import ESTIMATORS
+from turnout.mean.estimators import ESTIMATORS as MEAN_ESTIMATORS
+from turnout.participation import Participation, taking_part_in
+from turnout.pipeline import Answers, collect, open_source, scan
+from turnout.pipeline.several import read_columns
+from turnout.surveying.aggregated import aggregated
+from turnout.surveying.local import best_scheme, counted
+from turnout.surveying.numbers import Grid
+from turnout.surveying.questions import MeanOf, Question, SharesOf, SpreadOf
+from turnout.surveying.results import SurveyResult, SurveyResults
+from turnout.surveying.words import (
+    about_aggregators,
+    about_histogram,
+    about_labels,
+    about_left_out,
+    about_seed,
+    statement,
+    statement_of_all,
+)
+
+__all__ = ["QUANTILES", "Column", "survey", "survey_columns"]
+
+#: The quantiles that are estimated unless others are asked for.
+QUANTILES: Final = (0.25, 0.5, 0.75)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a survey, settled: what is read and what can be answered.
+
+    Attributes
+    ----------
+    answers
+        What :func:`turnout.pipeline.scan` made: it knows column, groups and missing values, and
+        whether each person has a probability.
+    domain
+        The answers, or the numbers, that can be given.
+    labels_of_data
+        Whether the labels are those of the data: then the result says so.
+    quantiles
+        Of numbers: which quantiles are listed beside the mean.
+    """
+
+    answers: Answers
+    domain: Domain | Bounds
+    labels_of_data: bool = False
+    quantiles: tuple[float, ...] = ()
+
+
+@overload
+def survey(
+    data: Any,
+    column: str,
+    *,
+    epsilon: float,
+    by: str | Sequence[str] | None = ...,
+    participation: Participation | float | None = ...,
+    labels: Any = ...,
+    bounds: Any = ...,
+    quantiles: Sequence[float] | None = ...,
+    missing: Any = ...,
+    missing_values: Sequence[str] = ...,
+    method: str = ...,
+    trust: str = ...,
+    delta: float | None = ...,
+    parties: int = ...,
+    seed: int | None = ...,
+) -> SurveyResult: ...
+
+
+@overload
+def survey(
+    data: Any,
+    column: Sequence[str],
+    *,
+    epsilon: float,
+    by: str | Sequence[str] | None = ...,
+    participation: Participation | float | None = ...,
+    labels: Any = ...,
+    bounds: Any = ...,
+    quantiles: Sequence[float] | None = ...,
+    missing: Any = ...,
+    missing_values: Sequence[str] = ...,
+    method: str = ...,
+    trust: str = ...,
+    delta: float | None = ...,
+    parties: int = ...,
+    seed: int | None = ...,
+) -> SurveyResults: ...
+
+
+def survey(
+    data: Any,
+    column: str | Sequence[str],
+    *,
+    epsilon: float,
+    by: str | Sequence[str] | None = None,
+    participation: Participation | float | None = None,
+    labels: Any = None,
+    bounds: Any = None,
+    quantiles: Sequence[float] | None = None,
+    missing: Any = None,
+    missing_values: Sequence[str] = (),
+    method: str = "hajek",
+    trust: str = "local",
+    delta: float | None = None,
+    parties: int = 3,
+    seed: int | None = None,
+) -> SurveyResult | SurveyResults:
+    """Randomize columns of answers and estimate how often each is given, with intervals.
+
+    For a study, or for an owner of answers who must randomize them before handing them over: each
+    answer is randomized by itself, by the oracle of smallest error, and only the reports are
+    counted.
+
+    Parameters
+    ----------
+    data
+        A table (pandas, polars, Arrow), or the path of a CSV, Parquet or Arrow file: whatever
+        :func:`turnout.pipeline.scan` takes.
+    column
+        The column of the answers, one row a person; or several columns. Of several each person
+        answers one, drawn at random, with the whole epsilon, or all of them, each with its part:
+        what has the smaller error, and the result says which.
+    epsilon
+        The privacy of all that a person reports, in nats; less is more.
+    by
+        Columns of groups. They are **not protected**: only the answer is randomized.
+    participation
+        With which probability each person is asked to report: a number, or a participation; all by
+        default.
+    labels
+        The answers that can be given: a list or a :class:`turnout.Domain`; of several columns a
+        dictionary by column. By default the different values of the column, which are then taken to
+        be public.
+    bounds
+        For a column of numbers ``(low, high)``: then its mean and quantiles are estimated. Of
+        several columns a dictionary. Public, and not taken from the data; nothing is clipped.
+    quantiles
+        Which quantiles of numbers, between 0 and 1: the quartiles by default. With none, ``()``,
+        all reports are for the mean, whose error is then smaller.
+    missing
+        What a missing answer (a null, NaN, an empty text, and ``NA``, ``N/A``, ``NaN``, ``null`` or
+        ``None`` where they are none of ``labels``) means: None refuses it, ``"drop"`` leaves the
+        person out, a label (or a number) is reported instead. Of several columns it may be a
+        dictionary.
+    missing_values
+        Further texts that stand for a missing answer or group.
+    method
+        The estimator, as in :meth:`turnout.Tally.estimate`; ``"hajek"`` for quantiles.
+    trust
+        ``"local"``: nobody is trusted. ``"aggregators"``: answers are counted under secret sharing,
+        by the mechanism of smallest error (:func:`turnout.distributed.recommend`), whose error is
+        that of a trusted server: for whoever runs parties that do not all collude.
+    delta
+        With ``trust="aggregators"``: a delta that the guarantee may have; none by default.
+    parties
+        With ``trust="aggregators"``: how many parties add up.
+    seed
+        For tests and simulations only.
+
+    Returns
+    -------
+    SurveyResult or SurveyResults
+        Of one column the table with intervals, what was done in words, and the estimate; of several
+        a mapping from columns to these.
+
+    Raises
+    ------
+    UnknownLabelError
+        If an answer is none of ``labels``.
+    InvalidValueError
+        If answers are missing and nothing says what that means; if a column is not there; if a
+        number is outside of the bounds; if there are fewer than two different answers; if an
+        argument says nothing about this trust or these columns.
+    InvalidTypeError
+        If an argument is of the wrong type.
+    EstimatorError
+        If nobody reported, or the method does not apply.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> import turnout as tn
+    >>> table = pa.table({"vote": ["yes", "no", "no", "no"] * 500, "region": ["N", "S"] * 1000})
+    >>> result = tn.survey(table, "vote", epsilon=2.0, participation=0.5, seed=1)
+    >>> print(result)  # doctest: +ELLIPSIS
+    2,000 people were asked 'vote' and ... answered, each through direct encoding at epsilon 2.0.
+    Whatever a person answered, no report is more than 7.3... times as likely as under another ...
+    Made with a seed: fit for tests only, the noise can be computed again.
+    The 2 labels are those of the data and are taken to be public; labels (--labels) states them.
+    An owner of all answers...
+    >>> result.estimate["no"].low < 0.75 < result.estimate["no"].high
+    True
+    >>> tn.survey(table, "vote", epsilon=2.0, by="region", seed=1).to_arrow().num_rows
+    4
+    >>> both = tn.survey(table, ["vote", "region"], epsilon=2.0, seed=1)
+    >>> both["region"].estimate["N"].low < 0.5 < both["region"].estimate["N"].high
+    True
+    >>> counted = tn.survey(table, "vote", epsilon=2.0, trust="aggregators", seed=1)
+    >>> counted.estimate["no"].low < 0.75 < counted.estimate["no"].high
+    True
+    """
+    _arguments.choice("trust", trust, ("local", "aggregators"))
+    columns = _names(column)
+    given_labels = _by_column("labels", labels, columns)
+    given_bounds = _by_column("bounds", bounds, columns)
+    given_missing = _by_column("missing", missing, columns, one_for_all=True)
+    numbers = all(name in given_bounds for name in columns)
+    _arguments.choice("method", method, tuple(MEAN_ESTIMATORS if numbers else ESTIMATORS))
+    probabilities = _quantiles(quantiles, participation, method)
+    source = open_source(data)
+    settled = []
+    for name in columns:
+        if name in given_labels and name in given_bounds:
+            raise InvalidValueError("labels are of answers and bounds of numbers: give one of them")
+        answers = scan(
+            source,
+            name,
+            missing=given_missing.get(name),
+            missing_values=missing_values,
+            group_by=by,
+        )
+        if name in given_bounds:
+            limits = Bounds.from_pair(given_bounds[name])
+            settled.append(Column(answers, limits, quantiles=probabilities))
+        elif name in given_labels:
+            settled.append(Column(answers, domain_of("labels", given_labels[name])))
+        else:
+            answers, domain = _from_data(answers)
+            settled.append(Column(answers, domain, labels_of_data=True))
+    result = survey_columns(
+        settled,
+        epsilon=epsilon,
+        participation=participation,
+        method=method,
+        trust=trust,
+        delta=delta,
+        parties=parties,
+        seed=seed,
+    )
+    if isinstance(result, SurveyResult) and not isinstance(column, str):
+        return SurveyResults({columns[0]: result}, result.statement)
+    return result
+
+
+def survey_columns(
+    columns: Sequence[Column],
+    *,
+    epsilon: float,
+    participation: Participation | float | None = None,
+    method: str = "hajek",
+    trust: str = "local",
+    delta: float | None = None,
+    parties: int = 3,
+    seed: int | None = None,
+) -> SurveyResult | SurveyResults:
+    """Do what :func:`survey` does, of columns that are settled and of one source.
+
+    Parameters
+    ----------
+    columns
+        At least one.
+    epsilon, participation, method, trust, delta, parties, seed
+        As for :func:`survey`.
+
+    Returns
+    -------
+    SurveyResult or SurveyResults
+        As of :func:`survey`.
+
+    Raises
+    ------
+    TurnoutError
+        As :func:`survey`.
+    """
+    _arguments.seed(seed)
+    if trust == "aggregators":
+        return _counted_together(
+            columns, epsilon, participation, delta, parties=parties, method=method, seed=seed
+        )
+    if delta is not None:
+        raise InvalidValueError("delta is of aggregators, and nobody is trusted with 'local'")
+    [first, *others] = columns
+    if not others and not (isinstance(first.domain, Bounds) and first.quantiles):
+        return _one_column(first, epsilon, participation, method, seed)
+    rate = taking_part_in(participation).uniform_rate
+    if rate is None:
+        raise InvalidValueError(
+            "participation must be one rate for several columns and for quantiles, got "
+            f"{participation!r}"
+        )
+    questions = [_question(column) for column in columns]
+    read = read_columns([each.answers for each in columns], [each.domain for each in questions])
+    scheme = best_scheme(questions, epsilon, read.groups.size, rate)
+    names = first.answers.group_by
+    found = list(counted(questions, read, scheme, names, seed))
+    results, ratios, received = {}, [], []
+    for column, (question, randomizer, tally) in zip(columns, found, strict=True):
+        estimate = question.estimate(tally, method)
+        ratios.append(randomizer.realized_ratio)
+        received.append(tally.received)
+        notes: list[str] = []
+        if isinstance(question, SpreadOf):
+            notes = about_histogram(estimate, question, scheme)
+        elif isinstance(question, SharesOf):
+            notes = about_labels(question.domain.size, of_data=column.labels_of_data)
+            notes += about_aggregators(estimate, tally, epsilon)
+        lines = statement(
+            column.answers.column,
+            randomizer,
+            scheme.epsilon,
+            nodes=read.groups.size,
+            received=received[-1],
+        )
+        results[column.answers.column] = SurveyResult(
+            tally, estimate, column.answers.column, names, lines, tuple(notes)
+        )
+    general = (*about_seed(seed), *about_left_out(first.answers, read.dropped))
+    if not others:
+        [result] = results.values()
+        return replace(result, notes=(*general, *result.notes))
+    return SurveyResults(
+        results, statement_of_all(list(results), read, received, scheme, ratios), general
+    )
+
+
+def _one_column(
+    column: Column,
+    epsilon: float,
+    participation: Participation | float | None,
+    method: str,
+    seed: int | None,
+) -> SurveyResult:
+    """Randomize and count a column block by block, however large it is."""
+    answers = column.answers
+    oracle = _question(column).randomizer(epsilon)
+    own = answers.probability_column is not None and participation is None
+    taking_part = None if own else taking_part_in(participation)
+    tally = collect(answers, oracle, participation=taking_part, seed=seed)
+    estimate = tally.estimate(method)
+    left_out = None if answers.rows is None else answers.rows - tally.nodes
+    notes = [
+        *about_seed(seed),
+        *about_labels(column.domain.size, of_data=column.labels_of_data),
+        *about_left_out(answers, left_out),
+        *about_aggregators(estimate, tally, epsilon),
+    ]
+    names = tuple(tally.names) if isinstance(tally, GroupedTally) else ()
+    lines = statement(answers.column, oracle, epsilon, nodes=tally.nodes, received=tally.received)
+    return SurveyResult(tally, estimate, answers.column, names, lines, tuple(notes))
+
+
+def _counted_together(
+    columns: Sequence[Column],
+    epsilon: float,
+    participation: Participation | float | None,
+    delta: float | None,
+    *,
+    parties: int,
+    method: str,
+    seed: int | None,
+) -> SurveyResult | SurveyResults:
+    """Count under secret sharing."""
+    if participation is not None and taking_part_in(participation).uniform_rate != 1.0:
+        raise InvalidValueError(
+            "participation is of local reports: aggregators count all that are asked"
+        )
+    if method != "hajek":
+        raise InvalidValueError(f"method is of local reports, got {method!r} for aggregators")
+    domains = []
+    for column in columns:
+        if not isinstance(column.domain, Domain):
+            raise InvalidValueError(
+                f"bounds: aggregators count answers, and {column.answers.column!r} has numbers"
+            )
+        domains.append(column.domain)
+    read = read_columns([column.answers for column in columns], domains)
+    first = columns[0].answers
+    return aggregated(
+        [column.answers.column for column in columns],
+        domains,
+        read,
+        first.group_by,
+        epsilon=_arguments.number("epsilon", epsilon),
+        delta=delta,
+        parties=parties,
+        notes=(*about_seed(seed), *about_left_out(first, read.dropped)),
+        notes_of=[
+            about_labels(column.domain.size, of_data=column.labels_of_data) for column in columns
+        ],
+        seed=seed,
+    )
+
+
+# What is asked ------------------------------------------------------------------------------------
+
+
+def _names(column: str | Sequence[str]) -> tuple[str, ...]:
+    if isinstance(column, str):
+        return (column,)
+    names = _arguments.items("column", column, "a name or names of columns")
+    for name in names:
+        _arguments.instance("column", name, str, "a name or names of columns")
+    if not names or len(set(names)) < len(names):
+        raise InvalidValueError(f"column must name different columns, got {list(names)}")
+    return tuple(names)
+
+
+def _by_column(
+    argument: str, given: Any, columns: tuple[str, ...], *, one_for_all: bool = False
+) -> dict[str, Any]:
+    """Read what may be a dictionary by column."""
+    if given is None:
+        return {}
+    if isinstance(given, Mapping):
+        unknown = [name for name in given if name not in columns]
+        if unknown:
+            raise InvalidValueError(
+                f"{argument} names {_arguments.shown(unknown[0])}, which is none of the columns "
+                f"{_arguments.listed(columns)}"
+            )
+        return dict(given)
+    if len(columns) > 1 and not one_for_all:
+        raise InvalidTypeError(
+            f"{argument} must be a dictionary by column where there are several, got "
+            f"{_arguments.shown(given)}"
+        )
+    return dict.fromkeys(columns, given)
+
+
+def _quantiles(
+    quantiles: Sequence[float] | None,
+    participation: Participation | float | None,
+    method: str,
+) -> tuple[float, ...]:
+    """Take the quartiles where they can be estimated and nothing else is said."""
+    if quantiles is not None:
+        given = _arguments.items("quantiles", quantiles, "a sequence of shares")
+        return tuple(_arguments.confidence("quantiles", each) for each in given)
+    common = taking_part_in(participation).uniform_rate is not None
+    return QUANTILES if common and method == "hajek" else ()
+
+
+def _question(column: Column) -> Question:
+    if not isinstance(column.domain, Bounds):
+        return SharesOf(column.domain)
+    if not column.quantiles:
+        return MeanOf(column.domain)
+    grid = Grid.of(column.domain, integers=column.answers.holds_integers)
+    return SpreadOf(column.domain, grid, column.quantiles)
+
+
+def _from_data(answers: Answers) -> tuple[Answers, Any]:
+    domain = answers.domain()
+    if answers.missing is not None and answers.missing not in ("drop", *domain.labels):
+        # Nothing is missing, so that its label is none of the answers.
+        answers = replace(answers, missing=None)
+    return answers, domain

@@ -1,0 +1,433 @@
+"""Mean and quantiles of a column of numbers, from one histogram."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout._extras import require
+from turnout._tables import Tabular
+from turnout.bounds import Bounds
+from turnout.collecting.groups.tally import GroupedTally
+from turnout.errors import EstimatorError, InvalidValueError
+from turnout.frequency.ordered import HierarchicalCollection
+from turnout.frequency.ordered.levels import HierarchicalEstimate, HierarchicalTally
+from turnout.frequency.ordered.statistics import LinearEstimate
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["Grid", "NumberEstimate", "NumberGroups", "NumberQuantile"]
+
+Floats = npt.NDArray[np.float64]
+
+#: Points of a grid, of numbers that are no few whole ones.
+_POINTS: Final = 64
+
+#: Bounds that are at most so far apart have a point for each whole number.
+_MOST_WHOLE: Final = 1023
+
+#: The largest grid in which every person reports the point itself.
+_FLAT: Final = 8
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Equally spaced points from the lower to the upper bound.
+
+    Attributes
+    ----------
+    bounds
+        The numbers that can be given.
+    size
+        How many points there are.
+    whole
+        Whether every number that is given is a point.
+    """
+
+    bounds: Bounds
+    size: int
+    whole: bool
+
+    @classmethod
+    def of(cls, bounds: Bounds, *, integers: bool) -> Grid:
+        """Choose the points for a column.
+
+        Parameters
+        ----------
+        bounds
+            The numbers that can be given.
+        integers
+            Whether the column has a type of integers.
+
+        Examples
+        --------
+        >>> Grid.of(Bounds(0, 100), integers=False).size, Grid.of(Bounds(0, 1), integers=False).size
+        (101, 64)
+        """
+        apart = bounds.high - bounds.low
+        few = bounds.low.is_integer() and apart.is_integer() and apart <= _MOST_WHOLE
+        if few and (integers or apart >= _POINTS - 1):
+            return cls(bounds, int(apart) + 1, integers)
+        return cls(bounds, _POINTS, whole=False)
+
+    @property
+    def step(self) -> float:
+        """The distance of two points."""
+        return (self.bounds.high - self.bounds.low) / (self.size - 1)
+
+    @property
+    def points(self) -> Floats:
+        """The points."""
+        return np.linspace(self.bounds.low, self.bounds.high, self.size)
+
+    def collection(self, epsilon: float) -> HierarchicalCollection:
+        """Make the histogram of a privacy parameter."""
+        return HierarchicalCollection(
+            epsilon, self.size, fanout=self.size if self.size <= _FLAT else 4
+        )
+
+    def codes(self, values: Floats, seed: int | None) -> npt.NDArray[np.int64]:
+        """Move each number to one of the two points around it, at random, so that means stay.
+
+        Examples
+        --------
+        >>> grid = Grid(Bounds(0, 2), 3, whole=False)
+        >>> grid.codes(np.array([0.0, 1.0, 2.0]), 1).tolist()
+        [0, 1, 2]
+        >>> bool(abs(grid.codes(np.full(10_000, 0.3), 1).mean() - 0.3) < 0.02)
+        True
+        """
+        place = np.clip((values - self.bounds.low) / self.step, 0, self.size - 1)
+        below = np.floor(place)
+        up = np.random.default_rng(seed).random(values.size) < place - below
+        return (below + up).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class NumberQuantile:
+    """A quantile of a column of numbers.
+
+    Attributes
+    ----------
+    probability
+        The share of the people up to it.
+    value
+        The estimate.
+    low, high
+        Limits that enclose the true quantile with at least (asymptotically) the level.
+    level
+        The confidence level.
+    """
+
+    probability: float
+    value: float
+    low: float
+    high: float
+    level: float
+
+
+class NumberEstimate(Tabular):
+    """Mean and quantiles of a column of numbers, estimated from one histogram of all reports.
+
+    Made by :func:`turnout.survey`. Each number was moved to one of the two points of a grid around
+    it, at random so that the mean stays, and the point was reported through
+    :class:`turnout.HierarchicalCollection`.
+
+    Parameters
+    ----------
+    tally
+        The reports, counted.
+    grid
+        The points.
+    probabilities
+        Which quantiles are listed.
+
+    Raises
+    ------
+    EstimatorError
+        If too few people reported.
+    """
+
+    _columns = ("statistic", "value", "standard_error", "low", "high")
+
+    def __init__(
+        self, tally: HierarchicalTally, grid: Grid, probabilities: tuple[float, ...]
+    ) -> None:
+        self._tally, self._grid, self._probabilities = tally, grid, probabilities
+        self._histogram = tally.estimate()
+
+    @property
+    def tally(self) -> HierarchicalTally:
+        """The reports, counted."""
+        return self._tally
+
+    @property
+    def histogram(self) -> HierarchicalEstimate:
+        """The shares of the points, with ranges and their intervals."""
+        return self._histogram
+
+    @property
+    def points(self) -> Floats:
+        """The points of the grid."""
+        return self._grid.points
+
+    @property
+    def mean(self) -> LinearEstimate:
+        """The mean, with its standard error and ``interval``."""
+        return self._histogram.mean(self._grid.points)
+
+    def quantile(self, probability: float, level: float = 0.95) -> NumberQuantile:
+        """Estimate the number up to which a share of the people lies.
+
+        Parameters
+        ----------
+        probability
+            The share, between 0 and 1.
+        level
+            The confidence level, between 0 and 1.
+
+        Returns
+        -------
+        NumberQuantile
+            The estimate, and limits that are a point of the grid wider than those of the histogram
+            where numbers lay between its points.
+
+        Raises
+        ------
+        InvalidValueError, InvalidTypeError
+            If an argument is not between 0 and 1.
+        """
+        found = self._histogram.quantile(probability, level)
+        low, high = self._grid.bounds.low, self._grid.bounds.high
+        points, step = self._grid.points, self._grid.step
+        if self._grid.whole:
+            place, margin = points[found.label], 0.0  # type: ignore[call-overload]
+        else:
+            # Up to a point lie those whose number is at most half a step beyond it, on average.
+            shares = np.concatenate([[0.0], self._histogram.monotone])
+            ends = np.concatenate([[low], np.clip(points + step / 2, low, high)])
+            first = int(np.searchsorted(shares, found.probability))
+            rise = shares[first] - shares[first - 1]
+            part = (found.probability - shares[first - 1]) / rise
+            place, margin = ends[first - 1] + part * (ends[first] - ends[first - 1]), step
+        limits = (
+            max(low, float(points[found.low]) - margin),  # type: ignore[call-overload]
+            min(high, float(points[found.high]) + margin),  # type: ignore[call-overload]
+        )
+        return NumberQuantile(found.probability, float(place), *limits, level=found.level)
+
+    def to_records(self, level: float = 0.95) -> list[dict[str, Any]]:
+        """List the mean and the quantiles.
+
+        Parameters
+        ----------
+        level
+            The confidence level, between 0 and 1.
+
+        Returns
+        -------
+        list of dict
+            With ``statistic`` (``"mean"``, ``"median"``, ``"25 % quantile"``), ``value``,
+            ``standard_error`` (None of a quantile), ``low`` and ``high``.
+
+        Raises
+        ------
+        InvalidValueError, InvalidTypeError
+            If the level is not between 0 and 1.
+        """
+        mean = self.mean
+        low, high = mean.interval(level)
+        rows: list[dict[str, Any]] = [
+            {
+                "statistic": "mean",
+                "value": mean.value,
+                "standard_error": mean.standard_error,
+                "low": low,
+                "high": high,
+            }
+        ]
+        for probability in self._probabilities:
+            found = self.quantile(probability, level)
+            rows.append(
+                {
+                    "statistic": _named(probability),
+                    "value": found.value,
+                    "standard_error": None,
+                    "low": found.low,
+                    "high": found.high,
+                }
+            )
+        return rows
+
+    def plot(self, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
+        """Draw the share of the people up to each number, with limits for each number by itself.
+
+        Parameters
+        ----------
+        ax
+            Where to draw; a new picture by default.
+        level
+            The confidence level, between 0 and 1.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The picture.
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        _arguments.confidence("level", level)
+        if ax is None:
+            ax = require("matplotlib.pyplot", "cli").subplots()[1]
+        histogram, points = self._histogram, self._grid.points
+        share = histogram.monotone
+        reach = LinearEstimate(0.0, 1.0).interval(level)[1] * histogram.cumulative_standard_errors
+        low, high = (np.clip(share + sign * reach, 0, 1) for sign in (-1, 1))
+        ax.fill_between(points, low, high, step="post", alpha=0.25, linewidth=0)
+        ax.step(points, share, where="post")
+        ax.set(xlabel="number", ylabel="share of the people up to it", ylim=(0, 1))
+        ax.set_title(f"{self._tally.received:,} reports, {100 * level:g} % limits", fontsize=10)
+        return ax
+
+    def __repr__(self) -> str:
+        """Show the mean and how many reports there are."""
+        mean = self.mean
+        return (
+            f"NumberEstimate(mean {mean.value:.6g} ± {mean.standard_error:.2g}, "
+            f"{self._tally.received} reports of {self._tally.nodes} nodes)"
+        )
+
+
+class NumberGroups(Tabular, Mapping[tuple[Any, ...], NumberEstimate]):
+    """Mean and quantiles of a column of numbers in each group.
+
+    Parameters
+    ----------
+    tally
+        The reports of each group, counted.
+    grid, probabilities
+        As for :class:`NumberEstimate`.
+    """
+
+    _columns = ("nodes", "received", *NumberEstimate._columns, "reason")
+
+    def __init__(
+        self,
+        tally: GroupedTally[HierarchicalTally],
+        grid: Grid,
+        probabilities: tuple[float, ...],
+    ) -> None:
+        self._tally = tally
+        self._estimates: dict[tuple[Any, ...], NumberEstimate] = {}
+        self._reasons: dict[tuple[Any, ...], str] = {}
+        for key, one in tally.items():
+            try:
+                self._estimates[key] = NumberEstimate(one, grid, probabilities)
+            except EstimatorError:
+                self._reasons[key] = "the group has too few reports"
+        if not self._estimates:
+            raise EstimatorError("no group has enough reports: nothing can be estimated")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of the groups."""
+        return tuple(self._tally.names)
+
+    @property
+    def _group_columns(self) -> tuple[str, ...]:
+        return self.names
+
+    def __getitem__(self, key: Any) -> NumberEstimate:
+        """Give the estimate of a group, by its value or the tuple of its values."""
+        found = key if isinstance(key, tuple) else (key,)
+        if found not in self._estimates:
+            reason = self._reasons.get(found, "there is no such group")
+            raise InvalidValueError(f"no estimate for {_arguments.shown(key)}: {reason}")
+        return self._estimates[found]
+
+    def __iter__(self) -> Any:
+        """List the groups that have an estimate."""
+        return iter(self._estimates)
+
+    def __len__(self) -> int:
+        """Count the groups that have an estimate."""
+        return len(self._estimates)
+
+    def to_records(self, level: float = 0.95) -> list[dict[str, Any]]:
+        """List the mean and the quantiles of each group.
+
+        Parameters
+        ----------
+        level
+            The confidence level of each interval by itself, between 0 and 1.
+
+        Returns
+        -------
+        list of dict
+            With ``group``, ``nodes``, ``received``, what :meth:`NumberEstimate.to_records` gives,
+            and ``reason``: why there is no estimate, else None.
+
+        Raises
+        ------
+        InvalidValueError, InvalidTypeError
+            If the level is not between 0 and 1.
+        """
+        records = []
+        for key, tally in self._tally.items():
+            head = {
+                "group": dict(zip(self.names, key, strict=True)),
+                "nodes": tally.nodes,
+                "received": tally.received,
+            }
+            reason = self._reasons.get(key)
+            unknown = dict.fromkeys(NumberEstimate._columns[1:])
+            rows = (
+                [{"statistic": "mean", **unknown}]
+                if reason
+                else self._estimates[key].to_records(level)
+            )
+            records += [{**head, **row, "reason": reason} for row in rows]
+        return records
+
+    def plot(self, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
+        """Draw the share of the people up to each number, a line for each group.
+
+        Parameters
+        ----------
+        ax, level
+            As for :meth:`NumberEstimate.plot`.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The picture.
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        for estimate in self._estimates.values():
+            ax = estimate.plot(ax, level=level)
+        assert ax is not None  # there is a group
+        shown = [", ".join(map(str, key)) for key in self._estimates]
+        ax.legend(ax.get_lines(), shown)
+        ax.set_title(f"{len(shown):,} groups, {100 * level:g} % limits", fontsize=10)
+        return ax
+
+    def __repr__(self) -> str:
+        """Show how many groups there are."""
+        return f"NumberGroups({len(self._tally)} groups by {', '.join(self.names)})"
+
+
+def _named(probability: float) -> str:
+    return "median" if probability == 0.5 else f"{100 * probability:.6g} % quantile"

@@ -1,0 +1,242 @@
+"""What a survey gives: a table for each column, and what was done in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from turnout import _arguments
+from turnout._tables import Tabular
+from turnout.errors import InvalidValueError
+from turnout.frequency.estimation.estimate import FrequencyEstimate
+
+__all__ = ["ShareGroups", "SurveyResult", "SurveyResults"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SurveyResult(Tabular):
+    """The shares of the answers, or mean and quantiles, with intervals: of all, or of each group.
+
+    Made by :func:`turnout.survey`. It prints what was done; :meth:`to_pandas`, :meth:`to_polars`
+    and :meth:`to_arrow` give the table, and :meth:`plot` draws it.
+
+    Attributes
+    ----------
+    tally
+        What the reports were counted to: a tally, or one for each group; of ``trust="aggregators"``
+        the :class:`turnout.distributed.RoundResult`.
+    estimate
+        The estimate of it, with everything that it can do.
+    column
+        The column of the answers.
+    by
+        The columns of the groups.
+    statement
+        What was done, and what epsilon means: a line each.
+    notes
+        What a reader should know: where the labels come from, and whether another way would be far
+        better.
+    mechanism
+        Of ``trust="aggregators"`` what counted, with ``guarantee`` and ``start_round()``; a
+        dictionary of groups if there are any; else None.
+    """
+
+    tally: Any
+    estimate: Any
+    column: str
+    by: tuple[str, ...]
+    statement: tuple[str, ...]
+    notes: tuple[str, ...] = field(default=())
+    mechanism: Any = field(default=None)
+
+    @property
+    def _columns(self) -> tuple[str, ...]:  # type: ignore[override]
+        return self.estimate._columns  # type: ignore[no-any-return]
+
+    @property
+    def _group_columns(self) -> tuple[str, ...]:
+        return self.by
+
+    def to_records(self, level: float = 0.95, **options: Any) -> list[dict[str, Any]]:
+        """List one dictionary for each answer, or mean and quantile, of each group.
+
+        Parameters
+        ----------
+        level
+            The confidence level of the intervals, between 0 and 1.
+        **options
+            ``simultaneous``, and others that the estimate's ``to_records`` takes.
+
+        Returns
+        -------
+        list of dict
+            As the estimate's ``to_records`` gives them.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If an argument is of the wrong type, or none of the allowed values.
+        """
+        records: list[dict[str, Any]] = self.estimate.to_records(level, **options)
+        return records
+
+    def plot(self, **options: Any) -> Any:
+        """Draw the estimate: see its own ``plot``.
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        return self.estimate.plot(**options)
+
+    def explain(self) -> str:
+        """Say in a few lines what was done, what epsilon means, and how many people answered.
+
+        Returns
+        -------
+        str
+            One sentence a line.
+        """
+        return "\n".join([*self.statement, *self.notes])
+
+    def __repr__(self) -> str:
+        """Show what was done."""
+        return self.explain()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SurveyResults(Mapping[str, SurveyResult]):
+    """The result of each column of a survey of several: a mapping from the names of the columns.
+
+    Attributes
+    ----------
+    results
+        One :class:`SurveyResult` for each column.
+    statement
+        What was done, and what epsilon means: a line each. It holds for all columns together.
+    notes
+        What a reader should know of the whole.
+    """
+
+    results: Mapping[str, SurveyResult]
+    statement: tuple[str, ...]
+    notes: tuple[str, ...] = field(default=())
+
+    def __getitem__(self, column: str) -> SurveyResult:
+        """Give the result of a column."""
+        if column not in self.results:
+            raise InvalidValueError(
+                f"the survey has no column {_arguments.shown(column)}, but "
+                f"{_arguments.listed(list(self.results))}"
+            )
+        return self.results[column]
+
+    def __iter__(self) -> Iterator[str]:
+        """List the columns."""
+        return iter(self.results)
+
+    def __len__(self) -> int:
+        """Count the columns."""
+        return len(self.results)
+
+    def explain(self) -> str:
+        """Say in a few lines what was done, what epsilon means, and what each column needs to say.
+
+        Returns
+        -------
+        str
+            One sentence a line.
+        """
+        each = [f"{name!r}: {note}" for name, one in self.items() for note in one.notes]
+        return "\n".join([*self.statement, *self.notes, *each])
+
+    def __repr__(self) -> str:
+        """Show what was done."""
+        return self.explain()
+
+    def _repr_html_(self) -> str:
+        """Show the tables below each other in a notebook."""
+        return "".join(result._repr_html_() for result in self.values())
+
+
+class ShareGroups(Tabular, Mapping[tuple[Any, ...], FrequencyEstimate]):
+    """The shares of the answers in groups that were counted each by itself.
+
+    Parameters
+    ----------
+    names
+        The columns of the groups.
+    estimates
+        The estimate of each.
+    """
+
+    _columns = ("nodes", "label", "count", "frequency", "standard_error", "low", "high")
+
+    def __init__(
+        self, names: tuple[str, ...], estimates: Mapping[tuple[Any, ...], FrequencyEstimate]
+    ) -> None:
+        self.names, self._estimates = names, dict(estimates)
+
+    @property
+    def _group_columns(self) -> tuple[str, ...]:
+        return self.names
+
+    def __getitem__(self, key: Any) -> FrequencyEstimate:
+        """Give the estimate of a group, by its value or the tuple of its values."""
+        found = key if isinstance(key, tuple) else (key,)
+        estimate: FrequencyEstimate | None = self._estimates.get(found)
+        if estimate is None:
+            raise InvalidValueError(f"there is no group {_arguments.shown(key)}")
+        return estimate
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        """List the groups."""
+        return iter(self._estimates)
+
+    def __len__(self) -> int:
+        """Count the groups."""
+        return len(self._estimates)
+
+    def to_records(self, level: float = 0.95, **options: Any) -> list[dict[str, Any]]:
+        """List one dictionary for each answer of each group.
+
+        Parameters
+        ----------
+        level
+            The confidence level of the intervals, between 0 and 1.
+        **options
+            As for :meth:`turnout.FrequencyEstimate.to_records`; intervals hold in each group.
+
+        Returns
+        -------
+        list of dict
+            With ``group``, ``nodes``, and what :meth:`turnout.FrequencyEstimate.to_records` gives.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If an argument is of the wrong type, or none of the allowed values.
+        """
+        return [
+            {"group": dict(zip(self.names, key, strict=True)), "nodes": estimate.nodes, **record}
+            for key, estimate in self._estimates.items()
+            for record in estimate.to_records(level, **options)
+        ]
+
+    def plot(self, **options: Any) -> NoReturn:
+        """Refuse: each group has a picture of its own.
+
+        Raises
+        ------
+        InvalidValueError
+            Always.
+        """
+        raise InvalidValueError(
+            "groups that were counted by themselves are drawn each: [key].plot()"
+        )
+
+    def __repr__(self) -> str:
+        """Show how many groups there are."""
+        return f"ShareGroups({len(self._estimates)} groups by {', '.join(self.names)})"

@@ -1,0 +1,143 @@
+"""What a survey says of itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+
+from turnout.collecting.groups.tally import GroupedTally
+from turnout.frequency.ordered import HierarchicalCollection
+from turnout.pipeline import Answers
+from turnout.pipeline.several import Columns
+from turnout.surveying.local import Scheme
+from turnout.surveying.numbers import NumberEstimate
+from turnout.surveying.questions import SpreadOf, mean_mechanism
+
+__all__ = [
+    "about_aggregators",
+    "about_histogram",
+    "about_labels",
+    "about_left_out",
+    "about_seed",
+    "statement",
+    "statement_of_all",
+]
+
+#: Where counting by aggregators that do not collude has an error so many times smaller, it is said.
+_FAR_BETTER: Final = 3.0
+
+
+def _through(randomizer: Any) -> str:
+    if isinstance(randomizer, HierarchicalCollection):
+        return f"a histogram of {randomizer.domain.size:,} points"
+    return str(randomizer.name.replace("_", " "))
+
+
+def _times(ratio: Fraction) -> str:
+    # Never less than it is.
+    return f"{math.ceil(ratio * 1000) / 1000:,.3f}"
+
+
+def statement(
+    column: str, randomizer: Any, epsilon: float, *, nodes: int, received: int
+) -> tuple[str, ...]:
+    """Say what was done to a column, and what epsilon means."""
+    return (
+        f"{nodes:,} people were asked {column!r} and {received:,} answered, each through "
+        f"{_through(randomizer)} at epsilon {epsilon!r}.",
+        "Whatever a person answered, no report is more than "
+        f"{_times(randomizer.realized_ratio)} times as likely as under another answer: that "
+        "protects from whoever sees the reports and not the table.",
+    )
+
+
+def statement_of_all(
+    names: Sequence[str],
+    read: Columns,
+    received: Sequence[int],
+    scheme: Scheme,
+    ratios: Sequence[Fraction],
+) -> tuple[str, ...]:
+    """Say how several columns were asked, and what epsilon means."""
+    asked = ", ".join(map(repr, names))
+    ratio = Fraction(1)
+    if scheme.sampled:
+        people, ratio = sum(received), max(ratios)
+        how = (
+            f"answered one of them, drawn at random, at epsilon {scheme.epsilon!r}: answers to "
+            "all, each with its part of epsilon, would have an error"
+        )
+    else:
+        people, ratio = max(received), math.prod(ratios, start=ratio)
+        how = (
+            f"answered each of them at epsilon {scheme.epsilon!r}, which add up: one answer of "
+            "each person, with the whole epsilon, would have an error"
+        )
+    return (
+        f"{read.groups.size:,} people were asked {asked}, and {people:,} {how} {scheme.gain:.3g} "
+        "times as large.",
+        f"Whatever a person answered to all, what is reported is not more than {_times(ratio)} "
+        "times as likely as under other answers: that protects from whoever sees the reports and "
+        "not the table.",
+    )
+
+
+def about_seed(seed: int | None) -> list[str]:
+    """Say that a seed undoes the noise."""
+    if seed is None:
+        return []
+    return ["Made with a seed: fit for tests only, the noise can be computed again."]
+
+
+def about_labels(size: int, *, of_data: bool) -> list[str]:
+    """Say that labels were taken from the data."""
+    if not of_data:
+        return []
+    return [
+        f"The {size:,} labels are those of the data and are taken to be public; "
+        "labels (--labels) states them."
+    ]
+
+
+def about_left_out(answers: Answers, number: int | None) -> list[str]:
+    """Say how many did not answer."""
+    if answers.missing != "drop" or number == 0:
+        return []
+    rows = "Rows" if number is None else f"{number:,} rows"
+    what = "an answer or a group" if answers.group_by else "an answer"
+    return [f"{rows} without {what} were left out: who left it open is not protected."]
+
+
+def about_histogram(estimate: Any, question: SpreadOf, scheme: Scheme) -> list[str]:
+    """Say that mean and quantiles share all reports, and what the mean alone would gain."""
+    if not isinstance(estimate, NumberEstimate):
+        return ["Mean and quantiles come from one histogram, which all reports are of."]
+    alone = mean_mechanism(scheme.epsilon, question.domain).worst_variance
+    alone = math.sqrt(alone / max(estimate.tally.received, 1))
+    return [
+        "Mean and quantiles come from one histogram, which all reports are of: the mean alone "
+        f"(no quantiles; --mean) would have an error of at most {alone:.2g} in place of "
+        f"{estimate.mean.standard_error:.2g}."
+    ]
+
+
+def about_aggregators(estimate: Any, tally: Any, epsilon: float) -> list[str]:
+    """Say so where an owner of all answers would have a far smaller error in another way."""
+    if not tally.nodes or not hasattr(estimate, "frequencies"):
+        return []
+    each: Iterable[Any] = tally.values() if isinstance(tally, GroupedTally) else [tally]
+    nodes = np.array([one.nodes for one in each if one.received], float)
+    error = math.sqrt(float(np.nanmean(np.asarray(estimate.standard_errors) ** 2)))
+    # Discrete Laplace noise for counts of which a person changes two.
+    central = 8.0**0.5 / epsilon * math.sqrt(float(np.mean(nodes**-2.0)))
+    if error < _FAR_BETTER * central:
+        return []
+    return [
+        "An owner of all answers, or aggregators that do not collude, would count with an error of "
+        f"about {100 * central:.2g} points in place of {100 * error:.2g}: trust 'aggregators' "
+        "(--trust aggregators) does."
+    ]
