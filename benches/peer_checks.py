@@ -243,7 +243,7 @@ def _own_audits(turnout: Any) -> list[Audit]:
 
     def both(answer: int, draws: int) -> int:
         answers = np.full(draws, answer)
-        made = sampled.randomize({"a": answers, "b": answers})
+        made = sampled.by_attribute(sampled.randomize({"a": answers, "b": answers}))
         return int(((made["a"].codes == 0) & (made["b"].codes == 0)).sum())
 
     def again(answer: int, draws: int) -> int:

@@ -12,11 +12,14 @@ import turnout as tn
 from turnout import _kinds
 from turnout.collecting.drawing import Counts, Drawn
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.frequency.attributes import PaddedOracle
+from turnout.frequency.attributes import PaddedOracle, Questions
 from turnout.frequency.candidates import oracle_classes
 from turnout.testing import VERBS, check_randomizer, checked_verb
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "verbs.rst"
+
+
+QUESTIONS = {"sex": ["f", "m"], "age": 4}
 
 
 def kinds() -> dict[str, Any]:
@@ -27,6 +30,8 @@ def kinds() -> dict[str, Any]:
         "memoized": tn.Memoized(tn.DirectEncoding(2.0, 5), first_epsilon=1.0),
         "padded": PaddedOracle(1.0, 5, oracle=tn.DirectEncoding(1.0, 5), share=0.5),
         "piecewise": tn.mean.Piecewise(1.0, (0, 10)),
+        "sampled_attribute": tn.SampledAttribute(1.0, QUESTIONS),
+        "split_budget": tn.SplitBudget(1.0, QUESTIONS),
     }
     return {
         name: needed[name] if name in needed else kind(1.0, 5)
@@ -41,6 +46,8 @@ KINDS = kinds()
 def answers_of(oracle: Any) -> Any:
     if isinstance(oracle.domain, tn.Domain):
         return np.arange(200) % oracle.domain.size
+    if isinstance(oracle.domain, Questions):
+        return [{"sex": "fm"[place % 2], "age": place // 2 % 4} for place in range(200)]
     if oracle.domain.dimensions == 1:
         return np.linspace(oracle.domain.low, oracle.domain.high, 200)
     return np.random.default_rng(1).uniform(-1, 1, (200, oracle.domain.dimensions))

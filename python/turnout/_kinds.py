@@ -32,6 +32,8 @@ _MODULES: Final = {
     "padded": "turnout.frequency.attributes.padded",
     "piecewise": "turnout.mean.piecewise",
     "projective_geometry_response": _ORACLES + "projective_geometry",
+    "sampled_attribute": "turnout.frequency.attributes.sampled",
+    "split_budget": "turnout.frequency.attributes.split",
     "subset_selection": _ORACLES + "subset_selection",
     "summation_histogram_encoding": _ORACLES + "summation_histogram",
     "symmetric_unary_encoding": _ORACLES + "unary_encoding",

@@ -18,9 +18,9 @@ from turnout.cli.estimate import Top
 from turnout.cli.running import check_epsilon, check_level, check_rate, output, refusing
 from turnout.cli.scans import Sources, in_domain, scanned, settled
 from turnout.cli.showing import showing
-from turnout.cli.showing.frequencies import ordered
 from turnout.cli.showing.shown import Shown, Simultaneous, Wish, json_group, plain
 from turnout.cli.tables import percent, print_estimates, printable
+from turnout.frequency.estimation.columns import ordered
 from turnout.mean import Duchi
 from turnout.surveying import NumberEstimate, NumberGroups, ShareGroups, SurveyResults
 from turnout.surveying.asking import QUANTILES, Column, survey_columns

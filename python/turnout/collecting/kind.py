@@ -249,7 +249,7 @@ class Kind(ABC, Generic[T]):
                 try:
                     parameters = {str(name): value for name, value in rest.items()}
                     made = cls._made_of(epsilon, cls.domain_type.from_dict(domain), parameters)
-                except (InvalidValueError, InvalidTypeError, TypeError) as error:
+                except (InvalidValueError, InvalidTypeError, TypeError, KeyError) as error:
                     raise CorruptDataError(f"not the description of an oracle: {error}") from error
                 if made.parameters() == rest:
                     return made

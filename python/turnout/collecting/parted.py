@@ -112,7 +112,7 @@ class PartedKind(Kind[PartedTally]):
         sizes = [part.report_bits for part in self.parts]
         return sum(sizes) if self.choice is None else (len(sizes) - 1).bit_length() + max(sizes)
 
-    def _drawn(self, answers: Array, noise: Noise) -> Iterator[PartReports]:
+    def draw_parts(self, answers: Array, noise: Noise) -> Iterator[PartReports]:
         """Randomize the answers of nodes that take part, one part after the other."""
         chosen = None
         if self.choice is not None:
@@ -150,7 +150,7 @@ class PartedKind(Kind[PartedTally]):
         """Randomize the parts: see :meth:`turnout.collecting.kind.Kind.draw_reports`."""
         positions, probabilities = self._taking_part(answers, participation, noise)
         rows = np.zeros((positions.size, *self.report_shape), self.report_dtype)
-        for part, who, reports in self._drawn(answers[positions], noise):
+        for part, who, reports in self.draw_parts(answers[positions], noise):
             where, start = slice(None) if who is None else who, self._start(part)
             words = _unsigned(reports)
             rows[where, start : start + words.shape[1]] = words
@@ -161,12 +161,12 @@ class PartedKind(Kind[PartedTally]):
     def draw_counts(self, answers: Array, participation: Participation, noise: Noise) -> Counts:
         """Randomize and add up: see :meth:`turnout.collecting.kind.Kind.draw_counts`."""
         positions, probabilities = self._taking_part(answers, participation, noise)
-        pieces = self._drawn(answers[positions], noise)
+        pieces = self.draw_parts(answers[positions], noise)
         return self._added_up(pieces, positions.size, probabilities)
 
     def count_reports(self, reports: Array, probabilities: Array | None = None) -> Counts:
         """Add up the parts: see :meth:`turnout.collecting.kind.Kind.count_reports`."""
-        return self._added_up(self._pieces(reports), len(reports), probabilities)
+        return self._added_up(self.reports_of_parts(reports), len(reports), probabilities)
 
     def _added_up(
         self, pieces: Iterator[PartReports], received: int, probabilities: Array | None
@@ -187,7 +187,7 @@ class PartedKind(Kind[PartedTally]):
             return 1
         return sum(_width(each) for each in self.parts[:part])
 
-    def _pieces(self, reports: Array) -> Iterator[PartReports]:
+    def reports_of_parts(self, reports: Array) -> Iterator[PartReports]:
         """Take reports apart that :meth:`check_reports` has accepted."""
         for number, part in enumerate(self.parts):
             rows = None if self.choice is None else np.flatnonzero(reports[:, 0] == number)
@@ -216,7 +216,7 @@ class PartedKind(Kind[PartedTally]):
                     f"codes[{wrong[0]}, 0] must be the number of a part from 0 to "
                     f"{len(self.parts) - 1}, got {reports[wrong[0], 0]}"
                 )
-        for number, rows, own in self._pieces(reports):
+        for number, rows, own in self.reports_of_parts(reports):
             given = reports if rows is None else reports[rows]
             start, words = self._start(number), _unsigned(own)
             end = start + words.shape[1]
@@ -238,7 +238,7 @@ class PartedKind(Kind[PartedTally]):
     def improbable(self, reports: Array) -> npt.NDArray[np.bool_]:
         """Say which reports have a part that its randomizer hardly ever makes."""
         found = np.zeros(len(reports), np.bool_)
-        for number, rows, own in self._pieces(reports):
+        for number, rows, own in self.reports_of_parts(reports):
             found[slice(None) if rows is None else rows] |= self.parts[number].improbable(own)
         return found
 

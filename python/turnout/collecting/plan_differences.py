@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from turnout import _arguments
 from turnout.collecting.randomizer import Randomizer
 from turnout.domain import Domain
@@ -29,10 +31,12 @@ def differences(ours: Randomizer, theirs: Randomizer) -> list[str]:
     return found
 
 
-def _domains(theirs: Domain, ours: Domain) -> str:
+def _domains(theirs: Any, ours: Any) -> str:
     """Say what differs between two domains, by their first different labels."""
     if repr(theirs) != repr(ours):
         return f"{theirs!r} instead of {ours!r}"
+    if not (isinstance(theirs, Domain) and isinstance(ours, Domain)):
+        return "with other labels"
     shown = _arguments.shown
     pairs = zip(theirs.labels, ours.labels, strict=True)
     for code, (their, our) in enumerate(pairs):

@@ -23,6 +23,9 @@ it, the sum of their cells and that of the squared cells, unsigned 128-bit; and 
 participation ``192 d`` more: for each coordinate the same three sums with the weights 1/pi, then
 with 1/pi^2, unsigned 256-bit in units of 2^-32.
 
+Of randomizers made of several (levels of a tree, attributes) the parts follow one another: of each
+the number of its reports, unsigned 64-bit, and its sums.
+
 The checksum finds damage; it does not authenticate.
 """
 

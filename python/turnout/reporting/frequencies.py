@@ -15,7 +15,7 @@ from turnout.reporting.markup import join, tag
 from turnout.reporting.wording import Content, group_key
 from turnout.reporting.words import METHODS, percent
 
-__all__ = ["FrequencyWording"]
+__all__ = ["FrequencyWording", "digits_of", "shown_limits"]
 
 #: From so many answers on it is said what intervals of many do together.
 MANY = 200
@@ -51,14 +51,14 @@ class FrequencyWording:
         estimate, level = contents.estimate, contents.level
         codes = ordered(estimate, contents.order, contents.top)
         records = estimate.columns(codes, level, contents.simultaneous).records()
-        digits = _digits([record["standard_error"] for record in records])
+        digits = digits_of([record["standard_error"] for record in records])
         rows = [
             (
                 record["label"],
                 f"{round(record['count']):,}".replace("-", "−"),
                 percent(record["frequency"], digits),
                 percent(record["standard_error"], digits),
-                _limits(record["low"], record["high"], digits),
+                shown_limits(record["low"], record["high"], digits),
             )
             for record in records
         ]
@@ -77,7 +77,7 @@ class FrequencyWording:
     def groups(self, contents: Contents, records: Sequence[dict[str, Any]]) -> Content:
         """Tell the shares in each group: few answers side by side, many below each other."""
         names = list(records[0]["group"])
-        digits = _digits([record["standard_error"] for record in records])
+        digits = digits_of([record["standard_error"] for record in records])
         labels = contents.plan.domain.labels
         level = percent(contents.level)
         if len(labels) > SIDE_BY_SIDE or (contents.top is not None and len(labels) > contents.top):
@@ -93,7 +93,7 @@ class FrequencyWording:
                     record["label"],
                     f"{record['received']:,}",
                     record["reason"] or percent(record["frequency"], digits),
-                    _limits(record["low"], record["high"], digits),
+                    shown_limits(record["low"], record["high"], digits),
                 )
                 for record in records
             ]
@@ -162,17 +162,18 @@ def _interval_words(contents: Contents) -> str:
 
 
 def _cell(record: dict[str, Any], digits: int) -> object:
-    limits = _limits(record["low"], record["high"], digits)
+    limits = shown_limits(record["low"], record["high"], digits)
     return join([percent(record["frequency"], digits), tag("span", limits, class_="small")])
 
 
-def _limits(low: float | None, high: float | None, digits: int) -> str:
+def shown_limits(low: float | None, high: float | None, digits: int) -> str:
+    """Write the limits of a share."""
     if low is None or high is None:
         return "none"
     return f"{percent(low, digits)} – {percent(high, digits)}"
 
 
-def _digits(errors: Iterable[float]) -> int:
+def digits_of(errors: Iterable[float]) -> int:
     """Decimals of a percentage that show the median standard error with two digits."""
     known = sorted(error for error in errors if math.isfinite(error) and error > 0)
     if not known:

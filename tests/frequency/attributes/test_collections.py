@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import turnout as tn
+from turnout import _kinds
 from turnout.errors import (
     CodeOutsideDomainError,
     CorruptDataError,
@@ -26,12 +27,11 @@ from turnout.errors import (
     UnsupportedVersionError,
 )
 from turnout.frequency.attributes import (
-    AttributeReports,
     AttributeTally,
     PaddedOracle,
+    Questions,
     SampledAttribute,
     SplitBudget,
-    collection_from_dict,
     compare_attributes,
 )
 
@@ -60,7 +60,9 @@ def test_collecting_equals_randomizing_and_tallying(scheme: str, taking_part: st
     assert collection.randomize(TABLE, participation=participation, seed=7) == reports
     assert collection.collect(TABLE, participation=participation, seed=8) != tally
     assert collection.collect(TABLE, participation=participation) != tally
-    assert (len(reports), len(tally), reports.nodes, tally.nodes) == (2, 2, 200, 200)
+    assert (len(tally), reports.nodes, tally.nodes) == (2, 200, 200)
+    pieces = collection.by_attribute(reports)
+    assert {name: piece.oracle.tally(piece) for name, piece in pieces.items()} == dict(tally)
     assert pickle.loads(pickle.dumps(reports)) == reports
 
 
@@ -89,32 +91,36 @@ def test_tallies_add_up_in_any_order(order: list[int], scheme: str) -> None:
 def test_descriptions_are_read_back(scheme: str) -> None:
     collection = COLLECTIONS[scheme]
     description = json.loads(json.dumps(collection.to_dict()))
-    again = collection_from_dict(description)
+    again = _kinds.from_dict(description)
     assert again == collection == pickle.loads(pickle.dumps(collection))
-    assert again.fingerprint == collection.fingerprint
+    assert again.domain.fingerprint == collection.domain.fingerprint
     assert hash(again) == hash(collection)
     assert repr(again) == repr(collection)
-    assert len({each.fingerprint for each in COLLECTIONS.values()}) == 3
+    plans = [tn.Plan(each, tn.Everyone()) for each in COLLECTIONS.values()]
+    assert len({plan.fingerprint for plan in plans}) == 3
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        {"scheme": "all"},
-        {"version": 2},
+        {"name": "all"},
+        {"name": "split_budget"},
         {"epsilon": "1"},
         {"epsilon": float("nan")},
         {"epsilon": 10**400},
-        {"attributes": []},
-        {"attributes": [{"name": "sex"}]},
-        {"options": {"padding": "real"}},
-        {"options": {}},
+        {"domain": {"questions": []}},
+        {"domain": {"questions": [{"name": "sex"}, {"name": "age"}]}},
+        {"domain": Questions({"sex": SEX, "age": SEX}).to_dict()},
+        {"oracle": []},
+        {"weights": [1, 0]},
+        {"weights": [1, True]},
+        {"padding": "real"},
         {"more": 1},
     ],
 )
 def test_a_description_that_is_none_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(CorruptDataError):
-        collection_from_dict(COLLECTIONS["padded"].to_dict() | change)
+        _kinds.from_dict(COLLECTIONS["padded"].to_dict() | change)
 
 
 def test_columns_come_from_any_table() -> None:
@@ -200,11 +206,11 @@ def test_other_bad_arguments_are_refused() -> None:
         both.collect(TABLE, participation=tn.Personalized([0.5]).in_plan())
     with pytest.raises(InvalidValueError, match=r"2\^-30 when they are multiplied"):
         one.collect(TABLE, participation=tn.Personalized([2.0**-30] * 200))
-    with pytest.raises(InvalidTypeError, match="AttributeReports"):
+    with pytest.raises(InvalidTypeError, match="Reports object"):
         both.tally(3)  # type: ignore[arg-type]
-    with pytest.raises(PlanMismatchError, match="another collection"):
+    with pytest.raises(PlanMismatchError, match="another plan"):
         both.tally(one.randomize(TABLE))
-    with pytest.raises(PlanMismatchError, match="another collection"):
+    with pytest.raises(PlanMismatchError, match="another plan"):
         both.collect(TABLE).merge(one.collect(TABLE))
     with pytest.raises(PlanMismatchError, match="participation"):
         both.collect(TABLE).merge(both.collect(TABLE, participation=tn.Bernoulli(0.5)))
@@ -220,20 +226,27 @@ def test_other_bad_arguments_are_refused() -> None:
 
 def test_pieces_that_do_not_belong_together_are_refused() -> None:
     both, one = COLLECTIONS["split"], COLLECTIONS["sampled"]
-    tally = both.collect(TABLE)
-    short = both.collect({name: column[:100] for name, column in TABLE.items()})
-    with pytest.raises(InvalidValueError, match="same nodes"):
-        AttributeTally(both, tn.Everyone(), {"sex": tally["sex"], "age": short["age"]})
-    with pytest.raises(PlanMismatchError, match=r"tallies\['age'\]"):
-        AttributeTally(both, tn.Everyone(), {"sex": tally["sex"], "age": tally["sex"]})
-    with pytest.raises(InvalidTypeError, match=r"reports\['sex'\]"):
-        AttributeReports(both, tn.Everyone(), dict(tally))  # type: ignore[arg-type]
-    few, more = (both.collect(TABLE, participation=tn.Bernoulli(0.5), seed=seed) for seed in (1, 2))
-    with pytest.raises(InvalidValueError, match="as many reports of each attribute"):
-        AttributeTally(both, few.participation, {"sex": few["sex"], "age": more["age"]})
-    first, second = one.collect(TABLE, seed=1), one.collect(TABLE, seed=2)
-    with pytest.raises(InvalidValueError, match="as many reports of all attributes"):
-        AttributeTally(one, tn.Everyone(), {"sex": first["sex"], "age": second["age"]})
+    tally, sampled = both.collect(TABLE), one.collect(TABLE)
+    sums, _ = tally.counts[:2]
+    with pytest.raises(InvalidValueError, match="sums must be of 2 parts, got 1"):
+        AttributeTally(tally.plan, sums[:1], 200, 200)
+    with pytest.raises(InvalidValueError, match="as many reports of each part as there are, 200"):
+        AttributeTally(tally.plan, (sums[0], (sums[1][0], 100)), 200, 200)
+    with pytest.raises(InvalidValueError, match="support must have"):
+        AttributeTally(tally.plan, (sums[0], sums[0]), 200, 200)
+    with pytest.raises(InvalidValueError, match="add up to 200"):
+        AttributeTally(sampled.plan, (sampled.counts.sums[0],) * 2, 200, 200)
+
+
+def test_rows_are_as_good_as_columns_and_one_person_sends_one_message() -> None:
+    both = COLLECTIONS["split"]
+    rows = [dict(zip(TABLE, row, strict=True)) for row in zip(*TABLE.values(), strict=True)]
+    assert both.collect(rows, seed=1) == both.collect(TABLE, seed=1)
+    with pytest.raises(InvalidValueError, match=r"values\[1\] must have an answer for 'age'"):
+        both.collect([rows[0], {"sex": "f"}])
+    plan = tn.Plan(both, tn.Everyone())
+    gathered = plan.gather([plan.report(row) for row in rows[:40]])
+    assert both.tally(gathered)["age"].received == 40
 
 
 def test_altered_bytes_are_refused() -> None:
@@ -251,7 +264,7 @@ def test_each_attribute_can_have_its_oracle() -> None:
     for oracle in ("auto", {"sex": "auto", "age": tn.DirectEncoding}):
         collection = SplitBudget(2.0, DOMAINS, oracle=oracle)
         assert collection.collect(TABLE, seed=1).nodes == 200
-        assert collection_from_dict(collection.to_dict()) == collection
+        assert _kinds.from_dict(collection.to_dict()) == collection
 
 
 def test_the_oracle_is_that_of_least_error_unless_another_is_named() -> None:

@@ -130,14 +130,16 @@ def test_padded_reports_simulated_from_counts_have_the_law_of_collected_ones(
 def test_everyone_who_takes_part_reports_all_attributes_of_a_split_budget() -> None:
     answers = np.arange(1000) % 7
     both = SplitBudget(60.0, {"a": 7, "b": 7})
-    reports = both.randomize({"a": answers, "b": answers}, participation=tn.Bernoulli(0.3), seed=1)
+    rate, table = tn.Bernoulli(0.3), {"a": answers, "b": answers}
+    reports = both.by_attribute(both.randomize(table, participation=rate, seed=1))
     assert 200 < len(reports["a"]) < 400
     assert np.array_equal(reports["a"].codes, reports["b"].codes)
 
 
 def test_fake_reports_are_of_uniform_answers(statistical: ModuleType) -> None:
     one = SampledAttribute(30.0, {"a": 5, "b": 2}, weights={"a": 1e-9, "b": 1}, padding="fake")
-    reports = one.randomize({"a": [3] * 100_000, "b": [0] * 100_000}, seed=3)
+    made = one.randomize({"a": [3] * 100_000, "b": [0] * 100_000}, seed=3)
+    reports = one.by_attribute(made)
     statistical.check_law(np.bincount(reports["a"].codes, minlength=5), [0.2] * 5)
 
 

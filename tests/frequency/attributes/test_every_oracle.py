@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import turnout as tn
+from turnout import _kinds
 from turnout.frequency.attributes import (
     AttributeTally,
     SampledAttribute,
     SplitBudget,
-    collection_from_dict,
 )
 from turnout.frequency.candidates import oracle_classes
 from turnout.frequency.heavy_hitters import HeavyHitters, Round
@@ -47,7 +47,7 @@ def test_attributes_lie_in_their_intervals(name: str, scheme: str) -> None:
             3.0, domains, oracle=cls, padding="fake" if scheme == "padded" else None
         )
     )
-    assert collection_from_dict(collection.to_dict()) == collection
+    assert _kinds.from_dict(collection.to_dict()) == collection
     for participation in (tn.Bernoulli(0.7), tn.Personalized(np.linspace(0.3, 1.0, NODES))):
         tally = collection.collect(TABLE, participation=participation, seed=1)
         assert tally == collection.tally(

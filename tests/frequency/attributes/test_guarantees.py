@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import turnout as tn
+from turnout import _kinds
 from turnout.frequency.attributes import AttributeCollection, SampledAttribute, SplitBudget
 
 Law = dict[tuple[int, ...], Fraction]
@@ -144,7 +145,8 @@ def test_the_numbers_of_the_documentation() -> None:
 def test_messages_have_the_enumerated_law(padding: str | None, statistical: ModuleType) -> None:
     collection = SampledAttribute(1.5, {"a": 2, "b": 3}, padding=padding)
     nodes = 300_000
-    reports = collection.randomize({"a": [1] * nodes, "b": [2] * nodes}, seed=5)
+    made = collection.randomize({"a": [1] * nodes, "b": [2] * nodes}, seed=5)
+    reports = collection.by_attribute(made)
     a, b = reports["a"].codes.astype(np.int64), reports["b"].codes.astype(np.int64)
     if padding:
         law = padded_law(collection, (1, 2))
@@ -158,7 +160,8 @@ def test_messages_have_the_enumerated_law(padding: str | None, statistical: Modu
 def test_split_messages_have_the_enumerated_law(statistical: ModuleType) -> None:
     collection = SplitBudget(2.0, {"a": 2, "b": 3}, weights={"a": 1, "b": 3})
     nodes = 300_000
-    reports = collection.randomize({"a": [1] * nodes, "b": [2] * nodes}, seed=6)
+    made = collection.randomize({"a": [1] * nodes, "b": [2] * nodes}, seed=6)
+    reports = collection.by_attribute(made)
     cells = 3 * reports["a"].codes.astype(np.int64) + reports["b"].codes
     law = split_law(collection, (1, 2))
     statistical.check_law(
@@ -185,4 +188,4 @@ def test_a_description_that_spends_more_than_its_epsilon_is_refused() -> None:
     description = SplitBudget(1.0, {"a": 2, "b": 3}).to_dict()
     description["epsilon"] = 0.9
     with pytest.raises(tn.errors.CorruptDataError, match="epsilon must cover"):
-        tn.frequency.attributes.collection_from_dict(description)
+        _kinds.from_dict(description)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 from turnout import Plan, Tally
+from turnout.cli.showing.attributes import Attributes
 from turnout.cli.showing.frequencies import Frequencies
 from turnout.cli.showing.means import Means
 from turnout.cli.showing.ordered import Ordered
 from turnout.cli.showing.shown import Showing
 from turnout.errors import InvalidTypeError
+from turnout.frequency.attributes import AttributeTally
 from turnout.frequency.ordered import HierarchicalTally
 from turnout.mean import MeanTally
 
@@ -18,6 +20,7 @@ __all__ = ["showing"]
 _KINDS: Final[dict[type[Any], Showing]] = {
     Tally: Frequencies(),
     HierarchicalTally: Ordered(),
+    AttributeTally: Attributes(),
     MeanTally: Means(),
 }
 

@@ -29,7 +29,13 @@ from turnout.errors import EstimatorError
 from turnout.frequency.estimation.columns import ordered, sorted_records
 from turnout.frequency.estimation.estimate import ACROSS, SHRUNK, postprocessed
 
-__all__ = ["Frequencies", "describe_interval", "interval_rows"]
+__all__ = [
+    "TOGETHER",
+    "Frequencies",
+    "describe_interval",
+    "interval_rows",
+    "projection_rows",
+]
 
 #: From so many labels on it is said what intervals of many do together.
 _MANY: Final = 200
@@ -38,7 +44,7 @@ _MANY: Final = 200
 _MOST_ROWS: Final = 1000
 _FEW: Final = 5
 
-_TOGETHER = {
+TOGETHER = {
     "labels": "labels of a group",
     "groups": "groups of a label",
     "all": "labels of all groups",
@@ -104,7 +110,7 @@ class Frequencies:
             for start in range(0, len(records), size)
             for record in sorted_records(records[start : start + size], wish.order)
         ]
-        rows = group_rows(grouped, wish, _TOGETHER[wish.over])
+        rows = group_rows(grouped, wish, TOGETHER[wish.over])
         if reason is not None:
             rows.pop()
 
@@ -129,7 +135,7 @@ class Frequencies:
                 "estimates": [_json_record(record) for record in records],
             },
             lambda: result.to_arrow(**wish.scope),
-            rows + _projection_rows(result.postprocessing),
+            rows + projection_rows(result.postprocessing),
             body,
             lambda: draw_groups(result, wish),
         )
@@ -177,10 +183,11 @@ def interval_rows(result: FrequencyEstimate, interval: dict[str, Any]) -> list[t
         scope = "each label by itself" if interval["simultaneous"] is None else together
         level = percent(interval["level"])
         rows.append(("interval", f"{level}, {interval['method']}, for {scope}"))
-    return rows + _projection_rows(result.postprocessing)
+    return rows + projection_rows(result.postprocessing)
 
 
-def _projection_rows(postprocessing: str) -> list[tuple[str, str]]:
+def projection_rows(postprocessing: str) -> list[tuple[str, str]]:
+    """Say what was done to the frequencies."""
     if postprocessing == "none":
         return []
     if postprocessing == SHRUNK:

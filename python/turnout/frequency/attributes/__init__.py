@@ -5,14 +5,16 @@ reports one, chosen at random, with the whole of it. Either way what a person se
 a whole: all attributes may change at once.
 """
 
-from turnout.frequency.attributes.collection import AttributeCollection, collection_from_dict
+from turnout.frequency.attributes.base import AttributeCollection
 from turnout.frequency.attributes.comparison import (
     AttributeComparison,
     AttributeRecord,
     compare_attributes,
 )
+from turnout.frequency.attributes.estimate import AttributeEstimate
+from turnout.frequency.attributes.groups import GroupedAttributeEstimate
 from turnout.frequency.attributes.padded import PaddedOracle
-from turnout.frequency.attributes.reports import AttributeReports
+from turnout.frequency.attributes.questions import Questions
 from turnout.frequency.attributes.sampled import SampledAttribute
 from turnout.frequency.attributes.split import SplitBudget
 from turnout.frequency.attributes.tally import AttributeTally
@@ -20,12 +22,13 @@ from turnout.frequency.attributes.tally import AttributeTally
 __all__ = [
     "AttributeCollection",
     "AttributeComparison",
+    "AttributeEstimate",
     "AttributeRecord",
-    "AttributeReports",
     "AttributeTally",
+    "GroupedAttributeEstimate",
     "PaddedOracle",
+    "Questions",
     "SampledAttribute",
     "SplitBudget",
-    "collection_from_dict",
     "compare_attributes",
 ]

@@ -1,65 +1,58 @@
-"""Several attributes, their randomizers, and how a message of them all is made."""
+"""What the ways to collect several attributes have in common."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from abc import abstractmethod
+from collections.abc import Mapping
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout._seeds import derived
+from turnout.collecting.parted import PartedKind
 from turnout.collecting.reports import Reports
-from turnout.collecting.sums import DesignSums
 from turnout.domain import Domain
-from turnout.errors import InvalidValueError, PlanMismatchError
-from turnout.frequency.attributes.parameters import checked_epsilon
-from turnout.frequency.attributes.tables import encoded
-from turnout.frequency.draws import participants, personal_probabilities
+from turnout.errors import CorruptDataError, InvalidValueError
+from turnout.frequency.attributes.groups import GroupedAttributeEstimate
+from turnout.frequency.attributes.parameters import SCALE, checked_epsilon
+from turnout.frequency.attributes.questions import Questions
+from turnout.frequency.attributes.tally import AttributeTally
 from turnout.frequency.estimation.variance import estimator_variance
-from turnout.frequency.oracle import FrequencyOracle
+from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
 from turnout.participation import Bernoulli, Participation, Personalized, taking_part_in
 
-__all__ = ["Attributes", "rebuilt"]
+__all__ = ["AttributeCollection"]
 
 Array = npt.NDArray[Any]
-Positions = npt.NDArray[np.int64]
-
-_FORMAT = "turnout-attributes"
 
 
-class Attributes(ABC):
-    """Several attributes of each node and the law of what is sent of them.
+class AttributeCollection(PartedKind):
+    """Base class of the ways to collect several attributes of each node.
 
     Immutable. What a node sends about all its attributes together has a likelihood ratio of at most
     :attr:`realized_ratio` under any two whole tuples of answers.
     """
 
-    #: The word for the way in descriptions.
-    scheme: ClassVar[str]
-
-    _registry: ClassVar[dict[str, type[Attributes]]] = {}
+    tally_type = AttributeTally
+    domain_type = Questions
 
     _epsilon: float
+    _domain: Questions
     _oracles: dict[str, FrequencyOracle]
     _weights: dict[str, int]
-
-    def __init_subclass__(cls, **arguments: Any) -> None:
-        """Make the way known to :func:`turnout.frequency.attributes.collection_from_dict`."""
-        super().__init_subclass__(**arguments)
-        if "scheme" in cls.__dict__:
-            Attributes._registry[cls.scheme] = cls
 
     @property
     def epsilon(self) -> float:
         """The privacy parameter of everything that a node sends, in nats."""
         return self._epsilon
+
+    @property
+    def domain(self) -> Questions:
+        """The answers that can be given to all questions."""
+        return self._domain
 
     @property
     def oracles(self) -> Mapping[str, FrequencyOracle]:
@@ -69,7 +62,7 @@ class Attributes(ABC):
     @property
     def domains(self) -> Mapping[str, Domain]:
         """For each attribute the answers that can be given."""
-        return MappingProxyType({name: each.domain for name, each in self._oracles.items()})
+        return self._domain.domains
 
     @property
     def weights(self) -> Mapping[str, float]:
@@ -77,33 +70,73 @@ class Attributes(ABC):
         return MappingProxyType({name: float(self._portion(name)) for name in self._weights})
 
     @property
-    @abstractmethod
-    def realized_ratio(self) -> Fraction:
-        """A bound of the likelihood ratio of a message under two tuples of answers, exactly."""
+    def parts(self) -> tuple[FrequencyOracle, ...]:
+        """For each attribute the randomizer whose law its reports have."""
+        return tuple(self._oracles.values())
 
-    @property
-    @abstractmethod
-    def realized_epsilon(self) -> float:
-        """A bound of the logarithm of :attr:`realized_ratio`; never above :attr:`epsilon`."""
+    def check_answers(self, answers: Array) -> None:
+        """Refuse codes that are none of the domains.
 
-    @property
-    @abstractmethod
-    def report_bits(self) -> int:
-        """The size of the largest message of a node, in bits."""
+        Raises
+        ------
+        CodeOutsideDomainError
+            If there is one.
+        """
+        self._domain.check_codes("values", answers)
 
-    @abstractmethod
-    def _reporting_share(self, name: str) -> Fraction:
-        """How likely a node that takes part sends a report for the attribute."""
+    def answers_of(self, answers: Array, part: int) -> Array:
+        """Give the column of an attribute."""
+        return np.ascontiguousarray(answers[:, part])
 
-    @abstractmethod
-    def _plan_oracle(self, name: str) -> FrequencyOracle:
-        """Give the randomizer whose law the reports of the attribute have."""
+    def estimate_groups(self, grouped: Any, method: str) -> GroupedAttributeEstimate:
+        """Estimate the frequencies of the answers to all questions in each group."""
+        return GroupedAttributeEstimate(grouped, method)
 
-    @abstractmethod
-    def _pieces(
-        self, codes: Mapping[str, Array], positions: Positions, seed: int | None
-    ) -> Iterator[tuple[str, Array, Positions]]:
-        """Randomize attribute by attribute: name, reports, and the nodes that they are of."""
+    def by_attribute(self, reports: Reports) -> dict[str, Reports]:
+        """Take reports apart: those of each attribute, as its own randomizer makes them.
+
+        Parameters
+        ----------
+        reports
+            Reports of an equal collection.
+
+        Returns
+        -------
+        dict
+            For each attribute ordinary reports, at the rate at which it is reported.
+
+        Raises
+        ------
+        PlanMismatchError
+            If the reports were made by another collection.
+        InvalidTypeError
+            If they are no reports.
+
+        Examples
+        --------
+        >>> from turnout.frequency.attributes import SplitBudget
+        >>> both = SplitBudget(2.0, {"sex": 2, "age": 4})
+        >>> reports = both.randomize({"sex": [0, 1, 0], "age": [0, 3, 1]})
+        >>> len(both.by_attribute(reports)["age"])
+        3
+        """
+        _arguments.instance("reports", reports, Reports, "a Reports object")
+        type(reports.plan)(self, reports.participation).check_same(reports.plan, "reports")
+        found = {}
+        names, probabilities, design = tuple(self._oracles), reports.probabilities, reports.design
+        for number, rows, codes in self.reports_of_parts(reports.codes):
+            own, share = None, self.shares()[number]
+            if probabilities is not None:
+                own = (probabilities if rows is None else probabilities[rows]) * float(share)
+            found[names[number]] = Reports(
+                self.parts[number],
+                self.part_participation(number, reports.participation),
+                codes,
+                reports.nodes,
+                probabilities=own,
+                design=None if design is None else design.scaled(share),
+            )
+        return found
 
     def estimator_variance(
         self,
@@ -137,7 +170,7 @@ class Attributes(ABC):
         everyone = taking_part_in(participation)
         return {
             name: estimator_variance(
-                self._plan_oracle(name),
+                self._law(name),
                 self.attribute_participation(name, everyone),
                 method=method,
                 true_counts=counts,
@@ -166,7 +199,7 @@ class Attributes(ABC):
             If there is no such attribute, or a probability becomes too small.
         """
         _arguments.choice("name", name, tuple(self._oracles))
-        share = self._reporting_share(name)
+        share = self.shares()[tuple(self._oracles).index(name)]
         if share == 1:
             return participation
         rate = participation.uniform_rate
@@ -183,44 +216,8 @@ class Attributes(ABC):
             )
         return Personalized(probabilities)
 
-    def _reports(
-        self, table: Any, participation: Participation | float | None, seed: int | None
-    ) -> tuple[Participation, Iterator[tuple[str, Reports]]]:
-        taking_part = taking_part_in(participation)
-        checked_seed = _arguments.seed(seed)
-        codes = encoded(table, self.domains)
-        nodes = next(iter(codes.values())).size
-        if taking_part.uniform_rate is None:
-            personal_probabilities(taking_part, nodes)
-        positions = participants(taking_part, nodes, derived(checked_seed, 0))
-        pieces = self._pieces(codes, positions, derived(checked_seed, 1))
-        made = (
-            (name, self._as_reports(name, reports, taking_part, nodes, positions=who))
-            for name, reports, who in pieces
-        )
-        return taking_part, made
-
-    def _as_reports(
-        self,
-        name: str,
-        reports: Array,
-        participation: Participation,
-        nodes: int,
-        *,
-        positions: Positions,
-    ) -> Reports:
-        oracle = self._plan_oracle(name)
-        seen = self.attribute_participation(name, participation)
-        if not isinstance(seen, Personalized):
-            return Reports(oracle, seen, reports, nodes)
-        return Reports(
-            oracle,
-            seen,
-            reports,
-            nodes,
-            probabilities=seen.probabilities[positions],
-            design=DesignSums.of(seen.probabilities),
-        )
+    def _law(self, name: str) -> FrequencyOracle:
+        return self.parts[tuple(self._oracles).index(name)]
 
     def _by_attribute(self, argument: str, given: Any) -> dict[str, Any]:
         _arguments.instance(argument, given, Mapping, "a mapping from the names of the attributes")
@@ -239,10 +236,9 @@ class Attributes(ABC):
     ) -> None:
         """Set the fields, checked again: they may come from a file."""
         self._epsilon = checked_epsilon(epsilon)
+        self._domain = Questions({name: oracle.domain for name, oracle in oracles.items()})
         self._oracles = oracles
         self._weights = weights
-        if len(oracles) < 2:
-            raise InvalidValueError(f"domains must be at least 2 attributes, got {len(oracles)}")
         granted = sum((Fraction(oracle.epsilon) for oracle in self._together()), start=Fraction(0))
         if granted > Fraction(epsilon):
             raise InvalidValueError(
@@ -254,86 +250,44 @@ class Attributes(ABC):
     def _together(self) -> tuple[FrequencyOracle, ...]:
         """Give the randomizers whose epsilons add up to the largest that one message spends."""
 
-    @abstractmethod
-    def _check_received(
-        self, argument: str, received: Mapping[str, int], nodes: int, participation: Participation
-    ) -> None:
-        """Refuse numbers of reports that contradict each other."""
+    def _set_options(self, options: dict[str, Any]) -> None:
+        if options:
+            raise InvalidValueError(f"{self.name} takes no options, got {options!r}")
 
     def _options(self) -> dict[str, Any]:
         """Give what describes the collection beyond epsilon, oracles and weights."""
         return {}
 
-    def _set_options(self, options: dict[str, Any]) -> None:
-        if options:
-            raise InvalidValueError(f"{self.scheme} takes no options, got {options!r}")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Describe the collection in terms of JSON.
-
-        Raises
-        ------
-        InvalidTypeError
-            If a label of a domain cannot be written to a file.
-        """
+    def parameters(self) -> dict[str, Any]:
+        """Name the randomizer and the weight of each attribute, and further options."""
         return {
-            "format": _FORMAT,
-            "version": 1,
-            "scheme": self.scheme,
-            "epsilon": self._epsilon,
-            "attributes": [
-                {"name": name, "oracle": oracle.to_dict(), "weight": self._weights[name]}
-                for name, oracle in self._oracles.items()
-            ],
-            "options": self._options(),
+            "oracle": [oracle.to_dict() for oracle in self._oracles.values()],
+            "weights": list(self._weights.values()),
+            **self._options(),
         }
 
-    @property
-    def fingerprint(self) -> str:
-        """SHA-256 of the description as canonical JSON, in hexadecimal."""
-        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
-
-    def check_same(self, other: Attributes, what: str) -> None:
-        """Refuse another collection, naming what differs.
-
-        Parameters
-        ----------
-        other
-            The collection to compare with.
-        what
-            What was made by the other collection, for the message.
-
-        Raises
-        ------
-        PlanMismatchError
-            If the collections differ.
-        """
-        if self != other:
-            raise PlanMismatchError(
-                f"{what} was made by another collection: {other!r} instead of {self!r}"
-            )
-
-    def __eq__(self, other: object) -> bool:
-        """Compare class, epsilon, attributes with their order, oracles, weights and options."""
-        if not isinstance(other, Attributes):
-            return NotImplemented
-        return (
-            type(self) is type(other)
-            and self._epsilon == other._epsilon
-            and list(self._oracles.items()) == list(other._oracles.items())
-            and self._weights == other._weights
-            and self._options() == other._options()
+    @classmethod
+    def _made_of(cls, epsilon: float, domain: Any, parameters: dict[str, Any]) -> Any:
+        match parameters:
+            case {"oracle": list(oracles), "weights": list(weights), **options} if len(
+                oracles
+            ) == len(weights) == len(domain.domains) and all(
+                type(weight) is int and 0 < weight <= SCALE for weight in weights
+            ):
+                collection = cls.__new__(cls)
+                collection._set_options(dict(options))
+                made = zip(domain.domains, map(oracle_from_dict, oracles), strict=True)
+                numbers = dict(zip(domain.domains, weights, strict=True))
+                collection._set(checked_epsilon(epsilon), dict(made), numbers)
+                if collection.domain == domain:
+                    return collection
+        raise CorruptDataError(
+            f"not the parameters of a collection: {_arguments.shown(parameters)}"
         )
 
     def __hash__(self) -> int:
         """Hash of what is compared."""
         return hash((type(self), self._epsilon, tuple(self._oracles.items())))
-
-    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        """Copy and pickle the parts."""
-        parts = (self._epsilon, dict(self._oracles), dict(self._weights), self._options())
-        return rebuilt, (type(self), *parts)
 
     def __repr__(self) -> str:
         """Show epsilon, attributes and options."""
@@ -344,17 +298,3 @@ class Attributes(ABC):
         )
         options = "".join(f", {name}={value!r}" for name, value in self._options().items())
         return f"{type(self).__name__}(epsilon={self._epsilon!r}, {attributes}{options})"
-
-
-def rebuilt(
-    cls: type[Attributes],
-    epsilon: float,
-    oracles: dict[str, FrequencyOracle],
-    weights: dict[str, int],
-    options: dict[str, Any],
-) -> Attributes:
-    """Make a collection from its parts, which are checked again."""
-    collection = cls.__new__(cls)
-    collection._set_options(options)
-    collection._set(epsilon, oracles, weights)
-    return collection

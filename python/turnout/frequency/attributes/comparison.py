@@ -12,7 +12,7 @@ from turnout import _arguments
 from turnout._tables import Tabular
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
-from turnout.frequency.attributes.collection import AttributeCollection
+from turnout.frequency.attributes.base import AttributeCollection
 from turnout.frequency.attributes.parameters import OracleChoice
 from turnout.frequency.attributes.sampled import SampledAttribute
 from turnout.frequency.attributes.split import SplitBudget

@@ -16,7 +16,6 @@ from turnout.frequency.oracle import FrequencyOracle
 __all__ = [
     "SCALE",
     "OracleChoice",
-    "check_equal",
     "checked_domains",
     "checked_epsilon",
     "checked_weights",
@@ -101,17 +100,3 @@ def oracles_for(
         name: make_oracle("oracle", oracle, epsilons[name], domain)
         for name, domain in domains.items()
     }
-
-
-def check_equal(argument: str, received: Mapping[str, int]) -> None:
-    """Refuse different numbers of reports where every node reports all attributes or none.
-
-    Raises
-    ------
-    InvalidValueError
-        If they differ.
-    """
-    if len(set(received.values())) > 1:
-        raise InvalidValueError(
-            f"{argument} must have as many reports of each attribute, got {dict(received)!r}"
-        )

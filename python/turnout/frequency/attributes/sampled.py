@@ -6,18 +6,18 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._seeds import derived
+from turnout.collecting.drawing import Noise
+from turnout.collecting.parted import PartReports
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
-from turnout.frequency.attributes.collection import AttributeCollection
+from turnout.frequency.attributes.base import AttributeCollection
 from turnout.frequency.attributes.padded import PaddedOracle
 from turnout.frequency.attributes.parameters import (
     OracleChoice,
-    check_equal,
     checked_domains,
     checked_epsilon,
     checked_weights,
@@ -25,9 +25,11 @@ from turnout.frequency.attributes.parameters import (
 )
 from turnout.frequency.draws import uniform_codes, weighted_choices
 from turnout.frequency.oracle import FrequencyOracle
-from turnout.participation import Everyone, Participation
+from turnout.participation import Everyone
 
 __all__ = ["SampledAttribute"]
+
+Array = npt.NDArray[Any]
 
 
 class SampledAttribute(AttributeCollection):
@@ -85,7 +87,7 @@ class SampledAttribute(AttributeCollection):
     array([ True,  True])
     """
 
-    scheme = "sampled"
+    name = "sampled_attribute"
 
     _padding: str | None
 
@@ -124,10 +126,21 @@ class SampledAttribute(AttributeCollection):
         return max(oracle.realized_epsilon for oracle in self._oracles.values())
 
     @property
-    def report_bits(self) -> int:
-        """The size of the largest message of a node, in bits: with padding, of every message."""
-        sizes = [oracle.report_bits for oracle in self._oracles.values()]
-        return sum(sizes) if self._padding else (len(sizes) - 1).bit_length() + max(sizes)
+    def choice(self) -> tuple[int, ...] | None:
+        """The weights of the attributes; None with padding, where all are reported."""
+        return None if self._padding else tuple(self._weights.values())
+
+    @property
+    def parts(self) -> tuple[FrequencyOracle, ...]:
+        """For each attribute the randomizer whose law its reports have."""
+        if not self._padding:
+            return super().parts
+        return tuple(
+            PaddedOracle(
+                oracle.epsilon, oracle.domain, oracle=oracle, share=float(self._portion(name))
+            )
+            for name, oracle in self._oracles.items()
+        )
 
     def _together(self) -> tuple[FrequencyOracle, ...]:
         return (max(self._oracles.values(), key=lambda oracle: oracle.epsilon),)
@@ -140,45 +153,15 @@ class SampledAttribute(AttributeCollection):
             raise InvalidValueError(f"sampled takes the option padding, got {options!r}")
         self._padding = _arguments.choice("padding", options["padding"], (None, "fake"))
 
-    def _reporting_share(self, name: str) -> Fraction:
-        return Fraction(1) if self._padding else self._portion(name)
-
-    def _plan_oracle(self, name: str) -> FrequencyOracle:
-        oracle = self._oracles[name]
+    def draw_parts(self, answers: Array, noise: Noise) -> Iterator[PartReports]:
+        """Randomize attribute by attribute; with padding, fake answers to the others."""
         if not self._padding:
-            return oracle
-        share = float(self._portion(name))
-        return PaddedOracle(oracle.epsilon, oracle.domain, oracle=oracle, share=share)
-
-    def _check_received(
-        self, argument: str, received: Mapping[str, int], nodes: int, participation: Participation
-    ) -> None:
-        if self._padding:
-            check_equal(argument, received)
+            yield from super().draw_parts(answers, noise)
             return
-        total = sum(received.values())
-        if total > nodes or (participation.uniform_rate == 1.0 and total != nodes):
-            bound = "as many" if participation.uniform_rate == 1.0 else "at most as many"
-            raise InvalidValueError(
-                f"{argument} must have {bound} reports of all attributes together as there are "
-                f"nodes, {nodes}, got {dict(received)!r}"
-            )
-
-    def _pieces(
-        self,
-        codes: Mapping[str, npt.NDArray[Any]],
-        positions: npt.NDArray[np.int64],
-        seed: int | None,
-    ) -> Iterator[tuple[str, npt.NDArray[Any], npt.NDArray[np.int64]]]:
-        weights = list(self._weights.values())
-        chosen = weighted_choices(weights, positions.size, derived(seed, 0))
-        for number, (name, oracle) in enumerate(self._oracles.items()):
+        chosen = weighted_choices(list(self._weights.values()), len(answers), derived(noise, 0))
+        for number, oracle in enumerate(self._oracles.values()):
             sampled = chosen == number
-            stream = derived(seed, 1, number)
-            if not self._padding:
-                who = positions[sampled]
-                yield name, oracle.draw_reports(codes[name][who], Everyone(), stream).reports, who
-                continue
-            answers = uniform_codes(oracle.domain.size, positions.size, derived(seed, 2, number))
-            answers[sampled] = codes[name][positions[sampled]]
-            yield name, oracle.draw_reports(answers, Everyone(), stream).reports, positions
+            own = uniform_codes(oracle.domain.size, len(answers), derived(noise, 2, number))
+            own[sampled] = answers[sampled, number]
+            reports = oracle.draw_reports(own, Everyone(), derived(noise, 1, number)).reports
+            yield PartReports(number, None, reports)

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 
 from turnout._rounding import rounded_down, rounded_up
-from turnout._seeds import derived
 from turnout.domain import Domain
-from turnout.frequency.attributes.collection import AttributeCollection
+from turnout.frequency.attributes.base import AttributeCollection
 from turnout.frequency.attributes.parameters import (
     OracleChoice,
-    check_equal,
     checked_domains,
     checked_epsilon,
     checked_weights,
     oracles_for,
 )
 from turnout.frequency.oracle import FrequencyOracle
-from turnout.participation import Everyone, Participation
 
 __all__ = ["SplitBudget"]
 
@@ -65,7 +58,7 @@ class SplitBudget(AttributeCollection):
     (1.5, True)
     """
 
-    scheme = "split"
+    name = "split_budget"
 
     def __init__(
         self,
@@ -97,35 +90,9 @@ class SplitBudget(AttributeCollection):
         return rounded_up(sum(parts, start=Fraction(0)))
 
     @property
-    def report_bits(self) -> int:
-        """The size of the reports of all attributes together, in bits."""
-        return sum(oracle.report_bits for oracle in self._together())
+    def choice(self) -> None:
+        """None: all attributes are reported."""
+        return
 
     def _together(self) -> tuple[FrequencyOracle, ...]:
         return tuple(self._oracles.values())
-
-    def _reporting_share(self, name: str) -> Fraction:
-        return Fraction(1)
-
-    def _plan_oracle(self, name: str) -> FrequencyOracle:
-        return self._oracles[name]
-
-    def _check_received(
-        self,
-        argument: str,
-        received: Mapping[str, int],
-        nodes: int,
-        participation: Participation,
-    ) -> None:
-        check_equal(argument, received)
-
-    def _pieces(
-        self,
-        codes: Mapping[str, npt.NDArray[Any]],
-        positions: npt.NDArray[np.int64],
-        seed: int | None,
-    ) -> Iterator[tuple[str, npt.NDArray[Any], npt.NDArray[np.int64]]]:
-        for number, (name, oracle) in enumerate(self._oracles.items()):
-            kept = codes[name][positions]
-            drawn = oracle.draw_reports(kept, Everyone(), derived(seed, number))
-            yield name, drawn.reports, positions
