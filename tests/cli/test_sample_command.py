@@ -529,3 +529,25 @@ def test_labels_on_both_sides_of_2_to_the_63(tmp_path: Path, turnout: Run) -> No
     options = ("-e", 42, "--rows-are", "who", "--method", "minimax", "--json")
     answer = json.loads(turnout("sample", path, "-c", "k", *options).stdout)
     assert [record["k"] for record in answer["records"]] == [1, large, 2]
+
+
+def test_the_sampler_of_labels_is_that_for_as_many_records_as_are_known(
+    tmp_path: Path, turnout: Run
+) -> None:
+    lines = [f"{user},{'abc'[(user + visit) % 3]}" for user in range(6) for visit in range(3)]
+    source = tmp_path / "a.csv"
+    source.write_text("\n".join(["who,place", *lines]) + "\n")
+    options = ("sample", source, "-c", "place", "-e", 1, "--seed", 1, "-o", tmp_path / "o.csv")
+    users = ("--overwrite", "--rows-are", "who")
+    for more, name, rows in (
+        (("--overwrite",), "minimax sampler", "one row"),
+        (users, "projection onto the mollifier", "many rows"),
+        ((*users, "--records", 1), "minimax sampler", "one row"),
+        ((*users, "--records", 40), "projection onto the mollifier", "about 40 rows"),
+    ):
+        shown = " ".join(turnout(*options, *more).stdout.split())
+        assert name in shown
+        assert f"chosen for users with {rows} (--records, --method)" in shown
+    assert "chosen for" not in turnout(*options, *users, "--method", "minimax").stdout
+    assert turnout(*options, "--overwrite", "--records", 3).exit_code == 2
+    assert turnout(*options, *users, "--records", 3, "--method", "minimax").exit_code == 2

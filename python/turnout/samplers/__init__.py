@@ -11,6 +11,7 @@ from turnout.samplers.base import PrivateSampler
 from turnout.samplers.baselines import BernsteinSampler, PrivateKernelDensity
 from turnout.samplers.boosting import BoostingRound, MollifiedBoosting
 from turnout.samplers.budget import PrivacyBudget
+from turnout.samplers.choice import choose_sampler
 from turnout.samplers.density import MollifiedDensity
 from turnout.samplers.finite import FiniteMollifier, RandomizedResponseSampler
 from turnout.samplers.minimax import MinimaxSampler
@@ -70,6 +71,7 @@ __all__ = [
     "StandardNormal",
     "Uniform",
     "as_reference",
+    "choose_sampler",
     "compare_samplers",
     "hellinger",
     "kl_divergence",

@@ -27,9 +27,9 @@ from turnout.cli.running import (
 )
 from turnout.cli.sample.methods import (
     check_picture_of,
-    default_method,
     make_sampler,
     picture,
+    settled_method,
 )
 from turnout.cli.sample.options import Method, Wanted, parse
 from turnout.cli.sample.records import Records, read_records
@@ -106,8 +106,18 @@ def sample(
             "--method",
             "-m",
             metavar="NAME",
-            help="For numbers density or boosting, for labels minimax, randomized-response or "
-            "mollifier; the first of each if not given.",
+            help="For numbers density (if not given) or boosting, for labels minimax, "
+            "randomized-response or mollifier: by --records if not given.",
+        ),
+    ] = None,
+    known_records: Annotated[
+        int | None,
+        typer.Option(
+            "--records",
+            metavar="N",
+            min=1,
+            rich_help_panel=_LABELS,
+            help="About how many rows a user has, if that is public; many if not given.",
         ),
     ] = None,
     rounds: Annotated[
@@ -216,6 +226,7 @@ def sample(
         labels_file=labels_file,
         missing=missing,
         missing_values=missing_value,
+        known_records=known_records,
     )
     for path in (target, plot):
         if path is not None:
@@ -227,7 +238,7 @@ def sample(
         _check_rounding(wanted, records)
     if plot is not None:
         check_picture_of(records)
-    chosen = method or default_method(records)
+    chosen, because = settled_method(epsilon, wanted, records)
     draws = sample_population(
         make_sampler(chosen, epsilon, wanted, records),
         records.data,
@@ -238,7 +249,7 @@ def sample(
     )
     if seed is not None:
         note("made with --seed: fit for tests only, the draws can be computed again")
-    drawn = Drawn.of(wanted, records, chosen, draws, ids=ids, rounded=rounded)
+    drawn = Drawn.of(wanted, records, (chosen, because), draws, ids=ids, rounded=rounded)
     if target is not None:
         drawn.write(target)
     if plot is not None:

@@ -8,7 +8,7 @@ import numpy as np
 import typer
 
 from turnout.cli.running import note
-from turnout.cli.sample.options import LABEL_METHODS, NUMBER_METHODS, Method, Wanted
+from turnout.cli.sample.options import NUMBER_METHODS, Method, Wanted
 from turnout.cli.sample.records import Records
 from turnout.samplers import (
     FiniteMollifier,
@@ -20,17 +20,30 @@ from turnout.samplers import (
     RandomizedResponseSampler,
     StandardNormal,
     Uniform,
+    choose_sampler,
 )
 
-__all__ = ["check_picture_of", "default_method", "make_sampler", "picture"]
+__all__ = ["check_picture_of", "make_sampler", "picture", "settled_method"]
 
 #: More labels than this do not fit in a picture.
 _MOST_BARS = 200
 
 
-def default_method(records: Records) -> Method:
-    """Name the method for records of numbers or of labels."""
-    return NUMBER_METHODS[0] if records.domain is None else LABEL_METHODS[0]
+def settled_method(epsilon: float, wanted: Wanted, records: Records) -> tuple[Method, str]:
+    """Name the method, and say why if it was chosen.
+
+    Without a column of users every row is one of its own; what is known of the number of their rows
+    is stated, never taken from the data.
+    """
+    if wanted.method is not None:
+        return wanted.method, ""
+    if records.domain is None:
+        return NUMBER_METHODS[0], ""
+    known = 1 if wanted.user_column is None else wanted.known_records
+    sampler = choose_sampler(epsilon, records.domain, records=known)
+    rows = "many rows" if known is None else "one row" if known == 1 else f"about {known:,} rows"
+    method: Method = "mollifier" if isinstance(sampler, FiniteMollifier) else "minimax"
+    return method, f"; chosen for users with {rows} (--records, --method)"
 
 
 def make_sampler(

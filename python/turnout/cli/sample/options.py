@@ -17,7 +17,7 @@ Bounds = dict[str, tuple[float, float]]
 
 #: Ways to sample numbers; the first is the default.
 NUMBER_METHODS: Final = ("density", "boosting")
-#: Ways to sample labels; the first is the default.
+#: Ways to sample labels; which is the default depends on how many records a user has.
 LABEL_METHODS: Final = ("minimax", "randomized-response", "mollifier")
 
 
@@ -45,6 +45,8 @@ class Wanted:
         What missing values are: a label, or ``"drop"``; None refuses them.
     missing_values
         Further texts that stand for a missing value.
+    known_records
+        About how many records a user has, if that is publicly known.
     """
 
     columns: tuple[str, ...]
@@ -56,6 +58,7 @@ class Wanted:
     labels_file: Path | None
     missing: str | None
     missing_values: tuple[str, ...]
+    known_records: int | None = None
 
     @property
     def states_labels(self) -> bool:
@@ -78,6 +81,7 @@ def parse(
     labels_file: Path | None,
     missing: str | None,
     missing_values: Sequence[str] | None,
+    known_records: int | None = None,
 ) -> Wanted:
     """Read the options, and refuse those that do not go together.
 
@@ -109,7 +113,11 @@ def parse(
         labels_file,
         missing,
         tuple(missing_values or ()),
+        known_records,
     )
+    if known_records is not None and (user_column is None or method is not None):
+        other = "--rows-are" if user_column is None else "no --method"
+        raise typer.BadParameter(f"needs {other}", param_hint="--records")
     if rounds is not None and method != "boosting":
         raise typer.BadParameter("is for --method boosting", param_hint="--rounds")
     if labels_file is not None and (labels or len(names) > 1):

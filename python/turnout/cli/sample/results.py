@@ -51,6 +51,8 @@ class Drawn:
         What was asked for, and the rows of the users.
     method
         How records were drawn.
+    because
+        Why so, if that was chosen.
     draws
         The draws.
     names, columns
@@ -60,6 +62,7 @@ class Drawn:
     wanted: Wanted
     records: Records
     method: Method
+    because: str
     draws: PopulationDraws
     names: tuple[str, ...]
     columns: tuple[npt.NDArray[Any], ...]
@@ -69,7 +72,7 @@ class Drawn:
         cls,
         wanted: Wanted,
         records: Records,
-        method: Method,
+        method: tuple[Method, str],
         draws: PopulationDraws,
         *,
         ids: bool,
@@ -92,7 +95,7 @@ class Drawn:
             # The order of the file would tell whose record it is.
             order = np.lexsort(columns[::-1])
             columns = [column[order] for column in columns]
-        return cls(wanted, records, method, draws, names, tuple(columns))
+        return cls(wanted, records, *method, draws, names, tuple(columns))
 
     def table(self) -> Any:
         """Give the columns as an Arrow table."""
@@ -168,7 +171,7 @@ class Drawn:
 
     def _sampler(self) -> str:
         if self.records.labels is not None:
-            return _NAMES[self.method]
+            return _NAMES[self.method] + self.because
         base = "standard normal distribution"
         if self.wanted.bounds is not None:
             base = "uniform distribution on the bounds"
