@@ -115,6 +115,27 @@ def instance(argument: str, value: T, kind: type[object], expected: str) -> T:
     return value
 
 
+def refuse_booleans(argument: str, value: Any) -> None:
+    """Refuse truth values among numbers, which NumPy would take for 0 and 1.
+
+    Raises
+    ------
+    InvalidTypeError
+        If a list or tuple, or one inside it, holds a truth value.
+    """
+    if not isinstance(value, (list, tuple)):
+        return
+    kinds = set(map(type, value))
+    if kinds & {bool, np.bool_} and kinds - {bool, np.bool_}:
+        position = next(n for n, entry in enumerate(value) if isinstance(entry, (bool, np.bool_)))
+        raise InvalidTypeError(
+            f"{argument}[{position}] must be a number, got {shown(value[position])}"
+        )
+    if kinds & {list, tuple}:
+        for position, entry in enumerate(value):
+            refuse_booleans(f"{argument}[{position}]", entry)
+
+
 def vector(
     argument: str, value: Any, expected: str, holds: str = "real numbers", kinds: str = "iuf"
 ) -> npt.NDArray[Any]:
@@ -129,6 +150,7 @@ def vector(
     kinds
         The NumPy kinds of numbers that are taken.
     """
+    refuse_booleans(argument, value)
     try:
         array = np.asarray(value)
     except Exception as error:

@@ -103,6 +103,7 @@ def integer_codes(values: Any, size: int) -> Array:
     array = values if plain else _as_numpy(values)
     if array is not None and array.dtype.kind in "iuf":
         return _whole(array, size)
+    _arguments.refuse_booleans("values", values)
     pieces: list[Array] = []
     wrong: list[tuple[int, Any]] = []
     offenders = length = 0

@@ -150,6 +150,7 @@ class Bounds:
             raise InvalidValueError(
                 f"values{list(place)} must be a real number, got a masked value"
             )
+        _arguments.refuse_booleans("values", values)
         try:
             array = np.asarray(values)
         except Exception as error:

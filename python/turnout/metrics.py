@@ -22,7 +22,8 @@ Events and their values:
 ``messages_repeated``
     ``messages`` of devices had been there before, and counted once.
 ``reports_improbable``
-    ``reports`` of devices or Flower nodes, that an honest one sends with negligible chance only.
+    ``reports`` of devices, Flower nodes or files, that an honest one sends with negligible chance
+    only.
 
 Numbers of rows and reports are not private under the collection's plan: which persons took part is
 seen by whoever runs it. Values never hold answers.

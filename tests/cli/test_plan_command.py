@@ -124,7 +124,11 @@ def test_the_picture_is_saved(tmp_path: Path, turnout: Run) -> None:
         (("--value", 1e-9), 1, "value must be at least"),
         (("--value", 0.0), 1, "value must be finite and above 0"),
         (("--value", 0.01, "--budget", 30), 1, "budget must be at least"),
-        (("--report-bits", 1, "--oracle", "direct_encoding"), 1, "report_bits must be at least 6"),
+        (
+            ("--report-bits", 1, "--oracle", "direct_encoding"),
+            1,
+            "--report-bits must be at least 6",
+        ),
         (("--oracle", "rappor"), 2, "'rappor' is none of binary-local-hashing,"),
         (("--oracle", "auto"), 2, "'auto' is none of binary-local-hashing,"),
         (("--labels", "a,b"), 1, "--domain-size is 50, but there are 2 labels"),

@@ -65,7 +65,7 @@ def test_tallies_can_be_tallied_again(tmp_path: Path, turnout: Run) -> None:
         ({"epsilon": 2.0}, "epsilon 2.0 instead of 1.0"),
         (
             {"participation": tn.Bernoulli(0.5)},
-            "participation Bernoulli(0.5) instead of Everyone()",
+            "participation Bernoulli(0.5) instead of Everyone",
         ),
         (
             {"labels": ["never", "once"]},
@@ -275,3 +275,34 @@ def test_no_command_waits_for_a_pipe(tmp_path: Path, turnout: Run, arguments: li
     writer.cancel()
     assert result.exit_code == 1
     assert result.stderr == f"error: {pipe}: Not a regular file\n"
+
+
+def test_a_tally_beside_its_own_reports_is_refused(tmp_path: Path, turnout: Run) -> None:
+    oracle = tn.DirectEncoding(2.0, 3)
+    for name, seed in (("one", 1), ("two", 2)):
+        write_reports(oracle.randomize([0, 1, 2, 2], seed=seed), tmp_path / f"{name}.parquet")
+    one, two, made = (tmp_path / name for name in ("one.parquet", "two.parquet", "one.tally"))
+    assert turnout("tally", one, "-o", made).exit_code == 0
+    target = tmp_path / "both.tally"
+    result = turnout("tally", made, one, "-o", target)
+    assert result.exit_code == 1
+    assert "holds the same counts as the reports of" in result.stderr
+    assert not target.exists()
+    assert turnout("tally", made, one, "-o", target, "--allow-equal").exit_code == 0
+    mixed = turnout("tally", made, two, "-o", target)
+    assert mixed.exit_code == 0
+    assert "note: tallies and reports are added up" in mixed.stderr
+
+
+def test_improbable_reports_of_files_are_said(tmp_path: Path, turnout: Run) -> None:
+    oracle = tn.OptimizedUnaryEncoding(1.0, 64)
+    honest = oracle.randomize([3] * 50, seed=1)
+    path, target = tmp_path / "a.parquet", tmp_path / "a.tally"
+    write_reports(honest, path)
+    assert "improbable" not in turnout("tally", path, "-o", target).stdout
+    codes = honest.codes.copy()
+    codes[:7] = 2**64 - 1
+    write_reports(tn.Reports(oracle, tn.Everyone(), codes, 50), path)
+    assert "7 of the files' reports, which count" in turnout("tally", path, "-o", target).stdout
+    answer = json.loads(turnout("tally", path, "-o", target, "--json").stdout)
+    assert answer["improbable"] == 7

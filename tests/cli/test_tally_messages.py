@@ -167,3 +167,14 @@ def test_a_plan_that_has_expired_is_taken_for_messages_of_before(
     assert "--received" in result.stderr
     assert turnout(*arguments, "--received", "2019-12-31T00:00:00Z").exit_code == 0
     assert turnout(*arguments, "--received", "yesterday").exit_code == 2
+
+
+def test_messages_have_no_groups_and_the_refusal_says_so(
+    tmp_path: Path, plan_file: Path, turnout: Run
+) -> None:
+    day = write(tmp_path / "day.jsonl", sent(PLANS["direct"], 5))
+    result = turnout(
+        "tally", day, "--plan", plan_file, "--nodes", 5, "--group-by", "region", "-o", day
+    )
+    assert result.exit_code == 1
+    assert "is a file of messages, which say nothing of groups" in result.stderr

@@ -219,3 +219,16 @@ def test_impossible_weights_are_refused(place: int, change: int) -> None:
                 weights=[row],
                 design=tally.design,
             )
+
+
+def test_truth_values_among_numbers_are_refused() -> None:
+    one, two = tn.mean.Duchi(1.0, bounds=(0, 10)), tn.mean.Duchi(1.0, bounds=(0, 10), dimensions=2)
+    for values in ([5.0, True], (5, np.True_)):
+        with pytest.raises(InvalidTypeError, match=r"values\[1\] must be a number, got"):
+            one.collect(values)
+    with pytest.raises(InvalidTypeError, match=r"values\[1\]\[0\] must be a number, got True"):
+        two.collect([[1.0, 2.0], [True, 3.0]])
+    with pytest.raises(InvalidTypeError, match=r"values\[1\] must be a number, got True"):
+        tn.DirectEncoding(1.0, 3).collect([1, True])
+    with pytest.raises(InvalidTypeError, match=r"probabilities\[0\] must be a number, got True"):
+        tn.Personalized([True, 0.5])

@@ -5,11 +5,13 @@ from __future__ import annotations
 import errno
 import functools
 import math
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar, cast
 
+import click
 import typer
 from rich.console import Console
 
@@ -19,6 +21,7 @@ __all__ = [
     "check_epsilon",
     "check_level",
     "check_rate",
+    "in_options",
     "messages",
     "moment",
     "note",
@@ -49,6 +52,8 @@ def note(text: str) -> None:
 def refusing(command: Command) -> Command:
     """Turn what a command refuses to do into one line on standard error and exit code 1.
 
+    The line speaks of options where the exception speaks of arguments.
+
     Every :class:`turnout.errors.TurnoutError` and every :class:`OSError` is a refusal; any other
     exception is a defect and keeps its traceback.
     """
@@ -58,7 +63,7 @@ def refusing(command: Command) -> Command:
         try:
             command(*args, **kwargs)
         except TurnoutError as error:
-            _exit(str(error))
+            _exit(in_options(str(error), _options()))
         except OSError as error:
             if error.errno == errno.EPIPE:
                 raise
@@ -67,6 +72,64 @@ def refusing(command: Command) -> Command:
             _exit(f"there is not enough memory: {error}")
 
     return cast("Command", wrapped)
+
+
+def _options() -> list[str]:
+    """List the long options of the command that runs."""
+    context = click.get_current_context(silent=True)
+    params = [] if context is None else context.command.params
+    return [name for param in params for name in param.opts if name.startswith("--")]
+
+
+#: Arguments that commands call otherwise.
+_OTHER_WORDS = {"bounds": "--mean", "group_by": "--by", "domain": "--labels", "id": "--id-column"}
+
+#: How an object is described: a name, and what it was made of, which can be objects too.
+_INSIDE = r"[^()]*"
+for _ in range(3):
+    _INSIDE = rf"(?:[^()]|\({_INSIDE}\))*"
+_OBJECT = re.compile(rf"(\b[A-Z]\w*\({_INSIDE}\))")
+_ARGUMENT = re.compile(r"([(,] ?)([a-z]\w*)=")
+
+
+def in_options(text: str, options: Iterable[str]) -> str:
+    """Write the arguments of Python in a message as the options that they come from.
+
+    Examples
+    --------
+    >>> in_options("there already; resume=True goes on", ["--resume"])
+    'there already; --resume goes on'
+    >>> in_options("duplicates='first' needs id_column", ["--duplicates", "--id-column"])
+    '--duplicates first needs --id-column'
+    >>> in_options("seed must be a number, got Seed(seed=3)", ["--seed"])
+    '--seed must be a number, got Seed(seed 3)'
+    """
+    # Where else an argument is said to be is no matter of commands.
+    text = re.sub(r", of [\w ]+ and turnout\.[\w.]+,", "", text)
+    known = list(options)
+    words = {option[2:].replace("-", "_"): option for option in known}
+    words |= {
+        word: option
+        for word, option in _OTHER_WORDS.items()
+        if option in known and word not in words
+    }
+    pieces = _OBJECT.split(text)
+    # Every second one describes an object: what it was made of is no option here.
+    pieces[::2] = [_translated(piece, words) for piece in pieces[::2]]
+    pieces[1::2] = [_ARGUMENT.sub(r"\1\2 ", piece).replace("()", "") for piece in pieces[1::2]]
+    return "".join(pieces)
+
+
+def _translated(text: str, words: dict[str, str]) -> str:
+    for word, option in words.items():
+        alone = rf"(?<![\w./'-]){word}"
+        text = re.sub(rf"{alone}=? \({option}\)", option, text)
+        text = re.sub(rf"{alone}=True\b", option, text)
+        text = re.sub(rf"{alone}=['\"]?([\w.]+)['\"]?", rf"{option} \1", text)
+        text = re.sub(rf"^{word}(?= must |:|\[)", option, text)
+        if "_" in word:
+            text = re.sub(rf"{alone}(?![\w./'=-])", option, text)
+    return text
 
 
 def _exit(message: str) -> NoReturn:

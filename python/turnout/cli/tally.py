@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from turnout import GroupedTally, Plan
+from turnout import GroupedTally, Plan, metrics
 from turnout._atomic import atomic_write
 from turnout.cli.device_messages import MESSAGE_SUFFIXES, MessageCounts, OnBad, gathered
-from turnout.cli.running import moment, output, refuse_overwriting_inputs, refusing
+from turnout.cli.running import moment, note, output, refuse_overwriting_inputs, refusing
 from turnout.cli.showing import showing
 from turnout.cli.showing.shown import describe_participation
 from turnout.cli.tables import file_size, number, properties
@@ -133,8 +134,9 @@ def tally(
     and counted.
 
     --json prints output, files, nodes, received, plan, groups (null, or their columns and number),
-    and messages (null, or read, counted, repeated, refusals by kind, and improbable: those that
-    count and an honest device hardly ever sends).
+    improbable (reports of the files that count and an honest node hardly ever sends), and messages
+    (null, or read, counted, repeated, refusals by kind, and improbable: those that count and an
+    honest device hardly ever sends).
 
     [bold]Examples:[/]
 
@@ -153,6 +155,12 @@ def tally(
     _check_message_options(
         sent, plan_file, {"--nodes": nodes, "--received": received, "--public-key": public_key}
     )
+    names = tuple(group_by or ())
+    if names and sent:
+        raise InvalidValueError(
+            f"--group-by: {sent[0]} is a file of messages, which say nothing of groups; tally the "
+            "messages of each group by themselves"
+        )
     others = [source for source in sources if not _is_messages(source)]
     made, reports = _sorted_out(others, partial)
     inputs = [*made, *sent, *(reports.paths if reports is not None else ())]
@@ -162,38 +170,85 @@ def tally(
         raise InvalidValueError(
             f"--duplicates: {[*made, *sent][0]} is {kind}, in which there are no pseudonyms"
         )
-    names = tuple(group_by or ())
     plan = None if plan_file is None else Plan.read(plan_file, public_key=public_key)
     found = read_tallies(made, allow_equal=allow_equal)
     parts = [(str(path), _regrouped(path, tally, names)) for path, tally in found]
+    improbable = 0
     if reports is not None:
-        counted = reports.tally(
-            group_by=names or None,
-            duplicates=duplicates,  # type: ignore[arg-type]
-            workers=workers,
-            progress=True,
-            max_memory=round(max_memory * 10**9),
-        )
+        with _improbable() as seen:
+            counted = reports.tally(
+                group_by=names or None,
+                duplicates=duplicates,  # type: ignore[arg-type]
+                workers=workers,
+                progress=True,
+                max_memory=round(max_memory * 10**9),
+            )
+        improbable = int(sum(seen))
         parts.insert(0, (str((reports.paths or [Path(sources[0])])[0]), counted))
     counts = None
     if plan is not None and sent:
         refuse_repeats(sent)
         put, counts = gathered(sent, plan, nodes, on_bad, moment_received)
-        parts.append((str(sent[0]), _regrouped(sent[0], put, names)))
+        parts.append((str(sent[0]), put))
     if plan is not None:
         for name, part in parts:
             plan.check_same(part.plan, name)
+    _refuse_own(parts, found, allow_equal=allow_equal)
     result = merged(parts)
     with atomic_write(target) as temporary:
         temporary.write_bytes(result.to_bytes())
     files = len(found) + len(sent) + (0 if reports is None else len(reports))
     if as_json:
-        typer.echo(json.dumps(_record(result, target, files, counts)))
+        typer.echo(json.dumps(_record(result, target, files, counts, improbable)))
         return
     rows = _summary(result, target, files)
     if counts is not None:
         rows[1:1] = counts.rows()
+    if improbable:
+        words = f"{improbable:,} of the files' reports, which count and honest nodes hardly send"
+        rows.insert(-1, ("improbable", words))
     output().print(properties(f"Tally in {target}", rows))
+
+
+@contextlib.contextmanager
+def _improbable() -> Iterator[list[float]]:
+    """Collect how many reports are improbable, file by file."""
+    seen: list[float] = []
+
+    def hook(event: str, values: dict[str, float]) -> None:
+        if event == "reports_improbable":
+            seen.append(values["reports"])
+
+    stop = metrics.subscribe(hook)
+    try:
+        yield seen
+    finally:
+        stop()
+
+
+def _refuse_own(
+    parts: Sequence[tuple[str, Counts]], found: Sequence[tuple[Path, Counts]], *, allow_equal: bool
+) -> None:
+    """Refuse a tally beside the reports that it was made of, and say what is not found out."""
+    own = {str(path) for path, _ in found}
+    others = [(name, part) for name, part in parts if name not in own]
+    if not found or not others:
+        return
+    for path, tally in found:
+        for name, part in others:
+            if part.nodes and _total(tally) == _total(part) and not allow_equal:
+                raise InvalidValueError(
+                    f"{path}: holds the same counts as the reports of {name}: they would count "
+                    "twice; --allow-equal adds up two collections whose counts are equal by chance"
+                )
+    note(
+        "tallies and reports are added up: whether the reports of a tally are among the others, "
+        "and count twice, nobody can tell"
+    )
+
+
+def _total(tally: Counts) -> Any:
+    return tally.total if isinstance(tally, GroupedTally) else tally
 
 
 def _is_messages(source: str) -> bool:
@@ -235,7 +290,7 @@ def _regrouped(path: Path, found: Counts, names: tuple[str, ...]) -> Counts:
 
 
 def _record(
-    result: Counts, target: Path, files: int, counts: MessageCounts | None
+    result: Counts, target: Path, files: int, counts: MessageCounts | None, improbable: int
 ) -> dict[str, Any]:
     groups = None
     if isinstance(result, GroupedTally):
@@ -246,6 +301,7 @@ def _record(
         "nodes": result.nodes,
         "received": result.received,
         "groups": groups,
+        "improbable": improbable,
         "messages": None if counts is None else counts.to_dict(),
         "plan": result.plan.to_dict(),
     }
@@ -255,7 +311,7 @@ def _summary(result: Counts, target: Path, files: int) -> list[tuple[str, str]]:
     groups = []
     if isinstance(result, GroupedTally):
         groups = [("groups", f"{len(result):,} of {', '.join(result.names)}")]
-    total = result.total if isinstance(result, GroupedTally) else result
+    total = _total(result)
     oracle = result.plan.oracle
     return [
         ("files", f"{files:,}"),

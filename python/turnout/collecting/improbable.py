@@ -10,7 +10,7 @@ import numpy.typing as npt
 from turnout.collecting.randomizer import Randomizer
 from turnout.metrics import observe
 
-__all__ = ["tell_improbable"]
+__all__ = ["say_improbable", "tell_improbable"]
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -31,7 +31,12 @@ def tell_improbable(oracle: Randomizer, reports: npt.NDArray[Any]) -> int:
         How many there are; if there are any they are also logged, and told to the hooks.
     """
     found = int(oracle.improbable(reports).sum())
+    say_improbable(found)
+    return found
+
+
+def say_improbable(found: int) -> None:
+    """Log that there are so many such reports, and tell the hooks; nothing of none."""
     if found:
         observe("reports_improbable", reports=found)
         _LOGGER.warning("reports that honest nodes hardly ever send: %d", found)
-    return found

@@ -13,6 +13,7 @@ from turnout import metrics
 from turnout.collecting.drawing import Drawn
 from turnout.collecting.groups.counting import tally_by_group
 from turnout.collecting.groups.tally import GroupedTally
+from turnout.collecting.improbable import say_improbable
 from turnout.collecting.keys import Key, Part
 from turnout.collecting.plan import Plan
 from turnout.collecting.report_files import MAX_MEMORY, Groups, Header, ReportBatch, ReportFile
@@ -112,10 +113,14 @@ class Counter:
         return header, tally
 
     def _batches(self, opened: ReportFile, start: int) -> Iterator[ReportBatch]:
+        improbable = 0
         for batch in opened.batches():
             end = start + len(batch)
-            yield batch if self._left_out is None else _without(batch, self._left_out, start, end)
+            kept = batch if self._left_out is None else _without(batch, self._left_out, start, end)
+            improbable += int(opened.header.plan.oracle.improbable(kept.reports).sum())
+            yield kept
             start = end
+        say_improbable(improbable)
 
 
 def _check_memory(opened: ReportFile, groups: int) -> None:

@@ -117,7 +117,7 @@ class Contents:
             reason = str(error)
         groups = series = several = None
         if grouped is None and time is not None:
-            raise InvalidValueError("time must be None for a tally that is not grouped")
+            raise InvalidValueError("time must name a column of groups: the tally is not grouped")
         if grouped is not None:
             found = _time_column(grouped, time)
             others = tuple(name for name in grouped.names if name != found)

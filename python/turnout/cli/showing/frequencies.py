@@ -18,7 +18,7 @@ from turnout.cli.showing.shown import (
     group_interval,
     group_rows,
     group_table,
-    in_options,
+    in_words,
     json_group,
     plain,
     rows_of,
@@ -149,7 +149,7 @@ def describe_interval(
     try:
         interval = result.interval(level, simultaneous=simultaneous)
     except EstimatorError as error:
-        note(in_options(error, result.method))
+        note(in_words(error, result.method))
         return {**description, "method": None}
     size = result.domain.size
     if simultaneous is None and size >= _MANY:

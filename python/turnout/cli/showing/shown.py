@@ -34,7 +34,7 @@ __all__ = [
     "group_interval",
     "group_rows",
     "group_table",
-    "in_options",
+    "in_words",
     "json_group",
     "method_word",
     "plain",
@@ -72,7 +72,7 @@ def method_word(name: str) -> str:
     return next((word for word, own in METHODS.items() if own == name), name)
 
 
-def in_options(error: Exception, method: str) -> str:
+def in_words(error: Exception, method: str) -> str:
     """Say in terms of options what an estimator refuses."""
     return str(error).replace(repr(method), f"--method {method_word(method)}")
 
@@ -241,7 +241,7 @@ def group_interval(estimate: Any, wish: Wish) -> tuple[dict[str, Any], str | Non
     try:
         estimate.interval(**wish.scope)
     except EstimatorError as error:
-        return described, in_options(error, wish.method)
+        return described, in_words(error, wish.method)
     return described, None
 
 

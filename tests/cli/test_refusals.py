@@ -1,0 +1,90 @@
+"""What commands refuse is said in terms of options, never of arguments of Python."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import turnout as tn
+
+Run = Callable[..., Any]
+
+#: Words of Python: an argument with its value, a call, a name of the package.
+PYTHON = re.compile(r"(?<![-\w/.])[a-z]\w*=(?=[\w'\"\[(]|$|\s)|\w\(\)|\b(?:tn|turnout)\.[a-z]")
+
+#: What commands are asked with the files that :func:`files` makes.
+REFUSED = """
+randomize people.csv -c answer -e 1 -o out.parquet
+randomize people.csv -c answer -e 1 -o out.parquet --labels a,b --id-column person
+randomize people.csv -c answer -e 1 -o out.parquet --labels a,b --missing c
+randomize people.csv -c nothing -e 1 -o out.parquet
+randomize people.csv -c answer -e 1 -o job/ --labels a,b --missing drop --id-column person
+randomize people.csv -c answer -e 1 -o done/ --labels a,b --missing drop
+randomize people.csv -c answer -e 2 -o done/ --labels a,b --missing drop --resume
+randomize people.csv -c answer -e 1 -o job/ --labels a,b --missing drop --group-by nothing
+randomize people.csv -c answer -e 1 -o out.parquet --labels a,b --mean 0:1
+randomize people.csv -c person -e 1 -o out.parquet --mean 0:1
+randomize people.csv -c answer -e 1 -o job/ --pseudonym-key nothing.key
+randomize people.csv -c answer -e 1 -o job/ --labels a,b --probability-column person --missing drop
+tally reports.parquet -o out.tally --duplicates refuse
+tally reports.parquet -o out.tally --duplicates first
+tally reports.parquet -o out.tally --group-by nothing
+tally reports.parquet reports.parquet -o out.tally
+tally mean.tally shares.tally -o out.tally
+tally people.csv -o out.tally
+estimate shares.tally --by region
+estimate shares.tally --shrink --across
+estimate mean.tally --method everyone
+estimate mean.tally --project simplex
+estimate people.csv
+report shares.tally -o out.html --time day
+report shares.tally -o out.html --method median
+report shares.tally mean.tally -o out.html
+report shares.tally -o out.html --facts people.csv
+survey people.csv -c answer -e 1
+survey people.csv -c answer -e 1 --labels a
+survey people.csv -c answer -e 1 --by nothing --missing drop
+survey people.csv -c person -e 1 --mean 5:1
+survey people.csv -c answer -e 1 --labels a,b --missing drop --by answer
+plan --domain-size 1 --nodes 100 --epsilon 1
+plan --domain-size 4 --nodes 100
+plan --domain-size 4 --nodes 100 --epsilon 1 --target rmse --value 1e-9
+plan --domain-size 4 --nodes 100 --epsilon 1 --report-bits 1 --oracle direct_encoding
+plan --domain-size 4 --nodes 0 --epsilon 1
+sample people.csv -c answer -e 1
+sample people.csv -c person,answer -e 1
+sample people.csv -c person -e 1 --bounds person=0:1
+sample people.csv -c answer -e 1 --missing drop --rows-are nothing
+aggregate people.csv -c answer -e 1 --missing drop -m skellam
+aggregate people.csv -c answer -e 1 --delta 2 --missing drop
+aggregate people.csv -c answer -e 1 --delta 1e-6 --missing drop -m skellam --honest-aggregators 9
+aggregate people.csv -c answer -e 1 --missing drop -m discrete-laplace --max-colluding-users 90
+aggregate people.csv -c answer -e 1 --delta 1e-6 --missing drop -m two-stage --reported 9
+"""
+
+
+def files(folder: Path) -> None:
+    """Make the files that the commands are asked with."""
+    rows = [f"{number},{'ab'[number % 2]}" for number in range(40)]
+    (folder / "people.csv").write_text("\n".join(["person,answer", *rows, "1,", "2,"]))
+    oracle, mean = tn.DirectEncoding(1.0, ["a", "b"]), tn.mean.Duchi(1.0)
+    (folder / "shares.tally").write_bytes(oracle.simulate([5, 6], seed=1).to_bytes())
+    (folder / "mean.tally").write_bytes(mean.collect([0.5] * 9, seed=1).to_bytes())
+
+
+@pytest.mark.everyday
+def test_refusals_speak_of_options(tmp_path: Path, turnout: Run, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    files(tmp_path)
+    made = "randomize people.csv -c answer -e 1 --labels a,b --missing drop -o"
+    for target in ("done/", "reports.parquet"):
+        assert turnout(*made.split(), target).exit_code == 0
+    for line in REFUSED.strip().splitlines():
+        result = turnout(*line.split())
+        assert result.exit_code in (1, 2), line
+        said = " ".join(result.stderr.split())
+        assert not PYTHON.search(said), f"{line}: {said}"
