@@ -14,6 +14,7 @@ from turnout.collecting.drawing import Counts, Drawn
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.attributes import PaddedOracle, Questions
 from turnout.frequency.candidates import oracle_classes
+from turnout.products import ProductDomain
 from turnout.testing import VERBS, check_randomizer, checked_verb
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "verbs.rst"
@@ -27,6 +28,7 @@ def kinds() -> dict[str, Any]:
     needed: dict[str, Any] = {
         "duchi": tn.mean.Duchi(1.0, (0, 10)),
         "hybrid": tn.mean.Hybrid(1.0, (0, 10)),
+        "joint_table": tn.JointTable(1.0, {"sex": ["f", "m"], "age": 5}),
         "memoized": tn.Memoized(tn.DirectEncoding(2.0, 5), first_epsilon=1.0),
         "padded": PaddedOracle(1.0, 5, oracle=tn.DirectEncoding(1.0, 5), share=0.5),
         "piecewise": tn.mean.Piecewise(1.0, (0, 10)),
@@ -44,6 +46,8 @@ KINDS = kinds()
 
 
 def answers_of(oracle: Any) -> Any:
+    if isinstance(oracle.domain, ProductDomain):
+        return [oracle.domain.labels[place % oracle.domain.size] for place in range(200)]
     if isinstance(oracle.domain, tn.Domain):
         return np.arange(200) % oracle.domain.size
     if isinstance(oracle.domain, Questions):

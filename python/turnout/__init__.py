@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from turnout.frequency.estimation.likelihood import maximum_likelihood
     from turnout.frequency.groups import GroupedTally
     from turnout.frequency.heavy_hitters import HeavyHitters
+    from turnout.frequency.joint import JointTable
     from turnout.frequency.longitudinal import Memoized
     from turnout.frequency.ordered import ordered
     from turnout.frequency.ordered.hierarchy import HierarchicalCollection
@@ -100,6 +101,7 @@ __all__ = [
     "HeavyHitters",
     "HierarchicalCollection",
     "Interval",
+    "JointTable",
     "Memoized",
     "OptimizedLocalHashing",
     "OptimizedUnaryEncoding",
@@ -183,6 +185,7 @@ _NAMES = {
     "turnout.frequency.estimation.likelihood": ["maximum_likelihood"],
     "turnout.frequency.groups": ["GroupedTally"],
     "turnout.frequency.heavy_hitters": ["HeavyHitters"],
+    "turnout.frequency.joint": ["JointTable"],
     "turnout.frequency.longitudinal": ["Memoized"],
     "turnout.frequency.ordered": ["ordered"],
     "turnout.frequency.ordered.hierarchy": ["HierarchicalCollection"],

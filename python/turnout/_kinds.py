@@ -26,6 +26,7 @@ _MODULES: Final = {
     "hadamard_response": _ORACLES + "hadamard_response",
     "hierarchical": "turnout.frequency.ordered.hierarchy",
     "hybrid": "turnout.mean.hybrid",
+    "joint_table": "turnout.frequency.joint.table",
     "memoized": "turnout.frequency.longitudinal.memoized",
     "optimized_local_hashing": _ORACLES + "local_hashing",
     "optimized_unary_encoding": _ORACLES + "unary_encoding",

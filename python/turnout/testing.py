@@ -33,6 +33,7 @@ from turnout.collecting.tally import read_tally
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.participation import Bernoulli, Everyone, Participation, Personalized
 from turnout.pipeline import collect, randomize, scan
+from turnout.products import ProductDomain
 from turnout.signing import SigningKey
 
 __all__ = ["VERBS", "check_randomizer"]
@@ -304,9 +305,15 @@ def _in_files(reports: Any, folder: Path) -> None:
 
 def _job(oracle: Any, answers: Any, folder: Path) -> None:
     pa = require("pyarrow", "cli")
-    # A column has one number a row: a kind of several refuses it.
-    column = answers if len(np.shape(answers)) == 1 else np.asarray(answers)[:, 0]
-    scanned = scan(pa.table({"answer": pa.array(list(column))}), "answer")
+    if isinstance(oracle.domain, ProductDomain):
+        names = list(oracle.domain.columns)
+        columns: dict[str, Any] = dict(zip(names, zip(*answers, strict=True), strict=True))
+    else:
+        # A column has one number a row: a kind of several refuses it.
+        names = ["answer"]
+        columns = {"answer": answers if np.ndim(answers) == 1 else np.asarray(answers)[:, 0]}
+    table = pa.table({name: pa.array(list(column)) for name, column in columns.items()})
+    scanned = scan(table, names)
     reports = randomize(scanned, oracle, folder / "job", participation=_HALF, seed=4)
     collected = collect(scanned, oracle, participation=_HALF, seed=4)
     assert reports.tally() == oracle.tally(reports) == collected, "a job gives another tally"

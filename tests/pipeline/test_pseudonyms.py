@@ -323,8 +323,8 @@ def test_labels_that_are_written_alike(tmp_path: Path) -> None:
     [
         ({"column": 3}, InvalidTypeError, "column must be the name"),
         ({"id_column": 3}, InvalidTypeError, "id_column must be the name"),
-        ({"id_column": "a"}, InvalidValueError, "the column of answers"),
-        ({"probability_column": "a"}, InvalidValueError, "the column of answers"),
+        ({"id_column": "a"}, InvalidValueError, "column of answers"),
+        ({"probability_column": "a"}, InvalidValueError, "column of answers"),
         ({"group_by": "a"}, InvalidValueError, "groups are reported as they are"),
         ({"group_by": ["id"], "id_column": "id"}, InvalidValueError, "reported as they are"),
         ({"group_by": ["g", "g"]}, InvalidValueError, "different columns"),

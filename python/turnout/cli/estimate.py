@@ -15,6 +15,7 @@ from turnout._atomic import atomic_write
 from turnout._extras import require
 from turnout.cli.running import check_level, output, refuse_overwriting_inputs, refusing, was_given
 from turnout.cli.showing import showing
+from turnout.cli.showing.joint import estimate_conditional
 from turnout.cli.showing.shown import Method, Order, Over, Projection, Simultaneous, Wish
 from turnout.cli.table_files import check_table, write_table
 from turnout.cli.tables import properties
@@ -111,6 +112,18 @@ def estimate(
             help="Of a grouped tally: the columns to group by; repeatable. All by default.",
         ),
     ] = None,
+    given: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--given",
+            metavar="COLUMN",
+            help="Of a joint table: shares among those who gave each answer to it; repeatable.",
+        ),
+    ] = None,
+    of: Annotated[
+        str | None,
+        typer.Option("--of", metavar="COLUMN", help="With --given: the question of the shares."),
+    ] = None,
     over: Annotated[
         Over,
         typer.Option("--over", help="Of a grouped tally: what --simultaneous holds for at once."),
@@ -140,32 +153,31 @@ def estimate(
 
         turnout estimate week.tally -o shares.csv
 
+        turnout estimate joint.tally --given sex
+
         turnout estimate week.tally --json | jq '.estimates[0]'
 
         turnout estimate countries.tally --by day --simultaneous sidak --plot days.png
     """
     _check_plot(plot)
     check_table(target, "--output")
-    if shrink and project != "none":
-        raise typer.BadParameter(
-            f"--project {project} makes another distribution", param_hint="--shrink"
-        )
-    if across and not shrink:
-        raise typer.BadParameter("belongs to --shrink", param_hint="--across")
+    _refuse_contradictions(project, shrink=shrink, across=across, by=by, given=given, of=of)
     tally = read_tally(source)
     for path in filter(None, (plot, target)):
         refuse_overwriting_inputs(path, [source])
     top = None if as_json else top
-    given = frozenset(
+    named = frozenset(
         f"--{name.replace('order', 'sort')}"
         for name in ("project", "shrink", "across", "order", "top")
         if was_given(context, name)
     )
     made = project if not shrink else ACROSS if across else SHRUNK
-    wish = Wish(method, level, simultaneous, over, made, order, top, given)
+    wish = Wish(method, level, simultaneous, over, made, order, top, named)
     kind = showing(tally.plan)
     kind.check(wish)
-    if isinstance(tally, GroupedTally):
+    if given:
+        shown = estimate_conditional(tally, wish, given, of)
+    elif isinstance(tally, GroupedTally):
         shown = kind.estimate_groups(tally.over(*by) if by else tally, wish)
     elif across:
         raise InvalidValueError(f"{source}: is not grouped, so --across has no groups")
@@ -204,3 +216,24 @@ def _check_plot(plot: Path | None) -> None:
     if plot is not None and plot.suffix.lower() not in _PICTURES:
         known = ", ".join(_PICTURES)
         raise typer.BadParameter(f"{plot} does not end in {known}", param_hint="--plot")
+
+
+def _refuse_contradictions(
+    project: Projection,
+    *,
+    shrink: bool,
+    across: bool,
+    by: list[str] | None,
+    given: list[str] | None,
+    of: str | None,
+) -> None:
+    if shrink and project != "none":
+        raise typer.BadParameter(
+            f"--project {project} makes another distribution", param_hint="--shrink"
+        )
+    if of is not None and not given:
+        raise typer.BadParameter("belongs to --given", param_hint="--of")
+    if given and (shrink or project != "none" or by):
+        raise typer.BadParameter("takes no --shrink, --project or --by", param_hint="--given")
+    if across and not shrink:
+        raise typer.BadParameter("belongs to --shrink", param_hint="--across")

@@ -37,6 +37,7 @@ from turnout.cli.scans import (
     in_domain,
     scanned,
     settled,
+    settled_columns,
 )
 from turnout.cli.showing import showing
 from turnout.cli.showing.shown import describe_participation
@@ -44,6 +45,7 @@ from turnout.cli.tables import file_size, number, properties
 from turnout.collecting.report_files import ReportFile, file_format
 from turnout.errors import InvalidValueError
 from turnout.frequency.candidates import registered
+from turnout.frequency.joint import JointTable
 from turnout.pipeline import Answers, Job, Totals
 from turnout.pipeline.processing import plan_of
 from turnout.pipeline.running import randomize as run_job
@@ -72,6 +74,7 @@ class _Wish:
     labels_file: Path | None
     plan_file: Path | None
     public_key: str | None
+    joint: bool
 
     def check(self) -> None:
         check_labels(self.labels, self.labels_file)
@@ -80,6 +83,12 @@ class _Wish:
                 raise typer.BadParameter("give --epsilon, or --plan", param_hint="--epsilon")
             if self.public_key is not None:
                 raise typer.BadParameter("needs --plan", param_hint="--public-key")
+            for option, given in (
+                ("--mean", self.mean), ("--labels", self.labels),
+                ("--labels-file", self.labels_file),
+            ):  # fmt: skip
+                if self.joint and given is not None:
+                    raise typer.BadParameter("is for one question: --joint", param_hint=option)
             for option, given in (("--labels", self.labels), ("--labels-file", self.labels_file)):
                 if self.mean is not None and given is not None:
                     raise typer.BadParameter("are not for numbers: --mean", param_hint=option)
@@ -131,6 +140,14 @@ def randomize(
             help=(
                 "How answers are randomized. The default, auto, takes the one of smallest error."
             ),
+        ),
+    ] = None,
+    joint: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--joint",
+            metavar="COLUMN",
+            help="A further column, whose answer goes into the same report; repeatable.",
         ),
     ] = None,
     mean: Mean = None,
@@ -185,6 +202,10 @@ def randomize(
     --oracle names the randomizer, with hyphens or underscores. The default, auto, compares all of
     them and says which it takes: direct-encoding for few answers or a large epsilon.
 
+    --joint COLUMN puts the answers of several columns into one report, for a joint table of them
+    and the shares of one answer among those who gave another. The labels are those of the data,
+    or of a --plan.
+
     --mean LOW:HIGH takes a column of numbers, for their mean; --oracle is then duchi, hybrid,
     piecewise or auto, the one of the smallest worst-case variance. A number outside of the bounds
     is refused. --plan takes a plan of any kind that draws every report afresh.
@@ -209,11 +230,14 @@ def randomize(
         turnout randomize answers/ --column answer --plan plan.json --id-column user \
             --group-by country --group-by day -o reports/ --resume
 
+        turnout randomize people.csv --column sex --joint vote --epsilon 1 -o joint.parquet
+
         turnout randomize people.parquet --column hours --mean 0:24 --epsilon 1 -o hours.parquet
     """
     wish = _Wish(
-        epsilon, participation, oracle_name, mean, labels, labels_file, plan_file, public_key
-    )
+        epsilon, participation, oracle_name, mean, labels, labels_file, plan_file, public_key,
+        joint=bool(joint),
+    )  # fmt: skip
     wish.check()
     _check_ranges(epsilon, participation)
     name = _checked_name(oracle_name, mean)
@@ -228,7 +252,7 @@ def randomize(
         refuse_drawing_again(target, "reports")
     answers = scanned(
         sources,
-        column,
+        [column, *(joint or ())],
         missing=missing,
         missing_values=missing_value,
         id_column=id_column,
@@ -320,6 +344,10 @@ def _plan(answers: Answers, wish: _Wish, name: str, missing: str | None) -> tupl
             note(f"--oracle auto: {reason}")
         plan = plan_of(answers, oracle, rate)
         return in_domain(answers, plan, missing), plan
+    if wish.joint:
+        answers, columns = settled_columns(answers, missing)
+        oracle = JointTable(wish.epsilon, columns, oracle=name)
+        return answers, plan_of(answers, oracle, rate)
     answers, domain = settled(answers, wish.labels, wish.labels_file, missing)
     if name == "auto":
         choice = choose_oracle(wish.epsilon, domain)

@@ -31,6 +31,7 @@ __all__ = [
     "in_domain",
     "scanned",
     "settled",
+    "settled_columns",
 ]
 
 Sources = Annotated[
@@ -92,7 +93,7 @@ def files_of(sources: Sequence[str]) -> list[Path]:
 
 def scanned(
     sources: Sequence[str],
-    column: str,
+    column: str | Sequence[str],
     *,
     missing: str | None,
     missing_values: Sequence[str] | None,
@@ -163,6 +164,30 @@ def settled(
     kind = _kind(answers, [*texts, *([] if wanted is None else [wanted])])
     domain = Domain([_parsed(text, kind) for text in texts])
     return _with_missing(answers, kind, wanted), domain
+
+
+def settled_columns(answers: Answers, missing: str | None) -> tuple[Answers, dict[str, Domain]]:
+    """Settle the domains of several columns from the data; a missing answer is refused or dropped.
+
+    Raises
+    ------
+    InvalidValueError
+        If a missing answer is to be a label, or the data cannot be used.
+    """
+    if missing not in (None, "drop"):
+        raise InvalidValueError(
+            f"missing (--missing) must be 'drop' where columns are joined, got {missing!r}: one "
+            "label is none of every column"
+        )
+    domains = {}
+    for name in answers.asked:
+        one = replace(answers, column=name, joint=())
+        _, domains[name] = settled(one, None, None, missing, say=False)
+    note(
+        f"the labels of {', '.join(map(repr, domains))} are taken from the data and treated as "
+        "public; a --plan states them"
+    )
+    return answers, domains
 
 
 def in_domain(answers: Answers, plan: Plan, missing: str | None) -> Answers:

@@ -32,8 +32,8 @@ Array = npt.NDArray[Any]
 class FrequencyOracle(Kind[Tally]):
     """Base class of the local randomizers of categorical answers."""
 
-    tally_type = Tally
-    domain_type = Domain
+    tally_type: ClassVar[type[Any]] = Tally
+    domain_type: ClassVar[type[Any]] = Domain
 
     #: The type of the support counts: signed where reports hold scores that may be negative.
     support_dtype: ClassVar[np.dtype[Any]] = np.dtype(np.uint64)
@@ -203,7 +203,10 @@ class FrequencyOracle(Kind[Tally]):
         counts = _arguments.counts("true_counts", true_counts, self._domain.size)
         rate, checked_seed = taking_part.uniform_rate, _arguments.seed(seed)
         support, received = self._kernel.simulate(counts, rate, checked_seed)
-        return Tally(Plan(self, taking_part), support, received, sum(counts.tolist()))
+        made: Tally = self.tally_type(
+            Plan(self, taking_part), support, received, sum(counts.tolist())
+        )
+        return made
 
     def tally_from_counts(
         self,

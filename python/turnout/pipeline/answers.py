@@ -11,6 +11,7 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from turnout import _arguments
 from turnout._extras import require
 from turnout._label_texts import missing_texts
 from turnout.bounds import Bounds
@@ -33,6 +34,7 @@ from turnout.pipeline.labels import Labels
 from turnout.pipeline.numbers import Numbers, numbers_of
 from turnout.pipeline.pseudonyms import PseudonymKey
 from turnout.pipeline.sources import Block, Source
+from turnout.products import ProductDomain
 
 __all__ = ["Answers"]
 
@@ -53,7 +55,7 @@ class _Found:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.persons: Persons | None = None
-        self.encoding: tuple[Domain | Bounds, Encoding] | None = None
+        self.encodings: tuple[Domain | Bounds, list[Encoding]] | None = None
 
     def __reduce__(self) -> tuple[type[_Found], tuple[()]]:
         """Pickle nothing of it."""
@@ -71,8 +73,8 @@ class Answers:
     ----------
     source
         Where the rows come from.
-    column
-        The column of answers.
+    column, joint
+        The column of answers, and further ones whose answers go into the same report.
     missing
         What a missing answer is: None (refused), ``"drop"``, or a label.
     missing_values
@@ -100,6 +102,7 @@ class Answers:
     pseudonym_key: PseudonymKey | None = None
     pseudonym_context: str | None = None
     max_groups: int = 100_000
+    joint: tuple[str, ...] = ()
     _name: str = field(default="", repr=False)
     _texts: bool = field(default=False, repr=False)
     _digests: Mapping[int, bytes] | None = field(default=None, repr=False)
@@ -108,7 +111,15 @@ class Answers:
     @property
     def name(self) -> str:
         """What messages call the answers."""
-        return f"{self._name}: column {self.column!r}"
+        named = (
+            f"columns {_arguments.listed(self.asked)}" if self.joint else f"column {self.column!r}"
+        )
+        return f"{self._name}: {named}"
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The columns of answers."""
+        return (self.column, *self.joint)
 
     @property
     def rows(self) -> int | None:
@@ -119,7 +130,7 @@ class Answers:
     def columns(self) -> tuple[str, ...]:
         """The columns that are read, and no others are."""
         others = (self.id_column, self.probability_column, *self.group_by)
-        return tuple(dict.fromkeys([self.column, *(name for name in others if name is not None)]))
+        return tuple(dict.fromkeys([*self.asked, *(name for name in others if name is not None)]))
 
     @property
     def holds_integers(self) -> bool:
@@ -183,6 +194,7 @@ class Answers:
             "rows": self.source.rows,
             "block_rows": self.source.block_rows,
             "column": self.column,
+            "joint": list(self.joint),
             "missing": self.missing if plain else repr(self.missing),
             "missing_values": sorted(self.missing_values),
             "id_column": self.id_column,
@@ -298,8 +310,8 @@ class Answers:
         """Name the columns in which few different values are expected."""
         others = {self.id_column, self.probability_column}
         if isinstance(domain, Bounds):
-            others.add(self.column)
-        return frozenset((self.column, *self.group_by)) - others
+            others.update(self.asked)
+        return frozenset((*self.asked, *self.group_by)) - others
 
     def _blocks(self, skip: Container[int], domain: Domain | Bounds | None) -> Iterator[Block]:
         persons, categories = self.persons(), self._categories(domain)
@@ -359,7 +371,7 @@ class Answers:
             keep = np.ones(block.rows, bool)
             keep[block.left_out] = False
             rows, table = np.flatnonzero(keep), _kept(table, keep)
-        codes, gone = self._encoding(domain)(table.column(self.column), rows, block.start)
+        codes, gone = self._codes(table, domain, rows, block.start)
         dropped = 0
         if gone is not None:
             dropped = int(gone.sum())
@@ -416,7 +428,7 @@ class Answers:
         UnknownLabelError, CodeOutsideDomainError, InvalidValueError
             As :meth:`encoded`.
         """
-        return self._encoding(domain)(table.column(self.column), None, first_row)
+        return self._codes(table, domain, None, first_row)
 
     def _groups_of_rows(
         self, table: Any, keep: npt.NDArray[np.bool_], first_row: int
@@ -472,23 +484,55 @@ class Answers:
         texts = missing_texts(more=self.missing_values)
         return groups_of(table, self.group_by, self.max_groups, self._name, texts)
 
-    def _encoding(self, domain: Domain | Bounds) -> Encoding:
-        """Find out how the values of a column become what is randomized."""
-        known = self._found.encoding
+    def _codes(
+        self, table: Any, domain: Domain | Bounds, rows: npt.NDArray[Any] | None, first_row: int
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]:
+        """Encode the columns of answers; say which rows are dropped."""
+        found = [
+            encoding(table.column(name), rows, first_row)
+            for name, encoding in zip(self.asked, self._encodings(domain), strict=True)
+        ]
+        if not isinstance(domain, ProductDomain):
+            return found[0]
+        gaps = [gone for _, gone in found if gone is not None]
+        return domain.combined([codes for codes, _ in found]), (
+            np.logical_or.reduce(gaps) if gaps else None
+        )
+
+    def _encodings(self, domain: Domain | Bounds) -> list[Encoding]:
+        """Find out how the values of each column become what is randomized."""
+        known = self._found.encodings
         if known is None or known[0] is not domain:
-            known = domain, self._new_encoding(domain)
-            self._found.encoding = known
+            known = domain, self._new_encodings(domain)
+            self._found.encodings = known
         return known[1]
 
-    def _new_encoding(self, domain: Domain | Bounds) -> Encoding:
-        missing: dict[str, Any] = {
-            "missing": self.missing,
-            "missing_values": self.missing_values,
-            "name": self.name,
-        }
+    def _new_encodings(self, domain: Domain | Bounds) -> list[Encoding]:
+        missing: dict[str, Any] = {"missing": self.missing, "missing_values": self.missing_values}
+        if isinstance(domain, ProductDomain):
+            if self.asked != tuple(domain.columns):
+                raise InvalidValueError(
+                    f"{self._name}: column must name the questions of the plan in their order, "
+                    f"{_arguments.listed(tuple(domain.columns))}, got "
+                    f"{_arguments.listed(self.asked)}"
+                )
+            return [
+                partial(
+                    codes_of,
+                    Labels(
+                        each, texts=self._texts, name=f"{self._name}: column {name!r}", **missing
+                    ),
+                )
+                for name, each in domain.columns.items()
+            ]
+        if self.joint:
+            raise InvalidValueError(
+                f"{self.name}: column must name one column for a single question, got "
+                f"{_arguments.listed(self.asked)}: a turnout.JointTable takes several"
+            )
         if isinstance(domain, Bounds):
-            return partial(numbers_of, Numbers(domain, **missing))
-        return partial(codes_of, Labels(domain, texts=self._texts, **missing))
+            return [partial(numbers_of, Numbers(domain, name=self.name, **missing))]
+        return [partial(codes_of, Labels(domain, texts=self._texts, name=self.name, **missing))]
 
     def _pseudonyms(
         self, table: Any, rows: npt.NDArray[Any] | None, first_row: int

@@ -263,7 +263,7 @@ def open_job(
 
 def _named(answers: Answers, plan: Plan) -> Answers:
     """Name the collection for pseudonyms: two questions may have one plan."""
-    return answers.in_context(f"{plan.fingerprint}/{answers.column}")
+    return answers.in_context(f"{plan.fingerprint}/{'/'.join(answers.asked)}")
 
 
 def _task(answers: Answers, plan: Plan, noise: JobNoise, folder: Path, name: str) -> PartTask:

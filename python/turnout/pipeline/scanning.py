@@ -38,7 +38,7 @@ class Scan(Answers, AnswersElsewhere):
 
 def scan(
     data: Any,
-    column: str,
+    column: str | Sequence[str],
     *,
     missing: Hashable = None,
     missing_values: Sequence[str] = (),
@@ -58,7 +58,8 @@ def scan(
         Files, a table, a query or a stream: whatever
         :func:`turnout.pipeline.open_source` takes.
     column
-        The column of answers, one row a person.
+        The column of answers, one row a person. Of a :class:`turnout.JointTable` the columns, in
+        the order of its questions.
     missing
         What a missing answer is (a null, NaN, an empty text, and ``NA``, ``N/A``, ``NaN``,
         ``null`` or ``None`` where they are no label of the domain): None refuses it, ``"drop"``
@@ -115,7 +116,8 @@ def scan(
     if group_by is not None:
         many = [group_by] if isinstance(group_by, str) else group_by
         names = tuple(_arguments.items("group_by", many, "a name or names of columns"))
-    _check_columns(column, id_column, probability_column, names)
+    asked = _asked(column)
+    _check_columns(asked, id_column, probability_column, names)
     _arguments.choice("duplicates", duplicates, ("refuse", "first", None))
     if pseudonym_key is not None:
         _arguments.instance("pseudonym_key", pseudonym_key, PseudonymKey, "a PseudonymKey")
@@ -135,7 +137,8 @@ def scan(
     source = open_source(data)
     answers = Scan(
         source,
-        column,
+        asked[0],
+        joint=asked[1:],
         missing=missing,
         missing_values=frozenset(texts),
         id_column=id_column,
@@ -152,18 +155,32 @@ def scan(
     return answers
 
 
+def _asked(column: Any) -> tuple[str, ...]:
+    """Name the columns of answers."""
+    if isinstance(column, str) or not isinstance(column, Sequence):
+        return (_arguments.instance("column", column, str, "the name of a column"),)
+    names = tuple(column)
+    for name in names:
+        _arguments.instance("column", name, str, "a name or names of columns")
+    if not names or len(set(names)) < len(names):
+        raise InvalidValueError(f"column must name different columns, got {list(names)}")
+    return names
+
+
 def _check_columns(
-    column: str, id_column: str | None, probability_column: str | None, groups: tuple[str, ...]
+    asked: tuple[str, ...],
+    id_column: str | None,
+    probability_column: str | None,
+    groups: tuple[str, ...],
 ) -> None:
-    _arguments.instance("column", column, str, "the name of a column")
     for argument, name in (("id_column", id_column), ("probability_column", probability_column)):
         if name is not None:
             _arguments.instance(argument, name, str, "the name of a column")
-            if name == column:
-                raise InvalidValueError(f"{argument} must not be {column!r}, the column of answers")
+            if name in asked:
+                raise InvalidValueError(f"{argument} must not be {name!r}, a column of answers")
     for name in groups:
         _arguments.instance("group_by", name, str, "a name or names of columns")
-        if name in (column, id_column):
+        if name in (*asked, id_column):
             raise InvalidValueError(
                 f"group_by must not name {name!r}: groups are reported as they are, and its values "
                 "are private"

@@ -35,6 +35,7 @@ def wording(plan: Plan) -> Wording:
         If there is no report of tallies of this kind.
     """
     kind = plan.oracle.tally_type
-    if kind not in _KINDS:
+    found = next((_KINDS[each] for each in kind.__mro__ if each in _KINDS), None)
+    if found is None:
         raise InvalidTypeError(f"tally must be of a kind that reports tell, got a {kind.__name__}")
-    return _KINDS[kind]
+    return found

@@ -40,6 +40,7 @@ def showing(plan: Plan) -> Showing:
     ('numbers', 'from 0 to 24')
     """
     kind = plan.oracle.tally_type
-    if kind not in _KINDS:
+    found = next((_KINDS[each] for each in kind.__mro__ if each in _KINDS), None)
+    if found is None:
         raise InvalidTypeError(f"there is no command that shows a {kind.__name__}")
-    return _KINDS[kind]
+    return found

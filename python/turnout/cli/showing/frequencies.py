@@ -116,7 +116,7 @@ class Frequencies:
 
         def body(console: Console) -> None:
             most = len(records) if wish.top is None else max(1, _MOST_ROWS // size) * size
-            console.print(_table(grouped.names, records[:most], wish.level))
+            console.print(share_table(grouped.names, records[:most], wish.level))
             if most < len(records):
                 rest = f"and {(len(records) - most) // size:,} more of {len(grouped):,} groups"
                 console.print(f"\n{rest}; --output FILE.csv has all", soft_wrap=True)
@@ -203,7 +203,8 @@ def _json_record(record: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _table(names: tuple[str, ...], records: list[dict[str, Any]], level: float) -> Any:
+def share_table(names: tuple[str, ...], records: list[dict[str, Any]], level: float) -> Any:
+    """Draw the shares of all groups as one table."""
     errors = sorted(
         record["standard_error"] for record in records if math.isfinite(record["standard_error"])
     )

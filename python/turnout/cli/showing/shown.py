@@ -288,7 +288,9 @@ def group_table(
     table.collapse_padding, table.pad_edge = True, False
     for name in names:
         table.add_column(printable(name), overflow="fold", style="cyan")
-    table.add_column("reports", justify="right", no_wrap=True)
+    counted = all("received" in record for record in records)
+    if counted:
+        table.add_column("reports", justify="right", no_wrap=True)
     for place, name in enumerate(columns):
         if place < words:
             table.add_column(name, overflow="fold")
@@ -302,8 +304,8 @@ def group_table(
             table.add_section()
         before = group
         head = [printable(shown_part(part)) for part in group.values()]
-        head.append(f"{record['received']:,}")
-        if record["reason"] is not None:
+        head += [f"{record['received']:,}"] if counted else []
+        if record.get("reason") is not None:
             if new:
                 reason = f"({record['reason'].removeprefix('the group has ')})"
                 nothing = [reason, *[""] * (len(columns) - 1)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from turnout.frequency.draws import uniform_codes, weighted_choices
 from turnout.frequency.estimation.models import ScoreMoments
 from turnout.frequency.kernel import Kernel
 from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
+from turnout.frequency.wrapped import WrappedOracle
 
 __all__ = ["PaddedOracle"]
 
@@ -28,7 +29,7 @@ Counts = npt.NDArray[np.uint64]
 _SCALE = 2**62
 
 
-class PaddedOracle(FrequencyOracle):
+class PaddedOracle(WrappedOracle):
     """Report the own answer with probability ``share``, and a uniform answer otherwise.
 
     Either answer goes through the same randomizer, so nobody can tell which it was. This is what
@@ -80,9 +81,9 @@ class PaddedOracle(FrequencyOracle):
         oracle: FrequencyOracle | dict[str, Any],
         share: float,
     ) -> None:
-        super().__init__(epsilon, domain)
         inner = oracle_from_dict(oracle) if isinstance(oracle, dict) else oracle
-        self._inner = _arguments.instance("oracle", inner, FrequencyOracle, "an oracle")
+        _arguments.instance("oracle", inner, FrequencyOracle, "an oracle")
+        super().__init__(epsilon, domain, inner)
         self._share = _arguments.probability("share", share)
         if (inner.epsilon, inner.domain) != (self._epsilon, self._domain):
             raise InvalidValueError(
@@ -92,24 +93,13 @@ class PaddedOracle(FrequencyOracle):
         self._padded_kernel = _PaddedKernel(inner, self._share)
 
     @property
-    def oracle(self) -> FrequencyOracle:
-        """The randomizer that every report comes from."""
-        return self._inner
+    def _kernel(self) -> Kernel:
+        return self._padded_kernel
 
     @property
     def share(self) -> float:
         """The probability that a report is about the own answer."""
         return self._share
-
-    @property
-    def realized_ratio(self) -> Fraction:
-        """The largest likelihood ratio of a report of the inner oracle, exactly."""
-        return self._inner.realized_ratio
-
-    @property
-    def realized_epsilon(self) -> float:
-        """The logarithm of :attr:`realized_ratio`, rounded up; never above :attr:`epsilon`."""
-        return self._inner.realized_epsilon
 
     @property
     def support_probabilities(self) -> tuple[float, float]:
@@ -140,58 +130,6 @@ class PaddedOracle(FrequencyOracle):
     def told_apart(self) -> ToldApart | None:
         """None: a report comes with its siblings."""
         return None
-
-    @property
-    def report_bits(self) -> int:
-        """The size of a report in bits."""
-        return self._inner.report_bits
-
-    @property
-    def report_dtype(self) -> np.dtype[Any]:
-        """The type of the integers of a report."""
-        return self._inner.report_dtype
-
-    @property
-    def report_shape(self) -> tuple[int, ...]:
-        """``()`` if a report is one integer, else their number."""
-        return self._inner.report_shape
-
-    @property
-    def support_dtype(self) -> np.dtype[Any]:  # type: ignore[override]
-        """The type of the support counts."""
-        return self._inner.support_dtype
-
-    @property
-    def _kernel(self) -> Kernel:
-        return self._padded_kernel
-
-    def check_reports(self, reports: Array) -> None:
-        """Refuse reports that the inner oracle cannot have made.
-
-        Raises
-        ------
-        InvalidValueError
-            If there is one, with its position.
-        """
-        self._inner.check_reports(reports)
-
-    def improbable(self, reports: Array) -> npt.NDArray[np.bool_]:
-        """Say which reports the inner oracle makes with negligible chance only."""
-        return self._inner.improbable(reports)
-
-    def refuse_range(self, reports: Array) -> NoReturn:
-        """Refuse reports with a number that :attr:`report_dtype` does not hold."""
-        self._inner.refuse_range(reports)
-
-    def check_support(self, support: Counts, received: int) -> None:
-        """Refuse support counts that so many reports of the inner oracle cannot have.
-
-        Raises
-        ------
-        InvalidValueError
-            If they contradict the number of reports.
-        """
-        self._inner.check_support(support, received)
 
     def parameters(self) -> dict[str, Any]:
         """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""

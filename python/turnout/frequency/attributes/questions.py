@@ -14,7 +14,7 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout.domain import Domain
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
-from turnout.frequency.attributes.tables import encoded
+from turnout.products import encoded
 
 __all__ = ["Questions"]
 

@@ -67,6 +67,10 @@ class Covariance:
         numpy.ndarray
             float64 of shape (m,).
         """
+        return np.maximum(self.form(coefficients), 0.0)
+
+    def form(self, coefficients: Floats) -> Floats:
+        """Compute the quadratic form of rows of coefficients, which rounding may leave below 0."""
         f = self.frequencies
         total, weighted = coefficients.sum(axis=1), coefficients @ f
         own = self.variances - self.constant - (2 * self.linear + self.product * f) * f
@@ -74,7 +78,7 @@ class Covariance:
         result += (2 * self.linear * total + self.product * weighted) * weighted
         if self.aligned:
             result += self.aligned * _aligned(coefficients, f)
-        return np.maximum(result, 0.0)
+        return result
 
     def matrix(self) -> Floats:
         """Write out the matrix, shape (k, k)."""

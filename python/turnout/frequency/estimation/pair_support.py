@@ -85,6 +85,9 @@ def pair_support(oracle: Law) -> PairSupport:
     EstimatorError
         If they are not the same for all answers.
     """
+    if oracle.name == "joint_table":
+        inner: Any = oracle
+        return pair_support(inner.oracle)
     scores = oracle.score_moments
     p, q, k = scores.own, scores.other, oracle.domain.size
     own, other = p * q, q * q

@@ -1,0 +1,292 @@
+"""How those who gave one answer answered another question."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout._tables import Tabular
+from turnout.collecting.intervals import critical_value
+from turnout.domain import Domain
+from turnout.frequency.joint.pictures import plot_shares
+from turnout.frequency.joint.sums import Cells
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["ConditionalShare", "ConditionalShares", "ShareInterval"]
+
+Floats = npt.NDArray[np.float64]
+
+
+class ConditionalShare(NamedTuple):
+    """One share among those who gave some answer, with its 95 % interval.
+
+    Attributes
+    ----------
+    share
+        The estimate; NaN where nobody is estimated to have given the answer.
+    standard_error
+        By the delta method.
+    low, high
+        Fieller's limits.
+    """
+
+    share: float
+    standard_error: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class ShareInterval:
+    """Fieller's limits of conditional shares.
+
+    Attributes
+    ----------
+    low, high
+        The limits, a row for each group.
+    level
+        The confidence level.
+    simultaneous
+        How the level holds for all shares at once, or None if it does not.
+    """
+
+    low: Floats
+    high: Floats
+    level: float
+    simultaneous: str | None
+
+    def contains(self, shares: Any) -> npt.NDArray[np.bool_]:
+        """Say which limits hold shares of their shape."""
+        given = np.asarray(shares, np.float64)
+        held: npt.NDArray[np.bool_] = (self.low <= given) & (given <= self.high)
+        return held
+
+
+class ConditionalShares(Tabular):
+    """The shares of the answers to one question among those who gave each answer to others.
+
+    Made by :meth:`JointEstimate.conditional`. A share is a joint share over that of all who gave
+    the answer: a ratio of two estimates, whose errors hang together. Its limits are those of
+    Fieller (1954): all ratios ``r`` for which the joint share less ``r`` times the other is within
+    its error of zero. They hold however little is known of the denominator; where that may be zero
+    they are 0 and 1, since a share lies there. The standard error is that of the delta method,
+    which needs a denominator that is far from zero.
+
+    Parameters
+    ----------
+    cells
+        The sums over the table, the questions of ``given`` first.
+    frequencies
+        The joint shares.
+    given
+        The questions that say among whom.
+    of
+        The name of the question whose shares are wanted, and its answers.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> joint = tn.JointTable(3.0, {"sex": ["f", "m"], "vote": ["no", "yes"]})
+    >>> shares = joint.simulate([3000, 2000, 1000, 4000], seed=1).estimate().conditional(
+    ...     "vote", given="sex"
+    ... )
+    >>> shares.shares.round(1)
+    array([[0.6, 0.4],
+           [0.2, 0.8]])
+    >>> shares["f", "yes"].low < 0.4 < shares["f", "yes"].high
+    True
+    """
+
+    _columns = ("label", "share", "standard_error", "low", "high")
+
+    def __init__(
+        self,
+        cells: Cells,
+        frequencies: Floats,
+        given: Mapping[str, Domain],
+        of: tuple[str, Domain],
+    ) -> None:
+        self._given, (self._of, self._answers) = dict(given), of
+        size = self._answers.size
+        self._small, self._large, self._both = cells.with_those_among(size)
+        self._joint = cells.summed(frequencies)
+        self._among = np.repeat(self._joint.reshape(-1, size).sum(axis=1), size)
+
+    @property
+    def given(self) -> Mapping[str, Domain]:
+        """The questions that say among whom, with their answers."""
+        return dict(self._given)
+
+    @property
+    def of(self) -> str:
+        """The question whose shares these are."""
+        return self._of
+
+    @property
+    def groups(self) -> list[Hashable]:
+        """The answers to ``given``, in order: tuples where there are several questions."""
+        labels = [domain.labels for domain in self._given.values()]
+        return list(labels[0]) if len(labels) == 1 else list(itertools.product(*labels))
+
+    @property
+    def shares(self) -> Floats:
+        """The shares, a row for each of :attr:`groups`; NaN where nobody is estimated to be."""
+        among = np.where(self._among > 0, self._among, np.nan)
+        return self._shaped(self._joint / among)
+
+    @property
+    def standard_errors(self) -> Floats:
+        """The standard errors of the delta method, of the same shape."""
+        shares = self.shares.ravel()
+        variances = self._small - 2 * shares * self._both + shares**2 * self._large
+        return self._shaped(np.sqrt(np.maximum(variances, 0.0)) / np.abs(self._among))
+
+    def interval(self, level: float = 0.95, *, simultaneous: str | None = None) -> ShareInterval:
+        """Fieller's confidence limits of the shares.
+
+        Parameters
+        ----------
+        level
+            The confidence level, between 0 and 1.
+        simultaneous
+            None: for each share by itself. ``"bonferroni"`` or ``"sidak"``: for all at once.
+
+        Returns
+        -------
+        ShareInterval
+            Limits of the shape of :attr:`shares`; 0 and 1 where nothing is known.
+
+        Raises
+        ------
+        InvalidValueError
+            If an argument is none of the allowed values.
+        """
+        level = _arguments.confidence("level", level)
+        _arguments.choice("simultaneous", simultaneous, (None, "bonferroni", "sidak"))
+        z = critical_value(level, self._joint.size, simultaneous)
+        a = self._among**2 - z**2 * self._large
+        b = self._among * self._joint - z**2 * self._both
+        c = self._joint**2 - z**2 * self._small
+        root = np.sqrt(np.maximum(b * b - a * c, 0.0))
+        known = (a > 0) & (self._among > 0)
+        divisor = np.where(known, a, 1.0)
+        low = np.where(known, (b - root) / divisor, 0.0)
+        high = np.where(known, (b + root) / divisor, 1.0)
+        return ShareInterval(self._shaped(low), self._shaped(high), level, simultaneous)
+
+    def _shaped(self, flat: Floats) -> Floats:
+        return flat.reshape(-1, self._answers.size)
+
+    def __getitem__(self, key: Any) -> ConditionalShare:
+        """Return one share: ``shares["f", "yes"]``, the answers to ``given`` first.
+
+        Raises
+        ------
+        KeyError
+            If the answers are none of the table.
+        """
+        parts = key if isinstance(key, tuple) else (key,)
+        domains = [*self._given.values(), self._answers]
+        if len(parts) != len(domains):
+            raise KeyError(key)
+        place = 0
+        for part, domain in zip(parts, domains, strict=True):
+            try:
+                code = domain.labels.index(part)
+            except ValueError as error:
+                raise KeyError(key) from error
+            place = place * domain.size + code
+        limits = self.interval()
+        return ConditionalShare(
+            *(
+                float(each.ravel()[place])
+                for each in (self.shares, self.standard_errors, limits.low, limits.high)
+            )
+        )
+
+    @property
+    def _group_columns(self) -> tuple[str, ...]:
+        return tuple(self._given)
+
+    def to_records(
+        self, level: float = 0.95, *, simultaneous: str | None = None
+    ) -> list[dict[str, Any]]:
+        """List one dictionary for each share, for tables and programs.
+
+        Parameters
+        ----------
+        level, simultaneous
+            As for :meth:`interval`.
+
+        Returns
+        -------
+        list of dict
+            With ``group`` (a dictionary of the answers to ``given``), ``label``, ``share``,
+            ``standard_error``, ``low`` and ``high``.
+
+        Raises
+        ------
+        InvalidValueError
+            As :meth:`interval`.
+        """
+        limits = self.interval(level, simultaneous=simultaneous)
+        shares, errors = self.shares, self.standard_errors
+        records = []
+        for row, group in enumerate(self.groups):
+            answers = group if len(self._given) > 1 and isinstance(group, tuple) else (group,)
+            for column, label in enumerate(self._answers.labels):
+                share = float(shares[row, column])
+                records.append(
+                    {
+                        "group": dict(zip(self._given, answers, strict=True)),
+                        "label": label,
+                        "share": share,
+                        "standard_error": float(errors[row, column]),
+                        "low": float(limits.low[row, column]),
+                        "high": float(limits.high[row, column]),
+                    }
+                )
+        return records
+
+    def plot(
+        self, *, ax: Axes | None = None, level: float = 0.95, simultaneous: str | None = None
+    ) -> Axes:
+        """Draw the shares with their limits: the answers below each other, a colour for each group.
+
+        Parameters
+        ----------
+        ax
+            Matplotlib axes to draw on; new ones by default.
+        level, simultaneous
+            As for :meth:`interval`.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes, with labels and a legend.
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        InvalidValueError
+            As :meth:`interval`.
+        """
+        return plot_shares(self, ax, level, simultaneous)
+
+    def __repr__(self) -> str:
+        """Show the questions and how many shares there are."""
+        known = sum(not math.isnan(share) for share in self.shares[:, 0].tolist())
+        return (
+            f"ConditionalShares({self._of!r} given {', '.join(map(repr, self._given))}: "
+            f"{known} groups, {self._answers.size} answers)"
+        )

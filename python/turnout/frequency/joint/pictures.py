@@ -1,0 +1,74 @@
+"""Pictures of joint tables and of conditional shares."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from turnout._drawing import new_axes, short
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["plot_shares", "plot_table"]
+
+#: More cells have no numbers in them.
+_WRITTEN = 150
+
+
+def plot_table(estimate: Any, ax: Any, level: float, simultaneous: str | None) -> Axes:
+    """Draw a table of two questions: see :meth:`JointEstimate.plot`."""
+    (rows, down), (columns, across) = estimate.questions.items()
+    interval = estimate.interval(level, simultaneous=simultaneous)
+    half = ((interval.high - interval.low) / 2).reshape(estimate.table.shape)
+    axes = new_axes(ax, width=min(14.0, 3.0 + 0.9 * across.size))
+    drawn = axes.imshow(100 * estimate.table, cmap="Blues", vmin=0.0, aspect="auto")
+    axes.figure.colorbar(drawn, ax=axes, label="share of all people, %")
+    axes.set_xticks(range(across.size), [short(str(label)) for label in across.labels])
+    axes.set_yticks(range(down.size), [short(str(label)) for label in down.labels])
+    axes.set_xlabel(columns)
+    axes.set_ylabel(rows)
+    if estimate.table.size <= _WRITTEN:
+        dark = estimate.table.max() / 2
+        for (row, column), share in np.ndenumerate(estimate.table):
+            axes.text(
+                column,
+                row,
+                f"{100 * share:.1f}\n± {100 * half[row, column]:.1f}",
+                ha="center",
+                va="center",
+                fontsize=8,
+                color="white" if share > dark else "black",
+            )
+    axes.set_title(f"joint shares, {level:.0%} intervals", loc="left")
+    return axes
+
+
+def plot_shares(shares: Any, ax: Any, level: float, simultaneous: str | None) -> Axes:
+    """Draw conditional shares: see :meth:`ConditionalShares.plot`."""
+    interval = shares.interval(level, simultaneous=simultaneous)
+    found, groups = shares.shares, shares.groups
+    labels = [record["label"] for record in shares.to_records()[: found.shape[1]]]
+    axes = new_axes(ax, width=min(14.0, 4.0 + 0.5 * found.size))
+    places = np.arange(found.shape[1])
+    for number, group in enumerate(groups):
+        beside = places + 0.7 * ((number + 0.5) / len(groups) - 0.5)
+        low, high = interval.low[number], interval.high[number]
+        name = (
+            "; ".join(short(str(part)) for part in group)
+            if isinstance(group, tuple)
+            else short(str(group))
+        )
+        axes.errorbar(
+            beside, (low + high) / 2, yerr=(high - low) / 2, fmt="none", capsize=3,
+            ecolor=f"C{number}",
+        )  # fmt: skip
+        axes.plot(beside, found[number], "o", markersize=5, color=f"C{number}", label=name)
+    axes.set_xticks(places, [short(str(label)) for label in labels])
+    axes.set_xlabel(shares.of)
+    axes.set_ylabel("share among those who answered")
+    axes.set_ylim(-0.02, 1.02)
+    axes.legend(title=", ".join(shares.given), fontsize=8)
+    axes.set_title(f"{shares.of}, {level:.0%} intervals", loc="left")
+    return axes

@@ -1,0 +1,275 @@
+"""Several questions of each person: a table with a column for each, and their joint answers."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout.domain import Domain, domain_of
+from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
+
+__all__ = ["MOST_CELLS", "ProductDomain", "encoded"]
+
+#: The most combinations of answers: each is a label, and has an estimate.
+MOST_CELLS = 2**20
+
+
+class ProductDomain(Domain):
+    """All combinations of the answers to several questions, in a fixed order.
+
+    A label is a tuple with one answer for each question. The last question runs fastest, as in
+    ``numpy.reshape``.
+
+    Parameters
+    ----------
+    columns
+        For each question its answers, or their number: at least two questions.
+
+    Raises
+    ------
+    InvalidTypeError
+        If that is no mapping from texts to domains.
+    InvalidValueError
+        If there are fewer than two questions, or more than 2^20 combinations.
+
+    Examples
+    --------
+    >>> domain = ProductDomain({"sex": ["f", "m"], "vote": ["no", "yes"]})
+    >>> domain.labels
+    (('f', 'no'), ('f', 'yes'), ('m', 'no'), ('m', 'yes'))
+    >>> domain.encode({"sex": ["m", "f"], "vote": ["yes", "yes"]})
+    array([3, 1], dtype=uint8)
+    """
+
+    __slots__ = ("_columns",)
+
+    def __init__(self, columns: Mapping[str, Domain | Sequence[Hashable] | int]) -> None:
+        if not isinstance(columns, Mapping):
+            raise InvalidTypeError(
+                "columns must be a mapping from the names of questions to their answers, got "
+                f"{_arguments.shown(columns)}"
+            )
+        self._columns: dict[str, Domain] = {}
+        for name, answers in columns.items():
+            if not isinstance(name, str):
+                raise InvalidTypeError(
+                    f"columns must have text for names, got {_arguments.shown(name)}"
+                )
+            self._columns[name] = domain_of(f"columns[{name!r}]", answers)
+        if len(self._columns) < 2:
+            raise InvalidValueError(
+                f"columns must name at least 2 questions, got {len(self._columns)}"
+            )
+        cells = math.prod(self.shape)
+        if cells > MOST_CELLS:
+            sizes = " x ".join(f"{size:,}" for size in self.shape)
+            raise InvalidValueError(
+                f"columns must have at most {MOST_CELLS:,} combinations of answers, got {sizes} = "
+                f"{cells:,}: ask for fewer columns together, or put answers together"
+            )
+        super().__init__(itertools.product(*(each.labels for each in self._columns.values())))
+
+    @property
+    def columns(self) -> Mapping[str, Domain]:
+        """For each question its answers."""
+        return MappingProxyType(self._columns)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of answers to each question."""
+        return tuple(each.size for each in self._columns.values())
+
+    def to_codes(self, values: Any) -> Any:
+        """Encode a table with a column for each question, or a list of combinations.
+
+        Parameters
+        ----------
+        values
+            A mapping from names to columns, a pandas, polars or pyarrow table; or a list of tuples
+            in the order of the questions, or of mappings from their names to answers.
+        """
+        if isinstance(values, (list, tuple)):
+            if values and all(isinstance(value, Mapping) for value in values):
+                values = {name: [_answer(row, name) for row in values] for name in self._columns}
+            else:
+                return super().to_codes(values)
+        elif isinstance(values, np.ndarray) and values.dtype.names is None:
+            return super().to_codes(values)
+        return self.combined(list(encoded(values, self._columns).values()))
+
+    def combined(self, codes: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+        """Put the codes of each question together."""
+        whole = np.zeros(codes[0].size, np.int64)
+        for one, size in zip(codes, self.shape, strict=True):
+            whole = whole * size + one.astype(np.int64)
+        return whole.astype(self.code_dtype)
+
+    def __eq__(self, other: object) -> bool:
+        """Compare the names of the questions, and their answers."""
+        if not isinstance(other, Domain):
+            return NotImplemented
+        return isinstance(other, ProductDomain) and list(self._columns.items()) == list(
+            other._columns.items()
+        )
+
+    def __hash__(self) -> int:
+        """Hash the questions."""
+        return hash(tuple(self._columns.items()))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the questions."""
+        return ProductDomain, (self._columns,)
+
+    def __repr__(self) -> str:
+        """Show the questions."""
+        return f"ProductDomain({self._columns!r})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the domain in terms of JSON.
+
+        Returns
+        -------
+        dict
+            ``{"columns": [{"name": ..., "domain": ...}, ...]}``.
+
+        Raises
+        ------
+        InvalidTypeError
+            If a label cannot be written to a file.
+
+        Examples
+        --------
+        >>> ProductDomain({"a": 2, "b": ["no", "yes"]}).to_dict()["columns"][0]
+        {'name': 'a', 'domain': {'integers': 2}}
+        """
+        return {
+            "columns": [
+                {"name": name, "domain": each.to_dict()} for name, each in self._columns.items()
+            ]
+        }
+
+    @classmethod
+    def from_dict(cls, description: Any) -> ProductDomain:
+        """Rebuild a domain from :meth:`to_dict`.
+
+        Raises
+        ------
+        CorruptDataError
+            If the description is not one of such a domain.
+
+        Examples
+        --------
+        >>> domain = ProductDomain({"a": 2, "b": 3})
+        >>> ProductDomain.from_dict(domain.to_dict()) == domain
+        True
+        """
+        match description:
+            case {"columns": list(columns), **rest} if not rest:
+                found: dict[str, Domain] = {}
+                for column in columns:
+                    match column:
+                        case {"name": str(name), "domain": domain, **more} if (
+                            not more and name not in found
+                        ):
+                            found[name] = Domain.from_dict(domain)
+                        case _:
+                            break
+                else:
+                    try:
+                        return cls(found)
+                    except (InvalidTypeError, InvalidValueError) as error:
+                        message = f"not the description of a domain of columns: {error}"
+                        raise CorruptDataError(message) from error
+        raise CorruptDataError(
+            f"not the description of a domain of columns: {_arguments.shown(description)}"
+        )
+
+    @staticmethod
+    def schema() -> dict[str, Any]:
+        """Describe their JSON as a JSON Schema, whose domains are ``#/$defs/domain``."""
+        column = {
+            "type": "object",
+            "properties": {"name": {"type": "string"}, "domain": {"$ref": "#/$defs/domain"}},
+            "required": ["name", "domain"],
+            "additionalProperties": False,
+        }
+        return {
+            "type": "object",
+            "properties": {"columns": {"type": "array", "minItems": 2, "items": column}},
+            "required": ["columns"],
+            "additionalProperties": False,
+        }
+
+
+def _answer(row: Mapping[str, Any], name: str) -> Any:
+    if name not in row:
+        raise InvalidValueError(
+            f"values must have an answer to {name!r} in each entry, got {_arguments.shown(row)}"
+        )
+    return row[name]
+
+
+def encoded(table: Any, domains: Mapping[str, Domain]) -> dict[str, npt.NDArray[Any]]:
+    """Encode the columns of a table; columns of other names are not read.
+
+    Parameters
+    ----------
+    table
+        A mapping from names to columns, or a pandas, polars or pyarrow table.
+    domains
+        The attributes.
+
+    Returns
+    -------
+    dict
+        For each attribute one code for each node.
+
+    Raises
+    ------
+    InvalidTypeError
+        If the table has no columns by name.
+    InvalidValueError
+        If a column is missing, or the columns are of different lengths.
+    UnknownLabelError, CodeOutsideDomainError
+        If an answer is not in its domain; the message names the attribute.
+    """
+    codes = {}
+    for name, domain in domains.items():
+        column = _column(table, name)
+        try:
+            codes[name] = domain.encode(column)
+        except (InvalidTypeError, InvalidValueError) as error:
+            raise type(error)(f"table[{name!r}]: {error}") from error
+    lengths = {name: column.size for name, column in codes.items()}
+    if len(set(lengths.values())) > 1:
+        raise InvalidValueError(
+            f"table must have columns of the same length, got {_arguments.shown(lengths)}"
+        )
+    return codes
+
+
+def _column(table: Any, name: str) -> Any:
+    if isinstance(table, (str, bytes)) or not hasattr(table, "__getitem__"):
+        raise InvalidTypeError(
+            "table must be a mapping from names to columns or a data frame, "
+            f"got {_arguments.shown(table)}"
+        )
+    if isinstance(table, (list, tuple)) or (
+        isinstance(table, np.ndarray) and table.dtype.names is None
+    ):
+        raise InvalidTypeError(
+            "table must have a column for each name, as a mapping or a data frame has, got a "
+            f"{type(table).__name__}"
+        )
+    try:
+        return table[name]
+    except Exception as error:
+        # Every library has an exception of its own for a missing column.
+        raise InvalidValueError(f"table must have the column {name!r}, and it has none") from error
