@@ -13,6 +13,8 @@ use std::io::{self, Read, Write};
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use rand::TryRng;
+use rand::rngs::SysRng;
 use turnout::random::AesStreams;
 
 use crate::arguments::{Arguments, Request, USAGE};
@@ -84,7 +86,7 @@ fn run(arguments: &Arguments) -> Result<(), Refusal> {
 /// 16 bytes of the operating system's, whatever the seed.
 fn nonce() -> Result<[u8; 16], Refusal> {
     let mut nonce = [0; 16];
-    getrandom::fill(&mut nonce).map_err(|error| format!("no randomness: {error}"))?;
+    SysRng.try_fill_bytes(&mut nonce).map_err(|error| format!("no randomness: {error}"))?;
     Ok(nonce)
 }
 

@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use rand_core::Rng;
+use rand::Rng;
 
 use crate::parallel;
 use crate::parameters::Probability;

@@ -278,7 +278,7 @@ fn bits(counts: &mut Table) -> [f64; 8] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rand_core::Rng;
+    use rand::Rng;
 
     use crate::random::{AesStreams, Purpose, Streams};
 

@@ -128,7 +128,7 @@ impl BiasedBits {
 mod tests {
     use core::convert::Infallible;
 
-    use rand_core::TryRng;
+    use rand::TryRng;
 
     use super::*;
     use crate::random::{AesStreams, Purpose, Streams};

@@ -10,7 +10,7 @@
 
 use num_bigint::BigUint;
 use num_traits::ToPrimitive;
-use rand_core::Rng;
+use rand::Rng;
 
 use super::interval::{Interval, decompose};
 use crate::parameters::Probability;
@@ -279,7 +279,7 @@ impl Table {
 mod tests {
     use core::convert::Infallible;
 
-    use rand_core::TryRng;
+    use rand::TryRng;
 
     use super::*;
     use crate::Result;

@@ -1,6 +1,6 @@
 //! Multinomial counts over equally likely cells.
 
-use rand_core::Rng;
+use rand::Rng;
 
 use super::{binomial, uniform_below};
 

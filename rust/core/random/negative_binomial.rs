@@ -2,7 +2,7 @@
 
 use core::f64::consts::LN_2;
 
-use rand_core::Rng;
+use rand::Rng;
 
 use super::binomial::Mass;
 use super::uniform_below;

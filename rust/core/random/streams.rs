@@ -4,7 +4,8 @@ use core::convert::Infallible;
 
 use aes::cipher::{Array, BlockCipherEncrypt, KeyInit};
 use aes::{Aes256Enc, Block};
-use rand_core::{CryptoRng, Rng, TryCryptoRng, TryRng};
+use rand::rngs::SysRng;
+use rand::{CryptoRng, Rng, TryCryptoRng, TryRng};
 
 use crate::{Error, Result};
 
@@ -88,7 +89,7 @@ pub trait Words: Rng {
 /// most 2^-48 (PRP/PRF switching). The hardware instructions are detected when the program runs.
 ///
 /// ```
-/// use rand_core::Rng;
+/// use rand::Rng;
 /// use turnout::random::{AesStreams, Purpose, Streams};
 ///
 /// let streams = AesStreams::from_seed(7);
@@ -113,7 +114,9 @@ impl AesStreams {
     /// [`Error::Entropy`] if the operating system gives no random bytes.
     pub fn from_operating_system() -> Result<Self> {
         let mut key = [0_u8; 32];
-        getrandom::fill(&mut key).map_err(|error| Error::Entropy { reason: error.to_string() })?;
+        SysRng
+            .try_fill_bytes(&mut key)
+            .map_err(|error| Error::Entropy { reason: error.to_string() })?;
         Ok(Self::from_key(key))
     }
 
@@ -140,7 +143,7 @@ impl AesStreams {
     /// within the whole column.
     ///
     /// ```
-    /// use rand_core::Rng;
+    /// use rand::Rng;
     /// use turnout::random::{AesStreams, Purpose, Streams};
     ///
     /// let (whole, piece) = (AesStreams::from_seed(7), AesStreams::from_seed(7).starting_at(3));
@@ -159,7 +162,7 @@ impl AesStreams {
     /// So a draw that is made of several draws gives each the streams of a part.
     ///
     /// ```
-    /// use rand_core::Rng;
+    /// use rand::Rng;
     /// use turnout::random::{AesStreams, Purpose, Streams};
     ///
     /// let streams = AesStreams::from_seed(7);
@@ -299,7 +302,7 @@ impl TryCryptoRng for AesStream {}
 
 #[cfg(test)]
 mod tests {
-    use rand_core::Rng;
+    use rand::Rng;
 
     use super::*;
 

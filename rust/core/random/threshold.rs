@@ -1,6 +1,6 @@
 //! Probabilities as integer comparisons.
 
-use rand_core::Rng;
+use rand::Rng;
 
 use crate::{Error, Result};
 
@@ -129,7 +129,7 @@ impl Bernoulli {
 mod tests {
     use core::convert::Infallible;
 
-    use rand_core::TryRng;
+    use rand::TryRng;
 
     use super::*;
 

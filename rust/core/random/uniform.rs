@@ -1,6 +1,6 @@
 //! Exactly uniform integers.
 
-use rand_core::Rng;
+use rand::Rng;
 
 /// An integer that is exactly uniform on `0..bound`.
 ///

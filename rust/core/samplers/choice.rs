@@ -1,6 +1,6 @@
 //! Exact choices by integer weights.
 
-use rand_core::Rng;
+use rand::Rng;
 
 use super::weights::Entries;
 use super::{Band, CHUNK, LARGEST_TOTAL, each_row, room, rows};

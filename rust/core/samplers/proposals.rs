@@ -1,6 +1,6 @@
 //! Uniform numbers, of which proposals are made.
 
-use rand_core::Rng;
+use rand::Rng;
 
 use super::room;
 use crate::Result;

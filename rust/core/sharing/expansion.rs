@@ -110,7 +110,7 @@ pub(super) fn draw<E: Element, R: Words>(
 #[cfg(test)]
 mod tests {
     use aes::cipher::{Array, BlockCipherEncrypt, KeyInit};
-    use rand_core::Rng;
+    use rand::Rng;
 
     use super::super::field::fields;
     use super::*;

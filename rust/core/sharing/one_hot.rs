@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use rand_core::Rng;
+use rand::Rng;
 
 use super::SEED_BYTES;
 use super::elements::Element;

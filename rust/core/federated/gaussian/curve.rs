@@ -1,7 +1,7 @@
 //! Exact decisions whether a point is below the bell curve.
 
 use num_bigint::BigUint;
-use rand_core::Rng;
+use rand::Rng;
 
 use super::lazy::Lazy;
 use super::table::{BLOCKS, CELL_BITS, CELLS, FAR, HEIGHT, PIECES};

@@ -3,7 +3,7 @@
 //! C. F. F. Karney, "Sampling exactly from the normal distribution", ACM Transactions on
 //! Mathematical Software 42 (2016), algorithm N. No floating-point number is involved.
 
-use rand_core::Rng;
+use rand::Rng;
 
 use super::lazy::Lazy;
 use crate::random::uniform_below;

@@ -3,7 +3,7 @@
 use core::cmp::Ordering;
 
 use num_bigint::BigUint;
-use rand_core::Rng;
+use rand::Rng;
 
 /// A number, uniform on the unit interval, of which as many digits of 64 bits are known as were
 /// asked for.

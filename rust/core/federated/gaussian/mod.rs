@@ -18,7 +18,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use rand_core::Rng;
+use rand::Rng;
 
 use self::curve::{FRACTION, digits_in_cell, uncertain};
 use self::table::{CELL_BITS, COLUMNS, REST};

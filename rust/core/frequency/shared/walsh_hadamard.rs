@@ -102,7 +102,7 @@ fn of_eight(mut values: [i64; 8]) -> [i64; 8] {
 
 #[cfg(test)]
 mod tests {
-    use rand_core::Rng;
+    use rand::Rng;
 
     use super::*;
     use crate::random::{AesStreams, Purpose, Streams};

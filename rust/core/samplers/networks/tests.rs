@@ -1,6 +1,6 @@
 use super::*;
 use crate::random::{AesStreams, Purpose, Streams, Words};
-use rand_core::Rng;
+use rand::Rng;
 
 /// A number in (-1, 1).
 fn number(stream: &mut impl Rng) -> f64 {

@@ -1,6 +1,6 @@
 //! Counts of independent coins.
 
-use rand_core::Rng;
+use rand::Rng;
 
 use super::in_chunks;
 use crate::random::{Purpose, Streams, decompose};

@@ -2,7 +2,7 @@
 
 use num_bigint::BigUint;
 use num_traits::ToPrimitive;
-use rand_core::Rng;
+use rand::Rng;
 
 use super::laplace::geometric;
 use super::trial::{Exponent, never};

@@ -1,6 +1,6 @@
 //! Discrete Laplace noise.
 
-use rand_core::Rng;
+use rand::Rng;
 
 use super::trial::{Exponent, never};
 use super::{check, in_chunks};

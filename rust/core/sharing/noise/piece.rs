@@ -1,6 +1,6 @@
 //! Pieces of discrete Laplace noise.
 
-use rand_core::Rng;
+use rand::Rng;
 
 use super::poisson::{ONE, poisson};
 use super::trial::Exponent;

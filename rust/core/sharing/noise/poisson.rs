@@ -2,7 +2,7 @@
 
 use num_bigint::BigUint;
 use num_traits::{One, Zero};
-use rand_core::Rng;
+use rand::Rng;
 
 use super::trial::ratio_trial;
 

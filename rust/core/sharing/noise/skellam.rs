@@ -1,6 +1,6 @@
 //! Skellam noise.
 
-use rand_core::Rng;
+use rand::Rng;
 
 use super::piece::scatter;
 use super::poisson::poisson;

@@ -5,7 +5,7 @@ use core::convert::Infallible;
 use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::One;
-use rand_core::TryRng;
+use rand::TryRng;
 use rayon::ThreadPoolBuilder;
 
 use super::*;

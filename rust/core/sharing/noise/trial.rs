@@ -1,6 +1,6 @@
 //! Exact trials: rational probabilities, and `e^-g` for a rational `g`.
 
-use rand_core::Rng;
+use rand::Rng;
 
 use super::poisson::{EIGHT, ONE};
 use crate::{Error, Result};

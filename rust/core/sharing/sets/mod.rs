@@ -2,7 +2,7 @@
 
 use num_bigint::BigUint;
 use num_traits::{ToPrimitive, Zero};
-use rand_core::Rng;
+use rand::Rng;
 
 use crate::frequency::{Code, outside};
 use crate::parallel;

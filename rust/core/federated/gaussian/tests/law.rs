@@ -1,6 +1,6 @@
 //! The law of the numbers, against the error function and against Karney's sampler.
 
-use rand_core::Rng;
+use rand::Rng;
 
 use super::super::curve::FRACTION;
 use super::super::table::CELLS;

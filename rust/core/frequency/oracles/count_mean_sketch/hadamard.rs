@@ -1,6 +1,6 @@
 //! One bit of a Hadamard transform.
 
-use rand_core::Rng;
+use rand::Rng;
 
 use super::{HASHES, HashPool, check_width};
 use crate::frequency::oracle::BLOCK;

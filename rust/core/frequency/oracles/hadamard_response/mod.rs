@@ -244,7 +244,7 @@ mod tests {
     /// A generator that gives some words, the last one first.
     struct Given(Vec<u64>);
 
-    impl rand_core::TryRng for Given {
+    impl rand::TryRng for Given {
         type Error = core::convert::Infallible;
         fn try_next_u32(&mut self) -> core::result::Result<u32, Self::Error> {
             Ok(0)

@@ -1,6 +1,6 @@
 use core::convert::Infallible;
 
-use rand_core::TryRng;
+use rand::TryRng;
 
 use super::*;
 use crate::frequency::{FrequencyOracle, Selection};

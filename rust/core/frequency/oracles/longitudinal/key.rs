@@ -14,7 +14,7 @@ pub const SECRET_BYTES: usize = 32;
 /// the order of the words are a format: they never change, or permanent answers would.
 ///
 /// ```
-/// use rand_core::Rng;
+/// use rand::Rng;
 /// use turnout::frequency::PermanentKey;
 ///
 /// let secret = [7; 32];

@@ -1,6 +1,6 @@
 use core::convert::Infallible;
 
-use rand_core::TryRng;
+use rand::TryRng;
 use rayon::ThreadPoolBuilder;
 
 use super::draw::uniform_numbers;

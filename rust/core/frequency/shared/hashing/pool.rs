@@ -1,6 +1,6 @@
 //! A fixed, public set of hash functions that many reports share.
 
-use rand_core::Rng;
+use rand::Rng;
 
 use super::{Buckets, Modulus};
 use crate::parallel::{self, chunk};
