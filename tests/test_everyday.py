@@ -30,6 +30,9 @@ SECOND = {
     "SkellamNoise": "test_integer_noise.py::test_delta_is_the_sum_over_all_outcomes",
     "SummedDiscreteGaussianNoise": "test_summed_noise.py::test_delta_is_the_sum_over_all_outcomes",
     "TwoStageCountSampling": "test_two_stage.py::test_with_dummies_delta_is_that_of_a_lonely",
+    "FixedSizeBatches": "test_batches.py::test_no_data_lose_more_by_batches_of_a_fixed_size",
+    "ShuffledBatches": "test_batches.py::test_no_data_lose_more_in_a_shuffled_pass",
+    "RandomCheckIns": "test_batches.py::test_two_slots_lose_what_integration_says",
     "SampleAndThreshold": "test_thresholded.py::test_delta_is_the_largest_over_all_counts",
     "Shuffled": "test_shuffled.py::test_delta_is_above_that_of_all_data",
 }

@@ -14,10 +14,13 @@ import turnout as tn
 from turnout.accounting import (
     CentralShuffling,
     CountSampling,
+    FixedSizeBatches,
     GaussianMechanism,
     LocalSampling,
+    RandomCheckIns,
     RandomParticipation,
     Shuffled,
+    ShuffledBatches,
     WeakClientSampling,
     calibrate,
 )
@@ -27,7 +30,7 @@ Run = Callable[..., Any]
 
 SETTING = ("--client-rate", 0.001, "--sample-rate", 0.1, "--local-size", 30)
 RATES = ("-p", 0.001, "-q", 0.1)
-COMMANDS = ("participation", "calibrate", "shuffle", "counts")
+COMMANDS = ("participation", "calibrate", "shuffle", "counts", "batches")
 KEYS = {"epsilon", "delta", "lower_epsilon", "lower_delta"}
 
 
@@ -326,6 +329,35 @@ def test_where_delta_is_zero_no_gaussian_is_equal(turnout: Run) -> None:
     assert answer["delta"] == 0.0
     assert answer["gaussian"] == {"noise_multiplier": None, "standard_deviation": None}
     assert "none reaches a delta of 0" in turnout("account", "shuffle", *options).stdout
+
+
+def test_batches_are_accounted_for_in_every_way_they_are_drawn(turnout: Run) -> None:
+    setting = ("batches", "-n", 300, "-b", 29, "--noise", 2, "--passes", 1)
+    answer = as_json(turnout, *setting, "--delta", 1e-5)
+    ways = answer.pop("ways")
+    assert answer == {
+        "records": 300, "batch_size": 29, "batches": 10, "noise_multiplier": 2.0, "passes": 1,
+    }  # fmt: skip
+    fixed = FixedSizeBatches(29, 300, 2.0)
+    expected = [
+        ("poisson", LocalSampling(29 / 300, 2.0).compose(10)),
+        ("fixed_size", fixed.compose(10, "add_or_remove")),
+        ("fixed_size", fixed.compose(10)),
+        ("shuffled", ShuffledBatches(10, 2.0).compose(1)),
+        ("dealt", RandomCheckIns(1.0, 10, 2.0).compose(1)),
+    ]
+    for way, (name, composition) in zip(ways, expected, strict=True):
+        bounds = composition.epsilon_bounds(1e-5)
+        assert (way["way"], way["neighbours"]) == (name, composition.adjacency)
+        assert (way["lower_epsilon"], way["epsilon"]) == pytest.approx(tuple(bounds), rel=1e-7)
+        assert (way["reached"], way["delta"]) == (bounds.reached, 1e-5)
+    table = turnout("account", *setting, "--epsilon", 0.5).stdout
+    assert max(map(len, table.splitlines())) <= 80
+    for text in ("300, in 10 batches of 29", "dealt at random", "one record is another"):
+        assert text in table
+    for options in (("-b", 300), ("-n", 10**8, "-b", 2), ("--delta", 0.1, "--epsilon", 1)):
+        refused = turnout("account", *setting, "--epsilon", 1, *options)
+        assert refused.exit_code == 2
 
 
 def test_counts_have_a_delta_for_every_kind_of_neighbour(turnout: Run) -> None:

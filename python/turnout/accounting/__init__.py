@@ -15,9 +15,11 @@ from turnout._public import imported_later, listing
 
 if TYPE_CHECKING:
     from turnout.accounting import paper
+    from turnout.accounting.batches import FixedSizeBatches, RandomCheckIns, ShuffledBatches
     from turnout.accounting.calibration import calibrate, calibrate_noise
     from turnout.accounting.composition import Composition
     from turnout.accounting.counts import CountSampling
+    from turnout.accounting.histories import from_flower, from_opacus
     from turnout.accounting.integer_noise import (
         DiscreteGaussianNoise,
         DiscreteLaplaceNoise,
@@ -55,14 +57,17 @@ __all__ = [
     "CountSampling",
     "DiscreteGaussianNoise",
     "DiscreteLaplaceNoise",
+    "FixedSizeBatches",
     "GaussianMechanism",
     "LedgerEntry",
     "LocalSampling",
     "Mechanism",
     "PrivacyLedger",
+    "RandomCheckIns",
     "RandomParticipation",
     "SampleAndThreshold",
     "Shuffled",
+    "ShuffledBatches",
     "SkellamNoise",
     "SummedDiscreteGaussianNoise",
     "TwoStageCountSampling",
@@ -71,6 +76,8 @@ __all__ = [
     "calibrate",
     "calibrate_noise",
     "compose",
+    "from_flower",
+    "from_opacus",
     "mechanism_from_dict",
     "paper",
     "participation_delta",
@@ -83,9 +90,11 @@ __all__ = [
 
 #: What is imported when it is first used: an oracle needs little of the accounting.
 _NAMES = {
+    "turnout.accounting.batches": ["FixedSizeBatches", "RandomCheckIns", "ShuffledBatches"],
     "turnout.accounting.calibration": ["calibrate", "calibrate_noise"],
     "turnout.accounting.composition": ["Composition"],
     "turnout.accounting.counts": ["CountSampling"],
+    "turnout.accounting.histories": ["from_flower", "from_opacus"],
     "turnout.accounting.integer_noise": [
         "DiscreteGaussianNoise",
         "DiscreteLaplaceNoise",

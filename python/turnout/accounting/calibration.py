@@ -23,7 +23,7 @@ _NOISE = ("noise_multiplier", "scale", "mean", "variance")
 #: The parameters that are whole numbers, and the largest of each.
 _WHOLE = {
     "local_size": 10**10, "floor": 10_000_000, "dummies": 10_000_000, "nodes": 10_000_000_000,
-    "rounds": 10**9, "threshold": 100_000,
+    "rounds": 10**9, "threshold": 100_000, "slots": 10**6, "batch_size": 10**10, "records": 10**10,
 }  # fmt: skip
 
 #: The reciprocal of the smallest rate that is tried.
@@ -65,9 +65,8 @@ def calibrate(
     Returns
     -------
     float or int
-        The value; an int for ``"rounds"``, ``"floor"``, ``"dummies"``, ``"nodes"``,
-        ``"threshold"`` and ``"local_size"``. Within 1e-12, relatively, of the best for one round,
-        and within 1e-6 for more.
+        The value; an int for numbers of rounds, people, records, slots. Within 1e-12, relatively,
+        of the best for one round, and within 1e-6 for more.
 
     Raises
     ------
@@ -104,8 +103,9 @@ def calibrate(
     width = WIDTH if times == 1 else _WIDTH_COMPOSED
     found: float | int | None
     if parameter in _WHOLE:
-        least = 1 if parameter in ("rounds", "nodes", "threshold") else 0
-        found = _whole(spent, target, least, _WHOLE[parameter], protects)
+        least = 1 if parameter in ("rounds", "nodes", "threshold", "slots") else 0
+        between = mechanism.whole_range(parameter) or (least, _WHOLE[parameter])
+        found = _whole(spent, target, *between, protects)
     elif parameter in _NOISE:
         found = _noise(spent, target, width, mechanism.largest_noise)
     else:

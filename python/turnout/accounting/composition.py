@@ -228,7 +228,7 @@ class Composition:
             if parts is None:
                 continue
             value = self._grid(pair, parts, False, epsilon=epsilon).delta(epsilon, False)
-            best = max(best, self._named(value, parts))
+            best = max(best, self._named(value, parts, pair[0]))
         return best
 
     def _epsilon(self, delta: float) -> float:
@@ -256,7 +256,7 @@ class Composition:
             if parts is None:
                 continue
             value = self._grid(pair, parts, False, delta=delta).epsilon(delta, False)
-            best = max(best, self._named(value, parts))
+            best = max(best, self._named(value, parts, pair[0]))
         return best
 
     def _reached_alone(self, single: Release, delta: float, upper: float) -> Reached:
@@ -307,9 +307,13 @@ class Composition:
         grid = LossGrid(((law, self.rounds),), pair, floor, _COARSER)
         return grid.epsilon(delta, True) if delta > 0.0 else grid.delta(epsilon, True)
 
-    def _named(self, value: float, parts: Parts) -> Reached:
+    def _named(self, value: float, parts: Parts, direction: str) -> Reached:
         names = dict.fromkeys(law.name for law, _ in parts)
-        return Reached(value, "; ".join(names), parts == self._parts)
+        exact = all(
+            law == mechanism or direction in getattr(law, "attains", ())
+            for (law, _), (mechanism, _) in zip(parts, self._parts, strict=True)
+        )
+        return Reached(value, "; ".join(names), exact)
 
     def _largest_loss(self) -> float:
         """Add up the largest losses, if they are bounded; rounded up."""

@@ -89,6 +89,12 @@ def _cached(mechanism: Real, direction: str, points: _Points) -> Divergence:
     return mechanism.tail(direction, points.values)
 
 
+def _ways(law: Real, pair: tuple[str, str]) -> tuple[str, str]:
+    """Give the directions of a law: a replacement may tell one of its two data sets by more."""
+    replaced: tuple[str, str] = getattr(law, "replaced", pair)
+    return replaced if pair[0] == "replace" else pair
+
+
 class LossGrid:
     """The losses of all parts in one direction, on one grid."""
 
@@ -100,22 +106,22 @@ class LossGrid:
         finer: float,
     ) -> None:
         self._parts = parts
-        self._pair = pair
         self._finer = finer
-        forward, backward = pair
         # The reverse pair needs the same evaluations.
         self._profiles = [functools.partial(_tail, mechanism) for mechanism, _ in parts]
+        pairs = [_ways(mechanism, pair) for mechanism, _ in parts]
+        self._pairs = pairs
         reached = [
             (
                 privacy_loss.reach(mechanism.tail, forward, floor),
                 privacy_loss.reach(mechanism.tail, backward, floor),
             )
-            for mechanism, _ in parts
+            for (mechanism, _), (forward, backward) in zip(parts, pairs, strict=True)
         ]
         self._ends = [(right[0], left[0]) for right, left in reached]
         scales = [
-            privacy_loss.scale_of(mechanism.tail, forward, backward, ends)
-            for (mechanism, _), ends in zip(parts, self._ends, strict=True)
+            privacy_loss.scale_of(mechanism.tail, *ways, ends)
+            for (mechanism, _), ways, ends in zip(parts, pairs, self._ends, strict=True)
         ]
         rounds = sum(count for _, count in parts)
         square = sum(count * scale * scale for (_, count), scale in zip(parts, scales, strict=True))
@@ -123,8 +129,8 @@ class LossGrid:
         # What upper values of delta keep beyond all losses may be no outcome that there is.
         self.least = privacy_loss.combined(
             [
-                (min(right[1], privacy_loss.endless(mechanism.tail, forward)), count)
-                for (mechanism, count), (right, _) in zip(parts, reached, strict=True)
+                (min(right[1], privacy_loss.endless(mechanism.tail, ways[0])), count)
+                for (mechanism, count), ways, (right, _) in zip(parts, pairs, reached, strict=True)
             ]
         ) * (1.0 - EXACT)
         if self.spread <= 0.0:
@@ -132,8 +138,8 @@ class LossGrid:
             zero = np.zeros(1)
             self.most = privacy_loss.combined(
                 [
-                    (float(mechanism.tail(forward, zero).delta[0]), count)
-                    for mechanism, count in parts
+                    (float(mechanism.tail(ways[0], zero).delta[0]), count)
+                    for (mechanism, count), ways in zip(parts, pairs, strict=True)
                 ]
             )
             return
@@ -164,9 +170,9 @@ class LossGrid:
     def _connected(self) -> privacy_loss.Parts:
         density = round(_DENSITY * self._finer)
         return [
-            (privacy_loss.connect(profile, self._pair, self._step, ends, density), count)
-            for profile, (_, count), ends in zip(
-                self._profiles, self._parts, self._ends, strict=True
+            (privacy_loss.connect(profile, ways, self._step, ends, density), count)
+            for profile, (_, count), ways, ends in zip(
+                self._profiles, self._parts, self._pairs, self._ends, strict=True
             )
         ]
 

@@ -84,6 +84,10 @@ class Mechanism(abc.ABC):
         ]
         return Reached(*max(found, default=(0.0, "")), exact=False)
 
+    def whole_range(self, parameter: str) -> tuple[int, int] | None:
+        """Give what a whole number can be in a calibration, where the others limit it."""
+        return None
+
     @property
     def _slack(self) -> float:
         """By how much its delta may be above that of the worst data, relatively."""

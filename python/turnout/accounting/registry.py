@@ -8,6 +8,7 @@ from typing import Any
 
 from turnout import _arguments, _kinds, participation
 from turnout._documents import rational
+from turnout.accounting.batches import FixedSizeBatches, RandomCheckIns, ShuffledBatches
 from turnout.accounting.counts import CountSampling
 from turnout.accounting.integer_noise import (
     DiscreteGaussianNoise,
@@ -38,10 +39,13 @@ _PLAIN: dict[str, Callable[..., Mechanism]] = {
         CountSampling,
         DiscreteGaussianNoise,
         DiscreteLaplaceNoise,
+        FixedSizeBatches,
         GaussianMechanism,
         LocalSampling,
+        RandomCheckIns,
         RandomParticipation,
         SampleAndThreshold,
+        ShuffledBatches,
         SkellamNoise,
         SummedDiscreteGaussianNoise,
         TwoStageCountSampling,

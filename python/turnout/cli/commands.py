@@ -76,8 +76,9 @@ ACCOUNT = _group(
     "Compute what a release protects: epsilon and delta.\n\n"
     "[bold]participation[/] accounts for rounds of federated learning with clients that take "
     "part at random, [bold]calibrate[/] finds the noise that they need, [bold]shuffle[/] "
-    "accounts for shuffled reports, [bold]counts[/] for counts of sampled people. Printed "
-    "numbers are rounded to the safe side.",
+    "accounts for shuffled reports, [bold]counts[/] for counts of sampled people, "
+    "[bold]batches[/] for the ways in which trainings draw them. Printed numbers are rounded to "
+    "the safe side.",
     [
         Later(
             "participation",
@@ -98,6 +99,11 @@ ACCOUNT = _group(
             "counts",
             "turnout.cli.account.counts",
             "Account for counts of sampled people, published without noise.",
+        ),
+        Later(
+            "batches",
+            "turnout.cli.account.batches",
+            "Account for training on batches, in every way in which batches are drawn.",
         ),
     ],
 )

@@ -183,10 +183,6 @@ def checked(
 ) -> tuple[float | int, float]:
     """Calibrate, round to the safe side and give delta at the rounded value."""
     found = calibrated_value(mechanism, field, epsilon, delta, rounds=rounds, adjacency=adjacency)
-    if found == 0 and isinstance(found, float):
-        raise InvalidValueError(
-            f"no {field} above 0 reaches epsilon = {number(epsilon)} at delta = {number(delta)}"
-        )
 
     def there(value: float | int) -> float:
         if field == "rounds":

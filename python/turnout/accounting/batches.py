@@ -1,0 +1,437 @@
+"""Batches that other trainings draw: of a fixed size, shuffled, or of whoever checks in."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments, _core
+from turnout.accounting import slots as one_of
+from turnout.accounting.composition import WORST
+from turnout.accounting.loss_grid import EXACT, Real
+from turnout.accounting.mechanism import Mechanism
+from turnout.accounting.values import Divergence, Reached, positive, rate, surely
+from turnout.errors import InvalidValueError
+
+__all__ = ["MOST_SLOTS", "FixedSizeBatches", "RandomCheckIns", "ShuffledBatches", "share_of"]
+
+Floats = npt.NDArray[np.float64]
+
+_MOST_RECORDS = 10**10
+
+#: Sums over more slots than this lose their digits.
+MOST_SLOTS = 10**6
+
+#: Rates and noise within which it is known how close upper values are to the exact ones.
+_LEAST_RATE, _LEAST_NOISE, _MOST_NOISE = 1e-75, 1e-4, 1e5
+
+#: No mean of ratios is beyond this with a probability that is a number.
+_LARGEST_STRIKE = 1e150
+
+#: Up to these epsilons differences of masses are computed.
+_FAR_UP = (300.0, 2.0, 0.5, 0.1, 0.02)
+
+#: A lower value of at least this part of the upper one is that of the worst data.
+_CLOSE = 0.8
+
+_OPPOSED = "all other gradients opposed to the one"
+
+
+def _set(mechanism: Mechanism, **values: Any) -> None:
+    for name, value in values.items():
+        object.__setattr__(mechanism, name, value)
+
+
+def share_of(part: int, whole: int) -> float:
+    """Divide whole numbers, rounded up."""
+    exact = Fraction(part, whole)
+    nearest = float(exact)
+    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, 1.0)
+
+
+def _known(noise: float) -> bool:
+    return _LEAST_NOISE <= noise <= _MOST_NOISE
+
+
+@dataclasses.dataclass(frozen=True)
+class Opposed:
+    """Records of a batch of a fixed size whose gradients are all opposed to the one that changes.
+
+    What is seen is a Gaussian, and in a batch with the one a Gaussian whose mean is two away.
+    """
+
+    rate: float
+    noise_multiplier: float
+    #: Which of the two laws the data set has that replaces the other.
+    replaced: tuple[str, str] = ("remove", "add")
+
+    #: The directions in which no data lose more.
+    attains: ClassVar[tuple[str, ...]] = ("remove", "add")
+
+    @property
+    def lattice(self) -> float | None:
+        """The losses are multiples of nothing."""
+        return None
+
+    @property
+    def name(self) -> str:
+        """The data in words."""
+        return _OPPOSED
+
+    def tail(self, direction: str, epsilon: Floats) -> Divergence:
+        """Evaluate one direction at epsilons of at least 0."""
+        if direction == "replace":
+            direction = self.replaced[0]
+        columns = _core.poisson_sampling(epsilon, 0.5 * self.noise_multiplier, self.rate, 1.0).T
+        known = Divergence(*(columns[:3] if direction == "remove" else columns[3:]))
+        return known._replace(delta=known.delta * (1.0 - EXACT))
+
+
+@dataclasses.dataclass(frozen=True)
+class FixedSizeBatches(Mechanism):
+    """A batch of a fixed size, drawn without replacement, and Gaussian noise on its sum.
+
+    Every batch of ``batch_size`` of the ``records`` is equally likely. Gradients are clipped to
+    norm C, and Gaussian noise of standard deviation ``noise_multiplier * C`` is added to their sum.
+    Records may be clients: then this is a round to which a fixed number of clients is called.
+
+    Parameters
+    ----------
+    batch_size
+        How many records a batch has, at least 1.
+    records
+        How many records there are, more than a batch has, at most 10^10. With ``"replace"`` this is
+        public; with ``"add"`` and ``"remove"`` it is the number with the record that is added or
+        removed.
+    noise_multiplier
+        The standard deviation of the noise on the sum over the clipping norm, finite and above 0.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If a parameter is of the wrong type or out of range.
+
+    Notes
+    -----
+    **A record that is not drawn makes room for another one.** So the sums of a batch with it and of
+    one without differ by two gradients, which may be opposed: the distance is 2, not 1, whichever
+    adjacency is meant, and delta is that of Poisson sampling at the rate ``batch_size / records``
+    and *half* the noise multiplier. Balle, Barthe, Gaboardi, "Privacy Amplification by Subsampling"
+    (2018), Theorems 8 to 11, where all other gradients are opposed to the one it is reached. An
+    accountant of sampling without replacement that is given the noise over the clipping norm as if
+    a replacement moved the sum by one norm, or of Poisson sampling at the same rate, says too
+    little.
+
+    One release is exact for all adjacencies, and so is the composition for ``"add"`` and
+    ``"remove"``. Composed for ``"replace"``, either of two data sets may be the one that stands out
+    in a round; the bound takes the worse of both for every loss.
+
+    Examples
+    --------
+    >>> from turnout.accounting import LocalSampling
+    >>> mechanism = FixedSizeBatches(batch_size=100, records=10_000, noise_multiplier=2.0)
+    >>> mechanism.delta(0.5) == LocalSampling(0.01, 1.0).delta(0.5)
+    True
+    >>> round(mechanism.compose(1000).epsilon(1e-5), 2)
+    2.2
+    """
+
+    batch_size: int
+    records: int
+    noise_multiplier: float
+
+    adjacencies: ClassVar[tuple[str, ...]] = ("replace", "add_or_remove", "add", "remove")
+    default_adjacency: ClassVar[str] = "replace"
+    calibrated: ClassVar[dict[str, bool]] = {
+        "noise_multiplier": True,
+        "batch_size": False,
+        "records": True,
+    }
+
+    def __post_init__(self) -> None:
+        integer = _arguments.integer
+        records = integer("records", self.records, least=2, most=_MOST_RECORDS)
+        batch = integer("batch_size", self.batch_size, least=1, most=_MOST_RECORDS)
+        if batch >= records:
+            raise InvalidValueError(
+                f"batch_size must be less than the {records} records, got {batch}: who draws all "
+                "of them has a GaussianMechanism"
+            )
+        noise = positive("noise_multiplier", self.noise_multiplier)
+        _set(self, records=records, batch_size=batch, noise_multiplier=noise)
+
+    @property
+    def rate(self) -> float:
+        """How likely a record is in a batch, rounded up."""
+        return share_of(self.batch_size, self.records)
+
+    def whole_range(self, parameter: str) -> tuple[int, int] | None:
+        """Give what a number can be in a calibration."""
+        if parameter == "records":
+            return self.batch_size + 1, _MOST_RECORDS
+        return (1, self.records - 1) if parameter == "batch_size" else None
+
+    def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
+        columns = _core.poisson_sampling(epsilon, 0.5 * self.noise_multiplier, self.rate, 1.0).T
+        remove, add = Divergence(*columns[:3]), Divergence(*columns[3:])
+        return {"remove": remove, "add": add, "replace": remove}
+
+    def reached(self) -> tuple[Real, ...]:
+        """Give the two data sets of which either may be the one that stands out."""
+        if not _known(self.noise_multiplier):
+            return ()
+        turned = (("remove", "add"), ("add", "remove"))
+        return tuple(Opposed(self.rate, self.noise_multiplier, ways) for ways in turned)
+
+    def reached_delta(self, epsilon: float, word: str) -> Reached:
+        """Give delta itself: opposed gradients reach it."""
+        if not _known(self.noise_multiplier):
+            return Reached(0.0, "", False)
+        return surely(float(self.delta(epsilon, word)), EXACT, _OPPOSED)
+
+
+@dataclasses.dataclass(frozen=True)
+class OneSlot:
+    """One person's gradient in one of many sums, in none of them at times; nothing else in them.
+
+    Bounds from below (:mod:`turnout.accounting.slots`).
+    """
+
+    rate: float
+    slots: int
+    noise_multiplier: float
+    name: str
+    #: Which of the two laws the data set has that replaces the other.
+    replaced: tuple[str, str] = ("remove", "add")
+    #: The directions in which no data lose more.
+    attains: tuple[str, ...] = ()
+
+    @property
+    def lattice(self) -> float | None:
+        """The losses are multiples of nothing."""
+        return None
+
+    def tail(self, direction: str, epsilon: Floats) -> Divergence:
+        """Evaluate one direction at epsilons of at least 0."""
+        way = self.replaced[0] if direction == "replace" else direction
+        known = _one_slot(self, way, epsilon, upper=False)
+        # Both directions are one law: they meet at zero.
+        delta = known.delta * self._shares[way] * (1.0 - EXACT)
+        return known._replace(delta=np.clip(delta, 0.0, 1.0))
+
+    @functools.cached_property
+    def _shares(self) -> dict[str, float]:
+        """Which part of a direction is taken so that it is at zero what the other is."""
+        zero = np.zeros(1)
+        at_zero = {
+            way: float(_one_slot(self, way, zero, upper=False).delta[0])
+            for way in ("remove", "add")
+        }
+        least = min(at_zero.values())
+        return {way: least / value if value > 0.0 else 0.0 for way, value in at_zero.items()}
+
+
+def _one_slot(
+    law: OneSlot | RandomCheckIns, way: str, epsilon: Floats, *, upper: bool
+) -> Divergence:
+    """Bound the divergence of a person in one of many sums from nobody in any."""
+    p = law.rate
+    with np.errstate(over="ignore"):
+        beyond = np.expm1(epsilon) / p if p > 0.0 else np.full(epsilon.shape, np.inf)
+    if way == "remove":
+        bound = one_of.calls if upper else one_of.real_calls
+        strikes = np.minimum(1.0 + beyond, _LARGEST_STRIKE)
+        value, own, without = bound(strikes, law.noise_multiplier, law.slots)
+        return Divergence(p * value, (1.0 - p) * without + p * own, without)
+    # E[(1 - a R)_+] with R = 1 - p + p times the mean of the ratios.
+    with np.errstate(over="ignore"):
+        strikes = 1.0 - (-np.expm1(-epsilon) / p if p > 0.0 else np.full(epsilon.shape, np.inf))
+    bound = one_of.puts if upper else one_of.real_puts
+    inside = strikes > 0.0
+    value, own, without = bound(np.maximum(strikes, 0.0), law.noise_multiplier, law.slots)
+    with np.errstate(over="ignore", invalid="ignore"):
+        delta = np.where(inside, np.exp(epsilon) * p * value, 0.0)
+    # At no rate above it is anything certain to be seen.
+    with_it = np.where(inside, (1.0 - p) * without + p * own, 0.0)
+    return Divergence(delta, np.where(inside, without, 0.0), with_it)
+
+
+@dataclasses.dataclass(frozen=True)
+class RandomCheckIns(Mechanism):
+    """Each person takes part at random, in one of many noisy sums, and nobody sees in which.
+
+    A person checks in with probability ``rate``, in one of ``slots`` sums, each as likely. Each
+    sum is published with Gaussian noise of standard deviation ``noise_multiplier * C``, one after
+    the other; what a person adds has norm at most C and may depend on all sums before. The
+    guarantee is for all sums together, one pass. Who takes part, and when, stays hidden; persons
+    choose on their own, so that numbers in the sums vary. The same bound holds for batches to which
+    each record is dealt at random and alone ("balls and bins").
+
+    Parameters
+    ----------
+    rate
+        The probability that a person takes part, in [0, 1].
+    slots
+        How many sums there are, from 1 to 10^6.
+    noise_multiplier
+        The standard deviation of the noise over the clipping norm, finite and above 0.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If a parameter is of the wrong type or out of range.
+
+    Notes
+    -----
+    Given the sums before, a gradient of full norm shows along its direction only, and a shorter one
+    is one of full norm with more noise. So delta is the divergence between
+    ``(1 - p) N(0) + p/m sum_j N(e_j)`` and ``N(0)``, in either direction, whatever all gradients
+    are, and one that is never short has it. It is the mean of a function of the sum of m
+    independent log-normal ratios, computed by Fourier transforms; what the grid and rounding may do
+    is added to upper values and taken from lower ones. Below 1e-11, about, and for next to no noise
+    the bound falls back to that of a person whose slot is known.
+
+    Balle, Kairouz, McMahan, Thakkar, Thakurta, "Privacy Amplification via Random Check-Ins" (2020)
+    have a server that takes *one* of those who check in to a slot. Then a person's update is
+    there instead of another one's, at a distance of 2: half the noise multiplier bounds it. Chua,
+    Ghazi, Harrison, Leeman, Kamath, Kumar, Manurangsi, Sinha, Zhang, "Balls-and-Bins Sampling for
+    DP-SGD" (2025) have the same pair of laws, by simulation.
+
+    Examples
+    --------
+    >>> mechanism = RandomCheckIns(rate=0.5, slots=1000, noise_multiplier=1.0)
+    >>> round(mechanism.epsilon(1e-6), 2)
+    0.08
+    >>> bounds = mechanism.compose(1).delta_bounds(0.05)
+    >>> bounds.exact, 0.9 < bounds.lower / bounds.upper <= 1.0
+    (True, True)
+    """
+
+    rate: float
+    slots: int
+    noise_multiplier: float
+
+    calibrated: ClassVar[dict[str, bool]] = {
+        "noise_multiplier": True,
+        "rate": False,
+        "slots": True,
+    }
+
+    def __post_init__(self) -> None:
+        _set(
+            self,
+            rate=rate("rate", self.rate),
+            slots=_arguments.integer("slots", self.slots, least=1, most=MOST_SLOTS),
+            noise_multiplier=positive("noise_multiplier", self.noise_multiplier),
+        )
+
+    def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
+        # With the slot known it is local sampling: joint convexity.
+        columns = _core.poisson_sampling(epsilon, self.noise_multiplier, self.rate, 1.0).T
+        told = {"remove": Divergence(*columns[:3]), "add": Divergence(*columns[3:])}
+        if not _known(self.noise_multiplier) or self.slots == 1:
+            return told
+        return {
+            way: functools.reduce(
+                _smaller,
+                # Delta falls; far up rounding is multiplied.
+                [_one_slot(self, way, np.minimum(epsilon, most), upper=True) for most in _FAR_UP],
+                known,
+            )
+            for way, known in told.items()
+        }
+
+    def reached(self) -> tuple[Real, ...]:
+        """Give the law of a person whose gradients have full norm."""
+        if not _known(self.noise_multiplier):
+            return ()
+        ways = ("remove", "add")
+        return (OneSlot(self.rate, self.slots, self.noise_multiplier, WORST, attains=ways),)
+
+    def reached_delta(self, epsilon: float, word: str) -> Reached:
+        """Give a delta that is reached: but for the grid, delta itself."""
+        found = super().reached_delta(epsilon, word)
+        upper = float(self.delta(epsilon, word))
+        return found._replace(exact=found.value >= _CLOSE * upper > 0.0)
+
+
+def _smaller(one: Divergence, two: Divergence) -> Divergence:
+    better = one.delta < two.delta
+    return Divergence(*(np.where(better, new, old) for new, old in zip(one, two, strict=True)))
+
+
+@dataclasses.dataclass(frozen=True)
+class ShuffledBatches(Mechanism):
+    """All records in a random order, cut into batches: one pass, with Gaussian noise on each sum.
+
+    How most trainings read their data. Gradients are clipped to norm C, and Gaussian noise of
+    standard deviation ``noise_multiplier * C`` is added to the sum of each batch. The guarantee is
+    for one record that is replaced and all batches of one pass; compose the passes.
+
+    Parameters
+    ----------
+    batches
+        How many batches of one size a pass has, from 1 to 10^6. The bound does not depend on it,
+        the lower value does.
+    noise_multiplier
+        The standard deviation of the noise on a sum over the clipping norm, finite and above 0.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If a parameter is of the wrong type or out of range.
+
+    Notes
+    -----
+    The bound is that of a known order: a record is in one batch, whose sum changes by up to 2.
+    **That the order is secret is not counted**: a record that goes to another batch makes room for
+    one that comes from there, and no bound is known that is sound and much smaller for the usual
+    noise. What is known is that the loss is not that of Poisson sampling at the rate 1 / batches,
+    which other packages account for: the lower value is the loss of data in which all other
+    gradients are opposed to the one that is replaced, so that one of the sums stands out in one
+    data set and none in the other. Chua, Ghazi, Kamath, Kumar, Manurangsi, Sinha, Zhang, "How
+    Private are DP-SGD Implementations?" (2024) found the like.
+
+    Examples
+    --------
+    >>> from turnout.accounting import LocalSampling
+    >>> one_pass = ShuffledBatches(batches=1000, noise_multiplier=1.0)
+    >>> bounds = one_pass.compose(1).epsilon_bounds(1e-6)
+    >>> poisson = LocalSampling(1 / 1000, 1.0).compose(1000).epsilon(1e-6)
+    >>> round(poisson, 2), round(bounds.lower, 2), round(bounds.upper, 2)
+    (0.19, 4.11, 11.0)
+    >>> bounds.reached
+    'all other gradients opposed to the one'
+    """
+
+    batches: int
+    noise_multiplier: float
+
+    adjacencies: ClassVar[tuple[str, ...]] = ("replace",)
+    default_adjacency: ClassVar[str] = "replace"
+    calibrated: ClassVar[dict[str, bool]] = {"noise_multiplier": True}
+
+    def __post_init__(self) -> None:
+        _set(
+            self,
+            batches=_arguments.integer("batches", self.batches, least=1, most=MOST_SLOTS),
+            noise_multiplier=positive("noise_multiplier", self.noise_multiplier),
+        )
+
+    def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
+        columns = _core.poisson_sampling(epsilon, 0.5 * self.noise_multiplier, 1.0, 1.0).T
+        return {"replace": Divergence(*columns[:3])}
+
+    def reached(self) -> tuple[Real, ...]:
+        """Give the two data sets of which either may be the one that stands out."""
+        if not _known(self.noise_multiplier):
+            return ()
+        noise = 0.5 * self.noise_multiplier
+        turned = (("remove", "add"), ("add", "remove"))
+        return tuple(OneSlot(1.0, self.batches, noise, _OPPOSED, ways) for ways in turned)
