@@ -297,3 +297,19 @@ def test_of_many_labels_it_is_said_what_intervals_of_each_do(
     assert "--simultaneous sidak holds for all at once" in said
     assert not turnout("estimate", many_file, "--simultaneous", "sidak").stderr
     assert "outside of theirs" not in turnout("estimate", tally_file).stderr
+
+
+def test_intervals_of_shares_are_cut_where_it_is_asked_for(tmp_path: Path, turnout: Run) -> None:
+    oracle = tn.DirectEncoding(0.7, tn.Domain(["no", "some", "yes"]))
+    tally = oracle.simulate([0, 5, 295], seed=1)
+    (tmp_path / "a.tally").write_bytes(tally.to_bytes())
+    for clip, low in (((), -1.0), (("--clip",), 0.0)):
+        found = json.loads(turnout("estimate", tmp_path / "a.tally", *clip, "--json").stdout)
+        assert (min(each["low"] for each in found["estimates"]) >= 0.0) is (low == 0.0)
+    assert "cut to 0 and 1" in turnout("estimate", tmp_path / "a.tally", "--clip").stdout
+    page = tmp_path / "a.html"
+    assert turnout("report", tmp_path / "a.tally", "-o", page, "--clip").exit_code == 0
+    assert "cut to 0 and 1" in page.read_text(encoding="utf-8")
+    mean = tn.mean.Duchi(1.0, (0, 1)).collect([0.5] * 50, seed=1)
+    (tmp_path / "m.tally").write_bytes(mean.to_bytes())
+    assert "--clip does not apply" in turnout("estimate", tmp_path / "m.tally", "--clip").stderr

@@ -16,7 +16,7 @@ from turnout._extras import require
 from turnout.cli.running import check_level, output, refuse_overwriting_inputs, refusing, was_given
 from turnout.cli.showing import showing
 from turnout.cli.showing.joint import estimate_conditional
-from turnout.cli.showing.shown import Method, Order, Over, Projection, Simultaneous, Wish
+from turnout.cli.showing.shown import Clip, Method, Order, Over, Projection, Simultaneous, Wish
 from turnout.cli.table_files import check_table, write_table
 from turnout.cli.tables import properties
 from turnout.cli.tallies import read_tally
@@ -102,6 +102,7 @@ def estimate(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object and nothing else.")
     ] = False,
+    clip: Clip = False,
     order: Annotated[Order, typer.Option("--sort", help="Order of the labels.")] = "frequency",
     top: Top = "20",
     by: Annotated[
@@ -168,11 +169,11 @@ def estimate(
     top = None if as_json else top
     named = frozenset(
         f"--{name.replace('order', 'sort')}"
-        for name in ("project", "shrink", "across", "order", "top")
+        for name in ("project", "shrink", "across", "clip", "order", "top")
         if was_given(context, name)
     )
     made = project if not shrink else ACROSS if across else SHRUNK
-    wish = Wish(method, level, simultaneous, over, made, order, top, named)
+    wish = Wish(method, level, simultaneous, over, made, order, top, named, clip)
     kind = showing(tally.plan)
     kind.check(wish)
     if given:

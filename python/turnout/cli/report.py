@@ -12,7 +12,7 @@ from turnout._documents import parsed
 from turnout._files import read_bytes
 from turnout.cli.estimate import Top
 from turnout.cli.running import check_level, output, refuse_overwriting_inputs, refusing
-from turnout.cli.showing.shown import Method, Order, Over, Simultaneous
+from turnout.cli.showing.shown import Clip, Method, Order, Over, Simultaneous
 from turnout.cli.table_files import TABLE_SUFFIXES, check_table, write_table
 from turnout.cli.tables import file_size, properties
 from turnout.cli.tallies import ALLOW_EQUAL, merged_tallies
@@ -59,6 +59,7 @@ def report(
     over: Annotated[
         Over, typer.Option("--over", help="What it holds for at once, if there are groups.")
     ] = "all",
+    clip: Clip = False,
     time: Annotated[
         str | None,
         typer.Option("--time", metavar="COLUMN", help="The column of the groups that is the time."),
@@ -102,6 +103,7 @@ def report(
         "simultaneous": simultaneous,
         "over": over,
         "time": time,
+        "clip": clip,
     }
     known = None if facts is None else _read_facts(facts)
     rows = [("nodes", f"{tally.nodes:,}"), ("reports", f"{tally.received:,}")]
@@ -109,7 +111,9 @@ def report(
         scope: dict[str, Any] = {"simultaneous": simultaneous}
         if isinstance(tally, GroupedTally):
             scope["over"] = over
-        write_table(target, tally.estimate(method).to_arrow(level, **scope))
+        estimate = tally.estimate(method)
+        estimate = estimate.clip_intervals() if clip else estimate
+        write_table(target, estimate.to_arrow(level, **scope))
         rows.append(("table", f"{target}, {file_size(target.stat().st_size)}"))
     elif target is not None:
         write_report(tally, target, title=title, facts=known, top=top, order=order, **options)

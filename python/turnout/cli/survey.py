@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal, TypeVar
 
 import typer
@@ -18,11 +19,11 @@ from turnout.cli.estimate import Top
 from turnout.cli.running import check_epsilon, check_level, check_rate, output, refusing
 from turnout.cli.scans import Sources, in_domain, scanned, settled
 from turnout.cli.showing import showing
-from turnout.cli.showing.shown import Shown, Simultaneous, Wish, json_group, plain
+from turnout.cli.showing.shown import Clip, Shown, Simultaneous, Wish, json_group, plain
 from turnout.cli.tables import percent, print_estimates, printable
 from turnout.frequency.estimation.columns import ordered
 from turnout.mean import Duchi
-from turnout.surveying import NumberEstimate, NumberGroups, ShareGroups, SurveyResults
+from turnout.surveying import NumberEstimate, NumberGroups, ShareGroups, SurveyResult, SurveyResults
 from turnout.surveying.asking import QUANTILES, Column, survey_columns
 
 __all__ = ["survey"]
@@ -136,6 +137,7 @@ def survey(
         Simultaneous | None,
         typer.Option("--simultaneous", help="Make the level hold for many intervals at once."),
     ] = None,
+    clip: Clip = False,
     top: Top = "20",
     as_json: Annotated[bool, typer.Option("--json", help="Print one object for programs.")] = False,
     seed: Annotated[
@@ -196,7 +198,9 @@ def survey(
         parties=parties,
         seed=seed,
     )
-    wish = Wish("hajek", level, simultaneous, "all", "none", "frequency", top, frozenset())
+    wish = Wish("hajek", level, simultaneous, "all", "none", "frequency", top, frozenset(), clip)
+    if clip:
+        result = _clipped(result)
     several = result if isinstance(result, SurveyResults) else {column[0]: result}
     if as_json:
         records = {
@@ -216,6 +220,17 @@ def survey(
         if result is several:
             console.print(printable(name), style="bold", markup=False, highlight=False)
         _shown(one, wish).body(console)
+
+
+def _clipped(result: SurveyResult | SurveyResults) -> SurveyResult | SurveyResults:
+    """Cut the intervals of shares; those of numbers stay."""
+    if isinstance(result, SurveyResult):
+        return result.clip_intervals()
+    clipped = {
+        name: one.clip_intervals() if hasattr(one.estimate, "clip_intervals") else one
+        for name, one in result.items()
+    }
+    return replace(result, results=clipped)
 
 
 def _by_column(

@@ -84,6 +84,7 @@ class Contents:
         time: str | None,
         top: int | None = None,
         order: str = "frequency",
+        clip: bool = False,
     ) -> Contents:
         """Estimate what a report shows.
 
@@ -110,7 +111,7 @@ class Contents:
         total = tally.total if isinstance(tally, GroupedTally) else tally
         estimate, reason = None, None
         try:
-            estimate = total.estimate(method)
+            estimate = _cut(total.estimate(method), clip)
         except EstimatorError as error:
             if total.received:
                 raise
@@ -122,11 +123,11 @@ class Contents:
             found = _time_column(grouped, time)
             others = tuple(name for name in grouped.names if name != found)
             if others:
-                groups = grouped.over(*others).estimate(method)
+                groups = _cut(grouped.over(*others).estimate(method), clip)
             if found is not None:
-                series = grouped.over(found).estimate(method).series(found)
+                series = _cut(grouped.over(found).estimate(method), clip).series(found)
                 if others:
-                    several = grouped.estimate(method).series(found)
+                    several = _cut(grouped.estimate(method), clip).series(found)
         return cls(
             total,
             estimate,
@@ -142,6 +143,15 @@ class Contents:
             top,
             order,
         )
+
+
+def _cut(estimate: Any, clip: bool) -> Any:
+    """Cut intervals to [0, 1] where that is asked for."""
+    if not clip:
+        return estimate
+    if not hasattr(estimate, "clip_intervals"):
+        raise InvalidValueError("clip (--clip) is for intervals of shares, and these are numbers")
+    return estimate.clip_intervals()
 
 
 def _time_column(grouped: GroupedTally[Any], time: str | None) -> str | None:

@@ -115,6 +115,7 @@ def save_pictures(
     simultaneous: str | None = None,
     over: str = "all",
     time: str | None = None,
+    clip: bool = False,
 ) -> list[Path]:
     """Write the pictures of a report as files, each as PDF, SVG and PNG.
 
@@ -124,7 +125,7 @@ def save_pictures(
         What was collected: a tally of shares or means, or a grouped one.
     folder
         Where to write; made if it is not there. Files of the same names are replaced.
-    method, level, simultaneous, over, time
+    method, level, simultaneous, over, time, clip
         As for :func:`report`.
 
     Returns
@@ -152,7 +153,13 @@ def save_pictures(
     ['estimate.pdf', 'estimate.svg', 'estimate.png']
     """
     contents = Contents.of(
-        tally, method=method, level=level, simultaneous=simultaneous, over=over, time=time
+        tally,
+        method=method,
+        level=level,
+        simultaneous=simultaneous,
+        over=over,
+        time=time,
+        clip=clip,
     )
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)

@@ -147,7 +147,7 @@ def _interval_words(contents: Contents) -> str:
         else f"all answers at once ({METHODS[contents.simultaneous]})"
     )
     size = contents.estimate.domain.size
-    missed = ""
+    missed, cut = "", ", cut to 0 and 1" if contents.estimate.clipped else ""
     if contents.simultaneous is None and size >= MANY:
         missed = (
             f" Of {size:,} answers some {round((1 - contents.level) * size):,} are then outside of "
@@ -157,7 +157,7 @@ def _interval_words(contents: Contents) -> str:
     return (
         f"The noise of the reports is taken out of the shares, so that a rare answer can come out "
         f"below zero. Of intervals made like these, {percent(contents.level)} hold the true share, "
-        f"for {scope} (method: {interval.method}).{missed}"
+        f"for {scope} (method: {interval.method}{cut}).{missed}"
     )
 
 

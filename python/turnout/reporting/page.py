@@ -35,6 +35,7 @@ def report(
     top: int | None = 20,
     order: str = "frequency",
     facts: CollectionFacts | Mapping[str, Any] | None = None,
+    clip: bool = False,
 ) -> None:
     """Write the report of a collection as a self-contained HTML page.
 
@@ -62,6 +63,8 @@ def report(
         In which order: ``"frequency"``, ``"label"`` or ``"domain"``.
     facts
         How many rows were read and left out: :class:`CollectionFacts`, or the summary of a job.
+    clip
+        Whether intervals of shares are cut to [0, 1].
 
     Raises
     ------
@@ -104,6 +107,7 @@ def report(
         time=time,
         top=top,
         order=order,
+        clip=clip,
     )
     text = page(contents, title or "Report of a collection", facts)
     with atomic_write(path) as temporary:

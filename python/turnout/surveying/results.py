@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 from turnout import _arguments
@@ -80,6 +80,25 @@ class SurveyResult(Tabular):
         """
         records: list[dict[str, Any]] = self.estimate.to_records(level, **options)
         return records
+
+    def clip_intervals(self) -> SurveyResult:
+        """Cut the intervals of shares to [0, 1], wherever they are shown.
+
+        Returns
+        -------
+        SurveyResult
+            The same result: see :meth:`turnout.FrequencyEstimate.clip_intervals`.
+
+        Raises
+        ------
+        InvalidValueError
+            If it is of numbers.
+        """
+        if not hasattr(self.estimate, "clip_intervals"):
+            raise InvalidValueError(
+                f"intervals of shares can be cut to [0, 1], and {self.column!r} has numbers"
+            )
+        return replace(self, estimate=self.estimate.clip_intervals())
 
     def plot(self, **options: Any) -> Any:
         """Draw the estimate: see its own ``plot``.
@@ -198,6 +217,10 @@ class ShareGroups(Tabular, Mapping[tuple[Any, ...], FrequencyEstimate]):
     def __len__(self) -> int:
         """Count the groups."""
         return len(self._estimates)
+
+    def clip_intervals(self) -> ShareGroups:
+        """Cut the intervals of all groups to [0, 1]."""
+        return ShareGroups(self.names, {key: each.clip_intervals() for key, each in self.items()})
 
     def to_records(self, level: float = 0.95, **options: Any) -> list[dict[str, Any]]:
         """List one dictionary for each answer of each group.

@@ -46,7 +46,7 @@ from turnout.cli.running import (
     refusing,
 )
 from turnout.cli.showing.frequencies import describe_interval
-from turnout.cli.showing.shown import Order, Projection, Simultaneous
+from turnout.cli.showing.shown import Clip, Order, Projection, Simultaneous
 from turnout.cli.tables import print_estimates, properties
 from turnout.distributed import Recommendation
 from turnout.frequency.estimation.columns import ordered
@@ -249,6 +249,7 @@ def aggregate(
             help="Confidence level of the intervals.",
         ),
     ] = _LEVEL,
+    clip: Clip = False,
     simultaneous: Annotated[
         Simultaneous | None,
         typer.Option(
@@ -347,6 +348,7 @@ def aggregate(
                 "--simultaneous": simultaneous is not None,
                 "--project": project != "none",
                 "--shrink": shrink,
+                "--clip": clip,
                 "--sort": order != "frequency",
             }
         )
@@ -378,6 +380,7 @@ def aggregate(
     if seed is not None:
         note("made with --seed: fit for tests only, the noise can be computed again")
     estimate = _postprocessed(result.estimate, project, shrink=shrink)
+    estimate = estimate.clip_intervals() if clip else estimate
     codes = ordered(estimate, order, None if as_json else top)
     interval = describe_interval(estimate, level, simultaneous)
     if plot is not None:

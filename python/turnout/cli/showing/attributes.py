@@ -14,6 +14,7 @@ from turnout.cli.showing.shown import (
     Shown,
     Wish,
     counts_of,
+    cut,
     group_interval,
     group_rows,
     group_table,
@@ -58,6 +59,7 @@ class Attributes:
             result = result.shrink()
         else:
             result = result.project(wish.postprocessing)
+        result = cut(result, wish)
         level, simultaneous = wish.level, wish.simultaneous
         interval = result.interval(level, simultaneous=simultaneous)
         scope = "each label by itself"
@@ -99,7 +101,7 @@ class Attributes:
             raise InvalidValueError(
                 "--project and --shrink do not apply to groups of several questions"
             )
-        result = grouped.estimate(wish.method)
+        result = cut(grouped.estimate(wish.method), wish)
         interval, _ = group_interval(result, wish)
         records = result.to_records(**wish.scope, top=wish.top)
         return Shown(

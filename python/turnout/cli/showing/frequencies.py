@@ -14,6 +14,7 @@ from turnout.cli.showing.shown import (
     Shown,
     Wish,
     counts_of,
+    cut,
     draw_groups,
     group_interval,
     group_rows,
@@ -67,7 +68,7 @@ class Frequencies:
 
     def estimate(self, tally: Any, wish: Wish) -> Shown:
         """Estimate the frequencies."""
-        result = postprocessed(tally.estimate(wish.method), wish.postprocessing)
+        result = cut(postprocessed(tally.estimate(wish.method), wish.postprocessing), wish)
         shrinkage = result.shrinkage
         for sentence in shrinkage.cautions if shrinkage else ():
             note(sentence)
@@ -94,7 +95,7 @@ class Frequencies:
 
     def estimate_groups(self, grouped: GroupedTally[Any], wish: Wish) -> Shown:
         """Estimate the frequencies in each group."""
-        estimated = grouped.estimate(wish.method)
+        estimated = cut(grouped.estimate(wish.method), wish)
         if wish.postprocessing in (SHRUNK, ACROSS):
             result = estimated.shrink(across=wish.postprocessing == ACROSS)
             _say_cautions(result)
@@ -182,7 +183,8 @@ def interval_rows(result: FrequencyEstimate, interval: dict[str, Any]) -> list[t
         together = f"all {result.domain.size} labels at once ({interval['simultaneous']})"
         scope = "each label by itself" if interval["simultaneous"] is None else together
         level = percent(interval["level"])
-        rows.append(("interval", f"{level}, {interval['method']}, for {scope}"))
+        clipped = ", cut to 0 and 1" if result.clipped else ""
+        rows.append(("interval", f"{level}, {interval['method']}, for {scope}{clipped}"))
     return rows + projection_rows(result.postprocessing)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 
 from turnout.cli.showing.frequencies import share_table
-from turnout.cli.showing.shown import Shown, Wish, counts_of, json_group, plain, rows_of
+from turnout.cli.showing.shown import Shown, Wish, counts_of, cut, json_group, plain, rows_of
 from turnout.cli.tables import percent
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.joint import JointTally
@@ -36,7 +36,7 @@ def estimate_conditional(tally: Any, wish: Wish, given: Sequence[str], of: str |
         raise InvalidValueError(
             f"of (--of) must say which question is meant: one of {', '.join(map(repr, others))}"
         )
-    shares = estimate.conditional(others[0] if of is None else of, given=tuple(given))
+    shares = cut(estimate.conditional(others[0] if of is None else of, given=tuple(given)), wish)
     records = shares.to_records(wish.level, simultaneous=wish.simultaneous)
 
     def body(console: Console) -> None:

@@ -37,6 +37,7 @@ _REFUSED = {
     "--project": "a mean is no share that others add up with to 1",
     "--shrink": "a mean is no share that has others beside it",
     "--across": "a mean is no share that has others beside it",
+    "--clip": "a mean is no share between 0 and 1",
     "--sort": "a mean has no labels",
     "--top": "a mean has no labels",
 }

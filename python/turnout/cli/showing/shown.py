@@ -20,6 +20,7 @@ from turnout.errors import EstimatorError
 
 __all__ = [
     "METHODS",
+    "Clip",
     "Method",
     "Order",
     "Over",
@@ -29,6 +30,7 @@ __all__ = [
     "Simultaneous",
     "Wish",
     "counts_of",
+    "cut",
     "describe_participation",
     "draw_groups",
     "group_interval",
@@ -87,6 +89,10 @@ Method = Annotated[
         "biased unless everyone reports.",
     ),
 ]
+Clip = Annotated[
+    bool,
+    typer.Option("--clip", help="Cut intervals of shares to 0 and 1, where no share is outside."),
+]
 Simultaneous = Literal["bonferroni", "sidak"]
 Projection = Literal["none", "simplex", "norm_sub", "clip_normalize"]
 Order = Literal["frequency", "label", "domain"]
@@ -105,6 +111,8 @@ class Wish:
         How frequencies are projected or shrunk, in which order labels stand, and how many of them.
     given
         The options that were given, as they are written.
+    clip
+        Whether intervals of shares are cut to [0, 1].
     """
 
     method: str
@@ -115,6 +123,7 @@ class Wish:
     order: Order
     top: int | None
     given: frozenset[str]
+    clip: bool = False
 
     @property
     def scope(self) -> dict[str, Any]:
@@ -150,6 +159,11 @@ class Shown:
     def record(self) -> dict[str, Any]:
         """The object of ``--json``."""
         return self.make_record()
+
+
+def cut(estimate: Any, wish: Wish) -> Any:
+    """Cut the intervals of shares to [0, 1] where that is asked for."""
+    return estimate.clip_intervals() if wish.clip else estimate
 
 
 class Showing(Protocol):

@@ -91,6 +91,10 @@ class AttributeEstimate(Tabular, Mapping[str, FrequencyEstimate]):
         """Shrink within each attribute: see :meth:`turnout.FrequencyEstimate.shrink`."""
         return self._each(lambda estimate: estimate.shrink())
 
+    def clip_intervals(self) -> AttributeEstimate:
+        """Cut intervals to [0, 1]: see :meth:`turnout.FrequencyEstimate.clip_intervals`."""
+        return self._each(lambda estimate: estimate.clip_intervals())
+
     def _each(self, change: Callable[[FrequencyEstimate], FrequencyEstimate]) -> AttributeEstimate:
         changed = {name: change(estimate) for name, estimate in self.estimates.items()}
         return replace(self, estimates=changed)

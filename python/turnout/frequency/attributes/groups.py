@@ -30,6 +30,8 @@ class GroupedAttributeEstimate(BaseGroupedEstimate[AttributeEstimate]):
         What is estimated from.
     method
         The estimator, as in :meth:`turnout.Tally.estimate`.
+    clipped
+        Whether intervals are cut to [0, 1].
 
     Raises
     ------
@@ -48,7 +50,7 @@ class GroupedAttributeEstimate(BaseGroupedEstimate[AttributeEstimate]):
     True
     """
 
-    __slots__ = ()
+    __slots__ = ("_clipped",)
 
     _columns = (
         "nodes",
@@ -63,9 +65,20 @@ class GroupedAttributeEstimate(BaseGroupedEstimate[AttributeEstimate]):
         "reason",
     )
 
-    def __init__(self, tally: GroupedTally[Any], method: str = "hajek") -> None:
+    def __init__(
+        self, tally: GroupedTally[Any], method: str = "hajek", *, clipped: bool = False
+    ) -> None:
         _arguments.choice("method", method, tuple(ESTIMATORS))
+        self._clipped = clipped
         super().__init__(tally, method)
+
+    def _estimated(self, tally: Any) -> AttributeEstimate:
+        found = super()._estimated(tally)
+        return found.clip_intervals() if self._clipped else found
+
+    def clip_intervals(self) -> GroupedAttributeEstimate:
+        """Cut intervals to [0, 1]: see :meth:`turnout.FrequencyEstimate.clip_intervals`."""
+        return GroupedAttributeEstimate(self._tally, self._method, clipped=True)
 
     @property
     def domain(self) -> Questions:

@@ -84,6 +84,8 @@ class FrequencyEstimate(Tabular):
     shrinkage
         After :meth:`shrink`, how the answers were drawn towards each other, and where that may
         mislead; else None.
+    clipped
+        Whether intervals are cut to [0, 1]: :meth:`clip_intervals`.
 
     Examples
     --------
@@ -102,6 +104,7 @@ class FrequencyEstimate(Tabular):
     postprocessing: str
     estimation: Estimation = field(repr=False)
     shrinkage: Shrinkage | None = field(default=None, repr=False)
+    clipped: bool = field(default=False, repr=False)
 
     _columns = ("label", "count", "frequency", "standard_error", "low", "high")
 
@@ -178,7 +181,7 @@ class FrequencyEstimate(Tabular):
         """Confidence intervals of the frequencies.
 
         They belong to the estimate before post-processing, whose distribution is known, and are
-        not cut to [0, 1].
+        not cut to [0, 1] but by :meth:`clip_intervals`.
 
         Parameters
         ----------
@@ -228,6 +231,15 @@ class FrequencyEstimate(Tabular):
         return replace(interval, labels=self.domain._labels)
 
     def _interval(
+        self, level: float, method: str, simultaneous: str | None, codes: Codes | slice
+    ) -> Interval:
+        """Compute the limits of some answers, cut where that was asked for."""
+        found = self._limits(level, method, simultaneous, codes)
+        if not self.clipped:
+            return found
+        return replace(found, low=np.clip(found.low, 0.0, 1.0), high=np.clip(found.high, 0.0, 1.0))
+
+    def _limits(
         self, level: float, method: str, simultaneous: str | None, codes: Codes | slice
     ) -> Interval:
         """Compute the limits of some answers."""
@@ -280,6 +292,27 @@ class FrequencyEstimate(Tabular):
         limits = score_interval if method == "score" else exact_interval
         low, high = limits(model, statistic, z)
         return Interval(low, high, level, method, simultaneous)
+
+    def clip_intervals(self) -> FrequencyEstimate:
+        """Cut all intervals to [0, 1], wherever this estimate shows them.
+
+        A share is never outside, so they hold the truth as often. One that lay outside as a whole
+        becomes a point at 0 or 1: before, it said that something went wrong.
+
+        Returns
+        -------
+        FrequencyEstimate
+            The same estimate, with intervals that are cut.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> estimate = tn.DirectEncoding(1.0, 3).simulate([0, 10, 40], seed=1).estimate()
+        >>> limits = estimate.clip_intervals().interval()
+        >>> bool(estimate.interval().low.min() < 0.0), bool(limits.low.min() == 0.0)
+        (True, True)
+        """
+        return replace(self, clipped=True)
 
     def project(self, method: str) -> FrequencyEstimate:
         """Post-process the estimate into a distribution.

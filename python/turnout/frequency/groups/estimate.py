@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -66,6 +67,8 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
         The projection, as in :meth:`turnout.FrequencyEstimate.project`, or ``"empirical_bayes"``
         as in :meth:`turnout.FrequencyEstimate.shrink`, within each group, or
         ``"empirical_bayes_across_groups"``: see :meth:`shrink`.
+    clipped
+        Whether intervals are cut to [0, 1].
 
     Raises
     ------
@@ -95,17 +98,23 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
     mappingproxy({('NL',): 'the group has no nodes'})
     """
 
-    __slots__ = ("_postprocessing",)
+    __slots__ = ("_clipped", "_postprocessing")
 
     _columns = _COLUMNS
     _on_average = (AVERAGE,)
 
     def __init__(
-        self, tally: GroupedTally[Any], method: str = "hajek", *, postprocessing: str = "none"
+        self,
+        tally: GroupedTally[Any],
+        method: str = "hajek",
+        *,
+        postprocessing: str = "none",
+        clipped: bool = False,
     ) -> None:
         _arguments.choice("method", method, tuple(ESTIMATORS))
         _arguments.choice("postprocessing", postprocessing, (*POSTPROCESSING, ACROSS))
         self._postprocessing = postprocessing
+        self._clipped = clipped
         super().__init__(tally, method)
         if postprocessing == ACROSS:
             made = shrunk_across(list(self._estimates.values()))
@@ -113,7 +122,8 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
 
     def _estimated(self, tally: Any) -> FrequencyEstimate:
         by_itself = "none" if self._postprocessing == ACROSS else self._postprocessing
-        return postprocessed(super()._estimated(tally), by_itself)
+        found = postprocessed(super()._estimated(tally), by_itself)
+        return found.clip_intervals() if self._clipped else found
 
     @property
     def total(self) -> FrequencyEstimate:
@@ -156,6 +166,22 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
         """The numbers of nodes that hold each answer, of the same shape."""
         return self._table("counts")
 
+    def clip_intervals(self) -> GroupedEstimate:
+        """Cut the intervals of all groups to [0, 1], and those of series of them.
+
+        Returns
+        -------
+        GroupedEstimate
+            The same estimates, as by :meth:`turnout.FrequencyEstimate.clip_intervals`. Differences
+            of groups keep the intervals that they have.
+        """
+        return self._made_anew(self._postprocessing, clipped=True)
+
+    def _made_anew(self, postprocessing: str, *, clipped: bool) -> GroupedEstimate:
+        return GroupedEstimate(
+            self._tally, self._method, postprocessing=postprocessing, clipped=clipped
+        )
+
     def project(self, method: str) -> GroupedEstimate:
         """Post-process the estimate of each group into a distribution.
 
@@ -174,7 +200,7 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
         InvalidValueError
             If there is no such method.
         """
-        return GroupedEstimate(self._tally, self._method, postprocessing=method)
+        return self._made_anew(method, clipped=self._clipped)
 
     def shrink(self, *, across: bool = False) -> GroupedEstimate:
         """Draw the answers of each group towards each other; groups too, where that is asked.
@@ -215,7 +241,7 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
         """
         asked = _arguments.instance("across", across, bool, "True or False")
         word = ACROSS if asked else SHRUNK
-        return GroupedEstimate(self._tally, self._method, postprocessing=word)
+        return self._made_anew(word, clipped=self._clipped)
 
     def _entries(self) -> str:
         return f"{self.domain.size} answers"
@@ -273,7 +299,9 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
             raise InvalidValueError(
                 f"second must be another group than first, got {_arguments.shown(second)} twice"
             )
-        return difference((keys[0], self[first]), (keys[1], self[second]), level, simultaneous)
+        # Limits that are cut would make those of the difference too narrow.
+        one, other = (replace(self[key], clipped=False) for key in keys)
+        return difference((keys[0], one), (keys[1], other), level, simultaneous)
 
     def series(self, time: str | None = None) -> Series:
         """Read the groups as a series over time, one for each group of the other columns.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 from collections.abc import Hashable, Mapping
@@ -91,6 +92,8 @@ class ConditionalShares(Tabular):
         The questions that say among whom.
     of
         The name of the question whose shares are wanted, and its answers.
+    clipped
+        Whether intervals are cut to [0, 1].
 
     Examples
     --------
@@ -114,12 +117,21 @@ class ConditionalShares(Tabular):
         frequencies: Floats,
         given: Mapping[str, Domain],
         of: tuple[str, Domain],
+        *,
+        clipped: bool = False,
     ) -> None:
+        self._clipped = clipped
         self._given, (self._of, self._answers) = dict(given), of
         size = self._answers.size
         self._small, self._large, self._both = cells.with_those_among(size)
         self._joint = cells.summed(frequencies)
         self._among = np.repeat(self._joint.reshape(-1, size).sum(axis=1), size)
+
+    def clip_intervals(self) -> ConditionalShares:
+        """Cut intervals to [0, 1]: see :meth:`turnout.FrequencyEstimate.clip_intervals`."""
+        changed = copy.copy(self)
+        changed._clipped = True
+        return changed
 
     @property
     def given(self) -> Mapping[str, Domain]:
@@ -181,6 +193,8 @@ class ConditionalShares(Tabular):
         divisor = np.where(known, a, 1.0)
         low = np.where(known, (b - root) / divisor, 0.0)
         high = np.where(known, (b + root) / divisor, 1.0)
+        if self._clipped:
+            low, high = np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
         return ShareInterval(self._shaped(low), self._shaped(high), level, simultaneous)
 
     def _shaped(self, flat: Floats) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -139,7 +139,8 @@ class JointEstimate(FrequencyEstimate):
         domain = ProductDomain(domains) if len(chosen) > 1 else domains[chosen[0]]
         plan = JointMarginal(self.plan, chosen, domain)
         kind = JointEstimate if len(chosen) > 1 else FrequencyEstimate
-        return kind.from_estimation(plan, self.method, self.nodes, self.received, estimation)
+        made = kind.from_estimation(plan, self.method, self.nodes, self.received, estimation)
+        return replace(made, clipped=self.clipped)
 
     def conditional(
         self, of: str, *, given: str | tuple[str, ...] | list[str]
@@ -177,6 +178,7 @@ class JointEstimate(FrequencyEstimate):
             self.estimation.frequencies,
             {name: self.questions[name] for name in among},
             (wanted, self.questions[wanted]),
+            clipped=self.clipped,
         )
 
     def _axes(self, names: tuple[str, ...]) -> tuple[int, ...]:
