@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
+import json
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from types import MappingProxyType
@@ -15,7 +17,7 @@ from turnout import _arguments
 from turnout.domain import Domain, domain_of
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 
-__all__ = ["MOST_CELLS", "ProductDomain", "encoded"]
+__all__ = ["MOST_CELLS", "ProductDomain", "Questions", "encoded"]
 
 #: The most combinations of answers: each is a label, and has an estimate.
 MOST_CELLS = 2**20
@@ -149,11 +151,7 @@ class ProductDomain(Domain):
         >>> ProductDomain({"a": 2, "b": ["no", "yes"]}).to_dict()["columns"][0]
         {'name': 'a', 'domain': {'integers': 2}}
         """
-        return {
-            "columns": [
-                {"name": name, "domain": each.to_dict()} for name, each in self._columns.items()
-            ]
-        }
+        return _described(self._columns)
 
     @classmethod
     def from_dict(cls, description: Any) -> ProductDomain:
@@ -170,42 +168,194 @@ class ProductDomain(Domain):
         >>> ProductDomain.from_dict(domain.to_dict()) == domain
         True
         """
-        match description:
-            case {"columns": list(columns), **rest} if not rest:
-                found: dict[str, Domain] = {}
-                for column in columns:
-                    match column:
-                        case {"name": str(name), "domain": domain, **more} if (
-                            not more and name not in found
-                        ):
-                            found[name] = Domain.from_dict(domain)
-                        case _:
-                            break
-                else:
-                    try:
-                        return cls(found)
-                    except (InvalidTypeError, InvalidValueError) as error:
-                        message = f"not the description of a domain of columns: {error}"
-                        raise CorruptDataError(message) from error
-        raise CorruptDataError(
-            f"not the description of a domain of columns: {_arguments.shown(description)}"
-        )
+        columns = _columns_of(description)
+        try:
+            return cls(columns)
+        except (InvalidTypeError, InvalidValueError) as error:
+            message = f"not the description of a domain of columns: {error}"
+            raise CorruptDataError(message) from error
 
     @staticmethod
     def schema() -> dict[str, Any]:
         """Describe their JSON as a JSON Schema, whose domains are ``#/$defs/domain``."""
-        column = {
-            "type": "object",
-            "properties": {"name": {"type": "string"}, "domain": {"$ref": "#/$defs/domain"}},
-            "required": ["name", "domain"],
-            "additionalProperties": False,
-        }
-        return {
-            "type": "object",
-            "properties": {"columns": {"type": "array", "minItems": 2, "items": column}},
-            "required": ["columns"],
-            "additionalProperties": False,
-        }
+        return _schema()
+
+
+class Questions:
+    """The answers to each of several questions: a row of codes for each person.
+
+    Parameters
+    ----------
+    columns
+        For each question its answers: at least two.
+
+    Raises
+    ------
+    InvalidValueError
+        If there are fewer.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> both = Questions({"sex": tn.Domain(["f", "m"]), "age": tn.Domain.from_integers(4)})
+    >>> both.encode({"sex": ["m", "f"], "age": [3, 0]}).tolist()
+    [[1, 3], [0, 0]]
+    >>> Questions.from_dict(both.to_dict()) == both
+    True
+    """
+
+    __slots__ = ("_columns",)
+
+    def __init__(self, columns: Mapping[str, Domain]) -> None:
+        if len(columns) < 2:
+            raise InvalidValueError(f"domains must be at least 2 attributes, got {len(columns)}")
+        self._columns = dict(columns)
+
+    @property
+    def columns(self) -> Mapping[str, Domain]:
+        """For each question its answers."""
+        return MappingProxyType(self._columns)
+
+    @property
+    def size(self) -> int:
+        """The number of answers to all questions."""
+        return sum(each.size for each in self._columns.values())
+
+    def encode(self, values: Any) -> npt.NDArray[np.uint32]:
+        """Encode a table: a column for each question.
+
+        Parameters
+        ----------
+        values
+            A mapping from names to columns, a pandas, polars or pyarrow table, or a list with one
+            mapping from names to answers for each person. Other columns are not read.
+
+        Returns
+        -------
+        numpy.ndarray
+            uint32, a row for each person, a column for each question.
+
+        Raises
+        ------
+        InvalidTypeError
+            If there are no columns by name.
+        InvalidValueError
+            If a column is missing, or the columns are of different lengths.
+        UnknownLabelError, CodeOutsideDomainError
+            If an answer is not in its domain; the message names the question.
+        """
+        if isinstance(values, (list, tuple)) and all(isinstance(row, Mapping) for row in values):
+            values = {name: [_answer(row, name) for row in values] for name in self._columns}
+        return self.combined(list(encoded(values, self._columns).values()))
+
+    def to_codes(self, values: Any) -> npt.NDArray[np.uint32]:
+        """Encode: see :meth:`encode`."""
+        return self.encode(values)
+
+    def combined(self, codes: Sequence[npt.NDArray[Any]]) -> npt.NDArray[np.uint32]:
+        """Put the codes of each question beside each other."""
+        return np.stack([one.astype(np.uint32) for one in codes], axis=1)
+
+    def check_codes(self, argument: str, codes: npt.NDArray[Any]) -> None:
+        """Refuse integers that are no codes.
+
+        Raises
+        ------
+        CodeOutsideDomainError
+            If there is one.
+        """
+        for place, (name, each) in enumerate(self._columns.items()):
+            each.check_codes(f"{argument}[{name!r}]", codes[:, place])
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the description, in hexadecimal."""
+        text = json.dumps(self.to_dict(), separators=(",", ":"), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the answers in terms of JSON: as those of a :class:`ProductDomain`.
+
+        Raises
+        ------
+        InvalidTypeError
+            If a label cannot be written to a file.
+        """
+        return _described(self._columns)
+
+    @classmethod
+    def from_dict(cls, description: Any) -> Questions:
+        """Rebuild the answers from :meth:`to_dict`.
+
+        Raises
+        ------
+        CorruptDataError
+            If it is the description of anything else.
+        """
+        return cls(_columns_of(description))
+
+    @staticmethod
+    def schema() -> dict[str, Any]:
+        """Describe their JSON as a JSON Schema, whose domains are ``#/$defs/domain``."""
+        return _schema()
+
+    def __eq__(self, other: object) -> bool:
+        """Compare names and answers with their order."""
+        if not isinstance(other, Questions):
+            return NotImplemented
+        return list(self._columns.items()) == list(other._columns.items())
+
+    def __hash__(self) -> int:
+        """Hash of what is compared."""
+        return hash(tuple(self._columns.items()))
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        """Copy and pickle the columns."""
+        return type(self), (self._columns,)
+
+    def __repr__(self) -> str:
+        """Show the names and how many answers each has."""
+        numbers = ", ".join(f"{name}: {each.size} answers" for name, each in self._columns.items())
+        return f"Questions({numbers})"
+
+
+def _described(columns: Mapping[str, Domain]) -> dict[str, Any]:
+    return {"columns": [{"name": name, "domain": each.to_dict()} for name, each in columns.items()]}
+
+
+def _columns_of(description: Any) -> dict[str, Domain]:
+    """Read what :func:`_described` wrote: at least two columns."""
+    found: dict[str, Domain] = {}
+    match description:
+        case {"columns": list(columns), **rest} if not rest and len(columns) >= 2:
+            for column in columns:
+                match column:
+                    case {"name": str(name), "domain": domain, **more} if (
+                        not more and name not in found
+                    ):
+                        found[name] = Domain.from_dict(domain)
+                    case _:
+                        break
+            else:
+                return found
+    raise CorruptDataError(
+        f"not the description of a domain of columns: {_arguments.shown(description)}"
+    )
+
+
+def _schema() -> dict[str, Any]:
+    column = {
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "domain": {"$ref": "#/$defs/domain"}},
+        "required": ["name", "domain"],
+        "additionalProperties": False,
+    }
+    return {
+        "type": "object",
+        "properties": {"columns": {"type": "array", "minItems": 2, "items": column}},
+        "required": ["columns"],
+        "additionalProperties": False,
+    }
 
 
 def _answer(row: Mapping[str, Any], name: str) -> Any:

@@ -15,7 +15,7 @@ import copy
 import itertools
 import pickle
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ import numpy as np
 from turnout import _arguments, _kinds
 from turnout._extras import require
 from turnout._public import listing
+from turnout.bounds import Bounds
 from turnout.collecting.groups.counting import tally_by_group
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.kind import Kind
@@ -33,7 +34,7 @@ from turnout.collecting.tally import read_tally
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.participation import Bernoulli, Everyone, Participation, Personalized
 from turnout.pipeline import collect, randomize, scan
-from turnout.products import ProductDomain
+from turnout.products import ProductDomain, Questions
 from turnout.signing import SigningKey
 
 __all__ = ["VERBS", "check_randomizer"]
@@ -124,7 +125,7 @@ def _may_refuse(name: str, oracle: Any) -> bool:
         return not oracle.fresh
     if name == "personal rates":
         return bool(oracle.one_rate_because)
-    several = len(np.shape(oracle.domain.to_codes([]))) > 1
+    several = isinstance(oracle.domain, Bounds) and oracle.domain.dimensions > 1
     return name == "job" and (several or not (oracle.fresh and oracle.by_blocks))
 
 
@@ -305,9 +306,10 @@ def _in_files(reports: Any, folder: Path) -> None:
 
 def _job(oracle: Any, answers: Any, folder: Path) -> None:
     pa = require("pyarrow", "cli")
-    if isinstance(oracle.domain, ProductDomain):
+    if isinstance(oracle.domain, (ProductDomain, Questions)):
         names = list(oracle.domain.columns)
-        columns: dict[str, Any] = dict(zip(names, zip(*answers, strict=True), strict=True))
+        rows = [each.values() if isinstance(each, Mapping) else each for each in answers]
+        columns: dict[str, Any] = dict(zip(names, zip(*rows, strict=True), strict=True))
     else:
         # A column has one number a row: a kind of several refuses it.
         names = ["answer"]

@@ -68,3 +68,21 @@ def test_groups_have_all_questions_and_pictures_of_one(by_country: Path, turnout
     assert estimate.attribute("age")["A"].frequencies.size == 3
     with pytest.raises(InvalidValueError, match=r"estimate\.attribute\(name\)"):
         estimate.plot()
+
+
+def test_columns_of_a_file_go_into_one_report_each(tmp_path: Path, turnout: Run) -> None:
+    rows = people(800)
+    lines = [f"{row['sex']},{row['age']},{'AB'[place < 300]}" for place, row in enumerate(rows)]
+    file, plan, made = tmp_path / "people.csv", tmp_path / "plan.json", tmp_path / "made.parquet"
+    file.write_text("sex,age,country\n" + "\n".join(lines) + "\n")
+    tn.Plan(BOTH, tn.Everyone()).write(plan)
+    asked = ("randomize", file, "--column", "sex", "--plan", plan, "-o", made)
+    done = turnout(*asked, "--joint", "age", "--group-by", "country", "--seed", 1)
+    assert done.exit_code == 0, done.stderr
+    grouped = tmp_path / "made.tally"
+    assert turnout("tally", made, "--group-by", "country", "-o", grouped).exit_code == 0
+    estimate = tn.GroupedTally.from_bytes(grouped.read_bytes()).estimate()
+    assert [int(nodes) for nodes in estimate.nodes] == [500, 300]
+    assert estimate["A"]["age"]["young"].frequency == pytest.approx(0.75, abs=0.1)
+    refused = turnout(*asked, "--overwrite")
+    assert "name the questions of the plan in their order" in refused.stderr.replace("\n", " ")

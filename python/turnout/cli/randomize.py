@@ -147,7 +147,8 @@ def randomize(
         typer.Option(
             "--joint",
             metavar="COLUMN",
-            help="A further column, whose answer goes into the same report; repeatable.",
+            help="A further column, whose answer goes into the same report, for a joint table or "
+            "under a --plan of several questions; repeatable.",
         ),
     ] = None,
     mean: Mean = None,

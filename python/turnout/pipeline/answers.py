@@ -34,9 +34,11 @@ from turnout.pipeline.labels import Labels
 from turnout.pipeline.numbers import Numbers, numbers_of
 from turnout.pipeline.pseudonyms import PseudonymKey
 from turnout.pipeline.sources import Block, Source
-from turnout.products import ProductDomain
+from turnout.products import ProductDomain, Questions
 
 __all__ = ["Answers"]
+
+Asked = Domain | Bounds | Questions
 
 
 Duplicates = Literal["refuse", "first"] | None
@@ -55,7 +57,7 @@ class _Found:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.persons: Persons | None = None
-        self.encodings: tuple[Domain | Bounds, list[Encoding]] | None = None
+        self.encodings: tuple[Asked, list[Encoding]] | None = None
 
     def __reduce__(self) -> tuple[type[_Found], tuple[()]]:
         """Pickle nothing of it."""
@@ -261,9 +263,7 @@ class Answers:
 
     # Blocks -----------------------------------------------------------------------------------
 
-    def blocks(
-        self, domain: Domain | Bounds | None = None, skip: Container[int] = ()
-    ) -> Iterator[Block]:
+    def blocks(self, domain: Asked | None = None, skip: Container[int] = ()) -> Iterator[Block]:
         """List the blocks of the source, with the rows that do not count in each.
 
         Parameters
@@ -306,14 +306,14 @@ class Answers:
             "it an order, or store its result in a file first"
         )
 
-    def _categories(self, domain: Domain | Bounds | None) -> frozenset[str]:
+    def _categories(self, domain: Asked | None) -> frozenset[str]:
         """Name the columns in which few different values are expected."""
         others = {self.id_column, self.probability_column}
         if isinstance(domain, Bounds):
             others.update(self.asked)
         return frozenset((*self.asked, *self.group_by)) - others
 
-    def _blocks(self, skip: Container[int], domain: Domain | Bounds | None) -> Iterator[Block]:
+    def _blocks(self, skip: Container[int], domain: Asked | None) -> Iterator[Block]:
         persons, categories = self.persons(), self._categories(domain)
         if self.id_column is None or self.duplicates is None:
             yield from self.source.blocks(self.columns, skip=skip, categories=categories)
@@ -334,7 +334,7 @@ class Answers:
                     raise self._other_rows()
             yield replace(block, left_out=persons.in_block(block.start, block.rows))
 
-    def encoded(self, block: Block, domain: Domain | Bounds) -> EncodedBlock:
+    def encoded(self, block: Block, domain: Asked) -> EncodedBlock:
         """Read a block and encode it.
 
         Parameters
@@ -403,7 +403,7 @@ class Answers:
         )
 
     def _encode_column(
-        self, table: Any, domain: Domain | Bounds, first_row: int
+        self, table: Any, domain: Asked, first_row: int
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]:
         """Encode all answers of a table of rows of the source.
 
@@ -485,21 +485,21 @@ class Answers:
         return groups_of(table, self.group_by, self.max_groups, self._name, texts)
 
     def _codes(
-        self, table: Any, domain: Domain | Bounds, rows: npt.NDArray[Any] | None, first_row: int
+        self, table: Any, domain: Asked, rows: npt.NDArray[Any] | None, first_row: int
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]:
         """Encode the columns of answers; say which rows are dropped."""
         found = [
             encoding(table.column(name), rows, first_row)
             for name, encoding in zip(self.asked, self._encodings(domain), strict=True)
         ]
-        if not isinstance(domain, ProductDomain):
+        if not isinstance(domain, (ProductDomain, Questions)):
             return found[0]
         gaps = [gone for _, gone in found if gone is not None]
         return domain.combined([codes for codes, _ in found]), (
             np.logical_or.reduce(gaps) if gaps else None
         )
 
-    def _encodings(self, domain: Domain | Bounds) -> list[Encoding]:
+    def _encodings(self, domain: Asked) -> list[Encoding]:
         """Find out how the values of each column become what is randomized."""
         known = self._found.encodings
         if known is None or known[0] is not domain:
@@ -507,9 +507,9 @@ class Answers:
             self._found.encodings = known
         return known[1]
 
-    def _new_encodings(self, domain: Domain | Bounds) -> list[Encoding]:
+    def _new_encodings(self, domain: Asked) -> list[Encoding]:
         missing: dict[str, Any] = {"missing": self.missing, "missing_values": self.missing_values}
-        if isinstance(domain, ProductDomain):
+        if isinstance(domain, (ProductDomain, Questions)):
             if self.asked != tuple(domain.columns):
                 raise InvalidValueError(
                     f"{self._name}: column must name the questions of the plan in their order, "
@@ -528,7 +528,8 @@ class Answers:
         if self.joint:
             raise InvalidValueError(
                 f"{self.name}: column must name one column for a single question, got "
-                f"{_arguments.listed(self.asked)}: a turnout.JointTable takes several"
+                f"{_arguments.listed(self.asked)}: "
+                "a turnout.JointTable, SplitBudget or SampledAttribute takes several"
             )
         if isinstance(domain, Bounds):
             return [partial(numbers_of, Numbers(domain, name=self.name, **missing))]

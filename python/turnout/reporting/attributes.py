@@ -27,7 +27,7 @@ class AttributeWording:
 
     def card(self, plan: Plan) -> tuple[str, str]:
         """Say how many questions there are."""
-        domains = plan.domain.domains
+        domains = plan.domain.columns
         return f"{len(domains):,}", f"questions: {', '.join(domains)}"
 
     def estimate(self, contents: Contents) -> Content:

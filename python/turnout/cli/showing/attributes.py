@@ -38,12 +38,12 @@ class Attributes:
 
     def asked(self, domain: Any) -> tuple[str, str]:
         """Say how many answers each question has."""
-        each = [f"{name} ({one.size:,} answers)" for name, one in domain.domains.items()]
+        each = [f"{name} ({one.size:,} answers)" for name, one in domain.columns.items()]
         return "questions", ", ".join(each)
 
     def missing(self, domain: Any, text: str) -> Any:
         """Take the label that is written so, where all questions have it."""
-        for one in domain.domains.values():
+        for one in domain.columns.values():
             for label in one.labels:
                 if str(label) == text:
                     return label

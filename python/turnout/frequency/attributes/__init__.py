@@ -14,10 +14,10 @@ from turnout.frequency.attributes.comparison import (
 from turnout.frequency.attributes.estimate import AttributeEstimate
 from turnout.frequency.attributes.groups import GroupedAttributeEstimate
 from turnout.frequency.attributes.padded import PaddedOracle
-from turnout.frequency.attributes.questions import Questions
 from turnout.frequency.attributes.sampled import SampledAttribute
 from turnout.frequency.attributes.split import SplitBudget
 from turnout.frequency.attributes.tally import AttributeTally
+from turnout.products import Questions
 
 __all__ = [
     "AttributeCollection",

@@ -18,11 +18,11 @@ from turnout.domain import Domain
 from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.frequency.attributes.groups import GroupedAttributeEstimate
 from turnout.frequency.attributes.parameters import SCALE, checked_epsilon
-from turnout.frequency.attributes.questions import Questions
 from turnout.frequency.attributes.tally import AttributeTally
 from turnout.frequency.estimation.variance import estimator_variance
 from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
 from turnout.participation import Bernoulli, Participation, Personalized, taking_part_in
+from turnout.products import Questions
 
 __all__ = ["AttributeCollection"]
 
@@ -62,7 +62,7 @@ class AttributeCollection(PartedKind):
     @property
     def domains(self) -> Mapping[str, Domain]:
         """For each attribute the answers that can be given."""
-        return self._domain.domains
+        return self._domain.columns
 
     @property
     def weights(self) -> Mapping[str, float]:
@@ -271,13 +271,13 @@ class AttributeCollection(PartedKind):
         match parameters:
             case {"oracle": list(oracles), "weights": list(weights), **options} if len(
                 oracles
-            ) == len(weights) == len(domain.domains) and all(
+            ) == len(weights) == len(domain.columns) and all(
                 type(weight) is int and 0 < weight <= SCALE for weight in weights
             ):
                 collection = cls.__new__(cls)
                 collection._set_options(dict(options))
-                made = zip(domain.domains, map(oracle_from_dict, oracles), strict=True)
-                numbers = dict(zip(domain.domains, weights, strict=True))
+                made = zip(domain.columns, map(oracle_from_dict, oracles), strict=True)
+                numbers = dict(zip(domain.columns, weights, strict=True))
                 collection._set(checked_epsilon(epsilon), dict(made), numbers)
                 if collection.domain == domain:
                     return collection

@@ -13,9 +13,9 @@ from turnout._extras import require
 from turnout._tables import Tabular
 from turnout.collecting.intervals import tail_probability
 from turnout.collecting.plan import Plan
-from turnout.frequency.attributes.questions import Questions
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.intervals import Interval
+from turnout.products import Questions
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

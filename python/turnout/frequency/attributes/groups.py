@@ -11,9 +11,9 @@ from turnout.collecting.groups.estimate import BaseGroupedEstimate
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.errors import InvalidValueError
 from turnout.frequency.attributes.estimate import AttributeEstimate
-from turnout.frequency.attributes.questions import Questions
 from turnout.frequency.estimation.estimators import ESTIMATORS
 from turnout.frequency.groups.estimate import GroupedEstimate
+from turnout.products import Questions
 
 __all__ = ["GroupedAttributeEstimate"]
 
@@ -94,7 +94,7 @@ class GroupedAttributeEstimate(BaseGroupedEstimate[AttributeEstimate]):
         InvalidValueError
             If there is no such question.
         """
-        _arguments.choice("name", name, tuple(self.domain.domains))
+        _arguments.choice("name", name, tuple(self.domain.columns))
         tallies = {key: tally[name] for key, tally in self._tally.items()}
         return GroupedEstimate(GroupedTally(self.names, tallies), self._method)
 
@@ -124,11 +124,11 @@ class GroupedAttributeEstimate(BaseGroupedEstimate[AttributeEstimate]):
         )
 
     def _entries(self) -> str:
-        return f"{len(self.domain.domains)} attributes each"
+        return f"{len(self.domain.columns)} attributes each"
 
     def _entry_names(self) -> Sequence[Any]:
         return [
-            (name, label) for name, domain in self.domain.domains.items() for label in domain.labels
+            (name, label) for name, domain in self.domain.columns.items() for label in domain.labels
         ]
 
     def _rows(
@@ -140,6 +140,6 @@ class GroupedAttributeEstimate(BaseGroupedEstimate[AttributeEstimate]):
         unknown = dict.fromkeys(("count", "frequency", "standard_error"), math.nan)
         return [
             {"attribute": name, "label": label, **unknown, "low": None, "high": None}
-            for name, domain in self.domain.domains.items()
+            for name, domain in self.domain.columns.items()
             for label in domain.labels[:top]
         ]

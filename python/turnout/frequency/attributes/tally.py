@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from turnout.collecting.parted_tally import PartedTally
 from turnout.frequency.attributes.estimate import AttributeEstimate
-from turnout.frequency.attributes.questions import Questions
 from turnout.frequency.tally import Tally
+from turnout.products import Questions
 
 __all__ = ["AttributeTally"]
 
@@ -47,7 +47,7 @@ class AttributeTally(PartedTally, Mapping[str, Tally]):
 
     def __iter__(self) -> Iterator[str]:
         """List the names of the attributes."""
-        return iter(self.domain.domains)
+        return iter(self.domain.columns)
 
     def __len__(self) -> int:
         """Return the number of attributes."""
