@@ -127,7 +127,7 @@ def test_the_picture_is_saved(tmp_path: Path, turnout: Run) -> None:
         (
             ("--report-bits", 1, "--oracle", "direct_encoding"),
             1,
-            "--report-bits must be at least 6",
+            "-bits must be at least 6",
         ),
         (("--oracle", "rappor"), 2, "'rappor' is none of binary-local-hashing,"),
         (("--oracle", "auto"), 2, "'auto' is none of binary-local-hashing,"),
