@@ -1,19 +1,88 @@
-"""A progress bar on work that takes more than two seconds."""
+"""Progress of work that takes more than two seconds: a bar, or a line every ten seconds."""
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator, Sized
 from typing import Any, TypeVar
 
-__all__ = ["track"]
+__all__ = ["beating", "doing", "track"]
 
 T = TypeVar("T")
 
-#: Seconds before a bar appears.
-_PATIENCE = 2.0
+#: Seconds before a bar or the first line appears, and between lines.
+_PATIENCE, _BETWEEN = 2.0, 10.0
+
+#: What is done, the innermost last.
+_doing: list[str] = []
+
+#: Bars that are drawn, which lines would break.
+_drawn: list[object] = []
+
+#: When the last line was written.
+_written = [-_BETWEEN]
+
+
+def _write(text: str) -> None:
+    """Write a line where there is no bar, and none was written in the last ten seconds."""
+    now = time.monotonic()
+    if _drawn or now - _written[0] < _BETWEEN:
+        return
+    _written[0] = now
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
+
+
+@contextlib.contextmanager
+def beating(name: str) -> Iterator[None]:
+    """Write a line every ten seconds that says what is done, once two seconds have passed.
+
+    Parameters
+    ----------
+    name
+        What is done where nothing else is known.
+    """
+    over = threading.Event()
+    start = time.monotonic()
+
+    def beat() -> None:
+        wait = _PATIENCE
+        while not over.wait(wait):
+            _write(f"{_doing[-1] if _doing else name}: {time.monotonic() - start:.0f} s")
+            wait = min(_BETWEEN, max(0.05, _written[0] + _BETWEEN - time.monotonic()))
+
+    thread = threading.Thread(target=beat, name="turnout-progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+
+
+@contextlib.contextmanager
+def doing(description: str) -> Iterator[None]:
+    """Say what is done while it is: beside a wheel on a terminal, else in the lines."""
+    _doing.append(description)
+    try:
+        if not (sys.stderr.isatty() and importlib.util.find_spec("rich") is not None):
+            yield
+            return
+        from rich.console import Console  # noqa: PLC0415 (optional)
+
+        wheel = Console(stderr=True).status(description)
+        _drawn.append(wheel)
+        try:
+            with wheel:
+                yield
+        finally:
+            _drawn.remove(wheel)
+    finally:
+        _doing.pop()
 
 
 def track(work: Iterable[T], description: str, wanted: bool) -> Iterator[T]:
@@ -27,7 +96,7 @@ def track(work: Iterable[T], description: str, wanted: bool) -> Iterator[T]:
         What stands before the bar.
     wanted
         Whether a bar is shown at all. Without ``rich`` (extra ``cli``), or where standard error is
-        no terminal, lines of text are.
+        no terminal, lines of text are, one every ten seconds.
 
     Yields
     ------
@@ -81,29 +150,27 @@ class _Rich:
         )
         self._task = self._progress.add_task(description, total=total)
         self._progress.start()
+        _drawn.append(self)
 
     def show(self, done: int) -> None:
         self._progress.update(self._task, completed=done)
 
     def close(self) -> None:
         self._progress.stop()
+        _drawn.remove(self)
 
 
 class _Lines:
-    """A line of text for every tenth of the work."""
+    """A line of text every ten seconds."""
 
     def __init__(self, description: str, total: int | None) -> None:
         self._description = description
-        self._total = total
-        self._tenth = -1
+        self._of = "" if total is None else f" of {total}"
+        _doing.append(description)
 
     def show(self, done: int) -> None:
-        if self._total:
-            tenth = 10 * done // self._total
-            if tenth > self._tenth:
-                self._tenth = tenth
-                sys.stderr.write(f"{self._description}: {done} of {self._total}\n")
-                sys.stderr.flush()
+        _doing[-1] = f"{self._description}: {done}{self._of}"
+        _write(_doing[-1])
 
     def close(self) -> None:
-        sys.stderr.flush()
+        _doing.pop()

@@ -13,8 +13,9 @@ import typer
 from turnout import Domain
 from turnout._extras import require
 from turnout._files import read_bytes
+from turnout._progress import doing
 from turnout.cli.columns import Column, Value, label_text, parse_label, read_column
-from turnout.cli.running import messages, note
+from turnout.cli.running import note
 from turnout.errors import InvalidValueError, UnknownLabelError
 
 __all__ = [
@@ -131,7 +132,7 @@ def read_answers(
         If an answer is not in the domain that is stated.
     """
     stated = read_labels(labels, labels_file)
-    with messages().status(f"reading {source.name}"):
+    with doing(f"reading {source.name}"):
         found = read_column(
             source, column, missing_values=missing_values or (), labels=stated or ()
         )

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from turnout import __version__
+from turnout._progress import beating
 from turnout.cli.commands import Application
 
 __all__ = ["app", "run"]
@@ -58,7 +59,8 @@ def options(
 def run() -> None:
     """Run the application so that being terminated removes half-written files too."""
     signal.signal(signal.SIGTERM, _terminate)
-    app(prog_name="turnout")
+    with beating(" ".join(["turnout", *sys.argv[1:2]])):
+        app(prog_name="turnout")
 
 
 def _terminate(number: int, _frame: FrameType | None) -> None:

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from turnout import Domain, Plan
+from turnout._progress import doing
 from turnout.cli.account.shared import (
     AsJson,
     PictureFile,
@@ -25,7 +26,6 @@ from turnout.cli.mean_mechanisms import Mean
 from turnout.cli.mean_plan import MeanPlan
 from turnout.cli.running import (
     check_level,
-    messages,
     moment,
     output,
     refuse_overwriting_inputs,
@@ -215,7 +215,7 @@ def plan(
         raise typer.BadParameter("say how many people there are", param_hint="--nodes")
     oracles = _checked_names(oracle)
     domain = _domain(domain_size, labels, labels_file)
-    with messages().status("planning"):
+    with doing("planning"):
         proposal = make_plan(
             epsilon=_epsilon(epsilon),
             domain_size=domain,
@@ -231,10 +231,10 @@ def plan(
         )
     checked = None
     if check is not None:
-        with messages().status(f"simulating {check:,} collections"):
+        with doing(f"simulating {check:,} collections"):
             checked = proposal.simulate(check, seed=seed)
     if plot is not None:
-        with messages().status("drawing"):
+        with doing("drawing"):
             save_picture(plot, lambda: proposal.tradeoff().plot())
     published = replace(proposal.collection_plan, serial=serial, expires=end)
     if target_file is not None:

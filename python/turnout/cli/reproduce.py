@@ -10,7 +10,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from turnout.cli.running import messages, note, output, refusing
+from turnout._progress import doing
+from turnout.cli.running import note, output, refusing
 from turnout.errors import InvalidValueError
 from turnout.reproduce import EXPERIMENTS, Experiment, Finding, Outcome, Scale, chosen
 from turnout.reproduce import reproduce as run_all
@@ -82,7 +83,7 @@ def reproduce(
             console.print(_table(experiment, outcome, seconds))
             console.print()
 
-    with messages().status("computing"):
+    with doing("computing"):
         results = run_all(experiments, target, scale=scale, told=told)
     if as_json:
         typer.echo(json.dumps(results))

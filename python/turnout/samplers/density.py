@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._one_thread import one_thread
 from turnout.errors import InvalidTypeError
 from turnout.samplers.adapters import as_reference
 from turnout.samplers.base import PointSampler, random_state_of
@@ -129,9 +131,11 @@ class MollifiedDensity(PointSampler):
             proposals = _arguments.integer("proposals", proposals, least=2, most=2**30)
         self.reference_ = as_reference(self.reference, records.shape[1])
         check_support("X", records, self.reference_)
-        self.estimator_ = fitted_estimate(
-            self.estimator, records, self.reference_, random_state_of(self.random_state)
-        )
+        # The mixture that is chosen takes small steps; how others compute is their own matter.
+        with one_thread() if self.estimator is None else contextlib.nullcontext():
+            self.estimator_ = fitted_estimate(
+                self.estimator, records, self.reference_, random_state_of(self.random_state)
+            )
         self.projection_ = Projection(
             self.reference_, log_density_of(self.estimator_), self.epsilon_
         )

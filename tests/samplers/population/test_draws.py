@@ -319,6 +319,7 @@ def test_a_bar_is_shown_when_work_takes_long(
     from turnout import _progress as progress
 
     monkeypatch.setattr(progress, "_PATIENCE", -1.0)
+    monkeypatch.setattr(progress, "_BETWEEN", -1.0)
     monkeypatch.setattr(progress.importlib.util, "find_spec", lambda name: None)
     data, users = np.zeros((600, 1)), np.arange(600)
     sample_population(Mean(), data, users, progress=True)
@@ -329,6 +330,7 @@ def test_a_bar_is_shown_when_work_takes_long(
     # Bars are for terminals: with rich, too, a file of logs gets lines.
     monkeypatch.undo()
     monkeypatch.setattr(progress, "_PATIENCE", -1.0)
+    monkeypatch.setattr(progress, "_written", [-1e9])
     sample_population(Mean(), data, users, progress=True)
     assert "drawing: 0 of" in capfd.readouterr().err
 

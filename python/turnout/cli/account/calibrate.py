@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from turnout._progress import doing
 from turnout.accounting import Mechanism
 from turnout.accounting import calibrate as calibrated_value
 from turnout.cli.account.participation import describe_setting
@@ -24,7 +25,7 @@ from turnout.cli.account.shared import (
     table,
     up,
 )
-from turnout.cli.running import check_epsilon, messages, note, output, refusing
+from turnout.cli.running import check_epsilon, note, output, refusing
 from turnout.cli.tables import number, properties
 from turnout.errors import InvalidValueError
 
@@ -119,7 +120,7 @@ def calibrate(
     size = 0 if wanted == "local-size" else local_size
     # What is searched for has no value yet; any will do.
     listed = schemes(client_rate or 0.5, sample_rate or 0.5, size, noise or 1.0)
-    with messages().status(f"looking for the {wanted}"):
+    with doing(f"looking for the {wanted}"):
         value, there = checked(
             listed[0].mechanism,
             _FIELDS[wanted],

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from turnout._progress import doing
 from turnout.accounting import CountSampling
 from turnout.cli.account.calibrate import checked
 from turnout.cli.account.shared import (
@@ -18,7 +19,7 @@ from turnout.cli.account.shared import (
     table,
     up,
 )
-from turnout.cli.running import messages, output, refusing
+from turnout.cli.running import output, refusing
 from turnout.cli.tables import number, properties
 
 __all__ = ["counts"]
@@ -161,7 +162,7 @@ def _mechanism(
         other = "floor" if parameter == "rate" else "rate"
         raise typer.BadParameter(f"--{other} is needed to calibrate the {parameter}")
     mechanism = CountSampling(0.5 if rate is None else rate, 0 if floor is None else floor)
-    with messages().status(f"looking for the {parameter}"):
+    with doing(f"looking for the {parameter}"):
         value, _ = checked(mechanism, parameter, epsilon=epsilon, delta=delta, adjacency=adjacency)
     target = {"epsilon": epsilon, "delta": delta, "adjacency": adjacency}
     return mechanism.replace(**{parameter: value}), target

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
+from turnout._progress import doing
 from turnout.accounting.pictures import plot_delta, plot_epsilon_against_rounds
 from turnout.cli.account.shared import (
     Adjacency,
@@ -26,7 +27,7 @@ from turnout.cli.account.shared import (
     table,
     up,
 )
-from turnout.cli.running import check_rate, messages, output, refusing
+from turnout.cli.running import check_rate, output, refusing
 from turnout.cli.tables import number, properties
 
 if TYPE_CHECKING:
@@ -110,10 +111,10 @@ def participation(
     listed = schemes(client_rate, sample_rate, local_size, noise)
     records = []
     for scheme in listed:
-        with messages().status(f"{scheme.name}: {rounds:,} rounds"):
+        with doing(f"{scheme.name}: {rounds:,} rounds"):
             records.append(_record(scheme, rounds, delta, epsilon, adjacency))
     if plot is not None:
-        with messages().status("drawing"):
+        with doing("drawing"):
             save_picture(plot, lambda: _draw(listed, rounds, records[0]["delta"], adjacency))
     if as_json:
         setting = {

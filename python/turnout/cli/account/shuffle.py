@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 from turnout import Bernoulli, DirectEncoding, Everyone
+from turnout._progress import doing
 from turnout._search import first_at_most
 from turnout.accounting import GaussianMechanism, Shuffled, calibrate_noise
 from turnout.cli.account.shared import AsJson, Delta, Epsilon, down, one_of, print_json, up
-from turnout.cli.running import check_epsilon, check_rate, messages, output, refusing
+from turnout.cli.running import check_epsilon, check_rate, output, refusing
 from turnout.cli.tables import number, percent, properties
 
 __all__ = ["shuffle"]
@@ -71,7 +72,7 @@ def shuffle(
     who = Everyone() if participation == 1 else Bernoulli(participation)
     mechanism = Shuffled(oracle, nodes, who)
     lower_epsilon = lower_delta = None
-    with messages().status("shuffling"):
+    with doing("shuffling"):
         if delta is not None:
             upper_epsilon, upper_delta = mechanism.epsilon(delta), delta
             lower_epsilon = _lower_epsilon(mechanism, delta, upper_epsilon)

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from turnout._progress import doing
 from turnout.cli.account.shared import (
     AsJson,
     PictureFile,
@@ -39,7 +40,6 @@ from turnout.cli.estimate import Top
 from turnout.cli.running import (
     check_epsilon,
     check_level,
-    messages,
     note,
     output,
     refuse_overwriting_inputs,
@@ -365,17 +365,17 @@ def aggregate(
     users = len(answers.values)
     comparison: Recommendation | None = None
     if mechanism == "recommend":
-        with messages().status("comparing mechanisms"):
+        with doing("comparing mechanisms"):
             comparison = wanted.recommendation(answers.domain, users)
         chosen = comparison.best
     else:
-        with messages().status("calibrating"):
+        with doing("calibrating"):
             chosen = wanted.mechanism(answers.domain, users)
     floor_holds = _check_floor(wanted, answers)
     if comparison is not None and not run:
         show_comparison(comparison, floor_holds=floor_holds, plot=plot, as_json=as_json)
         return
-    with messages().status(f"a round of {users:,} users"):
+    with doing(f"a round of {users:,} users"):
         result = chosen.run(answers.values, seed=seed)
     if seed is not None:
         note("made with --seed: fit for tests only, the noise can be computed again")

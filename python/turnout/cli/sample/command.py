@@ -244,7 +244,7 @@ def sample(
         records.data,
         records.users,
         n_jobs=jobs,
-        progress=messages().is_terminal,
+        progress=True,
         seed=seed,
     )
     if seed is not None:

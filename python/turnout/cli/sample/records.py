@@ -15,9 +15,10 @@ import typer
 
 from turnout import Domain
 from turnout._files import read_bytes
+from turnout._progress import doing
 from turnout.cli.answers import name_rows, settle_domain
 from turnout.cli.columns import Column, Value, label_text, parse_label, read_column
-from turnout.cli.running import messages, note
+from turnout.cli.running import note
 from turnout.cli.sample.options import LABEL_METHODS, NUMBER_METHODS, Wanted
 from turnout.errors import InvalidValueError
 
@@ -81,7 +82,7 @@ def read_records(source: Path, wanted: Wanted) -> Records:
     UnknownLabelError
         If a value is not among the labels that are stated.
     """
-    with messages().status(f"reading {source.name}"):
+    with doing(f"reading {source.name}"):
         columns = [
             read_column(
                 source,

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._extras import require
+from turnout._one_thread import one_thread
 from turnout._progress import track
 from turnout.errors import InvalidTypeError, InvalidValueError, TurnoutError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
@@ -192,10 +193,14 @@ def sample_population(
     parts = _parts(places, workers or 1)
     tasks = ((model, [(rows[places[i]], derived(root, i)) for i in part]) for part in parts)
     draws: list[npt.NDArray[Any]] = []
-    for drawn, failure in track(_Users(_worked(tasks, workers), len(names)), "drawing", progress):
-        if failure is not None:
-            _refuse(model, names[len(draws)], failure)
-        draws.append(drawn)
+    # Once for all users, where their fits would ask for it one by one.
+    alone = getattr(model, "estimator", model) is None
+    with one_thread() if alone else contextlib.nullcontext():
+        work = _Users(_worked(tasks, workers), len(names))
+        for drawn, failure in track(work, "drawing", progress):
+            if failure is not None:
+                _refuse(model, names[len(draws)], failure)
+            draws.append(drawn)
     return PopulationDraws(names, np.concatenate(draws), model)
 
 
