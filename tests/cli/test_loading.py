@@ -19,6 +19,7 @@ HEAVY = {"matplotlib", "narwhals", "pandas", "polars", "pyarrow", "scipy", "skle
 #: The modules of turnout that stand between a person and the commands.
 SKELETON = {
     "turnout",
+    "turnout._progress",
     "turnout._public",
     "turnout._version",
     "turnout.cli",

@@ -131,7 +131,7 @@ COMMANDS: list[TyperCommand | TyperGroup] = [
     Later(
         "survey",
         "turnout.cli.survey",
-        "Randomize the answers of a column and show how often each is given, with intervals.",
+        "Randomize the answers of columns and show how often each is given, with intervals.",
     ),
     Later(
         "plan",
