@@ -19,6 +19,7 @@ from turnout.thresholding import ThresholdedCounts
 
 VOTE = tn.DirectEncoding(2.0, ["no", "yes"])
 ESTIMATE = VOTE.collect(["no"] * 900 + ["yes"] * 100, participation=0.5, seed=1).estimate()
+WAVE = tn.SquareWave(2.0, bins=8).collect([7.0] * 300, seed=1).estimate()
 MEAN = tn.mean.Duchi(2.0, dimensions=2).collect([[0.5, -0.5]] * 300, seed=1).estimate()
 GROUPS = tn.GroupedTally(
     ["country", "count"],
@@ -118,6 +119,8 @@ def results() -> dict[str, Any]:
         "interval": (ESTIMATE.interval(), 2),
         "interval of means": (MEAN.interval(), 2),
         "interval of groups": (days.estimate().interval(), 4),
+        "interval of bins": (WAVE.interval(), 8),
+        "distribution": (WAVE, 8),
         "series": (days.estimate().series(), 4),
         "difference": (days.estimate().compare(1, 2), 2),
         "choice": (choose_oracle(1.0, 10), 12),

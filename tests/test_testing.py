@@ -34,6 +34,7 @@ def kinds() -> dict[str, Any]:
         "piecewise": tn.mean.Piecewise(1.0, (0, 10)),
         "sampled_attribute": tn.SampledAttribute(1.0, QUESTIONS),
         "split_budget": tn.SplitBudget(1.0, QUESTIONS),
+        "square_wave": tn.SquareWave(1.0, (0, 10), bins=20),
     }
     return {
         name: needed[name] if name in needed else kind(1.0, 5)
@@ -101,7 +102,9 @@ def test_the_page_says_which_kind_has_which_verb(cells: dict[tuple[str, str], st
 
 def test_all_kinds_are_checked() -> None:
     assert set(oracle_classes()) <= set(_kinds.known())
-    assert {"duchi", "hybrid", "piecewise", "direct_encoding", "memoized"} <= set(KINDS)
+    assert {"duchi", "hybrid", "piecewise", "square_wave", "direct_encoding", "memoized"} <= set(
+        KINDS
+    )
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         accounting,
         datasets,
         distributed,
+        distribution,
         errors,
         federated,
         frequency,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from turnout._version import __version__
     from turnout.bounds import Bounds
     from turnout.collecting.plan import Plan
+    from turnout.distribution import SquareWave
     from turnout.domain import Domain
     from turnout.errors import TurnoutError
     from turnout.frequency import (
@@ -112,6 +114,7 @@ __all__ = [
     "Reports",
     "SampledAttribute",
     "SplitBudget",
+    "SquareWave",
     "SubsetSelection",
     "SummationHistogramEncoding",
     "SymmetricUnaryEncoding",
@@ -125,6 +128,7 @@ __all__ = [
     "compare",
     "datasets",
     "distributed",
+    "distribution",
     "errors",
     "estimate_mixed",
     "estimator_variance",
@@ -156,6 +160,7 @@ _NAMES = {
     "turnout._version": ["__version__"],
     "turnout.collecting.plan": ["Plan"],
     "turnout.bounds": ["Bounds"],
+    "turnout.distribution": ["SquareWave"],
     "turnout.domain": ["Domain"],
     "turnout.errors": ["TurnoutError"],
     "turnout.frequency": [
@@ -198,6 +203,7 @@ _SUBMODULES = [
     "accounting",
     "datasets",
     "distributed",
+    "distribution",
     "errors",
     "federated",
     "frequency",

@@ -35,6 +35,7 @@ _MODULES: Final = {
     "projective_geometry_response": _ORACLES + "projective_geometry",
     "sampled_attribute": "turnout.frequency.attributes.sampled",
     "split_budget": "turnout.frequency.attributes.split",
+    "square_wave": "turnout.distribution.square_wave",
     "subset_selection": _ORACLES + "subset_selection",
     "summation_histogram_encoding": _ORACLES + "summation_histogram",
     "symmetric_unary_encoding": _ORACLES + "unary_encoding",

@@ -55,7 +55,7 @@ def estimate(
         Path, typer.Argument(metavar="TALLY", help="A file that turnout tally wrote.")
     ],
     *,
-    method: Method = "hajek",
+    method: Method = None,
     level: Annotated[
         float,
         typer.Option("--interval", callback=check_level, help="Confidence level of the intervals."),
@@ -137,7 +137,8 @@ def estimate(
     together smaller still. Intervals belong to the estimate before either.
 
     Of a tally of numbers the mean is shown; --json prints an object with mean, standard_error, low
-    and high, lists of them if each person gave several numbers.
+    and high, lists of them if each person gave several numbers. Of a tally of a distribution the
+    mean and quantiles are shown; --json has the share of each bin too.
 
     Of a grouped tally each group is estimated by itself, and --plot draws lines over time if a
     column of the groups holds dates.
@@ -172,8 +173,9 @@ def estimate(
         for name in ("project", "shrink", "across", "clip", "order", "top")
         if was_given(context, name)
     )
+    chosen = method or tally.plan.oracle.tally_type.default_method
     made = project if not shrink else ACROSS if across else SHRUNK
-    wish = Wish(method, level, simultaneous, over, made, order, top, named, clip)
+    wish = Wish(chosen, level, simultaneous, over, made, order, top, named, clip)
     kind = showing(tally.plan)
     kind.check(wish)
     if given:

@@ -1,4 +1,4 @@
-"""``turnout plan --mean``: the plan file of a collection of numbers."""
+"""``turnout plan --mean`` and ``--distribution``: the plan file of a collection of numbers."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import Any
 import typer
 
 from turnout import Bernoulli, Bounds, Everyone, Plan
-from turnout.cli.mean_mechanisms import mechanism_of, mechanisms
+from turnout.cli.mean_mechanisms import mechanism_of, mechanisms, option_of
 from turnout.cli.running import check_epsilon, check_rate
 from turnout.cli.showing.shown import describe_participation
 from turnout.cli.tables import number
+from turnout.distribution import BinnedBounds
 from turnout.reporting.numbers import span
 from turnout.signing import SigningKey
 
@@ -22,7 +23,7 @@ __all__ = ["MeanPlan"]
 
 @dataclass(frozen=True)
 class MeanPlan:
-    """A plan of a mean, and why its mechanism was taken.
+    """A plan of a mean or of a distribution, and why its mechanism was taken.
 
     Attributes
     ----------
@@ -57,13 +58,13 @@ class MeanPlan:
             level = check_epsilon(float(epsilon))
         except ValueError as error:
             raise typer.BadParameter(
-                f"{epsilon!r} is not a number, as --mean takes", param_hint="--epsilon"
+                f"{epsilon!r} is not a number, as {option_of(bounds)} takes", param_hint="--epsilon"
             ) from error
         wanted = [name.lower().replace("-", "_") for name in names or ["auto"]]
-        known = ("auto", *sorted(mechanisms()))
+        known = ("auto", *sorted(mechanisms(bounds)))
         if len(wanted) != 1 or wanted[0] not in known:
             raise typer.BadParameter(
-                f"must be one of {', '.join(known)} with --mean", param_hint="--oracle"
+                f"must be one of {', '.join(known)} with {option_of(bounds)}", param_hint="--oracle"
             )
         rate = 1.0 if participation is None else check_rate(participation)
         mechanism, reason = mechanism_of(wanted[0], level, bounds)
@@ -83,18 +84,24 @@ class MeanPlan:
             ("numbers", span(oracle.domain)),
             ("epsilon", number(oracle.epsilon)),
             ("participation", describe_participation(self.plan)),
-            ("one report", f"standard error of at most {oracle.worst_variance**0.5:.4g}"),
         ]
+        if isinstance(oracle.domain, BinnedBounds):
+            cells = f"one of {oracle.cells:,} cells, {oracle.window:,} of them around the own bin"
+            return [*rows, ("bins", f"{oracle.bins:,}"), ("one report", cells)]
+        error = f"standard error of at most {oracle.worst_variance**0.5:.4g}"
+        rows.append(("one report", error))
         return [*rows, ("why", self.reason)] if self.reason else rows
 
     def to_dict(self) -> dict[str, Any]:
         """Say it in terms of JSON."""
         oracle: Any = self.plan.oracle
-        return {
+        record = {
             "oracle": oracle.name,
             "epsilon": oracle.epsilon,
             "report_bits": oracle.report_bits,
             "participation": self.plan.participation.uniform_rate,
             "bounds": [oracle.domain.low, oracle.domain.high],
-            "report_standard_error": oracle.worst_variance**0.5,
         }
+        if isinstance(oracle.domain, BinnedBounds):
+            return {**record, "bins": oracle.bins, "window": oracle.window}
+        return {**record, "report_standard_error": oracle.worst_variance**0.5}

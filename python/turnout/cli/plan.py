@@ -22,7 +22,7 @@ from turnout.cli.account.shared import (
     table,
 )
 from turnout.cli.answers import Labels, LabelsFile, check_labels, read_labels
-from turnout.cli.mean_mechanisms import Mean
+from turnout.cli.mean_mechanisms import Distribution, Mean, numbers_of, option_of
 from turnout.cli.mean_plan import MeanPlan
 from turnout.cli.running import (
     check_level,
@@ -44,9 +44,10 @@ __all__ = ["plan"]
 
 Target = Literal["rmse", "max_error", "total_variation"]
 
-#: The options that --mean can have beside it.
+#: The options that --mean and --distribution can have beside them.
 _OF_A_MEAN = {
     "mean",
+    "distribution",
     "epsilon",
     "participation",
     "oracle",
@@ -83,10 +84,13 @@ def plan(
     labels: Labels = None,
     labels_file: LabelsFile = None,
     mean: Mean = None,
+    distribution: Distribution = None,
     participation: Annotated[
         float | None,
         typer.Option(
-            "--participation", "-p", help="With --mean: probability that a person reports."
+            "--participation",
+            "-p",
+            help="With --mean or --distribution: probability that a person reports.",
         ),
     ] = None,
     target: Annotated[Target, typer.Option("--target", "-t", help="What --value is of.")] = "rmse",
@@ -175,7 +179,8 @@ def plan(
     --mean LOW:HIGH makes the plan of a mean instead, of the participation that --participation
     says; of the mechanisms that with the smallest worst standard error, unless --oracle names one.
     Its --json has oracle, epsilon, report_bits, participation, bounds, report_standard_error (at
-    most, of one report) and plan_file.
+    most, of one report) and plan_file. --distribution LOW:HIGH[:BINS] does so for the distribution;
+    its --json has bins and window in place of report_standard_error.
 
     --plot draws the error against the participation rate, a line for each oracle.
 
@@ -196,9 +201,10 @@ def plan(
         raise typer.BadParameter(
             "there is no plan file without --output", param_hint="--serial, --expires"
         )
-    if mean is not None:
-        _refuse_others(context)
-        made = MeanPlan.of(mean, epsilon, participation, oracle, serial=serial, expires=end)
+    numbers = numbers_of(mean, distribution)
+    if numbers is not None:
+        _refuse_others(context, option_of(numbers))
+        made = MeanPlan.of(numbers, epsilon, participation, oracle, serial=serial, expires=end)
         made.write(target_file, key)
         if as_json:
             print_json({**made.to_dict(), "plan_file": _written(made.plan, target_file, key)})
@@ -209,7 +215,8 @@ def plan(
         return
     if participation is not None:
         raise typer.BadParameter(
-            "is what is looked for; only --mean takes it", param_hint="--participation"
+            "is what is looked for; only --mean and --distribution take it",
+            param_hint="--participation",
         )
     if nodes is None:
         raise typer.BadParameter("say how many people there are", param_hint="--nodes")
@@ -261,12 +268,12 @@ def _tell_file(console: Console, target: Path | None, key: SigningKey | None) ->
         console.print(f"\nThe plan file: {target}{by}", markup=False, soft_wrap=True)
 
 
-def _refuse_others(context: typer.Context) -> None:
-    """Refuse what a plan of a mean does not ask for."""
+def _refuse_others(context: typer.Context, option: str) -> None:
+    """Refuse what a plan of numbers does not ask for."""
     for parameter in context.command.params:
         given = was_given(context, str(parameter.name))
         if given and parameter.name not in _OF_A_MEAN:
-            raise typer.BadParameter("does not apply with --mean", param_hint=parameter.opts[0])
+            raise typer.BadParameter(f"does not apply with {option}", param_hint=parameter.opts[0])
 
 
 def _checked_names(names: list[str] | None) -> list[str] | None:

@@ -18,7 +18,14 @@ from turnout.cli.answers import (
     MissingValues,
     check_labels,
 )
-from turnout.cli.mean_mechanisms import Mean, mechanism_of, mechanisms
+from turnout.cli.mean_mechanisms import (
+    Distribution,
+    Mean,
+    mechanism_of,
+    mechanisms,
+    numbers_of,
+    option_of,
+)
 from turnout.cli.running import (
     note,
     output,
@@ -69,7 +76,7 @@ class _Wish:
     epsilon: float | None
     rate: float | None
     oracle: str | None
-    mean: Bounds | None
+    numbers: Bounds | None
     labels: str | None
     labels_file: Path | None
     plan_file: Path | None
@@ -84,20 +91,22 @@ class _Wish:
             if self.public_key is not None:
                 raise typer.BadParameter("needs --plan", param_hint="--public-key")
             for option, given in (
-                ("--mean", self.mean), ("--labels", self.labels),
+                ("--mean" if self.numbers is None else option_of(self.numbers), self.numbers),
+                ("--labels", self.labels),
                 ("--labels-file", self.labels_file),
             ):  # fmt: skip
                 if self.joint and given is not None:
                     raise typer.BadParameter("is for one question: --joint", param_hint=option)
             for option, given in (("--labels", self.labels), ("--labels-file", self.labels_file)):
-                if self.mean is not None and given is not None:
-                    raise typer.BadParameter("are not for numbers: --mean", param_hint=option)
+                if self.numbers is not None and given is not None:
+                    of = option_of(self.numbers)
+                    raise typer.BadParameter(f"are not for numbers: {of}", param_hint=option)
             return
         others = {
             "--epsilon": self.epsilon,
             "--participation": self.rate,
             "--oracle": self.oracle,
-            "--mean": self.mean,
+            "--mean" if self.numbers is None else option_of(self.numbers): self.numbers,
             "--labels": self.labels,
             "--labels-file": self.labels_file,
         }
@@ -152,6 +161,7 @@ def randomize(
         ),
     ] = None,
     mean: Mean = None,
+    distribution: Distribution = None,
     labels: Labels = None,
     labels_file: LabelsFile = None,
     plan_file: Annotated[
@@ -209,7 +219,9 @@ def randomize(
 
     --mean LOW:HIGH takes a column of numbers, for their mean; --oracle is then duchi, hybrid,
     piecewise or auto, the one of the smallest worst-case variance. A number outside of the bounds
-    is refused. --plan takes a plan of any kind that draws every report afresh.
+    is refused. --distribution LOW:HIGH[:BINS] takes such a column for the distribution: its
+    quantiles and the share of each bin. --plan takes a plan of any kind that draws every report
+    afresh.
 
     If OUT is a folder, the reports are written in parts, each of which appears whole or not at all.
     A run that was killed is taken up by the same command with --resume: nobody is randomized twice.
@@ -235,13 +247,14 @@ def randomize(
 
         turnout randomize people.parquet --column hours --mean 0:24 --epsilon 1 -o hours.parquet
     """
+    numbers = numbers_of(mean, distribution)
     wish = _Wish(
-        epsilon, participation, oracle_name, mean, labels, labels_file, plan_file, public_key,
+        epsilon, participation, oracle_name, numbers, labels, labels_file, plan_file, public_key,
         joint=bool(joint),
     )  # fmt: skip
     wish.check()
     _check_ranges(epsilon, participation)
-    name = _checked_name(oracle_name, mean)
+    name = _checked_name(oracle_name, numbers)
     single = _is_file(target)
     if single and resume:
         raise typer.BadParameter("needs a folder as --output", param_hint="--resume")
@@ -286,7 +299,8 @@ def randomize(
         _warn_of_groups(written)
     if seed is not None:
         note("made with --seed: fit for tests only, the noise can be computed again")
-    how = ", of least error" if oracle_name is None and plan_file is None else ""
+    chosen = oracle_name is None and plan_file is None and distribution is None
+    how = ", of least error" if chosen else ""
     rows = _summary(plan, totals, size, answers, how)
     output().print(properties(f"Reports in {target}", rows))
 
@@ -313,15 +327,15 @@ def _check_ranges(epsilon: float | None, rate: float | None) -> None:
         )
 
 
-def _checked_name(name: str | None, mean: Bounds | None) -> str:
+def _checked_name(name: str | None, numbers: Bounds | None) -> str:
     """Accept ``auto`` or the name of an oracle, before anything is read."""
     if name is None:
         return "auto"
     wanted = name.lower().replace("-", "_")
-    known = registered() if mean is None else mechanisms()
+    known = registered() if numbers is None else mechanisms(numbers)
     if wanted != "auto" and wanted not in known:
         listed = ", ".join(("auto", *sorted(each.replace("_", "-") for each in known)))
-        of = "" if mean is None else ", which --mean takes"
+        of = "" if numbers is None else f", which {option_of(numbers)} takes"
         raise typer.BadParameter(f"{name!r} is none of {listed}{of}", param_hint="--oracle")
     return wanted
 
@@ -339,8 +353,8 @@ def _plan(answers: Answers, wish: _Wish, name: str, missing: str | None) -> tupl
         )
     rate = wish.participation if given else None
     oracle: Any
-    if wish.mean is not None:
-        oracle, reason = mechanism_of(name, wish.epsilon, wish.mean)
+    if wish.numbers is not None:
+        oracle, reason = mechanism_of(name, wish.epsilon, wish.numbers)
         if reason:
             note(f"--oracle auto: {reason}")
         plan = plan_of(answers, oracle, rate)

@@ -47,7 +47,7 @@ def report(
     title: Annotated[
         str | None, typer.Option("--title", help="The heading: the question that was asked.")
     ] = None,
-    method: Method = "hajek",
+    method: Method = None,
     level: Annotated[
         float,
         typer.Option("--interval", callback=check_level, help="Confidence level of the intervals."),

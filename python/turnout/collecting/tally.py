@@ -60,6 +60,9 @@ class BaseTally(ABC):
     #: The argument by which messages name the sums.
     _sums_name: ClassVar[str] = "sums"
 
+    #: What :meth:`estimate` takes by itself.
+    default_method: ClassVar[str] = "hajek"
+
     def __init__(
         self,
         plan: Plan,

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout.collecting.counted import CountedTally
 from turnout.collecting.plan import Plan
 from turnout.collecting.sums import DesignSums, WeightedSums
-from turnout.collecting.tally import BaseTally
 from turnout.domain import Domain
-from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.estimators import ESTIMATORS
-
-if TYPE_CHECKING:
-    pass
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["Tally"]
 
 
-class Tally(BaseTally):
+class Tally(CountedTally):
     """How many reports support each answer, and how many nodes there are.
 
     Tallies of different nodes under the same plan add up, in any order, to the tally of all nodes.
@@ -66,6 +59,8 @@ class Tally(BaseTally):
 
     __slots__ = ()
 
+    _sums_name: ClassVar[str] = "support"
+
     def __init__(
         self,
         plan: Plan,
@@ -78,64 +73,18 @@ class Tally(BaseTally):
     ) -> None:
         super().__init__(plan, support, received, nodes, weights=weights, design=design)
 
-    def _taken_sums(self, sums: Any) -> npt.NDArray[Any]:
-        oracle = self._plan.oracle
-        taken = _arguments.counts if oracle.support_dtype.kind == "u" else _arguments.scores
-        support: npt.NDArray[Any] = taken("support", sums, oracle.domain.size)
-        support.flags.writeable = False
-        return support
+    @classmethod
+    def _entries(cls, plan: Plan) -> int:
+        size: int = plan.oracle.domain.size
+        return size
+
+    @classmethod
+    def _entry_type(cls, plan: Plan) -> np.dtype[Any]:
+        kind: np.dtype[Any] = plan.oracle.support_dtype
+        return kind
 
     def _check_sums(self) -> None:
         self._plan.oracle.check_support(self._sums, self._received)
-
-    def _taken_weights(self, weights: Any) -> WeightedSums:
-        kept: WeightedSums = _arguments.instance(
-            "weights", weights, WeightedSums, "a WeightedSums object"
-        )
-        size = self.domain.size
-        if kept.size != size:
-            raise InvalidValueError(
-                f"weights must have {size} codes as the domain has, got {kept.size}"
-            )
-        return kept
-
-    def _check_weights(self) -> None:
-        self._weights.check_support(self._sums, self._received)
-
-    def _added(self, other: Tally) -> tuple[Any, Any]:
-        weights = None if self._weights is None else self._weights + other._weights
-        return self._sums + other._sums, weights
-
-    def _exact(self) -> tuple[Any, ...]:
-        return self._sums.tobytes(), self._weights
-
-    @classmethod
-    def _none(cls, plan: Plan) -> tuple[Any, Any]:
-        size = plan.oracle.domain.size
-        support = np.zeros(size, plan.oracle.support_dtype)
-        if plan.participation.uniform_rate is not None:
-            return support, None
-        zeros = np.zeros((size + 1, 2), np.uint64)
-        return support, WeightedSums(zeros, zeros)
-
-    @classmethod
-    def bytes_of_sums(cls, plan: Plan) -> int:
-        """Tell how many bytes the counts of a tally take up."""
-        size: int = plan.oracle.domain.size
-        return 8 * size + (32 * (size + 1) if plan.participation.uniform_rate is None else 0)
-
-    def sums_to_bytes(self) -> bytes:
-        """Write support and weights: see :mod:`turnout.collecting.tally_encoding`."""
-        counts: bytes = self._sums.astype(self._sums.dtype.newbyteorder("<")).tobytes()
-        return counts if self._weights is None else counts + self._weights.to_bytes()
-
-    @classmethod
-    def _from_arrays(cls, plan: Plan, data: bytes) -> tuple[Any, Any]:
-        size, kind = plan.oracle.domain.size, plan.oracle.support_dtype
-        support = np.frombuffer(data, kind.newbyteorder("<"), size).astype(kind)
-        if plan.participation.uniform_rate is not None:
-            return support, None
-        return support, WeightedSums.from_bytes(data[8 * size :], size)
 
     @property
     def domain(self) -> Domain:
@@ -151,12 +100,6 @@ class Tally(BaseTally):
         """
         support: npt.NDArray[Any] = self._sums
         return support
-
-    @property
-    def weights(self) -> WeightedSums | None:
-        """Sums of inverse probabilities over the reports, or None if all nodes share one rate."""
-        weights: WeightedSums | None = self._weights
-        return weights
 
     def estimate(self, method: str = "hajek") -> FrequencyEstimate:
         """Estimate the frequencies of the answers.

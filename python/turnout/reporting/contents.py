@@ -77,7 +77,7 @@ class Contents:
         cls,
         tally: BaseTally | GroupedTally[Any],
         *,
-        method: str,
+        method: str | None,
         level: float,
         simultaneous: str | None,
         over: str,
@@ -109,6 +109,8 @@ class Contents:
             )
         grouped = tally if isinstance(tally, GroupedTally) else None
         total = tally.total if isinstance(tally, GroupedTally) else tally
+        if method is None:
+            method = total.default_method
         estimate, reason = None, None
         try:
             estimate = _cut(total.estimate(method), clip)

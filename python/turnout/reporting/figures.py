@@ -110,7 +110,7 @@ def save_pictures(
     tally: BaseTally | GroupedTally[Any],
     folder: str | os.PathLike[str],
     *,
-    method: str = "hajek",
+    method: str | None = None,
     level: float = 0.95,
     simultaneous: str | None = None,
     over: str = "all",

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any, Final
 
 from turnout.collecting.plan import Plan
+from turnout.distribution.tally import DistributionTally
 from turnout.errors import InvalidTypeError
 from turnout.frequency.attributes.tally import AttributeTally
 from turnout.frequency.ordered.levels import HierarchicalTally
 from turnout.frequency.tally import Tally
 from turnout.mean.tally import MeanTally
 from turnout.reporting.attributes import AttributeWording
+from turnout.reporting.distributions import DistributionWording
 from turnout.reporting.frequencies import FrequencyWording
 from turnout.reporting.means import MeanWording
 from turnout.reporting.ordered import OrderedWording
@@ -19,6 +21,7 @@ from turnout.reporting.wording import Wording
 __all__ = ["wording"]
 
 _KINDS: Final[dict[type[Any], Wording]] = {
+    DistributionTally: DistributionWording(),
     Tally: FrequencyWording(),
     HierarchicalTally: OrderedWording(),
     AttributeTally: AttributeWording(),

@@ -27,7 +27,7 @@ def report(
     path: str | os.PathLike[str],
     *,
     title: str | None = None,
-    method: str = "hajek",
+    method: str | None = None,
     level: float = 0.95,
     simultaneous: str | None = None,
     over: str = "all",

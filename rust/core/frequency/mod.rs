@@ -20,7 +20,8 @@ pub use oracle::{FrequencyOracle, Randomizer};
 pub use oracles::{
     BitChain, BitStage, CountMeanSketch, DirectEncoding, HadamardCountMeanSketch, HadamardResponse,
     LocalHashing, MemoizedDirect, MemoizedUnary, PermanentKey, PooledLocalHashing,
-    ProjectiveGeometryResponse, SECRET_BYTES, SubsetSelection, SummationHistogram, UnaryEncoding,
+    ProjectiveGeometryResponse, SECRET_BYTES, SquareWave, SubsetSelection, SummationHistogram,
+    UnaryEncoding,
 };
 pub use participation::{DesignSums, NodeProbabilities, Selection};
 pub use shared::histogram::Histogram;

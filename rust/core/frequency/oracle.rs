@@ -12,8 +12,9 @@ pub(crate) const BLOCK: usize = 256;
 /// The part of an oracle that differs from oracle to oracle: how a report is made, and how reports
 /// are counted.
 ///
-/// A report is a row of `width` items. Every oracle here is *pure*: a report supports some codes,
-/// the own code with probability `p*` and any other fixed code with probability `q*`.
+/// A report is a row of `width` items. Every oracle here but the square wave is *pure*: a report
+/// supports some codes, the own code with probability `p*` and any other fixed code with probability
+/// `q*`.
 pub trait Randomizer: Sync {
     /// An element of a report.
     type Item: Copy + Default + Send + Sync + 'static;
@@ -23,6 +24,11 @@ pub trait Randomizer: Sync {
 
     /// The number of codes.
     fn domain(&self) -> DomainSize;
+
+    /// How many counts a tally has: one for each code, unless something else is counted.
+    fn counts(&self) -> usize {
+        self.domain().len()
+    }
 
     /// How many items a report has.
     fn width(&self) -> usize;
@@ -53,8 +59,8 @@ pub trait Randomizer: Sync {
     /// Visits every code that a valid report supports.
     fn supported(&self, report: &[Self::Item], visit: &mut dyn FnMut(usize));
 
-    /// Visits codes with what a valid report adds to their support: one for those that it supports,
-    /// unless it holds other numbers.
+    /// Visits counts with what a valid report adds to them: one to those of the codes that it
+    /// supports, unless it holds other numbers.
     fn scores(&self, report: &[Self::Item], visit: &mut dyn FnMut(usize, i64)) {
         self.supported(report, &mut |code| visit(code, 1));
     }
@@ -281,7 +287,7 @@ impl<C: Send> Part<C> {
         Self {
             counter: oracle.counter(),
             received: 0,
-            weighted: personal.then(|| WeightedSums::zero(oracle.domain().len())),
+            weighted: personal.then(|| WeightedSums::zero(oracle.counts())),
         }
     }
 

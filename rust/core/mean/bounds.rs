@@ -1,6 +1,9 @@
 //! What values can be.
 
 use super::UNIT;
+use crate::frequency::CHUNK;
+use crate::parallel::{self, chunk};
+use crate::parameters::DomainSize;
 use crate::{Error, Result};
 
 /// The public bounds of every coordinate of a value.
@@ -54,6 +57,41 @@ impl Bounds {
         // Both roundings keep order, so the quotient is at most 1; what is outside is saturated.
         let share = (value - self.low) / (self.high - self.low);
         ((share * UNIT as f64) as u64).min(UNIT)
+    }
+
+    /// The bin of each value, of so many of equal width: the last one has its upper edge too.
+    ///
+    /// Whole numbers whose bins are one wide are in the bin that begins with them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutsideBounds`] if a value is outside the bounds.
+    ///
+    /// ```
+    /// use turnout::mean::Bounds;
+    /// use turnout::parameters::DomainSize;
+    /// let tenths = Bounds::new(0.0, 10.0)?.bins(&[0.0, 2.9, 7.0, 10.0], DomainSize::new(10)?)?;
+    /// assert_eq!(tenths, [0, 2, 7, 9]);
+    /// # Ok::<(), turnout::Error>(())
+    /// ```
+    pub fn bins(self, values: &[f64], bins: DomainSize) -> Result<Vec<u16>> {
+        let mut found = vec![0; values.len()];
+        let count = bins.get() as f64;
+        let last = u16::try_from(bins.get() - 1).unwrap_or(u16::MAX);
+        let inside = parallel::map_chunks(&mut found, CHUNK, |index, found| {
+            let values = &values[chunk(index, CHUNK, values.len())];
+            for (bin, value) in found.iter_mut().zip(values) {
+                // Saturates: what is outside is refused below.
+                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+                let place = ((value - self.low) * count / (self.high - self.low)) as u16;
+                *bin = place.min(last);
+            }
+            self.enclose(values)
+        });
+        if inside.into_iter().all(|inside| inside) {
+            return Ok(found);
+        }
+        Err(self.outside(values, Dimensions::new(1)?))
     }
 
     /// Whether all values are within the bounds; not-a-number is not.

@@ -25,6 +25,7 @@ mod projective_geometry;
 mod samplers;
 mod sharing;
 mod signing;
+mod square_wave;
 mod subset_selection;
 mod summation_histogram;
 mod unary_encoding;
@@ -85,6 +86,8 @@ mod _core {
     use super::sharing::{PrimeField, ShareSum};
     #[pymodule_export]
     use super::signing::{ed25519_public_key, ed25519_sign, ed25519_verify};
+    #[pymodule_export]
+    use super::square_wave::SquareWave;
     #[pymodule_export]
     use super::subset_selection::SubsetSelection;
     #[pymodule_export]

@@ -6,10 +6,12 @@ from typing import Any, Final
 
 from turnout import Plan, Tally
 from turnout.cli.showing.attributes import Attributes
+from turnout.cli.showing.distributions import Distributions
 from turnout.cli.showing.frequencies import Frequencies
 from turnout.cli.showing.means import Means
 from turnout.cli.showing.ordered import Ordered
 from turnout.cli.showing.shown import Showing
+from turnout.distribution import DistributionTally
 from turnout.errors import InvalidTypeError
 from turnout.frequency.attributes import AttributeTally
 from turnout.frequency.ordered import HierarchicalTally
@@ -18,6 +20,7 @@ from turnout.mean import MeanTally
 __all__ = ["showing"]
 
 _KINDS: Final[dict[type[Any], Showing]] = {
+    DistributionTally: Distributions(),
     Tally: Frequencies(),
     HierarchicalTally: Ordered(),
     AttributeTally: Attributes(),

@@ -51,6 +51,8 @@ METHODS: Final = {
     "expected": "g",
     "total": "T",
     "everyone": "c",
+    "ems": "ems",
+    "ml": "ml",
 }
 
 
@@ -86,7 +88,7 @@ Method = Annotated[
         metavar="NAME",
         parser=_method,
         help=f"Estimator: {', '.join(METHODS)}. hajek suits every participation; everyone is "
-        "biased unless everyone reports.",
+        "biased unless everyone reports. Of a distribution ems (default) or ml.",
     ),
 ]
 Clip = Annotated[

@@ -286,19 +286,20 @@ class GroupedTally(Mapping[Key, T]):
             )
         return self._names.index(name)
 
-    def estimate(self, method: str = "hajek") -> Any:
+    def estimate(self, method: str | None = None) -> Any:
         """Estimate what was asked for in each group.
 
         Parameters
         ----------
         method
-            The estimator, as the kind's ``tally.estimate`` takes it.
+            The estimator, as the kind's ``tally.estimate`` takes it, and by default the same.
 
         Returns
         -------
-        GroupedEstimate or GroupedMeanEstimate
-            For each group the shares of its nodes, or the mean, with standard errors and intervals.
-            A group without reports is kept, with the reason why nothing can be estimated.
+        GroupedEstimate, GroupedMeanEstimate or GroupedDistributionEstimate
+            For each group the shares of its nodes, the mean, or the distribution, with standard
+            errors and intervals. A group without reports is kept, with the reason why nothing can
+            be estimated.
 
         Raises
         ------
@@ -314,7 +315,10 @@ class GroupedTally(Mapping[Key, T]):
         >>> GroupedTally(["country"], {"DE": tally}).estimate()["DE"].frequencies.round(1)
         array([0.8, 0.2])
         """
-        return self._plan.oracle.estimate_groups(self, method)
+        kind = self._plan.oracle
+        return kind.estimate_groups(
+            self, kind.tally_type.default_method if method is None else method
+        )
 
     def to_bytes(self) -> bytes:
         """Write the tallies: see :mod:`turnout.collecting.groups.encoding` for the layout.

@@ -6,6 +6,7 @@ mod hadamard_response;
 mod local_hashing;
 mod longitudinal;
 mod projective_geometry;
+mod square_wave;
 mod subset_selection;
 mod summation_histogram;
 mod unary_encoding;
@@ -18,6 +19,7 @@ pub use longitudinal::{
     BitChain, BitStage, MemoizedDirect, MemoizedUnary, PermanentKey, SECRET_BYTES,
 };
 pub use projective_geometry::ProjectiveGeometryResponse;
+pub use square_wave::SquareWave;
 pub use subset_selection::SubsetSelection;
 pub use summation_histogram::SummationHistogram;
 pub use unary_encoding::UnaryEncoding;

@@ -1,0 +1,179 @@
+"""How a number is distributed: the mean and quantiles with intervals, and the shares of bins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from turnout import GroupedTally
+from turnout.cli.showing.means import Means
+from turnout.cli.showing.shown import (
+    Shown,
+    Wish,
+    counts_of,
+    draw_groups,
+    group_rows,
+    group_table,
+    json_group,
+    method_word,
+    plain,
+    rows_of,
+)
+from turnout.cli.tables import percent
+from turnout.distribution.solving import METHODS
+from turnout.errors import InvalidValueError
+from turnout.reporting.distributions import digits_of, named
+from turnout.reporting.numbers import limits, rounded, span
+
+__all__ = ["Distributions"]
+
+#: Options that say nothing about a distribution, and why.
+_REFUSED = {
+    "--project": "the shares of its bins are not negative and add up to 1",
+    "--shrink": "the shares of its bins are made of those of their neighbours",
+    "--sort": "bins have an order of their own",
+    "--top": "bins have an order of their own; --json has them all",
+}
+
+_TOGETHER = {
+    "labels": "bins of a group",
+    "groups": "medians of all groups",
+    "all": "medians of all groups",
+}
+
+#: The quantiles of a group.
+_QUARTILES = (0.25, 0.5, 0.75)
+
+
+class Distributions(Means):
+    """Shows distributions: see :class:`turnout.cli.showing.shown.Showing`."""
+
+    def asked(self, domain: Any) -> tuple[str, str]:
+        """Say which numbers can be given, and how many bins they are in."""
+        return "numbers", f"{span(domain)}, in {domain.bins:,} bins"
+
+    def check(self, wish: Wish) -> None:
+        """Refuse the options that are about labels."""
+        for option, reason in _REFUSED.items():
+            if option in wish.given:
+                raise InvalidValueError(f"{option} does not apply to a distribution: {reason}")
+        if wish.method not in METHODS:
+            raise InvalidValueError(
+                f"--method must be {' or '.join(METHODS)} for a distribution, got "
+                f"{method_word(wish.method)}"
+            )
+
+    def estimate(self, tally: Any, wish: Wish) -> Shown:
+        """Estimate the mean, quantiles, and the share of each bin."""
+        result = tally.estimate(wish.method)
+        level, simultaneous = wish.level, wish.simultaneous
+        rows = result.summary(level)
+        interval = result.interval(level, simultaneous=simultaneous)
+        return Shown(
+            lambda: {
+                **counts_of(result, result.method, converged=result.converged),
+                "interval": {
+                    "level": level,
+                    "simultaneous": simultaneous,
+                    "method": interval.method,
+                },
+                "plan": result.plan.to_dict(),
+                **_numbers(rows),
+                "estimates": result.to_records(level, simultaneous=simultaneous),
+            },
+            lambda: result.to_arrow(level, simultaneous=simultaneous),
+            [
+                *rows_of(result, result.method),
+                self.asked(result.domain),
+                ("interval", f"{percent(level)}, each by itself; --json has those of all bins"),
+            ],
+            lambda console: _print(console, rows, result.domain.width, level),
+            lambda: result.plot(level=level).figure,
+        )
+
+    def estimate_groups(self, grouped: GroupedTally[Any], wish: Wish) -> Shown:
+        """Estimate the distribution in each group."""
+        result = grouped.estimate(wish.method)
+        each = result.each_median(wish.level, wish.simultaneous, wish.over)
+        records: list[dict[str, Any]] = []
+        estimates: list[dict[str, Any]] = []
+        for key, tally in grouped.items():
+            reason = result.reasons.get(key)
+            head = {
+                "group": dict(zip(grouped.names, key, strict=True)),
+                "nodes": tally.nodes,
+                "received": tally.received,
+                "reason": reason,
+            }
+            rows = [] if reason else result[key].summary(each, _QUARTILES)
+            records.append({**head, "rows": rows})
+            shares = [] if reason else [plain(share) for share in result[key].frequencies.tolist()]
+            numbers = {**_numbers(rows), "frequencies": shares}
+            estimates.append({**head, "group": json_group(head["group"]), **numbers})
+        width = grouped.domain.width
+        return Shown(
+            lambda: {
+                **counts_of(grouped, result.method),
+                "interval": {
+                    "level": wish.level,
+                    "simultaneous": wish.simultaneous,
+                    "over": wish.over if wish.simultaneous else None,
+                },
+                "plan": result.plan.to_dict(),
+                "groups": list(grouped.names),
+                "edges": result.domain.edges.tolist(),
+                "estimates": estimates,
+            },
+            lambda: result.to_arrow(**wish.scope),
+            [
+                *(rows := group_rows(grouped, wish, _TOGETHER[wish.over]))[:-1],
+                self.asked(grouped.domain),
+                rows[-1],
+            ],
+            lambda console: console.print(_table(grouped.names, records, width, wish.level)),
+            lambda: draw_groups(result, wish),
+        )
+
+
+def _numbers(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Give the mean and the quantiles in terms of JSON."""
+    mean = [{name: row[name] for name in ("value", "low", "high")} for row in rows[:1]]
+    quantiles = [
+        {name: row[name] for name in ("probability", "value", "low", "high")} for row in rows[1:]
+    ]
+    return {"mean": mean[0] if mean else None, "quantiles": quantiles}
+
+
+def _print(console: Console, rows: list[dict[str, Any]], width: float, level: float) -> None:
+    """Print a row for the mean and for each quantile."""
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold", padding=(0, 1), show_edge=False)
+    for name in ("", "number", f"{percent(level)} interval"):
+        table.add_column(name, justify="right" if name else "left", no_wrap=True)
+    digits = digits_of(width)
+    for row in rows:
+        cells = (rounded(row["value"], digits), limits(row["low"], row["high"], digits))
+        table.add_row(*map(Text, (named(row), *cells)))
+    console.print(table)
+
+
+def _table(
+    names: tuple[str, ...], records: list[dict[str, Any]], width: float, level: float
+) -> Table:
+    digits = digits_of(width)
+
+    def cells(record: dict[str, Any]) -> list[str]:
+        mean, lower, median, upper = record["rows"]
+        return [
+            rounded(mean["value"], digits),
+            rounded(lower["value"], digits),
+            rounded(median["value"], digits),
+            limits(median["low"], median["high"], digits),
+            rounded(upper["value"], digits),
+        ]
+
+    head = ["mean", "25 %", "median", f"{percent(level)} interval", "75 %"]
+    return group_table(names, records, head, cells, words=0, apart=False)

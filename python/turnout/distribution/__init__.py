@@ -1,0 +1,41 @@
+"""The distribution of a number under local differential privacy when only some nodes take part.
+
+The path of a value is that of :mod:`turnout.frequency`: a mechanism with its bounds and bins, a
+participation, reports, a tally, an estimate with its intervals.
+
+>>> import numpy as np
+>>> import turnout as tn
+>>> wave = tn.SquareWave(epsilon=1.0, bounds=(0.0, 24.0), bins=48)
+>>> hours = np.random.default_rng(1).normal(7.4, 1.2, 100_000).clip(0, 24)
+>>> estimate = wave.collect(hours, participation=tn.Bernoulli(0.5), seed=7).estimate()
+>>> median = estimate.quantile(0.5, level=0.999)
+>>> bool(median.low <= np.median(hours) <= median.high)
+True
+"""
+
+from turnout._public import listing
+from turnout.distribution.bins import BinnedBounds
+from turnout.distribution.estimate import (
+    DistributionEstimate,
+    DistributionInterval,
+    DistributionQuantile,
+)
+from turnout.distribution.groups import GroupedDistributionEstimate
+from turnout.distribution.law import WaveLaw
+from turnout.distribution.series import DistributionSeries
+from turnout.distribution.square_wave import SquareWave
+from turnout.distribution.tally import DistributionTally
+
+__all__ = [
+    "BinnedBounds",
+    "DistributionEstimate",
+    "DistributionInterval",
+    "DistributionQuantile",
+    "DistributionSeries",
+    "DistributionTally",
+    "GroupedDistributionEstimate",
+    "SquareWave",
+    "WaveLaw",
+]
+
+__dir__ = listing(__all__)

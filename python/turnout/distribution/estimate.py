@@ -1,0 +1,553 @@
+"""Estimated distributions of a number, with honest intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout._tables import Tabular
+from turnout.collecting.intervals import critical_value, normal_interval
+from turnout.distribution.bins import BinnedBounds
+from turnout.distribution.pictures import draw_bins
+from turnout.distribution.solving import Solution, solved
+from turnout.errors import EstimatorError, InvalidValueError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["DistributionEstimate", "DistributionInterval", "DistributionQuantile"]
+
+Floats = npt.NDArray[np.float64]
+
+
+#: The quantiles that a summary has by itself.
+SHARES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+class _Tally(Protocol):
+    """What an estimate needs of a tally; see :class:`turnout.distribution.DistributionTally`."""
+
+    @property
+    def plan(self) -> Any: ...
+    @property
+    def oracle(self) -> Any: ...
+    @property
+    def cells(self) -> npt.NDArray[np.uint64]: ...
+    @property
+    def weights(self) -> Any: ...
+    @property
+    def received(self) -> int: ...
+    @property
+    def nodes(self) -> int: ...
+
+
+@dataclass(frozen=True, eq=False)
+class DistributionInterval(Tabular):
+    """Lower and upper limits of the share of each bin.
+
+    Attributes
+    ----------
+    low, high
+        float64, one for each bin. Not cut to [0, 1].
+    level
+        The confidence level asked for.
+    method
+        ``"unbiased"``: around an estimate that knows of no neighbours.
+    simultaneous
+        None if the level holds for each bin by itself; ``"bonferroni"`` or ``"sidak"`` if it holds
+        for all at once.
+    edges
+        The edges of the bins, one more than there are bins.
+    """
+
+    low: Floats
+    high: Floats
+    level: float
+    method: str
+    simultaneous: str | None
+    edges: Floats = field(repr=False)
+
+    _columns = ("from", "to", "low", "high")
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """List one dictionary for each bin, for tables and programs.
+
+        Returns
+        -------
+        list of dict
+            With the edges ``from`` and ``to``, and the limits ``low`` and ``high``.
+        """
+        columns = (self.edges[:-1], self.edges[1:], self.low, self.high)
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        return [dict(zip(self._columns, row, strict=True)) for row in rows]
+
+    @property
+    def width(self) -> Floats:
+        """The distance between the limits."""
+        return self.high - self.low
+
+    def contains(self, frequencies: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+        """Whether the limits enclose shares, one for each bin.
+
+        Raises
+        ------
+        InvalidValueError, InvalidTypeError
+            If there is not one finite number for each bin.
+        """
+        given = _arguments.frequencies("frequencies", frequencies, self.low.size)
+        result: npt.NDArray[np.bool_] = (self.low <= given) & (given <= self.high)
+        return result
+
+
+@dataclass(frozen=True)
+class DistributionQuantile:
+    """The number up to which a share of the nodes lies.
+
+    Attributes
+    ----------
+    probability
+        The share.
+    value
+        The estimate, between the edges of its bin as if all numbers of a bin were spread evenly.
+    low, high
+        Edges of bins that enclose the true quantile with (asymptotically) at least the level.
+    level
+        The confidence level.
+    """
+
+    probability: float
+    value: float
+    low: float
+    high: float
+    level: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DistributionEstimate(Tabular):
+    """The distribution over all nodes: shares of the bins, quantiles and the mean.
+
+    Made by :meth:`turnout.distribution.DistributionTally.estimate`. The shares are a distribution,
+    and so biased: towards neighbours by smoothing, and away from zero where there is nothing.
+    Intervals are made around an unbiased estimate, which is far noisier, from the same counts: they
+    hold for every distribution, and the shares can lie outside of them where smoothing is wrong.
+
+    Attributes
+    ----------
+    plan
+        The mechanism and the participation.
+    method
+        ``"ems"`` or ``"ml"``.
+    nodes, received
+        The numbers of nodes and of reports.
+    frequencies
+        The estimated share of each bin: non-negative, adding up to one; read-only.
+    steps, converged
+        How many steps it took, and whether the method's rule for stopping was met.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import turnout as tn
+    >>> hours = np.random.default_rng(1).normal(7.4, 1.2, 40_000).clip(0, 24)
+    >>> estimate = tn.SquareWave(2.0, (0, 24), bins=48).collect(hours, seed=1).estimate()
+    >>> round(estimate.mean), round(estimate.quantile(0.5).value)
+    (7, 7)
+    >>> low, high = estimate.mean_interval(0.999)
+    >>> bool(low < hours.mean() < high)
+    True
+    """
+
+    plan: Any
+    method: str
+    nodes: int
+    received: int
+    frequencies: Floats = field(repr=False)
+    steps: int
+    converged: bool
+    _shares: Floats
+    _squares: Floats | None
+
+    _columns = ("from", "to", "frequency", "standard_error", "low", "high")
+
+    @classmethod
+    def from_tally(cls, tally: _Tally, method: str) -> DistributionEstimate:
+        """Estimate from a tally.
+
+        Raises
+        ------
+        EstimatorError
+            If there are no reports.
+        """
+        if tally.received == 0:
+            raise EstimatorError("nothing can be estimated: no reports were received")
+        shares = tally.cells / np.float64(tally.received)
+        worth, squares = float(tally.received), None
+        if tally.weights is not None:
+            total = tally.weights.total_inverse
+            shares = tally.weights.inverse / total
+            squares = tally.weights.inverse_squared / total**2
+            # As many reports of equal weight as these are worth (Kish).
+            worth = 1.0 / float(squares.sum())
+        found: Solution = solved(tally.oracle.law, shares * worth, method)
+        found.frequencies.flags.writeable = False
+        return cls(
+            tally.plan,
+            method,
+            tally.nodes,
+            tally.received,
+            found.frequencies,
+            found.steps,
+            found.converged,
+            shares,
+            squares,
+        )
+
+    @property
+    def domain(self) -> BinnedBounds:
+        """The numbers that could be given, and their bins."""
+        domain: BinnedBounds = self.plan.domain
+        return domain
+
+    @property
+    def edges(self) -> Floats:
+        """The edges of the bins, one more than there are bins."""
+        return self.domain.edges
+
+    @property
+    def cumulative(self) -> Floats:
+        """The estimated share of the nodes up to the upper edge of each bin."""
+        return np.minimum(np.cumsum(self.frequencies), 1.0)
+
+    @cached_property
+    def _unbiased(self) -> tuple[Floats, Floats]:
+        """Compute unbiased shares of the bins, with their covariances.
+
+        Least squares, with the weights that the estimated probabilities of the cells say are best:
+        asymptotically no unbiased estimate varies less. It is unbiased with any weights. The
+        covariances are those of nodes drawn from a population; about these nodes they are a little
+        too large.
+        """
+        law = self.plan.oracle.law
+        cells = law.cell_shares(self.frequencies)
+        inverse = np.linalg.inv(law.information(1.0 / cells))
+        inverse = (inverse + inverse.T) / 2
+        shares = inverse @ law.bin_sums(self._shares / cells)
+        if self._squares is None:
+            around = inverse - np.outer(self.frequencies, self.frequencies)
+            return shares, around / self.received
+        weights = inverse @ (law.matrix() / cells[:, None]).T - shares[:, None]
+        return shares, (weights * self._squares) @ weights.T
+
+    @property
+    def unbiased(self) -> Floats:
+        """An unbiased estimate of the shares: some negative, adding up to one, and far noisier."""
+        return self._unbiased[0].copy()
+
+    @property
+    def standard_errors(self) -> Floats:
+        """The standard errors of :attr:`unbiased`, from which :meth:`interval` is made."""
+        return np.sqrt(np.maximum(np.diag(self._unbiased[1]), 0.0))
+
+    def interval(
+        self, level: float = 0.95, *, method: str = "auto", simultaneous: str | None = None
+    ) -> DistributionInterval:
+        """Confidence intervals of the shares of the bins.
+
+        Around :attr:`unbiased`, since nothing covers that is made around a smoothed estimate, for
+        every distribution. They are wide: of the share of a single bin the reports say little.
+
+        Parameters
+        ----------
+        level
+            The confidence level, between 0 and 1.
+        method
+            ``"auto"`` or ``"unbiased"``, which are the same.
+        simultaneous
+            None: the level holds for each bin by itself. ``"bonferroni"`` or ``"sidak"``: it holds
+            for all bins at once.
+
+        Returns
+        -------
+        DistributionInterval
+            Lower and upper limits, not cut to [0, 1].
+
+        Raises
+        ------
+        InvalidValueError
+            If an argument is none of the allowed values.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> tally = tn.SquareWave(3.0, (0, 10), bins=10).collect([2.5] * 4000, seed=1)
+        >>> bool(tally.estimate().interval(0.999).contains([0, 0, 1, 0, 0, 0, 0, 0, 0, 0]).all())
+        True
+        """
+        level = _arguments.confidence("level", level)
+        _arguments.choice("method", method, ("auto", "unbiased"))
+        _arguments.choice("simultaneous", simultaneous, (None, "bonferroni", "sidak"))
+        z = critical_value(level, self.domain.size, simultaneous)
+        low, high = normal_interval(self._unbiased[0], self.standard_errors, z)
+        return DistributionInterval(low, high, level, "unbiased", simultaneous, self.edges)
+
+    @property
+    def mean(self) -> float:
+        """The mean of the estimated distribution: of the middles of the bins.
+
+        That is off from the mean of the numbers by half a bin at most, and by far less where
+        numbers are spread over many bins. Where the mean alone is the question,
+        :class:`turnout.mean.Hybrid` says more of it.
+        """
+        return float(self.frequencies @ self.domain.middles)
+
+    @property
+    def mean_standard_error(self) -> float:
+        """The standard error of the unbiased estimate that :meth:`mean_interval` is made of."""
+        middles = self.domain.middles - self.domain.middle
+        return float(np.sqrt(max(float(middles @ self._unbiased[1] @ middles), 0.0)))
+
+    def mean_interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Make a confidence interval of the mean of the middles of the bins.
+
+        Parameters
+        ----------
+        level
+            The confidence level, between 0 and 1.
+
+        Returns
+        -------
+        tuple of float
+            The lower and the upper limit, around the mean of :attr:`unbiased`.
+
+        Raises
+        ------
+        InvalidValueError
+            If the level is not between 0 and 1.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> tally = tn.SquareWave(2.0, (0, 10), bins=10).collect([3.5, 6.5] * 5000, seed=1)
+        >>> low, high = tally.estimate().mean_interval(0.999)
+        >>> low < 5 < high
+        True
+        """
+        z = critical_value(_arguments.confidence("level", level), 1, None)
+        middle = float(self._unbiased[0] @ self.domain.middles)
+        return middle - z * self.mean_standard_error, middle + z * self.mean_standard_error
+
+    @cached_property
+    def cumulative_standard_errors(self) -> Floats:
+        """The standard errors of the cumulative sums of :attr:`unbiased`; read-only."""
+        sums = np.cumsum(np.cumsum(self._unbiased[1], axis=0), axis=1)
+        errors: Floats = np.sqrt(np.maximum(np.diag(sums), 0.0))
+        errors.flags.writeable = False
+        return errors
+
+    def quantile(self, probability: float, level: float = 0.95) -> DistributionQuantile:
+        """Estimate the number up to which a share of the nodes lies.
+
+        The limits invert one-sided tests of the single cumulative shares at the edges of the bins:
+        each misses with probability (1 - level) / 2, as far as cumulative shares are normal. Within
+        its bin the quantile is not known.
+
+        Parameters
+        ----------
+        probability
+            The share, in (0, 1).
+        level
+            The confidence level, between 0 and 1.
+
+        Returns
+        -------
+        DistributionQuantile
+            The estimate, and limits that are edges of bins.
+
+        Raises
+        ------
+        InvalidValueError, InvalidTypeError
+            If an argument is not between 0 and 1.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> wave = tn.SquareWave(3.0, (0, 10), bins=10)
+        >>> median = wave.collect([1.5, 2.5, 7.5] * 9000, seed=1).estimate("ml").quantile(0.5)
+        >>> median.low <= 2.5 <= median.high
+        True
+        """
+        probability = _arguments.confidence("probability", probability)
+        level = _arguments.confidence("level", level)
+        reach = critical_value(level, 1, None) * self.cumulative_standard_errors
+        cumulative, last = np.cumsum(self._unbiased[0]), self.domain.size - 1
+        above = np.flatnonzero(cumulative + reach >= probability)
+        below = np.flatnonzero(cumulative[:-1] - reach[:-1] < probability)
+        first = int(above[0]) if above.size else last
+        final = int(below[-1]) + 1 if below.size else 0
+        value, edges = self._crossing(probability), self.edges
+        low, high = float(edges[first]), float(edges[final + 1])
+        return DistributionQuantile(probability, value, min(low, value), max(high, value), level)
+
+    def _crossing(self, probability: float) -> float:
+        """Where the estimated cumulative shares, straight within bins, reach a share."""
+        sums = self.cumulative
+        place = min(int(np.searchsorted(sums, probability)), self.domain.size - 1)
+        before = float(sums[place - 1]) if place else 0.0
+        inside = float(self.frequencies[place])
+        part = (probability - before) / inside if inside > 0 else 0.0
+        return float(self.edges[place] + min(max(part, 0.0), 1.0) * self.domain.width)
+
+    def summary(
+        self, level: float = 0.95, probabilities: Sequence[float] = SHARES
+    ) -> list[dict[str, Any]]:
+        """List the mean and quantiles with their intervals, each by itself.
+
+        Parameters
+        ----------
+        level
+            The confidence level, between 0 and 1.
+        probabilities
+            The shares of the nodes up to the quantiles.
+
+        Returns
+        -------
+        list of dict
+            With ``statistic`` (``"mean"`` or ``"quantile"``), ``probability`` (None of the mean),
+            ``value``, ``low`` and ``high``.
+
+        Raises
+        ------
+        InvalidValueError, InvalidTypeError
+            If an argument is not between 0 and 1.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> tally = tn.SquareWave(3.0, (0, 10), bins=10).collect([3.5, 6.5] * 5000, seed=1)
+        >>> [row["statistic"] for row in tally.estimate().summary(probabilities=[0.5])]
+        ['mean', 'quantile']
+        """
+        low, high = self.mean_interval(level)
+        head = {"statistic": "mean", "probability": None, "value": self.mean}
+        rows: list[dict[str, Any]] = [{**head, "low": low, "high": high}]
+        for probability in probabilities:
+            found = self.quantile(probability, level)
+            rows.append(
+                {
+                    "statistic": "quantile",
+                    "probability": found.probability,
+                    "value": found.value,
+                    "low": found.low,
+                    "high": found.high,
+                }
+            )
+        return rows
+
+    def to_records(
+        self, level: float = 0.95, *, simultaneous: str | None = None
+    ) -> list[dict[str, Any]]:
+        """List one dictionary for each bin, for tables and programs.
+
+        Parameters
+        ----------
+        level, simultaneous
+            As for :meth:`interval`.
+
+        Returns
+        -------
+        list of dict
+            With the edges ``from`` and ``to``, ``frequency``, the ``standard_error`` of the
+            unbiased estimate, and the limits ``low`` and ``high`` around that.
+
+        Raises
+        ------
+        InvalidValueError
+            If an argument is none of the allowed values.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> estimate = tn.SquareWave(3.0, (0, 1), bins=4).collect([0.5] * 100, seed=1).estimate()
+        >>> list(estimate.to_records()[0])
+        ['from', 'to', 'frequency', 'standard_error', 'low', 'high']
+        """
+        limits = self.interval(level, simultaneous=simultaneous)
+        columns = (
+            self.edges[:-1],
+            self.edges[1:],
+            self.frequencies,
+            self.standard_errors,
+            limits.low,
+            limits.high,
+        )
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        return [dict(zip(self._columns, row, strict=True)) for row in rows]
+
+    def plot(
+        self,
+        truth: npt.ArrayLike | None = None,
+        *,
+        ax: Axes | None = None,
+        level: float = 0.95,
+    ) -> Axes:
+        """Draw the shares of the bins, and the median with its interval.
+
+        Parameters
+        ----------
+        truth
+            The true shares of the bins, if they are known.
+        ax
+            Matplotlib axes to draw on; new ones by default.
+        level
+            The confidence level of the interval of the median.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes, with labels and a legend.
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        InvalidValueError
+            If an argument is none of the allowed values, or there is not one true share for each
+            bin.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> tn.SquareWave(1.0, (0, 1)).collect([0.5] * 100, seed=1).estimate().plot().get_ylabel()
+        'share of a bin'
+        """
+        known = None
+        if truth is not None:
+            known = np.asarray(truth, np.float64)
+            if known.shape != (self.domain.size,):
+                raise InvalidValueError(
+                    f"truth must have one share for each of the {self.domain.size} bins, got "
+                    f"shape {known.shape}"
+                )
+        return draw_bins(
+            self.edges,
+            self.frequencies,
+            self.quantile(0.5, level),
+            title=f"{self.received:,} reports of {self.nodes:,} nodes, "
+            f"ε = {self.plan.oracle.epsilon:g} ({self.method})",
+            truth=known,
+            ax=ax,
+        )
+
+    def __repr__(self) -> str:
+        """Show quartiles and how many reports there are."""
+        shown = ", ".join(f"{self._crossing(share):.4g}" for share in (0.25, 0.5, 0.75))
+        return (
+            f"DistributionEstimate({self.method!r}, {self.domain.size} bins, quartiles {shown}, "
+            f"{self.received} reports of {self.nodes} nodes)"
+        )

@@ -1,0 +1,223 @@
+"""Estimated distributions of all groups."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout.collecting.groups.estimate import BaseGroupedEstimate
+from turnout.collecting.groups.tally import GroupedTally
+from turnout.collecting.keys import shown_key
+from turnout.distribution.bins import BinnedBounds
+from turnout.distribution.estimate import DistributionEstimate
+from turnout.distribution.pictures import draw_quartiles
+from turnout.distribution.series import DistributionSeries
+from turnout.distribution.solving import METHODS
+from turnout.errors import InvalidValueError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["GroupedDistributionEstimate"]
+
+Floats = npt.NDArray[np.float64]
+
+#: So many groups are drawn.
+_GROUPS = 40
+
+
+class GroupedDistributionEstimate(BaseGroupedEstimate[DistributionEstimate]):
+    """The distribution in each group, with intervals.
+
+    Made by :meth:`turnout.GroupedTally.estimate`. ``estimate["DE"]`` is the
+    :class:`turnout.distribution.DistributionEstimate` of one group. A group without reports is in
+    the tables with nan and the reason.
+
+    Parameters
+    ----------
+    tally
+        What is estimated from.
+    method
+        As in :meth:`turnout.distribution.DistributionTally.estimate`.
+
+    Raises
+    ------
+    InvalidValueError
+        If there is no such method.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> ages = tn.SquareWave(4.0, bounds=(0, 100), bins=20)
+    >>> young, old = ages.collect([22.0] * 5000, seed=1), ages.collect([62.0] * 5000, seed=2)
+    >>> estimate = tn.GroupedTally(["country"], {"DE": young, "FR": old}).estimate()
+    >>> estimate.quantiles(0.5).round(-1)
+    array([20., 60.])
+    """
+
+    __slots__ = ()
+
+    _columns = (
+        "nodes",
+        "received",
+        "from",
+        "to",
+        "frequency",
+        "standard_error",
+        "low",
+        "high",
+        "reason",
+    )
+
+    def __init__(self, tally: GroupedTally[Any], method: str = METHODS[0]) -> None:
+        _arguments.choice("method", method, METHODS)
+        super().__init__(tally, method)
+
+    @property
+    def domain(self) -> BinnedBounds:
+        """The numbers that could be given, and their bins."""
+        domain: BinnedBounds = self.plan.domain
+        return domain
+
+    @property
+    def frequencies(self) -> Floats:
+        """The shares, float64 of the shape (groups, bins); nan where there is no estimate."""
+        return self._table("frequencies")
+
+    @property
+    def means(self) -> Floats:
+        """The mean of each group, float64; nan where there is no estimate."""
+        return np.array([self._number(key, lambda estimate: estimate.mean) for key in self])
+
+    def quantiles(self, probability: float) -> Floats:
+        """Give the quantile of each group.
+
+        Parameters
+        ----------
+        probability
+            The share of the nodes up to it, in (0, 1).
+
+        Returns
+        -------
+        numpy.ndarray
+            float64, one for each group; nan where there is no estimate.
+
+        Raises
+        ------
+        InvalidValueError, InvalidTypeError
+            If the probability is not between 0 and 1.
+        """
+        probability = _arguments.confidence("probability", probability)
+        return np.array(
+            [self._number(key, lambda estimate: estimate._crossing(probability)) for key in self]
+        )
+
+    def _number(self, key: Any, of: Any) -> float:
+        return float(of(self._estimates[key])) if key in self._estimates else math.nan
+
+    def _entry_names(self) -> Sequence[Any]:
+        return [f"{low:g} to {high:g}" for low, high in itertools.pairwise(self.domain.edges)]
+
+    def _entries(self) -> str:
+        return f"{self.domain.size} bins each"
+
+    def _rows(
+        self, estimate: DistributionEstimate, level: float, top: int | None
+    ) -> list[dict[str, Any]]:
+        if top is not None:
+            raise InvalidValueError(f"top must be None: bins have an order of their own, got {top}")
+        return estimate.to_records(level)
+
+    def _unknown(self, top: int | None) -> list[dict[str, Any]]:
+        edges = self.domain.edges.tolist()
+        unknown = {"frequency": math.nan, "standard_error": math.nan, "low": None, "high": None}
+        return [{"from": low, "to": high, **unknown} for low, high in itertools.pairwise(edges)]
+
+    def series(self, time: str | None = None) -> DistributionSeries:
+        """Read the groups as a series over time, one for each group of the other columns.
+
+        Parameters
+        ----------
+        time
+            The column that is the time; by default the only column whose values are dates or
+            moments, or the only column.
+
+        Returns
+        -------
+        DistributionSeries
+            The estimates in the order of time.
+
+        Raises
+        ------
+        InvalidValueError
+            If there is no such column, or none is given and it is not clear which.
+        """
+        return DistributionSeries(self, time)
+
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        level: float = 0.95,
+        simultaneous: str | None = None,
+        over: str = "all",
+    ) -> Axes:
+        """Draw the quartiles of the groups below each other; of more than 40 the largest.
+
+        Parameters
+        ----------
+        ax
+            Where to draw; a new picture by default.
+        level, simultaneous, over
+            Of the intervals of the medians; ``"groups"`` and ``"all"`` mean all groups at once.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The picture.
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        InvalidValueError
+            If an argument is none of the allowed values, or no group has reports.
+        """
+        if not self._estimates:
+            raise InvalidValueError("there is nothing to draw: no group has reports")
+        each = self.each_median(level, simultaneous, over)
+        keys = [key for key in self if key in self._estimates]
+        sizes = np.array([self._estimates[key].received for key in keys], np.float64)
+        drawn = [keys[place] for place in np.sort(np.argsort(-sizes, kind="stable")[:_GROUPS])]
+        some = f"{len(drawn)} largest of {len(keys)} groups: " if len(drawn) < len(keys) else ""
+        together = " (all at once)" if simultaneous else ""
+        return draw_quartiles(
+            [shown_key(key) for key in drawn],
+            [
+                [self._estimates[key].quantile(share, each) for share in (0.25, 0.5, 0.75)]
+                for key in drawn
+            ],
+            title=f"{some}{self.tally.received:,} reports of {self.tally.nodes:,} nodes, "
+            f"ε = {self.plan.oracle.epsilon:g}",
+            note=f"median, {100 * level:.4g} % interval{together}",
+            ax=ax,
+        )
+
+    def each_median(self, level: float, simultaneous: str | None, over: str) -> float:
+        """Find the level of the interval of one median, of those that hold together.
+
+        Raises
+        ------
+        InvalidValueError
+            If an argument is none of the allowed values.
+        """
+        self.each_level(level, simultaneous, over)
+        if simultaneous is None or over == "labels":
+            return level
+        return self.each_level(level, simultaneous, "groups")
