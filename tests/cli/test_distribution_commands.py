@@ -105,6 +105,7 @@ def test_what_says_nothing_about_a_distribution_is_refused(tmp_path: Path, turno
     wave = tn.SquareWave(2.0, (0, 24), 8)
     tally.write_bytes(wave.collect([7.0] * 500, seed=1).to_bytes())
     wanted: list[tuple[tuple[Any, ...], str]] = [
+        (("--clip",), "--clip does not apply to a distribution"),
         (("--top", 3), "--top does not apply to a distribution"),
         (("--project", "simplex"), "--project does not apply to a distribution"),
         (("--shrink",), "--shrink does not apply to a distribution"),

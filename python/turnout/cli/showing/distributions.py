@@ -33,6 +33,7 @@ __all__ = ["Distributions"]
 
 #: Options that say nothing about a distribution, and why.
 _REFUSED = {
+    "--clip": "the intervals of its bins are as they were made; those shown are of numbers",
     "--project": "the shares of its bins are not negative and add up to 1",
     "--shrink": "the shares of its bins are made of those of their neighbours",
     "--sort": "bins have an order of their own",
