@@ -127,7 +127,8 @@ def _title(estimate: Any) -> str:
     projected = "" if estimate.postprocessing == "none" else f", {estimate.postprocessing}"
     if _aggregated(estimate):
         some = "" if estimate.received == estimate.nodes else f"{estimate.received:,} of "
-        return f"{some}{estimate.nodes:,} users, {estimate.method}{projected}"
+        method = estimate.method.replace("_", " ")
+        return f"{some}{estimate.nodes:,} users, {method}{projected}"
     method = "" if estimate.method == "hajek" else f", estimator {estimate.method}"
     privacy = _privacy(estimate.plan)
     return f"{answered(estimate.received, estimate.nodes)}, {privacy}{method}{projected}"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
+from rich.console import Console
 
 from turnout.cli.account.shared import (
     AsJson,
@@ -26,19 +27,25 @@ from turnout.cli.running import (
     refusing,
 )
 from turnout.cli.sample.methods import (
+    check_one_value,
     check_picture_of,
+    estimated,
     make_sampler,
     picture,
     settled_method,
 )
 from turnout.cli.sample.options import Method, Wanted, parse
+from turnout.cli.sample.quality import quality, show_quality
 from turnout.cli.sample.records import Records, read_records
 from turnout.cli.sample.results import Drawn, check_target
-from turnout.cli.tables import properties
+from turnout.cli.tables import print_estimates, properties
+from turnout.frequency.estimation.columns import ordered
 from turnout.samplers import sample_population
 from turnout.samplers.base import LARGEST_EPSILON
 
 __all__ = ["sample"]
+
+Assumption = Literal["one-value"]
 
 # The groups of options in the help.
 _NUMBERS = "Columns of numbers"
@@ -189,6 +196,29 @@ def sample(
             help="For tests only: whoever knows the seed can undo the protection.",
         ),
     ] = None,
+    reference: Annotated[
+        Path | None,
+        typer.Option(
+            "--reference",
+            metavar="FILE",
+            help="Draw around the distribution of these rows, which must be public.",
+        ),
+    ] = None,
+    assume: Annotated[
+        Assumption | None,
+        typer.Option(
+            "--assume",
+            rich_help_panel=_LABELS,
+            help="That every user holds one value: then shares are estimated, with intervals.",
+        ),
+    ] = None,
+    with_quality: Annotated[
+        bool,
+        typer.Option(
+            "--quality",
+            help="Compare the records with the rows: for whoever holds these, it protects nobody.",
+        ),
+    ] = False,
     as_json: AsJson = False,
     plot: PictureFile = None,
 ) -> None:
@@ -227,6 +257,8 @@ def sample(
         missing=missing,
         missing_values=missing_value,
         known_records=known_records,
+        reference=reference,
+        one_value=assume is not None,
     )
     for path in (target, plot):
         if path is not None:
@@ -238,6 +270,7 @@ def sample(
         _check_rounding(wanted, records)
     if plot is not None:
         check_picture_of(records)
+    check_one_value(wanted, records)
     chosen, because = settled_method(epsilon, wanted, records)
     draws = sample_population(
         make_sampler(chosen, epsilon, wanted, records),
@@ -254,8 +287,12 @@ def sample(
         drawn.write(target)
     if plot is not None:
         save_picture(plot, lambda: picture(draws, wanted))
+    compared = quality(records, draws) if with_quality else None
+    estimate = estimated(draws, wanted) if wanted.one_value else None
     if as_json:
-        print_json(drawn.json_object(target))
+        shares = {} if estimate is None else {"estimates": estimate.to_records()}
+        more = {} if compared is None else {"quality": compared}
+        print_json({**drawn.json_object(target), **shares, **more})
         return
     if target is None:
         typer.echo(drawn.csv(), nl=False)
@@ -264,8 +301,20 @@ def sample(
     if target is not None:
         console.print()
         console.print(drawn.preview())
+    _show(console, estimate, compared)
     if plot is not None:
         console.print(f"\nThe picture: {plot}", markup=False, soft_wrap=True)
+
+
+def _show(console: Console, estimate: Any, compared: dict[str, Any] | None) -> None:
+    """Show the shares that records tell of, and how they compare with the rows."""
+    if estimate is not None:
+        console.print()
+        codes = ordered(estimate, "frequency", 20)
+        print_estimates(console, estimate, codes, 0.95, None)
+    if compared is not None:
+        console.print()
+        show_quality(console, compared)
 
 
 def _check_rounding(wanted: Wanted, records: Records) -> None:

@@ -10,6 +10,8 @@ import typer
 from turnout.cli.running import note
 from turnout.cli.sample.options import NUMBER_METHODS, Method, Wanted
 from turnout.cli.sample.records import Records
+from turnout.cli.sample.references import public_reference
+from turnout.errors import EstimatorError
 from turnout.samplers import (
     FiniteMollifier,
     MinimaxSampler,
@@ -23,7 +25,16 @@ from turnout.samplers import (
     choose_sampler,
 )
 
-__all__ = ["check_picture_of", "make_sampler", "picture", "settled_method"]
+__all__ = [
+    "check_one_value",
+    "check_picture_of",
+    "estimated",
+    "make_sampler",
+    "picture",
+    "settled_method",
+]
+
+_ASSUME = "--assume"
 
 #: More labels than this do not fit in a picture.
 _MOST_BARS = 200
@@ -39,6 +50,8 @@ def settled_method(epsilon: float, wanted: Wanted, records: Records) -> tuple[Me
         return wanted.method, ""
     if records.domain is None:
         return NUMBER_METHODS[0], ""
+    if wanted.reference is not None:
+        return "mollifier", "; chosen for the public shares of --reference"
     known = 1 if wanted.user_column is None else wanted.known_records
     sampler = choose_sampler(epsilon, records.domain, records=known)
     rows = "many rows" if known is None else "one row" if known == 1 else f"about {known:,} rows"
@@ -56,9 +69,14 @@ def make_sampler(
             return MinimaxSampler(epsilon, domain=domain)
         if method == "randomized-response":
             return RandomizedResponseSampler(epsilon, domain=domain)
-        return FiniteMollifier(epsilon, domain=domain)
-    reference: Uniform | StandardNormal = StandardNormal(len(wanted.columns))
-    if wanted.bounds is None:
+        shares = None
+        if wanted.reference is not None:
+            shares = public_reference(wanted.reference, wanted, records)
+        return FiniteMollifier(epsilon, domain=domain, reference=shares)
+    reference: Any = StandardNormal(len(wanted.columns))
+    if wanted.reference is not None:
+        reference = public_reference(wanted.reference, wanted, records)
+    elif wanted.bounds is None:
         note(
             "without --bounds records are drawn around the standard normal distribution: they will "
             "be numbers of about -3 to 3, whatever the columns hold; --bounds gives public ranges"
@@ -86,9 +104,39 @@ def check_picture_of(records: Records) -> None:
         )
 
 
+def estimated(draws: PopulationDraws, wanted: Wanted) -> Any:
+    """Estimate what all records tell together.
+
+    Of labels every user holds one value if every row is a user of its own, or if that is assumed.
+    """
+    if draws.draws.ndim == 1 and (wanted.one_value or wanted.user_column is None):
+        try:
+            return draws.estimate(assume="one_value")
+        except EstimatorError:
+            if wanted.one_value:
+                raise
+    return draws.estimate()
+
+
+def check_one_value(wanted: Wanted, records: Records) -> None:
+    """Refuse to assume one value of numbers, and say how many users hold more of labels."""
+    if not wanted.one_value:
+        return
+    if records.domain is None:
+        raise typer.BadParameter("one-value is for labels, these are numbers", param_hint=_ASSUME)
+    codes = np.asarray(records.domain.encode(records.data)).astype(np.int64)
+    _, users = np.unique(records.users, return_inverse=True)
+    order = np.lexsort((codes, users))
+    same = users[order][1:] == users[order][:-1]
+    several = np.unique(users[order][1:][same & (codes[order][1:] != codes[order][:-1])])
+    if several.size:
+        users_of = f"{several.size:,} users hold more than one"
+        note(f"--assume one-value: {users_of}, so that what is estimated is not the truth")
+
+
 def picture(draws: PopulationDraws, wanted: Wanted) -> Any:
     """Draw what all records tell together; return the first axes."""
-    estimate: Any = draws.estimate()
+    estimate: Any = estimated(draws, wanted)
     if draws.draws.ndim == 1:
         axes = estimate.plot()
         axes.set_xlabel(", ".join(wanted.columns))

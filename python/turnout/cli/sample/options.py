@@ -21,6 +21,9 @@ NUMBER_METHODS: Final = ("density", "boosting")
 LABEL_METHODS: Final = ("minimax", "randomized-response", "mollifier")
 
 
+_REF: Final = "--reference"
+
+
 @dataclass(frozen=True)
 class Wanted:
     """What is to be sampled, and how.
@@ -47,6 +50,10 @@ class Wanted:
         Further texts that stand for a missing value.
     known_records
         About how many records a user has, if that is publicly known.
+    reference
+        A file of public rows that records are drawn around.
+    one_value
+        Whether every user is taken to hold one value.
     """
 
     columns: tuple[str, ...]
@@ -59,6 +66,8 @@ class Wanted:
     missing: str | None
     missing_values: tuple[str, ...]
     known_records: int | None = None
+    reference: Path | None = None
+    one_value: bool = False
 
     @property
     def states_labels(self) -> bool:
@@ -82,6 +91,8 @@ def parse(
     missing: str | None,
     missing_values: Sequence[str] | None,
     known_records: int | None = None,
+    reference: Path | None = None,
+    one_value: bool = False,
 ) -> Wanted:
     """Read the options, and refuse those that do not go together.
 
@@ -114,7 +125,14 @@ def parse(
         missing,
         tuple(missing_values or ()),
         known_records,
+        reference,
+        one_value,
     )
+    if reference is not None:
+        if bounds is not None:
+            raise typer.BadParameter("says where numbers lie: leave out --bounds", param_hint=_REF)
+        if method in ("minimax", "randomized-response"):
+            raise typer.BadParameter(f"is not for --method {method}", param_hint=_REF)
     if known_records is not None and (user_column is None or method is not None):
         other = "--rows-are" if user_column is None else "no --method"
         raise typer.BadParameter(f"needs {other}", param_hint="--records")

@@ -175,6 +175,8 @@ class Drawn:
         base = "standard normal distribution"
         if self.wanted.bounds is not None:
             base = "uniform distribution on the bounds"
+        if self.wanted.reference is not None:
+            base = f"distribution of the public rows of {self.wanted.reference}"
         name = _NAMES[self.method]
         sampler = self.draws.sampler
         if isinstance(sampler, MollifiedBoosting):
