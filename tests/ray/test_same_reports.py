@@ -279,10 +279,12 @@ def test_tally_of_a_data_set_of_reports(ray: Any, tmp_path: Path, oracle: Any) -
         tn.ray.tally(ray.data.from_arrow(pa.table({"report": [7, 1]})), oracle)
 
 
+@pytest.mark.parametrize(
+    "mechanism", [tn.mean.Piecewise(1.0, bounds=(0, 1)), tn.SquareWave(1.0, (0, 1))], ids=repr
+)
 def test_numbers_are_randomized_tallied_and_grouped_as_on_one_machine(
-    ray: Any, files: Path, tmp_path: Path
+    ray: Any, files: Path, tmp_path: Path, mechanism: Any
 ) -> None:
-    mechanism = tn.mean.Piecewise(1.0, bounds=(0, 1))
     options: dict[str, Any] = {"block_rows": BLOCK_ROWS, "seed": 3, "group_by": "country"}
     source = open_source(str(files), block_rows=BLOCK_ROWS)
     answers = scan(source, "chance", group_by="country")

@@ -16,7 +16,8 @@ offset  size            content
 Of frequency oracles the sums are ``8 k`` bytes: the support counts of the ``k`` answers, unsigned
 64-bit (sums of scores: signed); and with personal participation ``32 (k + 1)`` more: the sums of
 1/pi and of 1/pi^2, each as k + 1 pairs of low and high 64 bits, in units of 2^-32, for each code
-over the reports that support it and last over all reports.
+over the reports that support it and last over all reports. Of distributions the same, with a count
+for each cell.
 
 Of means of ``d`` numbers they are ``48 d`` bytes: for each coordinate how many reports are about
 it, the sum of their cells and that of the squared cells, unsigned 128-bit; and with personal
