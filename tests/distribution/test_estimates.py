@@ -114,6 +114,43 @@ def test_smoothing_is_the_published_step_from_256_bins_on() -> None:
         np.testing.assert_allclose(found.frequencies, f, rtol=1e-6, atol=1e-12)
 
 
+def test_unbiased_shares_and_their_covariances_are_those_of_plain_least_squares() -> None:
+    for epsilon, name in ((0.7, "one"), (3.0, "bell"), (6.0, "spikes")):
+        wave = tn.SquareWave(epsilon, (0, 4), 12)
+        matrix = wave.law.matrix()
+        for who in (tn.Everyone(), tn.Personalized(np.linspace(0.2, 1, 5000))):
+            shares = population(name, 12)
+            values = np.random.default_rng(2).choice(wave.domain.middles, 5000, p=shares)
+            tally = wave.collect(values, participation=who, seed=1)
+            estimate = tally.estimate("ml")
+            cells = matrix @ estimate.frequencies
+            # Rows scaled to one variance, then solved by singular values.
+            scaled = 1 / np.sqrt(cells)
+            solve = np.linalg.pinv(matrix * scaled[:, None]) * scaled
+            if tally.weights is None:
+                shares = tally.cells / tally.received
+                plain = np.diag(cells) - np.outer(cells, cells)
+                around = solve @ plain @ solve.T / tally.received
+            else:
+                shares = tally.weights.inverse / tally.weights.total_inverse
+                # Of a ratio: each report's weight and its distance from the estimate.
+                apart = solve - (solve @ shares)[:, None]
+                squares = tally.weights.inverse_squared / tally.weights.total_inverse**2
+                around = np.einsum("ic,jc,c->ij", apart, apart, squares)
+            np.testing.assert_allclose(estimate.unbiased, solve @ shares, atol=1e-9)
+            errors = np.sqrt(np.diag(around))
+            np.testing.assert_allclose(estimate.standard_errors, errors, rtol=1e-7)
+            sums = np.cumsum(np.cumsum(around, 0), 1).diagonal()
+            # The last sum is one, without error.
+            np.testing.assert_allclose(
+                estimate.cumulative_standard_errors[:-1], np.sqrt(sums[:-1]), rtol=1e-6
+            )
+            assert estimate.cumulative_standard_errors[-1] < 1e-6
+            middles = wave.domain.middles
+            expected = float(np.sqrt(middles @ around @ middles))
+            assert estimate.mean_standard_error == pytest.approx(expected, rel=1e-7)
+
+
 @pytest.mark.parametrize("name", POPULATIONS)
 @pytest.mark.parametrize("epsilon", [0.7, 3.0])
 def test_intervals_cover_whatever_the_population(
