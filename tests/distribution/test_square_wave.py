@@ -17,6 +17,7 @@ from turnout.errors import (
     CodeOutsideDomainError,
     CorruptDataError,
     EstimatorError,
+    InvalidTypeError,
     InvalidValueError,
 )
 
@@ -141,6 +142,24 @@ def test_what_cannot_be_is_refused() -> None:
         wave.collect([0.5]).estimate("hajek")
     with pytest.raises(EstimatorError, match="no reports were received"):
         DistributionTally.empty(plan).estimate()
+
+
+def test_what_is_about_categories_or_means_says_so() -> None:
+    wave = tn.SquareWave(1.0, (0, 1), 8)
+    reports = wave.randomize(np.linspace(0, 1, 100), seed=1)
+    tally = wave.tally(reports)
+    with pytest.raises(EstimatorError, match="use the estimate of their tally"):
+        tn.maximum_likelihood(reports)
+    with pytest.raises(EstimatorError, match="are about numbers"):
+        tn.ordered(reports)
+    with pytest.raises(InvalidTypeError, match="a Tally or a FrequencyEstimate"):
+        tn.ordered(tally)
+    with pytest.raises(InvalidTypeError, match="a FrequencyEstimate or a MeanEstimate"):
+        tn.weighting.combine([tally.estimate()] * 2)
+    with pytest.raises(InvalidTypeError, match="must be a frequency oracle"):
+        tn.accounting.Shuffled(wave, 1000)
+    with pytest.raises(EstimatorError, match="use the estimate of their tally"):
+        tn.maximum_likelihood(tn.mean.Duchi(1.0).randomize([0.5] * 10, seed=1))
 
 
 def test_a_collection_is_the_tally_of_its_reports_and_adds_up() -> None:

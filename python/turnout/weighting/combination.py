@@ -116,6 +116,11 @@ def combine(
     if not groups:
         raise InvalidValueError("estimates must hold at least one estimate, got none")
     _arguments.choice("method", method, METHODS)
+    if not isinstance(groups[0], (FrequencyEstimate, MeanEstimate)):
+        raise InvalidTypeError(
+            "estimates[0] must be a FrequencyEstimate or a MeanEstimate, which are unbiased, "
+            f"got {_arguments.shown(groups[0])}"
+        )
     kind = FrequencyEstimate if isinstance(groups[0], FrequencyEstimate) else MeanEstimate
     for place, group in enumerate(groups):
         if not isinstance(group, kind):

@@ -176,10 +176,10 @@ def likelihood_of(reports: Reports) -> Likelihood:
         If the likelihood of a report is not a matter of which answers it supports.
     """
     oracle = reports.oracle
-    if not oracle.two_valued:
+    if not getattr(oracle, "two_valued", False):
         raise EstimatorError(
             f"the likelihood of reports of {oracle!r} is not that of which answers they support: "
-            'use the tally\'s "hajek"'
+            "use the estimate of their tally"
         )
     codes, weights, squares = _distinct(reports)
     ratio = float(oracle.realized_ratio)
@@ -196,7 +196,18 @@ def score_unit(oracle: Any) -> int:
 
 
 def support_of(oracle: Law, codes: npt.NDArray[Any]) -> Words:
-    """Tell which answers each report supports: bits, 64 to a word."""
+    """Tell which answers each report supports: bits, 64 to a word.
+
+    Raises
+    ------
+    EstimatorError
+        If reports are about numbers, not about categories.
+    """
+    if not hasattr(oracle, "supports"):
+        raise EstimatorError(
+            f"reports of {oracle!r} are about numbers, not about answers that they support: use "
+            "the estimate of their tally"
+        )
     return np.ascontiguousarray(oracle.supports(codes))
 
 
