@@ -279,8 +279,15 @@ def test_several_columns_are_named_by_column() -> None:
         ({"labels": ["maybe", "no", "yes"]}, InvalidTypeError, "labels must be a dictionary"),
         ({"bounds": {"size": (0, 1)}}, InvalidValueError, "bounds names 'size', which is none"),
         ({"participation": tn.Personalized([0.5] * 200)}, InvalidValueError, "must be one rate"),
+        ({"epsilon": float("nan")}, InvalidValueError, "epsilon must be"),
+        ({"epsilon": "1"}, InvalidTypeError, "epsilon must be"),
     ):
         with pytest.raises(error, match=message):
-            tn.survey(data, ["vote", "region"], epsilon=1.0, **wrong)
+            tn.survey(data, ["vote", "region"], **{"epsilon": 1.0, **wrong})
+    for trust in ("local", "aggregators"):
+        with pytest.raises(InvalidValueError, match="epsilon must be"):
+            tn.survey(data, "vote", epsilon=float("inf"), trust=trust)
+    with pytest.raises(InvalidValueError, match="the one answer 'x', and labels are at least 2"):
+        tn.survey(pa.table({"v": ["x"] * 9}), "v", epsilon=1.0)
     with pytest.raises(InvalidValueError, match="different columns"):
         tn.survey(data, ["vote", "vote"], epsilon=1.0)

@@ -90,6 +90,8 @@ def test_surveys_are_cut() -> None:
         assert max(found) <= 1.0
         assert limits(result.to_records(0.999)) != found
     numbers = tn.survey(table, "age", epsilon=1.0, bounds=(0, 9), seed=2)
+    both = tn.survey(table, ["vote", "age"], epsilon=0.3, bounds={"age": (0, 9)}, seed=2)
+    assert min(limits(both.clip_intervals()["vote"].to_records(0.999))) >= 0.0
     with pytest.raises(InvalidValueError, match="'age' has numbers"):
         numbers.clip_intervals()
 

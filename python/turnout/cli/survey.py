@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Annotated, Any, Literal, TypeVar
 
 import typer
@@ -23,7 +22,7 @@ from turnout.cli.showing.shown import Clip, Shown, Simultaneous, Wish, json_grou
 from turnout.cli.tables import percent, print_estimates, printable
 from turnout.frequency.estimation.columns import ordered
 from turnout.mean import Duchi
-from turnout.surveying import NumberEstimate, NumberGroups, ShareGroups, SurveyResult, SurveyResults
+from turnout.surveying import NumberEstimate, NumberGroups, ShareGroups, SurveyResults
 from turnout.surveying.asking import QUANTILES, Column, survey_columns
 
 __all__ = ["survey"]
@@ -200,7 +199,7 @@ def survey(
     )
     wish = Wish("hajek", level, simultaneous, "all", "none", "frequency", top, frozenset(), clip)
     if clip:
-        result = _clipped(result)
+        result = result.clip_intervals()
     several = result if isinstance(result, SurveyResults) else {column[0]: result}
     if as_json:
         records = {
@@ -220,17 +219,6 @@ def survey(
         if result is several:
             console.print(printable(name), style="bold", markup=False, highlight=False)
         _shown(one, wish).body(console)
-
-
-def _clipped(result: SurveyResult | SurveyResults) -> SurveyResult | SurveyResults:
-    """Cut the intervals of shares; those of numbers stay."""
-    if isinstance(result, SurveyResult):
-        return result.clip_intervals()
-    clipped = {
-        name: one.clip_intervals() if hasattr(one.estimate, "clip_intervals") else one
-        for name, one in result.items()
-    }
-    return replace(result, results=clipped)
 
 
 def _by_column(

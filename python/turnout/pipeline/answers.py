@@ -626,6 +626,12 @@ class Answers:
         extra: Hashable = self.missing
         if gaps and self.missing != "drop" and extra not in values:
             values.append(extra)
+        if len(values) < 2:
+            # A column with one answer says nothing; a wrong separator or column is more likely.
+            found = f"the one answer {values[0]!r}" if values else "no answer"
+            raise InvalidValueError(
+                f"{self.name} holds {found}, and labels are at least 2: state them"
+            )
         return Domain(values)
 
 

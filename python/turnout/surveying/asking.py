@@ -11,6 +11,7 @@ from turnout.bounds import Bounds
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.domain import Domain, domain_of
 from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.frequency.attributes.parameters import checked_epsilon
 from turnout.frequency.estimation.estimators import ESTIMATORS
 from turnout.mean.estimators import ESTIMATORS as MEAN_ESTIMATORS
 from turnout.participation import Participation, taking_part_in
@@ -140,8 +141,8 @@ def survey(
     by
         Columns of groups. They are **not protected**: only the answer is randomized.
     participation
-        With which probability each person is asked to report: a number, or a participation; all by
-        default.
+        With which probability each person is asked to report: a number, or a participation with one
+        rate; all by default. For probabilities of their own, see :func:`turnout.pipeline.scan`.
     labels
         The answers that can be given: a list or a :class:`turnout.Domain`; of several columns a
         dictionary by column. By default the different values of the column, which are then taken to
@@ -221,7 +222,12 @@ def survey(
     given_missing = _by_column("missing", missing, columns, one_for_all=True)
     numbers = all(name in given_bounds for name in columns)
     _arguments.choice("method", method, tuple(MEAN_ESTIMATORS if numbers else ESTIMATORS))
-    probabilities = _quantiles(quantiles, participation, method)
+    if taking_part_in(participation).uniform_rate is None:
+        raise InvalidValueError(
+            f"participation must be one rate for all, got {participation!r}: a column with the "
+            "probability of each person is for probability_column of turnout.pipeline.scan"
+        )
+    probabilities = _quantiles(quantiles, method)
     source = open_source(data)
     settled = []
     for name in columns:
@@ -288,6 +294,7 @@ def survey_columns(
         As :func:`survey`.
     """
     _arguments.seed(seed)
+    epsilon = checked_epsilon(epsilon)
     if trust == "aggregators":
         return _counted_together(
             columns, epsilon, participation, delta, parties=parties, method=method, seed=seed
@@ -395,7 +402,7 @@ def _counted_together(
         domains,
         read,
         first.group_by,
-        epsilon=_arguments.number("epsilon", epsilon),
+        epsilon=epsilon,
         delta=delta,
         parties=parties,
         notes=(*about_seed(seed), *about_left_out(first, read.dropped)),
@@ -442,17 +449,12 @@ def _by_column(
     return dict.fromkeys(columns, given)
 
 
-def _quantiles(
-    quantiles: Sequence[float] | None,
-    participation: Participation | float | None,
-    method: str,
-) -> tuple[float, ...]:
+def _quantiles(quantiles: Sequence[float] | None, method: str) -> tuple[float, ...]:
     """Take the quartiles where they can be estimated and nothing else is said."""
     if quantiles is not None:
         given = _arguments.items("quantiles", quantiles, "a sequence of shares")
         return tuple(_arguments.confidence("quantiles", each) for each in given)
-    common = taking_part_in(participation).uniform_rate is not None
-    return QUANTILES if common and method == "hajek" else ()
+    return QUANTILES if method == "hajek" else ()
 
 
 def _question(column: Column) -> Question:

@@ -160,6 +160,20 @@ class SurveyResults(Mapping[str, SurveyResult]):
         """Count the columns."""
         return len(self.results)
 
+    def clip_intervals(self) -> SurveyResults:
+        """Cut the intervals of shares to [0, 1], of each column that has shares.
+
+        Returns
+        -------
+        SurveyResults
+            The same results: see :meth:`turnout.FrequencyEstimate.clip_intervals`.
+        """
+        cut = {
+            name: one.clip_intervals() if hasattr(one.estimate, "clip_intervals") else one
+            for name, one in self.items()
+        }
+        return replace(self, results=cut)
+
     def explain(self) -> str:
         """Say in a few lines what was done, what epsilon means, and what each column needs to say.
 
