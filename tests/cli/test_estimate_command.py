@@ -313,3 +313,9 @@ def test_intervals_of_shares_are_cut_where_it_is_asked_for(tmp_path: Path, turno
     mean = tn.mean.Duchi(1.0, (0, 1)).collect([0.5] * 50, seed=1)
     (tmp_path / "m.tally").write_bytes(mean.to_bytes())
     assert "--clip does not apply" in turnout("estimate", tmp_path / "m.tally", "--clip").stderr
+
+
+def test_the_glossary_has_the_words_of_every_method() -> None:
+    page = Path(__file__).parents[2] / "docs" / "concepts" / "glossary.rst"
+    rows = re.findall(r"^ +``(\w+)`` +``(\w+)``$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert dict(rows) == METHODS
