@@ -54,7 +54,7 @@ class Hybrid(MeanMechanism):
     --------
     >>> import turnout as tn
     >>> tn.mean.Hybrid(1.5).variance([0.0, 0.5, 1.0]).round(3)
-    array([2.269, 2.269, 2.269])
+    array([1.892, 1.892, 1.892])
     >>> tn.mean.Hybrid(0.5).variance([0.5]) == tn.mean.Duchi(0.5).variance([0.5])
     array([ True])
     """
