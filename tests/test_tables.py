@@ -134,6 +134,7 @@ def results() -> dict[str, Any]:
         "training": (ParticipationStudy(1.0, 1e-5, (), (training,)), 2),
         "heavy hitters": (searched, 2),
         "estimate of heavy hitters": (searched.estimate, 3),
+        "likelihood": (tn.maximum_likelihood(VOTE.randomize(["no", "yes"] * 50, seed=1)), 2),
         "release": (ThresholdedCounts(SampleAndThreshold(0.25, 20), {"often": 240}), 1),
     }
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._tables import Tabular
 from turnout.collecting.intervals import critical_value, normal_interval
 from turnout.collecting.reports import Reports
 from turnout.domain import Domain
@@ -29,7 +30,7 @@ _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LikelihoodEstimate:
+class LikelihoodEstimate(Tabular):
     """The frequencies under which the reports are likeliest; a distribution by construction.
 
     Made by :func:`maximum_likelihood`. Unlike the estimates of a tally it is biased where answers
@@ -72,6 +73,21 @@ class LikelihoodEstimate:
     iterations: int
     converged: bool
     _likelihood: Likelihood = field(repr=False)
+
+    _columns = ("label", "count", "frequency", "standard_error")
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """List one dictionary for each answer, for tables and programs.
+
+        Returns
+        -------
+        list of dict
+            With ``label``, ``count``, ``frequency`` and ``standard_error``, which is nan on the
+            boundary.
+        """
+        columns = (self.counts, self.frequencies, self.standard_errors)
+        rows = zip(self.domain.labels, *(column.tolist() for column in columns), strict=True)
+        return [dict(zip(self._columns, row, strict=True)) for row in rows]
 
     @property
     def domain(self) -> Domain:
@@ -149,7 +165,7 @@ class LikelihoodEstimate:
             )
         z = critical_value(level, self.domain.size, None)
         low, high = normal_interval(self.frequencies, self.standard_errors, z)
-        return Interval(low, high, level, "normal", None)
+        return Interval(low, high, level, "normal", None, self.domain._labels)
 
     def bootstrap(self, repeats: int = 200, *, seed: int | None = None) -> Floats:
         """Estimate anew from reports of simulated nodes that have the estimated frequencies.
