@@ -384,7 +384,7 @@ def test_wrong_usage_exits_with_2(
         ("sampling", ("-d", 1e-5, "--threshold", 601), "threshold must be at most the 600 users"),
         ("two-stage", ("-d", 1e-5, "--floor", 9, "--reported", 4), "reported must be"),
         ("sampling", ("-d", 1e-5, "--floor", 601), "floor must be"),
-        ("discrete-laplace", ("--honest-aggregators", 4), "honest_aggregators must be"),
+        ("discrete-laplace", ("--honest-aggregators", 4), "--honest-aggregators must be"),
         ("discrete-laplace", ("--max-missing-users", 600), "must leave a user"),
         ("discrete-laplace", ("-c", "question"), "no column 'question'"),
         ("discrete-laplace", ("--labels", "never,once"), "not among the 2 labels"),
