@@ -151,6 +151,21 @@ def test_unbiased_shares_and_their_covariances_are_those_of_plain_least_squares(
             assert estimate.mean_standard_error == pytest.approx(expected, rel=1e-7)
 
 
+def test_where_reports_say_next_to_nothing_intervals_are_wide_and_not_wrong() -> None:
+    for epsilon in (1e-8, 1e-4, 0.01, 20.0, 42.0):
+        for bins in (2, 50):
+            wave = tn.SquareWave(epsilon, (0, 1), bins)
+            tally = wave.collect(np.linspace(0, 1, 2000), seed=1)
+            for method in ("ems", "ml"):
+                estimate = tally.estimate(method)
+                size = np.abs(estimate.unbiased).max()
+                assert abs(estimate.unbiased.sum() - 1.0) < 1e-9 * (1 + size)
+                low, high = estimate.mean_interval(1 - 1e-6)
+                assert low < 0.5 < high
+                # In the limit the information is that of reports with weights of 1 + epsilon.
+                assert estimate.mean_standard_error * epsilon > 0.01 or epsilon > 1
+
+
 @pytest.mark.parametrize("name", POPULATIONS)
 @pytest.mark.parametrize("epsilon", [0.7, 3.0])
 def test_intervals_cover_whatever_the_population(

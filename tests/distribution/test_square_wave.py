@@ -60,11 +60,15 @@ def test_products_with_the_law_are_those_with_its_matrix() -> None:
     for epsilon, bins in ((0.3, 2), (0.3, 50), (1.0, 64), (3.0, 33), (9.0, 40)):
         law = tn.SquareWave(epsilon, (0, 1), bins).law
         matrix, shares = law.matrix(), generator.dirichlet(np.ones(bins))
-        weights = generator.uniform(0, 3, law.cells)
+        weights = generator.uniform(-1, 3, law.cells)
         np.testing.assert_allclose(law.cell_shares(shares), matrix @ shares, rtol=1e-11)
-        np.testing.assert_allclose(law.bin_sums(weights), matrix.T @ weights, rtol=1e-11)
+        np.testing.assert_allclose(law.bin_sums(weights), matrix.T @ weights, atol=1e-13)
+        band = 1.0 * (matrix > law.levels[0] + law.levels[1] / 2)
+        np.testing.assert_allclose(law.window_sums(weights), band.T @ weights, atol=1e-12)
+        pairs = band.T @ (weights[:, None] * band)
+        np.testing.assert_allclose(law.overlaps(weights), pairs, atol=1e-12)
         dense = matrix.T @ (weights[:, None] * matrix)
-        np.testing.assert_allclose(law.information(weights), dense, rtol=1e-10)
+        np.testing.assert_allclose(law.information(weights), dense, rtol=1e-9, atol=1e-15)
 
 
 @pytest.mark.parametrize(("epsilon", "bins"), [(0.5, 7), (1.0, 64), (4.0, 100), (10.0, 20)])

@@ -232,16 +232,26 @@ class DistributionEstimate(Tabular):
         asymptotically no unbiased estimate varies less. It is unbiased with any weights. The
         covariances are those of nodes drawn from a population; about these nodes they are a little
         too large.
+
+        With ``K_ij`` the sum of ``1 / p`` over the cells in the windows of bins i and j, and ``M``
+        its inverse on the vectors that add up to zero, ``M W^T diag(1 / p) (c - floor) / extra``
+        is added to what of ``K^-1 1`` adds up to one; the covariance is ``M / (n extra^2)``.
         """
         law = self.plan.oracle.law
+        floor, extra = law.levels
         cells = law.cell_shares(self.frequencies)
-        inverse = np.linalg.inv(law.information(1.0 / cells))
+        inverse = np.linalg.inv(law.overlaps(1.0 / cells))
         inverse = (inverse + inverse.T) / 2
-        shares = inverse @ law.bin_sums(self._shares / cells)
+        level = inverse.sum(axis=0)
+        level /= level.sum()
+        inner = inverse - np.outer(inverse.sum(axis=0), level)
+        shares = level + inner @ law.window_sums((self._shares - floor) / cells) / extra
         if self._squares is None:
-            around = inverse - np.outer(self.frequencies, self.frequencies)
-            return shares, around / self.received
-        weights = inverse @ (law.matrix() / cells[:, None]).T - shares[:, None]
+            return shares, inner / extra**2 / self.received
+        offset = np.arange(law.cells)[:, None] - np.arange(law.bins)
+        near = ((offset >= 0) & (offset < law.window)) / cells[:, None]
+        weights = inner @ near.T / extra
+        weights -= (weights @ self._shares)[:, None]
         return shares, (weights * self._squares) @ weights.T
 
     @property

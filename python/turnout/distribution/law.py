@@ -49,44 +49,51 @@ class WaveLaw:
         return Fraction(self.many if near else self.few, self.total)
 
     @property
-    def _levels(self) -> tuple[float, float]:
+    def levels(self) -> tuple[float, float]:
         """How likely a cell is at least, and how much likelier within the window."""
         return self.few / self.total, (self.many - self.few) / self.total
 
     def cell_shares(self, frequencies: Floats) -> Floats:
         """Give the probability of each cell for a distribution over the bins."""
-        floor, extra = self._levels
+        floor, extra = self.levels
         padded = np.concatenate([frequencies, np.zeros(self.window - 1)])
-        near = _windows(padded, self.window, after=False)
+        # By rounding a difference of sums can be below zero.
+        near = np.maximum(_windows(padded, self.window, after=False), 0.0)
         result: Floats = floor * frequencies.sum() + extra * near
         return result
 
+    def window_sums(self, weights: Floats) -> Floats:
+        """Add up the weights of the cells of each bin's window."""
+        return _windows(weights, self.window, after=True)[: self.bins]
+
     def bin_sums(self, weights: Floats) -> Floats:
         """Add up the weights of the cells for each bin, each with its probability."""
-        floor, extra = self._levels
-        near = _windows(weights, self.window, after=True)[: self.bins]
-        result: Floats = floor * weights.sum() + extra * near
+        floor, extra = self.levels
+        result: Floats = floor * weights.sum() + extra * self.window_sums(weights)
         return result
 
-    def information(self, weights: Floats) -> Floats:
-        """Give ``P^T diag(weights) P``, a row and a column for each bin."""
-        floor, extra = self._levels
+    def overlaps(self, weights: Floats) -> Floats:
+        """Add up the weights of the cells that are in the windows of two bins, for each pair."""
+        if self.window == 1:
+            return np.diag(weights)
         sums = np.concatenate([[0.0], np.cumsum(weights)])
         places = np.arange(self.bins)
         low, high = np.minimum.outer(places, places), np.maximum.outer(places, places)
-        both: Floats = np.where(
-            high - low < self.window,
-            sums[np.minimum(low + self.window, self.cells)] - sums[high],
-            0.0,
-        )
-        near = _windows(weights, self.window, after=True)[: self.bins]
+        both = sums[np.minimum(low + self.window, self.cells)] - sums[high]
+        return np.where(high - low < self.window, both, 0.0)
+
+    def information(self, weights: Floats) -> Floats:
+        """Give ``P^T diag(weights) P``, a row and a column for each bin."""
+        floor, extra = self.levels
+        near = self.window_sums(weights)
         outside: Floats = np.add.outer(near, near)
-        result: Floats = extra**2 * both + extra * floor * outside + floor**2 * sums[-1]
+        constant = floor**2 * float(weights.sum())
+        result: Floats = extra**2 * self.overlaps(weights) + extra * floor * outside + constant
         return result
 
     def matrix(self) -> Floats:
         """Give the whole matrix: a row for each cell, a column for each bin."""
-        floor, extra = self._levels
+        floor, extra = self.levels
         offset = np.arange(self.cells)[:, None] - np.arange(self.bins)
         near = (offset >= 0) & (offset < self.window)
         return np.where(near, floor + extra, floor)
@@ -104,5 +111,4 @@ def _windows(numbers: Floats, window: int, *, after: bool) -> Floats:
         found = sums[np.minimum(places + window, numbers.size)] - sums[places]
     else:
         found = sums[places + 1] - sums[np.maximum(places + 1 - window, 0)]
-    result: Floats = np.maximum(found, 0.0)
-    return result
+    return found
