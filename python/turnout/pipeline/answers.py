@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, NoReturn
@@ -33,6 +33,7 @@ from turnout.pipeline.identity import (
 from turnout.pipeline.labels import Labels
 from turnout.pipeline.numbers import Numbers, numbers_of
 from turnout.pipeline.pseudonyms import PseudonymKey
+from turnout.pipeline.rows import Elsewhere, kept, without_group
 from turnout.pipeline.sources import Block, Source
 from turnout.products import ProductDomain, Questions
 
@@ -216,7 +217,7 @@ class Answers:
         """Leave out the source and what was found in it; take the secret of the key along."""
         key = self.pseudonym_key
         secret = None if key is None else key.secret
-        left = {"source": _Elsewhere(self.source), "_digests": None, "pseudonym_key": secret}
+        left = {"source": Elsewhere(self.source), "_digests": None, "pseudonym_key": secret}
         return {**self.__dict__, **left}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -370,22 +371,22 @@ class Answers:
         if block.left_out is not None and duplicates:
             keep = np.ones(block.rows, bool)
             keep[block.left_out] = False
-            rows, table = np.flatnonzero(keep), _kept(table, keep)
+            rows, table = np.flatnonzero(keep), kept(table, keep)
         codes, gone = self._codes(table, domain, rows, block.start)
         dropped = 0
         if gone is not None:
             dropped = int(gone.sum())
-            codes, table = codes[~gone], _kept(table, ~gone)
+            codes, table = codes[~gone], kept(table, ~gone)
             rows = np.flatnonzero(~gone) if rows is None else rows[~gone]
         groups = None
         if self.group_by:
             groups = self._groups(table)
-            without = _without_group(groups)
+            without = without_group(groups)
             if without is not None and self.missing is None:
                 self._refuse_without_group(np.flatnonzero(without), rows, block.start)
             if without is not None and self.missing == "drop":
                 dropped += int(without.sum())
-                codes, table = codes[~without], _kept(table, ~without)
+                codes, table = codes[~without], kept(table, ~without)
                 rows = np.flatnonzero(~without) if rows is None else rows[~without]
                 groups = self._groups(table)
         pseudonyms = None
@@ -460,9 +461,9 @@ class Answers:
         if not self.group_by:
             return index, [()]
         rows = np.flatnonzero(keep)
-        groups = self._groups(table if rows.size == keep.size else _kept(table, keep))
+        groups = self._groups(table if rows.size == keep.size else kept(table, keep))
         places = groups.index.astype(np.int64)
-        without = _without_group(groups)
+        without = without_group(groups)
         if without is not None and self.missing is None:
             self._refuse_without_group(np.flatnonzero(without), rows, first_row)
         if without is not None and self.missing == "drop":
@@ -633,46 +634,3 @@ class Answers:
                 f"{self.name} holds {found}, and labels are at least 2: state them"
             )
         return Domain(values)
-
-
-class _Elsewhere(Source):
-    """Stands for a source in another process."""
-
-    def __init__(self, source: Source) -> None:
-        self.name = source.name
-        self.rows = source.rows
-        self.block_rows = source.block_rows
-        self.fingerprint = source.fingerprint
-        self.repeatable = False
-        self.texts = source.texts
-
-    @property
-    def schema(self) -> Any:
-        """Refuse."""
-        raise InvalidValueError(f"{self.name} is in another process")
-
-    def blocks(
-        self,
-        columns: Sequence[str],
-        *,
-        skip: Container[int] = (),
-        categories: Container[str] = (),
-    ) -> Iterator[Block]:
-        """Refuse."""
-        raise InvalidValueError(f"{self.name} is in another process: list its blocks there")
-
-
-def _without_group(groups: GroupIndex) -> npt.NDArray[np.bool_] | None:
-    """Say which rows have no value in a column of groups; None if all have."""
-    gaps = np.array([None in key for key in groups.keys], bool)
-    return gaps[groups.index] if gaps.any() else None
-
-
-def _kept(table: Any, keep: npt.NDArray[np.bool_]) -> Any:
-    pa = require("pyarrow", "cli")
-    for position, item in enumerate(table.schema):
-        if pa.types.is_string_view(item.type):
-            # Arrow cannot filter views.
-            column = table.column(position).cast(pa.large_string())
-            table = table.set_column(position, item.name, column)
-    return table.filter(pa.array(keep))

@@ -1,0 +1,60 @@
+"""Rows of a source that count, and a source whose rows are in another process."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout._extras import require
+from turnout.errors import InvalidValueError
+from turnout.pipeline.grouping import GroupIndex
+from turnout.pipeline.sources import Block, Source
+
+__all__ = ["Elsewhere", "kept", "without_group"]
+
+
+class Elsewhere(Source):
+    """Stands for a source in another process."""
+
+    def __init__(self, source: Source) -> None:
+        self.name = source.name
+        self.rows = source.rows
+        self.block_rows = source.block_rows
+        self.fingerprint = source.fingerprint
+        self.repeatable = False
+        self.texts = source.texts
+
+    @property
+    def schema(self) -> Any:
+        """Refuse."""
+        raise InvalidValueError(f"{self.name} is in another process")
+
+    def blocks(
+        self,
+        columns: Sequence[str],
+        *,
+        skip: Container[int] = (),
+        categories: Container[str] = (),
+    ) -> Iterator[Block]:
+        """Refuse."""
+        raise InvalidValueError(f"{self.name} is in another process: list its blocks there")
+
+
+def without_group(groups: GroupIndex) -> npt.NDArray[np.bool_] | None:
+    """Say which rows have no value in a column of groups; None if all have."""
+    gaps = np.array([None in key for key in groups.keys], bool)
+    return gaps[groups.index] if gaps.any() else None
+
+
+def kept(table: Any, keep: npt.NDArray[np.bool_]) -> Any:
+    """Keep some rows of a table."""
+    pa = require("pyarrow", "cli")
+    for position, item in enumerate(table.schema):
+        if pa.types.is_string_view(item.type):
+            # Arrow cannot filter views.
+            column = table.column(position).cast(pa.large_string())
+            table = table.set_column(position, item.name, column)
+    return table.filter(pa.array(keep))
