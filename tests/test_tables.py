@@ -160,6 +160,18 @@ def test_intervals_print_their_limits() -> None:
     assert "... 50 answers" in many
 
 
+def test_intervals_of_groups_print_the_first_limits() -> None:
+    interval = GROUPS.interval(simultaneous="sidak")
+    limits = ", ".join(
+        f"'{label}': {low:.4g} to {high:.4g}"
+        for label, low, high in zip(["no", "yes"], interval.low[0], interval.high[0], strict=True)
+    )
+    start = f"GroupedInterval({{'DE, 1': {{{limits}}}, 'FR, 2': {{}}}}"
+    assert repr(interval) == f"{start}, level=0.95, simultaneous='sidak', over='all')"
+    many = tn.GroupedTally(["day"], {day: VOTE.simulate([9, 9], seed=day) for day in range(5)})
+    assert "... 5 groups" in repr(many.estimate().interval())
+
+
 def test_heavy_hitters_are_told_by_their_values() -> None:
     found = HeavyHitters(6.0, length=5).collect(["other"] * 5000 + ["no"] * 4000, seed=1)
     assert found.values == ("other", "no")

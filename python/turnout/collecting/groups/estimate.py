@@ -214,8 +214,9 @@ class BaseGroupedEstimate(Tabular, ABC, Generic[E]):
         --------
         >>> import turnout as tn
         >>> one = tn.DirectEncoding(1.0, 3).simulate([100, 200, 700], seed=1)
-        >>> tn.GroupedTally(["day"], {1: one, 2: one}).estimate().interval(simultaneous="sidak")
-        GroupedInterval(2 groups, 3 answers, level=0.95, simultaneous='sidak', over='all')
+        >>> estimate = tn.GroupedTally(["day"], {1: one, 2: one}).estimate()
+        >>> estimate.interval(simultaneous="sidak").high.shape
+        (2, 3)
         """
         each = self.each_level(level, simultaneous, over)
         if method in self._on_average and simultaneous is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,11 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout._tables import Tabular
-from turnout.collecting.keys import Key
+from turnout.collecting.keys import Key, shown_key
 
 __all__ = ["OVER", "GroupedInterval"]
 
 Floats = npt.NDArray[np.float64]
+
+#: The limits of so many answers of so many groups are printed.
+_SHOWN = 3
 
 #: What a simultaneous level can hold for.
 OVER = ("labels", "groups", "all")
@@ -84,7 +88,24 @@ class GroupedInterval(Tabular):
         ]
 
     def __repr__(self) -> str:
-        """Show how the intervals were made."""
+        """Show the limits of the first answers of the first groups, and how they were made."""
         groups, answers = self.low.shape
+        shown = ", ".join(
+            f"{shown_key(key)!r}: {{{self._written(place)}}}"
+            for place, key in enumerate(self.groups[:_SHOWN])
+        )
+        more = f", ... {groups:,} groups" if groups > _SHOWN else ""
+        many = f", {answers:,} answers" if answers > _SHOWN else ""
         both = f", simultaneous={self.simultaneous!r}, over={self.over!r}" if self.over else ""
-        return f"GroupedInterval({groups} groups, {answers} answers, level={self.level:g}{both})"
+        return f"GroupedInterval({{{shown}{more}}}{many}, level={self.level:g}{both})"
+
+    def _written(self, place: int) -> str:
+        """Write the limits of the first answers of a group."""
+        rows = zip(self.labels, self.low[place], self.high[place], strict=False)
+        limits = [
+            f"{label!r}: {low:.4g} to {high:.4g}"
+            for label, low, high in itertools.islice(rows, _SHOWN)
+            if math.isfinite(low) and math.isfinite(high)
+        ]
+        more = ", ..." if limits and len(self.low[place]) > _SHOWN else ""
+        return ", ".join(limits) + more
