@@ -180,8 +180,9 @@ def test_several_columns_share_epsilon_in_the_way_of_less_error() -> None:
             truth = data[name].to_pandas().value_counts(normalize=True)
             for record in one.to_records(1 - 1e-6):
                 assert record["low"] <= truth[record["label"]] <= record["high"]
-    # Nobody reports twice, and the parts of epsilon never add up to more.
-    assert sum(one.tally.received for one in sampled.values()) <= 3000
+    # Everybody reports once, and the parts of epsilon never add up to more.
+    everybody = tn.survey(data, names, epsilon=1.0, seed=1)
+    assert sum(one.tally.received for one in everybody.values()) == 3000
     ratio = math.prod(one.tally.plan.oracle.realized_ratio for one in split.values())
     assert math.log(ratio) <= 12.0
     with pytest.raises(InvalidValueError, match="no column 'x'"):
@@ -196,6 +197,13 @@ def test_columns_of_a_survey_are_those_of_the_same_people() -> None:
     kept = tn.survey(gaps, ["a", "b"], epsilon=12.0, missing={"a": "none", "b": "drop"}, seed=1)
     assert {one.tally.nodes for one in kept.values()} == {150}
     assert kept["a"].estimate["none"].frequency == pytest.approx(1 / 3, abs=0.1)
+    both = gaps.append_column("c", pa.array([1.0, 2.0, 3.0, 4.0] * 50))
+    options: dict[str, Any] = {"epsilon": 9.0, "bounds": {"c": (0, 9)}, "by": "b", "seed": 1}
+    for name, one in tn.survey(both, ["a", "c"], missing="drop", **options).items():
+        assert list(one.estimate) == [("u",), ("v",)], name
+        assert [record["nodes"] for record in one.to_records()][:1] == [50]
+    with pytest.raises(InvalidValueError, match="50 rows have no group in 'b'"):
+        tn.survey(both, "c", **{**options, "bounds": (0, 9)})
     [by] = tn.survey(gaps, ["a"], epsilon=4.0, missing="drop", by="b", seed=1).values()
     assert by.to_pandas()["nodes"].sum() == 200
 
