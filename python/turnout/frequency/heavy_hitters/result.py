@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -192,6 +192,12 @@ class HeavyHitterResult(Tabular):
             simultaneous,
             self.values,
         )
+
+    def clip_intervals(self) -> HeavyHitterResult:
+        """Cut intervals to [0, 1]: see :meth:`turnout.FrequencyEstimate.clip_intervals`."""
+        if self.estimate is None:
+            return self
+        return replace(self, estimate=self.estimate.clip_intervals())
 
     def to_records(
         self, level: float = 0.95, *, simultaneous: str | None = None
