@@ -50,6 +50,15 @@ def test_what_stands_beside_a_part_must_be_zero() -> None:
         tn.Reports(wide, tn.Everyone(), np.array([[0, 5, 1]], np.uint64), 1)
 
 
+def test_more_parts_than_a_byte_can_number_have_wider_reports() -> None:
+    names = [f"a{place}" for place in range(257)]
+    many = tn.SampledAttribute(1.0, dict.fromkeys(names, 2), oracle=tn.DirectEncoding)
+    assert many.report_dtype == np.uint16
+    table = {name: [0, 1] * 500 for name in names}
+    reports = many.randomize(table, seed=1)
+    assert many.tally(reports) == many.collect(table, seed=1)
+
+
 def test_levels_are_drawn_alike_and_answers_do_not_matter(statistical: ModuleType) -> None:
     for answer in (0, 9):
         drawn = TREE.randomize(np.full(30_000, answer), seed=2).codes[:, 0]

@@ -49,6 +49,12 @@ Profile = Callable[[str, Floats], Divergence]
 #: The unit of rounding.
 _UNIT = 2.0**-53
 
+#: By so much of itself a dot may be above the line of its neighbours: what rounding does.
+_BENT = 1e-9
+
+#: Nothing is left across a gap of this size: its exponential is no number.
+_FAR = 700.0
+
 #: Epsilon at which a profile has reached its limit, the mass of infinite loss.
 _BEYOND = 1e9
 
@@ -199,14 +205,17 @@ def connect(
     """Connect the dots of a profile.
 
     Below zero the profile is ``1 - a + a delta_backward(1/a)``; its straight part cancels from the
-    masses, so that they are as exact on the left as on the right. A mass that rounding made
-    negative is set to zero and every mass is raised by what rounding may have taken, which can only
-    raise the profile.
+    masses, so that they are as exact on the left as on the right. Dots above the line of their
+    neighbours, which a profile that is the least of several bounds has, are left out: no profile
+    has them. A mass that rounding made negative is set to zero and every mass is raised by what
+    rounding may have taken, which can only raise the profile.
     """
     right, left = _ends(ends, step, density)
+    ahead, behind = profile(pair[0], _places(right, step)), profile(pair[1], _places(left, step))
+    right, ahead = _convex(right, ahead, step)
+    left, behind = _convex(left, behind, step)
     after, before = _places(right, step), _places(left, step)
-    ahead, behind = profile(pair[0], after), profile(pair[1], before)
-    above, below = _falling(ahead.delta), _falling(behind.delta)
+    above, below = ahead.delta, behind.delta
     above[0] = below[0] = max(above[0], below[0])
     # What falls between two points on the right, seen from its upper and from its lower end.
     gaps = np.diff(right) * step
@@ -233,6 +242,30 @@ def connect(
     )
     cells = Cells(*(np.concatenate(pair) for pair in zip(*sides, strict=True)))
     return Loss(index[kept], mass[kept], float(above[-1]), step, cells)
+
+
+def _convex(index: Integers, profile: Divergence, step: float) -> tuple[Integers, Divergence]:
+    """Leave out the dots that no profile, which is convex in ``e^epsilon``, can have."""
+    delta = _falling(profile.delta)
+    gaps = np.diff(index) * step
+    falls = -np.diff(delta)
+    with np.errstate(invalid="ignore"):
+        over = falls[:-1] / -np.expm1(-gaps[:-1]) - falls[1:] / _growth(gaps[1:])
+    if (over >= -_BENT * delta[1:-1]).all():
+        return index, profile._replace(delta=delta)
+    kept: list[int] = []
+    places, values = (index * step).tolist(), delta.tolist()
+    for new in range(len(values)):
+        while len(kept) > 1:
+            first, middle = kept[-2], kept[-1]
+            arrives = (values[first] - values[middle]) / -math.expm1(places[first] - places[middle])
+            gap = places[new] - places[middle]
+            leaves = (values[middle] - values[new]) / math.expm1(gap) if gap < _FAR else 0.0
+            if arrives >= leaves:
+                break
+            kept.pop()
+        kept.append(new)
+    return index[kept], Divergence(*(column[kept] for column in profile._replace(delta=delta)))
 
 
 def _growth(gaps: Floats) -> Floats:

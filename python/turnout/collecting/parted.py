@@ -97,8 +97,13 @@ class PartedKind(Kind[PartedTally]):
 
     @property
     def report_dtype(self) -> np.dtype[Any]:
-        """The type of the integers that a report is made of: the widest of the parts, unsigned."""
-        return np.dtype(f"u{max(part.report_dtype.itemsize for part in self.parts)}")
+        """The type of the integers that a report is made of: the widest of the parts, unsigned.
+
+        Where a row begins with the number of the part, wide enough for it too.
+        """
+        width = max(part.report_dtype.itemsize for part in self.parts)
+        number = 0 if self.choice is None else len(self.parts) - 1
+        return np.dtype(f"u{max(width, np.min_scalar_type(number).itemsize)}")
 
     @property
     def report_shape(self) -> tuple[int, ...]:
