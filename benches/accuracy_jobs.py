@@ -149,7 +149,7 @@ def measure(
         for collector in (*own, *peers):
             on_progress(f"accuracy, {scenario.name}: {collector.program}, {collector.oracle}")
             try:
-                records += _repeat(turnout, collector, scenario, codes, seconds)
+                records += repeated(turnout, collector, scenario, codes, seconds)
             except Exception as error:  # a broken peer must not end the comparison
                 program = f"{collector.program}, {collector.oracle}"
                 failed.append(f"{program} failed: {type(error).__name__}: {error}")
@@ -165,14 +165,20 @@ def measure(
     yield small_group(turnout, seconds)
 
 
-def _repeat(
+def repeated(
     turnout: ModuleType | None,
     collector: Collector,
     scenario: Scenario,
     codes: Codes,
     seconds: float,
+    *,
+    repeats: tuple[int, int] = (MIN_REPEATS, MAX_REPEATS),
+    k: int = DOMAIN_SIZE,
 ) -> list[Record]:
-    """Collect again and again; return a record for each estimator."""
+    """Collect again and again; return a record for each estimator.
+
+    At least and at most so many times, and else for so many seconds.
+    """
     everybody = bool((scenario.rates == 1.0).all())
     chosen = [
         one
@@ -180,15 +186,14 @@ def _repeat(
         if not (one.partial_only and (everybody or scenario.name == "by answer"))
     ]
     records = [Record(collector.program, collector.oracle, one) for one in chosen]
-    truth = np.bincount(codes, minlength=DOMAIN_SIZE) / codes.size
+    truth = np.bincount(codes, minlength=k) / codes.size
     generator = np.random.default_rng(0)
     own = collector.program == "turnout"
     participation = scenario.participation(turnout, codes) if own and turnout else None
     collector.respond(codes[:100], None)  # compiles
-    start, repeats = time.perf_counter(), 0
-    while repeats < MIN_REPEATS or (
-        repeats < MAX_REPEATS and time.perf_counter() - start < seconds
-    ):
+    start, done = time.perf_counter(), 0
+    least, most = repeats
+    while done < least or (done < most and time.perf_counter() - start < seconds):
         some = codes
         if not own and not everybody:
             some = codes[generator.random(codes.size) < scenario.rates[codes]]
@@ -202,7 +207,7 @@ def _repeat(
             record.errors.append(found - truth)
             if covered is not None:
                 record.covered.append(covered)
-        repeats += 1
+        done += 1
     return records
 
 
@@ -220,7 +225,7 @@ def _rows(records: list[Record]) -> list[Row]:
         )
         (root, error), (bias, bias_error) = record.rmse, record.bias
         coverage = float(np.mean(record.covered)) if record.covered else None
-        verdict = None if reference in (None, record) else _beside(record, reference)
+        verdict = None if reference in (None, record) else beside(record, reference)
         cells = (
             record.program,
             record.oracle,
@@ -250,7 +255,7 @@ def _rows(records: list[Record]) -> list[Row]:
     return rows
 
 
-def _beside(record: Record, reference: Record) -> str:
+def beside(record: Record, reference: Record) -> str:
     """Return the ratio to the reference, and whether it is larger, smaller or equal."""
     (root, error), (own, own_error) = record.rmse, reference.rmse
     ratio = root / own

@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -77,6 +77,7 @@ def own(turnout: ModuleType, epsilon: float, k: int) -> list[Collector]:
             [
                 hajek,
                 Estimator(f"hajek, {PROJECTED}", _projected, distribution=True),
+                Estimator("hajek, shrunk", _shrunk, distribution=True),
                 Estimator(
                     LIKELIEST,
                     partial(_likeliest, turnout.maximum_likelihood),
@@ -107,6 +108,11 @@ def _method(method: str, made: Any, _: int, truth: Floats) -> Answer:
 def _projected(made: Any, _: int, truth: Floats) -> Answer:
     oracle, reports = made
     return oracle.tally(reports).estimate().project("simplex").frequencies, None
+
+
+def _shrunk(made: Any, _: int, truth: Floats) -> Answer:
+    oracle, reports = made
+    return oracle.tally(reports).estimate().shrink().frequencies, None
 
 
 def _likeliest(maximize: Callable[[Any], Any], made: Any, _: int, truth: Floats) -> Answer:
@@ -281,6 +287,11 @@ def opendp(epsilon: float, k: int) -> list[Collector]:
             ],
         ),
     ]
+
+
+def distributions(collector: Collector) -> Collector:
+    """Return a collector with those of its estimators alone that give a distribution."""
+    return replace(collector, estimators=[one for one in collector.estimators if one.distribution])
 
 
 #: The collectors of every peer, by its name on the package index.

@@ -47,6 +47,7 @@ import oracle_jobs
 import oracle_peers
 import page
 import peer_checks
+import population_jobs
 import report
 import sampling_jobs
 import sharing_jobs
@@ -71,7 +72,7 @@ DISTRIBUTIONS = (
     "opacus",
 )
 SPEEDS = ("direct", "oracles", "accounting", "sharing", "samplers", "federated")
-TABLES = (*SPEEDS, "accuracy", "epsilon", "checks")
+TABLES = (*SPEEDS, "accuracy", "populations", "epsilon", "checks")
 MEMORY_NODES = (10**6, 10**7, 10**8)
 #: The width of the table where there is no terminal to fit.
 WIDTH = 170
@@ -186,6 +187,8 @@ def qualities(
 
         if "accuracy" in wanted:
             yield from accuracy_jobs.measure(turnout, seconds, show)
+        if "populations" in wanted:
+            yield population_jobs.measure(turnout, seconds, show)
         if "epsilon" in wanted:
             yield from epsilon_jobs.measure(turnout, show)
         if "checks" in wanted:

@@ -11,8 +11,16 @@ import pytest
 Floats = npt.NDArray[np.float64]
 
 
+#: People in each answer to "native country" in the Adult data; of other numbers of answers every
+#: so many-th, or each several times.
+NATIVE_COUNTRY = (
+    29170, 643, 583, 198, 137, 121, 114, 106, 100, 95, 90, 81, 80, 75, 73, 70, 67, 64, 62, 60, 59,
+    51, 44, 43, 37, 34, 31, 29, 29, 28, 24, 20, 19, 19, 18, 18, 16, 14, 13, 13, 12, 1,
+)  # fmt: skip
+
+
 def shapes_of(k: int, seed: int) -> dict[str, Floats]:
-    """Frequencies of many shapes."""
+    """Frequencies of eleven shapes."""
     ranks = np.arange(1.0, k + 1.0)
     generator = np.random.default_rng(seed)
     shapes = {
@@ -25,6 +33,7 @@ def shapes_of(k: int, seed: int) -> dict[str, Floats]:
         "dirichlet .5": generator.gamma(0.5, size=k),
         "dirichlet 1": generator.gamma(1.0, size=k),
         "ramp": ranks,
+        "native country": np.array(NATIVE_COUNTRY)[np.linspace(0, 41, k).astype(int)] + 0.0,
         "two levels": np.where(ranks <= k // 2, 3.0, 1.0),
     }
     return {name: shape / shape.sum() for name, shape in shapes.items()}
@@ -32,5 +41,5 @@ def shapes_of(k: int, seed: int) -> dict[str, Floats]:
 
 @pytest.fixture
 def populations() -> Callable[[int, int], dict[str, Floats]]:
-    """Frequencies of ten shapes, for a number of answers and a seed."""
+    """Frequencies of eleven shapes, for a number of answers and a seed."""
     return shapes_of

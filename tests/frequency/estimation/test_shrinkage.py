@@ -22,6 +22,57 @@ Floats = npt.NDArray[np.float64]
 Populations = Callable[[int, int], dict[str, Floats]]
 
 
+def worst_and_mean(
+    k: int, epsilon: float, who: str, repeats: int, populations: Populations
+) -> tuple[dict[str, float], float]:
+    """The ratio to the best projection in each population, less what repeats say at most of it.
+
+    Four standard errors are granted to each; the geometric mean is of the ratios themselves.
+    """
+    oracle, granted, means = tn.SubsetSelection(epsilon, k), {}, []
+    for name, shares in populations(k, k).items():
+        counts = np.floor(shares * 50_000).astype(np.int64)
+        truth, squares = counts / counts.sum(), np.zeros((4, repeats))
+        codes = np.repeat(np.arange(k), counts)
+        rates = np.where(codes < max(1, k // 10), 0.15, 0.45)
+        for seed in range(repeats):
+            if who == "by answer":
+                tally = oracle.collect(codes, participation=tn.Personalized(rates), seed=seed)
+            else:
+                tally = oracle.simulate(counts, participation=float(who), seed=seed)
+            estimate = tally.estimate()
+            made = [estimate.shrink(), *(estimate.project(each) for each in PROJECTIONS)]
+            squares[:, seed] = [((each.frequencies - truth) ** 2).mean() for each in made]
+        best = 1 + int(np.argmin(squares[1:].mean(axis=1)))
+        ratio = math.sqrt(squares[0].mean() / squares[best].mean())
+        apart = squares[0] / max(squares[0].mean(), 1e-300) - squares[best] / squares[best].mean()
+        error = ratio / 2 * float(apart.std(ddof=1)) / math.sqrt(repeats)
+        granted[name] = ratio - 4 * error
+        means.append(math.log(max(ratio, 1e-2)))
+    return granted, math.exp(float(np.mean(means)))
+
+
+@pytest.mark.parametrize(
+    ("k", "epsilon", "who", "repeats"),
+    [
+        pytest.param(10, 1.0, "1", 3, marks=pytest.mark.everyday),
+        (3, 0.5, "1", 40), (3, 3.0, "0.3", 40),
+        (10, 0.5, "0.3", 12), (10, 3.0, "by answer", 12),
+        (30, 1.0, "by answer", 12),
+        (100, 0.5, "by answer", 12), (100, 1.0, "1", 12), (100, 3.0, "0.3", 8),
+        (300, 1.0, "0.3", 6), (2000, 3.0, "1", 4),
+    ],
+)  # fmt: skip
+def test_it_is_never_much_worse_than_the_best_projection(
+    k: int, epsilon: float, who: str, repeats: int, populations: Populations
+) -> None:
+    granted, mean = worst_and_mean(k, epsilon, who, repeats, populations)
+    assert max(granted.values()) < 1.05, granted
+    # The bounds .55 and .5 are of all settings together; the largest epsilon has the least.
+    most = {3: 1.03, 10: 0.9, 30: 0.7, 100: 0.68, 300: 0.6, 2000: 0.6}
+    assert mean < most[k]
+
+
 def ratio(shares: Floats, epsilon: float, rate: float, repeats: int, seed: int) -> float:
     """The error of shrinking over that of the best projection."""
     oracle = tn.SubsetSelection(epsilon, shares.size)

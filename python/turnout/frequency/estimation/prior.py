@@ -24,6 +24,9 @@ Floats = npt.NDArray[np.float64]
 _SHAPES = np.array([0.05, 0.1, 0.2, 0.35, 0.6, 1.0, 1.7, 3.0, 6.0, 12.0, 30.0])
 #: Exponents of power laws, cut at the largest estimate.
 _EXPONENTS = np.array([0.5, 1.0, 1.5, 2.0, 3.0])
+#: Of laws of which only some answers have anything: one in so many, and the shapes of their part.
+_TIMES = np.array([2.0, 4.0, 8.0, 16.0, 32.0, 64.0])
+_FEW_SHAPES = np.array([4.0, 60.0])
 #: What the flat prior, which learns nothing, has in advance, for one answer: a k-th of it for k.
 #: Both numbers are chosen by simulation, so that the error never exceeds that of projections.
 _CAUTION = 25.0
@@ -129,6 +132,7 @@ def explanations(cells: Cells) -> list[Explanation]:
     for name, (masses, moments) in (
         ("gamma", _gamma_masses(cells, places, spacing)),
         ("power", _power_masses(cells, places, spacing)),
+        ("few", _few_masses(cells, places, spacing)),
     ):
         marginal = likelihood @ masses.T + _TINY
         centres = np.clip(moments / masses, 0.0, places + spacing / 2)
@@ -174,6 +178,26 @@ def _gamma_masses(cells: Cells, places: Floats, spacing: float) -> tuple[Floats,
         return np.maximum(mass, _TINY)
 
     return around(_SHAPES[:, None]), cells.mean * around(_SHAPES[:, None] + 1.0)
+
+
+def _few_masses(cells: Cells, places: Floats, spacing: float) -> tuple[Floats, Floats]:
+    """Give the masses and first moments of laws of which only some answers have anything.
+
+    These have gamma laws, whose mean makes that of all answers right.
+    """
+    from scipy import special  # noqa: PLC0415
+
+    low, high = np.maximum(places - spacing / 2, 0.0), places + spacing / 2
+    times, shapes = (each.ravel()[:, None] for each in np.meshgrid(_TIMES, _FEW_SHAPES))
+    means = cells.mean * times
+
+    def around(at: Floats) -> Floats:
+        scales = shapes / means
+        return special.gammainc(at, high * scales) - special.gammainc(at, low * scales)
+
+    masses, moments = around(shapes) / times, cells.mean * around(shapes + 1.0)
+    masses[:, 0] += 1.0 - 1.0 / times[:, 0]
+    return np.maximum(masses, _TINY), np.maximum(moments, _TINY)
 
 
 def _power(exponent: float, ratio: Floats) -> Floats:
