@@ -16,6 +16,7 @@ from measurement import Timing
 TEXTS = frozenset(
     {
         *("job", "target", "met?", "program", "oracle", "estimator", "mechanism", "trusted"),
+        *("population", "best of the peers", "against turnout, shrunk"),
         *("verdict", "against turnout", "what it is given", "call", "finding", "what is counted"),
     }
 )

@@ -284,3 +284,28 @@ def test_a_program_that_fails_is_named_below_its_table(load, monkeypatch):
     monkeypatch.setattr(jobs, "small_group", lambda *_: None)
     for figures in list(jobs.measure(None, 0.0, lambda _: None))[:3]:
         assert figures.notes[-1] == "peer, oracle failed: ArithmeticError: no more"
+
+
+def test_the_best_of_the_peers_stands_beside_shrinking(load):
+    populations, jobs, peers = (
+        load("population_jobs"),
+        load("accuracy_jobs"),
+        load("accuracy_peers"),
+    )
+    codes = populations.populations()
+    assert len(codes) == 10
+    assert np.bincount(codes["native country in Adult"]).size == 42
+    assert all(49_000 < one.size <= 50_000 for one in codes.values())
+    generator = np.random.default_rng(1)
+
+    def record(program, name, size):
+        estimator = peers.Estimator(name, lambda *_: None, distribution=True)
+        return jobs.Record(program, "oracle", estimator, list(generator.normal(0, size, (20, 100))))
+
+    own = [record("turnout", "hajek, shrunk", 0.01), record("turnout", "onto the simplex", 0.02)]
+    row = populations._row("bell", [*own, record("a", "x", 0.015), record("b", "y", 0.005)])
+    assert row.cells[3] == "b, oracle, y"
+    assert row.raw["verdict"].endswith("x, smaller")
+    assert populations._row("bell", own).cells[3:] == ("-", "-", "-")
+    collector = peers.Collector("p", "o", None, [peers.Estimator("x", None), own[0].estimator])
+    assert peers.distributions(collector).estimators == [own[0].estimator]
