@@ -193,7 +193,8 @@ def _few_masses(cells: Cells, places: Floats, spacing: float) -> tuple[Floats, F
 
     def around(at: Floats) -> Floats:
         scales = shapes / means
-        return special.gammainc(at, high * scales) - special.gammainc(at, low * scales)
+        mass: Floats = special.gammainc(at, high * scales) - special.gammainc(at, low * scales)
+        return mass
 
     masses, moments = around(shapes) / times, cells.mean * around(shapes + 1.0)
     masses[:, 0] += 1.0 - 1.0 / times[:, 0]

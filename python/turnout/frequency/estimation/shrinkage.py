@@ -38,9 +38,10 @@ class Shrinkage:
     Attributes
     ----------
     weights
-        The share of each kind of prior in the result, the largest first: ``"gamma"`` and
-        ``"power"`` laws, ``"one atom"`` (all answers equally frequent), ``"2 atoms"`` and so on,
-        and ``"none"``: the projection onto the simplex, which learns nothing from other answers;
+        The share of each kind of prior in the result, the largest first: ``"gamma"``, ``"power"``
+        and ``"few"`` laws (of which only some answers have anything), ``"one atom"`` (all answers
+        equally frequent), ``"2 atoms"`` and so on, and ``"none"``: the projection onto the simplex,
+        which learns nothing from other answers;
         ``"other groups"``: what groups say of each other, where that was asked for.
     moved
         By how many standard errors the answer that moved most was moved.
