@@ -48,7 +48,7 @@ NOTES = [
     "standard error; time: of one collection and its estimate.",
     "against turnout: the RMSE over that of turnout's hajek estimate with the chosen oracle or, "
     "for estimates that are made a distribution, over the same projected onto the simplex; equal: "
-    "within three standard errors of 1.",
+    "within three standard errors of the difference.",
     "bias at the top: the mean error of the most frequent answer; coverage: the share of the 95 % "
     "intervals that hold the true frequency, '-' where a program gives no interval.",
 ]
@@ -259,8 +259,7 @@ def beside(record: Record, reference: Record) -> str:
     """Return the ratio to the reference, and whether it is larger, smaller or equal."""
     (root, error), (own, own_error) = record.rmse, reference.rmse
     ratio = root / own
-    doubt = ratio * float(np.hypot(error / root, own_error / own))
-    if abs(ratio - 1.0) <= 3.0 * doubt:
+    if abs(root - own) <= 3.0 * float(np.hypot(error, own_error)):
         return f"{ratio:.2f}x, equal"
     return f"{ratio:.2f}x, {'larger' if ratio > 1.0 else 'smaller'}"
 

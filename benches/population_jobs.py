@@ -35,10 +35,11 @@ HEADINGS = (
     "best of the peers",
     "its RMSE, points",
     "against turnout, shrunk",
+    "repeats",
 )
 NOTES = [
     "RMSE in percentage points with its standard error; everybody takes part. against turnout: the "
-    "peer's over that of turnout's shrink; equal: within three standard errors of 1.",
+    "peer's over that of turnout's shrink; equal: within three standard errors of the difference.",
     "Peers' estimates that are not made a distribution are left out: their error is that of "
     "turnout's hajek at best.",
 ]
@@ -126,6 +127,7 @@ def _row(name: str, records: list[Record]) -> Row:
         "-" if best is None else f"{best.program}, {best.oracle}, {best.estimator.name}",
         _told(best),
         verdict or "-",
+        "-" if best is None else str(len(best.errors)),
     )
     raw = {
         "population": name,

@@ -306,6 +306,6 @@ def test_the_best_of_the_peers_stands_beside_shrinking(load):
     row = populations._row("bell", [*own, record("a", "x", 0.015), record("b", "y", 0.005)])
     assert row.cells[3] == "b, oracle, y"
     assert row.raw["verdict"].endswith("x, smaller")
-    assert populations._row("bell", own).cells[3:] == ("-", "-", "-")
+    assert populations._row("bell", own).cells[3:] == ("-", "-", "-", "-")
     collector = peers.Collector("p", "o", None, [peers.Estimator("x", None), own[0].estimator])
     assert peers.distributions(collector).estimators == [own[0].estimator]
