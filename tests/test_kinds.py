@@ -7,7 +7,7 @@ import pkgutil
 from collections.abc import Iterator
 
 import turnout as tn
-from turnout import _kinds, frequency, mean
+from turnout import _kinds, distribution, frequency, mean
 from turnout.collecting.kind import Kind
 
 
@@ -20,7 +20,7 @@ def named(base: type[Kind]) -> Iterator[type[Kind]]:
 
 
 def test_the_table_holds_every_kind_by_its_name_and_module() -> None:
-    for package in (frequency, mean):
+    for package in (distribution, frequency, mean):
         for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
             importlib.import_module(module.name)
     there = {kind.name: kind.__module__ for kind in named(Kind)}
