@@ -85,7 +85,7 @@ def from_flower(state: Any) -> Composition:
     Parameters
     ----------
     state
-        What ``accountant.state_dict()`` gives (Flower 1.40 and later), also through JSON. Plain
+        What ``accountant.state_dict()`` gives (Flower 1.41), also through JSON. Plain
         data: Flower is not needed.
 
     Returns
