@@ -53,7 +53,9 @@ def read_columns(answers: Sequence[Answers], domains: Sequence[Domain | Bounds])
     Returns
     -------
     Columns
-        A row is left out as a whole where any of its answers that are dropped is missing.
+        A row is left out as a whole where any of its answers that are dropped is missing; a row
+        without a group is left out if anything is dropped, and else refused unless every missing
+        answer has a label.
 
     Raises
     ------
@@ -66,6 +68,8 @@ def read_columns(answers: Sequence[Answers], domains: Sequence[Domain | Bounds])
     first = answers[0]
     if any(each.id_column or each.probability_column for each in answers):
         raise InvalidValueError("several columns are read without identifiers and probabilities")
+    ranks: dict[Any, int] = {"drop": 0, None: 1}
+    rule = min(answers, key=lambda each: ranks.get(each.missing, 2))
     names = tuple(dict.fromkeys(name for each in answers for name in each.columns))
     pieces: list[list[npt.NDArray[Any]]] = [[] for _ in answers]
     places: list[npt.NDArray[np.int64]] = []
@@ -80,7 +84,7 @@ def read_columns(answers: Sequence[Answers], domains: Sequence[Domain | Bounds])
             found.append(codes)
             if gone is not None:
                 keep &= ~gone
-        index, grouped = first._groups_of_rows(table, keep, block.start)
+        index, grouped = rule._groups_of_rows(table, keep, block.start)
         keep &= index >= 0
         dropped += int((~keep).sum())
         for piece, codes in zip(pieces, found, strict=True):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from turnout._seeds import derived
 from turnout.collecting.keys import in_order
@@ -15,6 +15,12 @@ from turnout.surveying.local import part_of
 from turnout.surveying.results import ShareGroups, SurveyResult, SurveyResults
 
 __all__ = ["aggregated"]
+
+#: So many groups are named where guarantees differ.
+_NAMED: Final = 5
+
+#: A smaller delta is no help, and no search for noise comes to an end near the smallest floats.
+_LEAST_DELTA: Final = 1e-300
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,8 @@ def aggregated(
     """
     number = len(names)
     part = part_of(epsilon, number)
-    each = _Target(part, None if delta is None else part_of(delta, number), parties)
+    share = part_of(delta or 0.0, number)
+    each = _Target(part, share if share >= _LEAST_DELTA else None, parties)
     order = {key: place for place, key in enumerate(in_order(columns.keys))}
     results = {}
     for place, (name, domain, codes) in enumerate(zip(names, domains, columns.codes, strict=True)):
@@ -71,6 +78,11 @@ def aggregated(
             f"secret sharing by {parties} parties at epsilon {part!r}.",
             f"All that is published of a person together has epsilon {epsilon!r}"
             + ("." if not delta else f" and delta {delta!r}."),
+            *_guarantees(
+                (f"Of {name!r}{at}", mechanism)
+                for name, one in results.items()
+                for at, mechanism in _by_group(one.mechanism)
+            ),
         ),
         notes,
     )
@@ -89,9 +101,35 @@ def _result(
     statement = (
         f"{users:,} people were asked {name!r} and all answered: counted under secret sharing by "
         f"{first.number_of_parties} parties at epsilon {first.epsilon!r}{where}.",
-        *str(first.guarantee).splitlines(),
+        *_guarantees(
+            (f"Of {name!r}{at}", mechanism)
+            for at, mechanism in _by_group(mechanisms if by else first)
+        ),
     )
     if not by:
         return SurveyResult(rounds[()], rounds[()].estimate, name, by, statement, notes, first)
     estimate = ShareGroups(by, {key: each.estimate for key, each in rounds.items()})
     return SurveyResult(rounds, estimate, name, by, statement, notes, mechanisms)
+
+
+def _by_group(mechanism: Any) -> list[tuple[str, Any]]:
+    """List the mechanisms of a result, each with the words for its group."""
+    if not isinstance(mechanism, dict):
+        return [("", mechanism)]
+    return [(f" in {', '.join(map(str, key))}", one) for key, one in mechanism.items()]
+
+
+def _guarantees(found: Iterable[tuple[str, Any]]) -> list[str]:
+    """List every guarantee with its conditions, once, and what it is of where they differ."""
+    of: dict[str, list[str]] = {}
+    for name, mechanism in found:
+        of.setdefault(str(mechanism.guarantee), []).append(name)
+    lines = []
+    for text, names in of.items():
+        if len(of) > 1:
+            more = len(names) - _NAMED
+            lines.append(
+                "; ".join(names[:_NAMED]) + (f"; and {more:,} more" if more > 0 else "") + ":"
+            )
+        lines += text.splitlines()
+    return lines

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, overload
 
 from turnout import _arguments
+from turnout.accounting.values import unit_interval
 from turnout.bounds import Bounds
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.domain import Domain, domain_of
-from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
 from turnout.frequency.attributes.parameters import checked_epsilon
 from turnout.frequency.estimation.estimators import ESTIMATORS
 from turnout.mean.estimators import ESTIMATORS as MEAN_ESTIMATORS
@@ -18,7 +19,7 @@ from turnout.participation import Participation, taking_part_in
 from turnout.pipeline import Answers, collect, open_source, scan
 from turnout.pipeline.several import read_columns
 from turnout.surveying.aggregated import aggregated
-from turnout.surveying.local import best_scheme, counted
+from turnout.surveying.local import best_scheme, counted, part_of
 from turnout.surveying.numbers import Grid
 from turnout.surveying.questions import MeanOf, Question, SharesOf, SpreadOf
 from turnout.surveying.results import SurveyResult, SurveyResults
@@ -224,9 +225,11 @@ def survey(
     _arguments.choice("method", method, tuple(MEAN_ESTIMATORS if numbers else ESTIMATORS))
     if taking_part_in(participation).uniform_rate is None:
         raise InvalidValueError(
-            f"participation must be one rate for all, got {participation!r}: a column with the "
-            "probability of each person is for probability_column of turnout.pipeline.scan"
+            f"participation must be one rate for all, got {participation!r}: with probabilities of "
+            "their own, answers of turnout.pipeline.scan are counted by turnout.pipeline.collect"
         )
+    if quantiles is not None and not given_bounds:
+        raise InvalidValueError("quantiles are of numbers: no column has bounds")
     probabilities = _quantiles(quantiles, method)
     source = open_source(data)
     settled = []
@@ -295,6 +298,10 @@ def survey_columns(
     """
     _arguments.seed(seed)
     epsilon = checked_epsilon(epsilon)
+    if delta is not None:
+        delta = float(unit_interval("delta", _arguments.number("delta", delta)))
+    if method != "hajek" and any(column.quantiles for column in columns):
+        raise InvalidValueError(f"method must be 'hajek' for quantiles, got {method!r}")
     if trust == "aggregators":
         return _counted_together(
             columns, epsilon, participation, delta, parties=parties, method=method, seed=seed
@@ -312,6 +319,7 @@ def survey_columns(
         )
     questions = [_question(column) for column in columns]
     read = read_columns([each.answers for each in columns], [each.domain for each in questions])
+    _refuse_no_rows(read.groups.size, read.dropped)
     scheme = best_scheme(questions, epsilon, read.groups.size, rate)
     names = first.answers.group_by
     found = list(counted(questions, read, scheme, names, seed))
@@ -325,7 +333,7 @@ def survey_columns(
             notes = about_histogram(estimate, question, scheme)
         elif isinstance(question, SharesOf):
             notes = about_labels(question.domain.size, of_data=column.labels_of_data)
-            notes += about_aggregators(estimate, tally, epsilon)
+            notes += about_aggregators(estimate, tally, part_of(epsilon, len(columns)))
         lines = statement(
             column.answers.column,
             randomizer,
@@ -336,7 +344,7 @@ def survey_columns(
         results[column.answers.column] = SurveyResult(
             tally, estimate, column.answers.column, names, lines, tuple(notes)
         )
-    general = (*about_seed(seed), *about_left_out(first.answers, read.dropped))
+    general = (*about_seed(seed), *about_left_out([each.answers for each in columns], read.dropped))
     if not others:
         [result] = results.values()
         return replace(result, notes=(*general, *result.notes))
@@ -358,12 +366,13 @@ def _one_column(
     own = answers.probability_column is not None and participation is None
     taking_part = None if own else taking_part_in(participation)
     tally = collect(answers, oracle, participation=taking_part, seed=seed)
-    estimate = tally.estimate(method)
     left_out = None if answers.rows is None else answers.rows - tally.nodes
+    _refuse_no_rows(tally.nodes, left_out)
+    estimate = tally.estimate(method)
     notes = [
         *about_seed(seed),
         *about_labels(column.domain.size, of_data=column.labels_of_data),
-        *about_left_out(answers, left_out),
+        *about_left_out([answers], left_out),
         *about_aggregators(estimate, tally, epsilon),
     ]
     names = tuple(tally.names) if isinstance(tally, GroupedTally) else ()
@@ -396,16 +405,19 @@ def _counted_together(
             )
         domains.append(column.domain)
     read = read_columns([column.answers for column in columns], domains)
-    first = columns[0].answers
+    _refuse_no_rows(read.groups.size, read.dropped)
     return aggregated(
         [column.answers.column for column in columns],
         domains,
         read,
-        first.group_by,
+        columns[0].answers.group_by,
         epsilon=epsilon,
         delta=delta,
         parties=parties,
-        notes=(*about_seed(seed), *about_left_out(first, read.dropped)),
+        notes=(
+            *about_seed(seed),
+            *about_left_out([column.answers for column in columns], read.dropped),
+        ),
         notes_of=[
             about_labels(column.domain.size, of_data=column.labels_of_data) for column in columns
         ],
@@ -455,6 +467,12 @@ def _quantiles(quantiles: Sequence[float] | None, method: str) -> tuple[float, .
         given = _arguments.items("quantiles", quantiles, "a sequence of shares")
         return tuple(_arguments.confidence("quantiles", each) for each in given)
     return QUANTILES if method == "hajek" else ()
+
+
+def _refuse_no_rows(nodes: int, dropped: int | None) -> None:
+    if not nodes:
+        why = "" if not dropped else f", but {dropped:,} that were left out"
+        raise EstimatorError(f"nothing can be estimated: there are no rows{why}")
 
 
 def _question(column: Column) -> Question:

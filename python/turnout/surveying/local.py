@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from turnout._rounding import rounded_down
 from turnout._seeds import derived
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.plan import Plan
-from turnout.frequency.draws import weighted_choices
+from turnout.frequency.draws import participants, weighted_choices
 from turnout.pipeline.several import Columns
 from turnout.surveying.questions import Asked, Question
 
@@ -80,10 +81,7 @@ def part_of(epsilon: float, number: int) -> float:
     >>> part_of(2.0, 2), 3 * Fraction(part_of(0.1, 3)) <= Fraction(0.1)
     (1.0, True)
     """
-    part = epsilon / number
-    while number * Fraction(part) > Fraction(epsilon):
-        part = float(np.nextafter(part, 0.0))
-    return part
+    return rounded_down(Fraction(epsilon) / number)
 
 
 def counted(
@@ -111,14 +109,15 @@ def counted(
     tuple
         The question, how its answers were randomized, and the tally, or those of all groups.
     """
-    nodes = columns.groups.size
+    # Who takes part is drawn once: the same people report of every question.
+    present = participants(scheme.asked.within, columns.groups.size, derived(seed, 3))
     chosen: Array | None = None
     if scheme.sampled:
-        chosen = weighted_choices([1] * len(questions), nodes, derived(seed, 0))
+        chosen = weighted_choices([1] * len(questions), present.size, derived(seed, 0))
     sizes = np.bincount(columns.groups, minlength=len(columns.keys)).tolist()
     for place, (question, answers) in enumerate(zip(questions, columns.codes, strict=True)):
         randomizer = question.randomizer(scheme.epsilon)
-        who = np.arange(nodes) if chosen is None else np.flatnonzero(chosen == place)
+        who = present if chosen is None else present[chosen == place]
         codes = question.prepared(answers[who], derived(seed, 1, place))
         tallies = {
             key: question.tally(

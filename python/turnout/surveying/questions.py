@@ -75,8 +75,8 @@ class Question(ABC):
     def tally(
         self, randomizer: Any, codes: Array, nodes: int, asked: Asked, seed: int | None
     ) -> Any:
-        """Randomize and count the answers of the people whom the question concerns."""
-        drawn = randomizer.draw_reports(codes, asked.within, seed)
+        """Randomize and count the answers of those who take part and whom the question concerns."""
+        drawn = randomizer.draw_reports(codes, Everyone(), seed)
         return randomizer.tally(Reports(randomizer, asked.overall, drawn.reports, nodes))
 
     def estimate(self, tally: Any, method: str) -> Any:

@@ -72,7 +72,8 @@ def statement_of_all(
             "all, each with its part of epsilon, would have an error"
         )
     else:
-        people, ratio = max(received), math.prod(ratios, start=ratio)
+        # The same people report of each column.
+        people, ratio = received[0], math.prod(ratios, start=ratio)
         how = (
             f"answered each of them at epsilon {scheme.epsilon!r}, which add up: one answer of "
             "each person, with the whole epsilon, would have an error"
@@ -103,12 +104,12 @@ def about_labels(size: int, *, of_data: bool) -> list[str]:
     ]
 
 
-def about_left_out(answers: Answers, number: int | None) -> list[str]:
-    """Say how many did not answer."""
-    if answers.missing != "drop" or number == 0:
+def about_left_out(columns: Sequence[Answers], number: int | None) -> list[str]:
+    """Say how many did not answer, where what is missing in any column is left out."""
+    if number == 0 or all(answers.missing != "drop" for answers in columns):
         return []
     rows = "Rows" if number is None else f"{number:,} rows"
-    what = "an answer or a group" if answers.group_by else "an answer"
+    what = "an answer or a group" if columns[0].group_by else "an answer"
     return [f"{rows} without {what} were left out: who left it open is not protected."]
 
 

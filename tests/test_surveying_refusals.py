@@ -1,0 +1,129 @@
+"""What a survey of several columns says and shares, and what every survey refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import turnout as tn
+from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
+from turnout.surveying.local import part_of
+
+GAPS = pa.table({"v": ["a", "b", None, "a"] * 100, "w": ["a", None, "b", "a"] * 100})
+
+
+@pytest.mark.parametrize("trust", ["local", "aggregators"])
+def test_rows_that_any_column_leaves_out_are_told(trust: str) -> None:
+    for missing in ({"v": "unk", "w": "drop"}, {"v": "drop", "w": "unk"}):
+        result = tn.survey(GAPS, ["v", "w"], epsilon=2.0, missing=missing, trust=trust, seed=1)
+        assert "100 rows without an answer were left out" in str(result)
+    kept = tn.survey(GAPS, ["v", "w"], epsilon=2.0, missing="unk", trust=trust, seed=1)
+    assert "left out" not in str(kept)
+
+
+def test_rows_without_a_group_are_left_out_whichever_column_says_so() -> None:
+    data = GAPS.append_column("g", pa.array(["x", "y", "x", None] * 100))
+    for missing in ({"v": "unk", "w": "drop"}, {"w": "drop", "v": "unk"}, {"v": "drop", "w": "u"}):
+        found = tn.survey(data, ["v", "w"], epsilon=2.0, by="g", missing=missing, seed=1)
+        assert found["v"].tally.nodes == found["w"].tally.nodes == 200
+        assert "200 rows without an answer or a group" in str(found)
+    whole = data.select(["w", "g"]).append_column("v", pa.array(["a", "b"] * 200))
+    with pytest.raises(InvalidValueError, match="100 rows have no group"):
+        tn.survey(whole, ["w", "v"], epsilon=2.0, by="g", missing={"w": "unk"})
+
+
+def test_the_same_people_report_of_every_column() -> None:
+    random = np.random.default_rng(1)
+    columns = {name: random.choice(["a", "b"], 3000) for name in ("v", "w", "g")}
+    columns["age"] = random.integers(0, 9, 3000)
+    data = pa.table(columns)
+    options: dict[str, Any] = {"bounds": {"age": (0, 8)}, "seed": 1, "participation": 0.3}
+    for by in (None, "g"):
+        found = tn.survey(data, ["v", "w", "age"], epsilon=30.0, by=by, **options)
+        [received] = {one.tally.received for one in found.values()}
+        assert 750 < received < 1050
+        assert f"{received:,} answered each of them" in str(found)
+        if by:
+            for group in ("a", "b"):
+                assert len({one.tally[group].received for one in found.values()}) == 1
+    # Nearly without noise, both are counts of the very same people.
+    twice = pa.table({"v": columns["v"], "w": columns["v"]})
+    found = tn.survey(twice, ["v", "w"], epsilon=40.0, participation=0.3, seed=2)
+    assert found["v"].estimate["a"].frequency == pytest.approx(found["w"].estimate["a"].frequency)
+
+
+def test_the_error_that_aggregators_promise_is_what_they_reach() -> None:
+    data = pa.table({"v": ["a", "b"] * 1000, "w": ["a", "b", "b", "b"] * 500})
+    local = tn.survey(data, ["v", "w"], epsilon=1.0, seed=1)
+    reached = tn.survey(data, ["v", "w"], epsilon=1.0, trust="aggregators", seed=1)
+    for name, one in local.items():
+        error = 100 * float(reached[name].estimate.standard_errors.max())
+        assert f"an error of about {error:.2g} points" in str(one)
+
+
+def test_epsilon_and_delta_are_checked_before_they_are_shared() -> None:
+    assert all(3 * part_of(each, 3) <= each for each in (0.1, 1e-320, 1e300))
+    for epsilon in (-1.0, float("nan"), float("inf"), "1", None, True):
+        with pytest.raises((InvalidValueError, InvalidTypeError), match="epsilon must be"):
+            tn.survey(GAPS, ["v", "w"], epsilon=epsilon, missing="drop", trust="aggregators")  # type: ignore[arg-type]
+    for small in (1e-320, 5e-324):
+        found = tn.survey(
+            GAPS, ["v", "w"], epsilon=1.0, missing="drop", trust="aggregators", delta=small
+        )
+        assert found["v"].mechanism.delta == 0
+    for delta in (-1, float("nan"), float("inf"), "1", 2):
+        with pytest.raises((InvalidValueError, InvalidTypeError), match="delta must be"):
+            tn.survey(
+                GAPS, ["v", "w"], epsilon=1.0, missing="drop", trust="aggregators", delta=delta
+            )  # type: ignore[call-overload]
+
+
+def test_nothing_is_estimated_of_no_rows(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("v,w,g\n")
+    labels = {"v": ["a", "b"], "w": ["a", "b"]}
+    for trust in ("local", "aggregators"):
+        for names in (["v"], ["v", "w"]):
+            for by in (None, "g"):
+                with pytest.raises(EstimatorError, match=r"estimated: there are no rows$"):
+                    tn.survey(
+                        path, names, epsilon=1.0, by=by, trust=trust,
+                        labels={name: labels[name] for name in names},
+                    )  # fmt: skip
+    none = pa.table({"v": pa.nulls(3, pa.string())})
+    with pytest.raises(EstimatorError, match="no rows, but 3 that were left out"):
+        tn.survey(none, "v", epsilon=1.0, labels=["a", "b"], missing="drop")
+
+
+def test_the_conditions_of_every_guarantee_are_shown() -> None:
+    data = pa.table({"v": ["a", "b"] * 50, "w": ["a", "b"] * 50, "g": ["x"] * 98 + ["y"] * 2})
+    options: dict[str, Any] = {"epsilon": 1.0, "trust": "aggregators", "seed": 1}
+    for by in (None, "g"):
+        both = tn.survey(data, ["v", "w"], by=by, **options)
+        found = [both["v"].mechanism] if by is None else list(both["v"].mechanism.values())
+        assert all(str(one.guarantee) in str(both) for one in found)
+        assert str(both).count("does not share what it sees") == len(
+            {str(one.guarantee) for one in found}
+        )
+    # Where the guarantees of groups differ, each says what it is of.
+    grouped = tn.survey(data, "v", by="g", delta=1e-3, **{**options, "epsilon": 20.0})
+    texts = {str(one.guarantee) for one in grouped.mechanism.values()}
+    assert all(text in str(grouped) for text in texts)
+    assert (len(texts) > 1) == ("Of 'v' in x:" in str(grouped))
+
+
+def test_arguments_that_say_nothing_are_refused() -> None:
+    data = pa.table({"age": [1.0, 2.0] * 50})
+    with pytest.raises(InvalidValueError, match="method must be 'hajek' for quantiles"):
+        tn.survey(
+            data, "age", epsilon=1.0, bounds=(0, 9), quantiles=[0.5], method="horvitz_thompson"
+        )
+    for quantiles in ([0.5], ()):
+        with pytest.raises(InvalidValueError, match="quantiles are of numbers"):
+            tn.survey(data, "age", epsilon=1.0, quantiles=quantiles)
+    with pytest.raises(InvalidValueError, match=r"turnout\.pipeline\.collect"):
+        tn.survey(data, "age", epsilon=1.0, participation=tn.Personalized([0.5] * 100))
