@@ -515,4 +515,5 @@ def test_the_example_of_the_documentation_runs_in_its_own_process(turnout_proces
     )
     assert result.returncode == 0, result.stderr
     assert "random participation" in result.stdout
-    assert result.stderr == ""
+    # Where the machine is slow there are lines of progress.
+    assert [line for line in result.stderr.splitlines() if not line.endswith(" s")] == []

@@ -23,7 +23,7 @@ FIELDS = ["label", "count", "frequency", "standard_error", "low", "high"]
 def as_json(turnout: Run, tally: Path, *options: object) -> dict[str, Any]:
     result = turnout("estimate", tally, "--json", *options)
     assert result.exit_code == 0, result.stderr
-    assert result.stderr == ""
+    assert result.stderr == "" or result.stderr.startswith("note: each interval holds by itself")
     answer: dict[str, Any] = json.loads(result.stdout)
     return answer
 

@@ -129,9 +129,11 @@ def print_estimates(
     digits = digits_for(float(errors[len(errors) // 2]) if errors.size else math.nan)
     largest = float(estimate.frequencies[codes].max())
     header = ["label", "count", "frequency", "std. error", f"{percent(level)} interval"]
-    first = estimate.columns(codes[:_DRAWN], level, simultaneous)
+    every = estimate.columns(codes, level, simultaneous)
+    first = every.part(0, _DRAWN)
     rows = _cells(first, digits)
-    widths = [max(map(cell_len, column)) for column in zip(header, *rows, strict=True)]
+    widest = [] if len(codes) <= _DRAWN else [_widest(every, digits)]
+    widths = [max(map(cell_len, column)) for column in zip(header, *rows, *widest, strict=True)]
     widths[0] = min(widths[0], _LONGEST_LABEL)
     # A column has a space on both sides and one before the next.
     room = console.width - sum(widths) - 3 * len(widths) - 2
@@ -147,7 +149,7 @@ def print_estimates(
         table.add_row(*map(Text, [*row, *bars]))
     console.print(table)
     for start in range(_DRAWN, len(codes), _CHUNK):
-        some = estimate.columns(codes[start : start + _CHUNK], level, simultaneous)
+        some = every.part(start, start + _CHUNK)
         bars = bars_of(some.frequencies, largest, longest)
         console.file.write(
             "".join(
@@ -163,6 +165,21 @@ def print_estimates(
         rest = size - len(codes)
         words = "1 label" if rest == 1 else f"{rest:,} labels"
         console.print(f"\nand {words} with no larger share; --top all shows all", soft_wrap=True)
+
+
+def _widest(columns: Columns, digits: int) -> tuple[str, ...]:
+    """Give a text as wide as the widest of each column: numbers are widest at their ends."""
+    label = "-" * min(_LONGEST_LABEL, max(len(str(label)) for label in columns.labels))
+    widths = []
+    for column in columns[1:]:
+        known = column[np.isfinite(column)]
+        ends = [known.min(), known.max()] if known.size else [0.0]
+        if column is columns.counts:
+            widths.append(max(len(f"{round(end):,}") for end in ends))
+        else:
+            widths.append(max(map(len, percents(np.array(ends), digits))))
+    count, share, error, low, high = widths
+    return label, "-" * count, "-" * share, "-" * error, "-" * (low + 3 + high)
 
 
 def _padded(text: str, width: int) -> str:

@@ -37,6 +37,18 @@ class Columns(NamedTuple):
     low: Floats
     high: Floats
 
+    def part(self, start: int, stop: int) -> Columns:
+        """Give what is known of some of the answers that follow each other."""
+        here = slice(start, stop)
+        return Columns(
+            self.labels[here],
+            self.counts[here],
+            self.frequencies[here],
+            self.standard_errors[here],
+            self.low[here],
+            self.high[here],
+        )
+
     def records(self) -> list[dict[str, Any]]:
         """List one dictionary for each answer; limits that are not known are None.
 
