@@ -101,6 +101,7 @@ def test_it_is_the_oracle_of_the_combinations_and_nothing_else() -> None:
     estimate = tally.estimate()
     plain = inner.collect(codes, participation=0.5, seed=3).estimate()
     assert isinstance(estimate, JointEstimate)
+    assert repr(estimate).startswith("JointEstimate('hajek', {('f', 'no'): ")
     np.testing.assert_array_equal(estimate.frequencies, plain.frequencies)
     np.testing.assert_array_equal(estimate.interval().low, plain.interval().low)
     assert isinstance(estimate.shrink(), JointEstimate)

@@ -672,7 +672,7 @@ class FrequencyEstimate(Tabular):
         if self.postprocessing != "none":
             verb = "shrunk" if self.postprocessing in (SHRUNK, ACROSS) else "projected"
             named = f", {verb} by {self.postprocessing!r}"
-        return f"FrequencyEstimate({self.method!r}{named}, {{{shown}{more}}})"
+        return f"{type(self).__name__}({self.method!r}{named}, {{{shown}{more}}})"
 
 
 def postprocessed(estimate: FrequencyEstimate, name: str) -> FrequencyEstimate:
