@@ -40,6 +40,11 @@ class Tabular:
     def _group_columns(self) -> tuple[str, ...]:
         return ()
 
+    @property
+    def _label_columns(self) -> tuple[str, ...]:
+        """The questions that a label answers, where it answers several."""
+        return ()
+
     def _first_rows(self, most: int) -> tuple[Sequence[Mapping[str, Any]], int]:
         """Give the rows that a notebook shows, at most so many, and how many there are."""
         records = self.to_records()
@@ -58,8 +63,10 @@ class Tabular:
         pyarrow.Table
             The columns of the groups, if there are any, then those of :meth:`to_records`, with null
             where a number is not known. A column of the groups that has the name of one of these is
-            called ``group.name``. Labels of several types are written as text, and so are values
-            that Arrow has no type for: tuples, or integers of more than 64 bits.
+            called ``group.name``. Labels that are combinations of answers to several questions have
+            a column for each question, which is called ``label.name`` if another column has its
+            name. Labels of several types are written as text, and so are other tuples, and values
+            that Arrow has no type for, such as integers of more than 64 bits.
 
         Raises
         ------
@@ -69,7 +76,7 @@ class Tabular:
             As :meth:`to_records`.
         """
         records = self.to_records(*args, **options)
-        return arrow_table(records, self._columns, self._group_columns)
+        return arrow_table(records, self._columns, self._group_columns, self._label_columns)
 
     def to_pandas(self, *args: Any, **options: Any) -> Any:
         """Give the rows of :meth:`to_records` as a :class:`pandas.DataFrame`.
@@ -158,9 +165,14 @@ class Listing(Tabular):
 
 
 def arrow_table(
-    records: Sequence[Mapping[str, Any]], columns: Sequence[str], groups: Sequence[str] = ()
+    records: Sequence[Mapping[str, Any]],
+    columns: Sequence[str],
+    groups: Sequence[str] = (),
+    labels: Sequence[str] = (),
 ) -> Any:
     """Make an Arrow table of records, with columns for the groups of each before the others.
+
+    Where labels are tuples, ``labels`` names a column for each of their parts.
 
     Raises
     ------
@@ -175,17 +187,21 @@ def arrow_table(
     pa = require("pyarrow", "cli")
     table: dict[str, Any] = {}
     for name in groups:
-        shown = name
-        while shown in columns or shown in table or (shown != name and shown in groups):
-            shown = f"group.{shown}"
+        shown = _unlike(name, "group", {*columns, *table}, groups)
         table[shown] = _array(pa, [record["group"][name] for record in records])
     for name in columns:
-        table[name] = _column(pa, name, [record[name] for record in records])
+        values = [record[name] for record in records]
+        if name == "label" and labels:
+            table |= _label_arrays(pa, values, labels, {*columns, *table})
+        else:
+            table[name] = _column(pa, name, values)
     return pa.table(table)
 
 
-def arrow_columns(columns: Mapping[str, Any]) -> Any:
+def arrow_columns(columns: Mapping[str, Any], labels: Sequence[str] = ()) -> Any:
     """Make an Arrow table of columns: sequences, or NumPy arrays in which nan stands for null.
+
+    Where labels are tuples, ``labels`` names a column for each of their parts.
 
     Raises
     ------
@@ -196,16 +212,38 @@ def arrow_columns(columns: Mapping[str, Any]) -> Any:
     --------
     >>> arrow_columns({"label": ["yes"], "low": np.array([np.nan])}).to_pylist()
     [{'label': 'yes', 'low': None}]
+    >>> arrow_columns({"label": [("f", 1)]}, ["sex", "age"]).to_pylist()
+    [{'sex': 'f', 'age': 1}]
     """
     pa = require("pyarrow", "cli")
-    return pa.table(
-        {
-            name: pa.array(values, pa.float64(), from_pandas=True)
-            if isinstance(values, np.ndarray)
-            else _column(pa, name, values)
-            for name, values in columns.items()
-        }
-    )
+    table: dict[str, Any] = {}
+    for name, values in columns.items():
+        if name == "label" and labels:
+            table |= _label_arrays(pa, values, labels, set(columns))
+        elif isinstance(values, np.ndarray):
+            table[name] = pa.array(values, pa.float64(), from_pandas=True)
+        else:
+            table[name] = _column(pa, name, values)
+    return pa.table(table)
+
+
+def _label_arrays(
+    pa: Any, values: Sequence[Any], names: Sequence[str], taken: set[str]
+) -> dict[str, Any]:
+    """Make an Arrow array of each part of labels that are tuples."""
+    arrays: dict[str, Any] = {}
+    for place, name in enumerate(names):
+        shown = _unlike(name, "label", {*taken, *arrays}, names)
+        arrays[shown] = _column(pa, "label", [value[place] for value in values])
+    return arrays
+
+
+def _unlike(name: str, kind: str, taken: set[str], others: Sequence[str]) -> str:
+    """Call a column otherwise than those that are there."""
+    shown = name
+    while shown in taken or (shown != name and shown in others):
+        shown = f"{kind}.{shown}"
+    return shown
 
 
 def _column(pa: Any, name: str, values: Sequence[Any]) -> Any:
@@ -225,10 +263,14 @@ def _column(pa: Any, name: str, values: Sequence[Any]) -> Any:
 
 def _array(pa: Any, values: Sequence[Any]) -> Any:
     """Make an Arrow array, of text where Arrow has no type for the values."""
+    # What has parts would be a list, which no CSV file holds.
+    plain = not any(isinstance(value, (tuple, list)) for value in values)
     try:
-        return pa.array(values)
+        if plain:
+            return pa.array(values)
     except (pa.ArrowException, OverflowError):
-        return pa.array([None if value is None else str(value) for value in values])
+        pass
+    return pa.array([None if value is None else str(value) for value in values], pa.string())
 
 
 def _known(value: Any) -> Any:

@@ -17,7 +17,7 @@ from turnout import _arguments
 from turnout.domain import Domain, domain_of
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 
-__all__ = ["MOST_CELLS", "ProductDomain", "Questions", "encoded"]
+__all__ = ["MOST_CELLS", "ProductDomain", "Questions", "encoded", "questions_of"]
 
 #: The most combinations of answers: each is a label, and has an estimate.
 MOST_CELLS = 2**20
@@ -317,6 +317,17 @@ class Questions:
         """Show the names and how many answers each has."""
         numbers = ", ".join(f"{name}: {each.size} answers" for name, each in self._columns.items())
         return f"Questions({numbers})"
+
+
+def questions_of(domain: Any) -> tuple[str, ...]:
+    """Name the questions that each label of a domain answers together; none if it is one answer.
+
+    Examples
+    --------
+    >>> questions_of(ProductDomain({"a": 2, "b": 3})), questions_of(Domain(["no", "yes"]))
+    (('a', 'b'), ())
+    """
+    return tuple(domain.columns) if isinstance(domain, ProductDomain) else ()
 
 
 def _described(columns: Mapping[str, Domain]) -> dict[str, Any]:

@@ -86,3 +86,15 @@ def test_columns_of_a_file_go_into_one_report_each(tmp_path: Path, turnout: Run)
     assert estimate["A"]["age"]["young"].frequency == pytest.approx(0.75, abs=0.1)
     refused = turnout(*asked, "--overwrite")
     assert "name the questions of the plan in their order" in refused.stderr.replace("\n", " ")
+
+
+def test_intervals_that_are_cut_are_said_to_be(
+    by_country: Path, tmp_path: Path, turnout: Run
+) -> None:
+    one = tmp_path / "one.tally"
+    one.write_bytes(BOTH.collect(people(400), seed=1).to_bytes())
+    for tally in (one, by_country):
+        assert "cut to 0 and 1" in turnout("estimate", tally, "--clip").stdout
+        assert "cut to 0 and 1" not in turnout("estimate", tally).stdout
+    several = tn.GroupedTally.from_bytes(by_country.read_bytes()).estimate().clip_intervals()
+    assert several.attribute("sex").interval(0.9999).low.min() >= 0.0

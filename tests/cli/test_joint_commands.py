@@ -42,7 +42,9 @@ def test_columns_go_into_one_report_and_come_back_as_a_joint_table(
     assert [row["label"] for row in answer["estimates"]][1] == ["f", "yes"]
     shown = turnout("estimate", tally).stdout
     assert "joint table" in shown
-    given = json.loads(turnout("estimate", tally, "--json", "--given", "sex").stdout)
+    given = json.loads(
+        turnout("estimate", tally, "--json", "--given", "sex", "--sort", "domain").stdout
+    )
     shares = expected.conditional("vote", given="sex")
     assert [row["share"] for row in given["estimates"]] == shares.shares.ravel().tolist()
     assert given["estimates"][3]["group"] == {"sex": "m"}
@@ -96,10 +98,67 @@ def test_shares_among_others_need_a_joint_table(tmp_path: Path, turnout: Run) ->
     tally.write_bytes(three.to_bytes())
     for options, message in (
         (("--given", "a"), "must say which question is meant: one of 'b', 'c'"),
-        (("--given", "z", "--of", "a"), "given must be one of"),
+        (("--given", "z"), "--given must be one of 'a', 'b', 'c', got 'z'"),
+        (("--given", "a", "--of", "a"), "--of must be one of 'b', 'c', got 'a'"),
+        (("--given", "a", "--given", "a", "--of", "b"), "--given must name different questions"),
+        (
+            ("--given", "a", "--given", "b", "--given", "c"),
+            "--given must leave out a question, whose shares are wanted",
+        ),
         (("--of", "a"), "belongs to --given"),
         (("--given", "a", "--shrink"), "takes no --shrink"),
     ):
         result = turnout("estimate", tally, *options)
         assert result.exit_code != 0
         assert message in " ".join(result.stderr.split())
+
+
+def test_tables_of_joint_shares_and_of_shares_given_others_by_group_too(
+    tmp_path: Path, turnout: Run
+) -> None:
+    joint = tn.JointTable(3.0, {"sex": ["f", "m"], "vote": ["no", "some", "yes"]})
+    one = joint.simulate([400, 300, 100, 50, 200, 600], seed=1)
+    nobody = joint.tally_type.empty(one.plan)
+    grouped = tn.GroupedTally(["sex"], {"A": one, "B": nobody, "C": one})
+    plain, groups = tmp_path / "one.tally", tmp_path / "groups.tally"
+    plain.write_bytes(one.to_bytes())
+    groups.write_bytes(grouped.to_bytes())
+    table = tmp_path / "table.csv"
+    for tally, rows in ((plain, 6), (groups, 18)):
+        for command in ("estimate", "report"):
+            assert turnout(command, tally, "-o", table).exit_code == 0
+            lines = table.read_text(encoding="utf-8").splitlines()
+            assert lines[0].split(",")[:1] == ['"sex"']
+            assert '"vote"' in lines[0]
+            assert len(lines) == 1 + rows
+    means = tmp_path / "means.tally"
+    means.write_bytes(tn.mean.Duchi(1.0).collect([0.5] * 9, seed=1).to_bytes())
+    refused = turnout("report", means, "-o", tmp_path / "means.csv", "--clip")
+    assert "--clip is for intervals of shares" in " ".join(refused.stderr.split())
+    options = ("--given", "sex", "--simultaneous", "bonferroni")
+    found = json.loads(turnout("estimate", groups, "--json", *options).stdout)["estimates"]
+    assert found[8]["reason"] == "the group has no nodes"
+    assert found[0]["group"] == {"sex": "A", "given.sex": "f"}
+    # Six shares in each of two groups with an estimate: so many intervals hold together.
+    shares = one.estimate().conditional("vote", given="sex")
+    alone = shares.to_records(1 - 0.05 / 12)
+    place = next(place for place in range(3) if found[0]["label"] == alone[place]["label"])
+    assert found[0]["low"] == pytest.approx(alone[place]["low"], abs=1e-12)
+    assert [row["share"] for row in found[:3]] == sorted(shares.shares[0].tolist(), reverse=True)
+    shown = turnout(
+        "estimate", groups, "--given", "sex", "--top", 1, "--sort", "label", "--clip", "-o", table
+    )
+    assert "2 of 3 labels are left out in each group" in shown.stdout
+    assert "cut to 0 and 1" in shown.stdout
+    assert "some" not in shown.stdout
+    assert table.read_text(encoding="utf-8").count("\n") == 19
+    alone_shown = turnout("estimate", plain, "--given", "sex", "--top", 1).stdout
+    assert "some" not in alone_shown
+    before = table.read_bytes()
+    drawn = turnout(
+        "estimate", groups, "--given", "sex", "--top", "1", "-o", table,
+        "--plot", tmp_path / "x.png",
+    )  # fmt: skip
+    assert drawn.exit_code == 1
+    assert "a picture of shares given others shows one group" in " ".join(drawn.stderr.split())
+    assert table.read_bytes() == before

@@ -188,10 +188,11 @@ def estimate(
         raise InvalidValueError(f"{source}: is not grouped, so it has no column {by[0]!r}")
     else:
         shown = kind.estimate(tally, wish)
-    if target is not None:
-        write_table(target, shown.make_table())
+    # Not everything has a picture: where there is none, nothing is written.
     if plot is not None:
         _save_plot(shown.draw, plot)
+    if target is not None:
+        write_table(target, shown.make_table())
     if as_json:
         typer.echo(json.dumps(shown.record))
         return

@@ -20,6 +20,7 @@ from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.pipeline.job import STATE_FOLDER
 from turnout.reporting import CollectionFacts, save_pictures
 from turnout.reporting import report as write_report
+from turnout.reporting.contents import cut
 
 __all__ = ["report"]
 
@@ -111,9 +112,8 @@ def report(
         scope: dict[str, Any] = {"simultaneous": simultaneous}
         if isinstance(tally, GroupedTally):
             scope["over"] = over
-        estimate = tally.estimate(method)
-        estimate = estimate.clip_intervals() if clip else estimate
-        write_table(target, estimate.to_arrow(level, **scope))
+        estimate = tally.estimate(method or tally.plan.oracle.tally_type.default_method)
+        write_table(target, cut(estimate, clip).to_arrow(level, **scope))
         rows.append(("table", f"{target}, {file_size(target.stat().st_size)}"))
     elif target is not None:
         write_report(tally, target, title=title, facts=known, top=top, order=order, **options)

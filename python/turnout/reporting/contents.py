@@ -15,7 +15,7 @@ from turnout.collecting.tally import BaseTally
 from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
 from turnout.frequency.estimation.columns import ORDERS
 
-__all__ = ["Contents"]
+__all__ = ["Contents", "cut"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +113,7 @@ class Contents:
             method = total.default_method
         estimate, reason = None, None
         try:
-            estimate = _cut(total.estimate(method), clip)
+            estimate = cut(total.estimate(method), clip)
         except EstimatorError as error:
             if total.received:
                 raise
@@ -125,11 +125,11 @@ class Contents:
             found = _time_column(grouped, time)
             others = tuple(name for name in grouped.names if name != found)
             if others:
-                groups = _cut(grouped.over(*others).estimate(method), clip)
+                groups = cut(grouped.over(*others).estimate(method), clip)
             if found is not None:
-                series = _cut(grouped.over(found).estimate(method), clip).series(found)
+                series = cut(grouped.over(found).estimate(method), clip).series(found)
                 if others:
-                    several = _cut(grouped.estimate(method), clip).series(found)
+                    several = cut(grouped.estimate(method), clip).series(found)
         return cls(
             total,
             estimate,
@@ -147,7 +147,7 @@ class Contents:
         )
 
 
-def _cut(estimate: Any, clip: bool) -> Any:
+def cut(estimate: Any, clip: bool) -> Any:
     """Cut intervals to [0, 1] where that is asked for."""
     if not clip:
         return estimate

@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 
 import turnout as tn
+from turnout.cli.table_files import csv_of
 from turnout.collecting.tally import read_tally
 from turnout.errors import (
     CorruptDataError,
@@ -207,7 +208,7 @@ def test_questions_that_are_not_there_or_twice_are_refused() -> None:
         (lambda: estimate.marginal("height"), "names must be one of"),
         (lambda: estimate.marginal("sex", "sex"), "different questions"),
         (lambda: estimate.marginal("sex", "vote", "age"), "leave out a question"),
-        (lambda: estimate.conditional("sex", given="sex"), "not be among the questions of given"),
+        (lambda: estimate.conditional("sex", given="sex"), "a question that is not in given"),
     ):
         with pytest.raises(InvalidValueError, match=message):
             call()
@@ -236,3 +237,24 @@ def test_pictures_show_the_table_and_the_shares() -> None:
     shares = estimate.conditional("vote", given="sex").plot(level=0.9)
     assert [text.get_text() for text in shares.get_legend().get_texts()] == ["f", "m"]
     assert estimate.plot(truth=TABLE.ravel() / TABLE.sum()).get_ylabel() == "share of all people"
+
+
+def test_tables_have_a_column_for_each_question_and_csv_files_hold_them() -> None:
+    joint = tn.JointTable(3.0, {"vote": ["no", "yes"], "low": [1, "old", 3]})
+    one = joint.simulate([200, 300, 100, 400, 500, 600], seed=1)
+    grouped = tn.GroupedTally(["vote"], {"N": one, "S": one}).estimate()
+    for result, names in (
+        (one.estimate(), ["vote", "label.low"]),
+        (grouped, ["vote", "nodes", "received", "label.vote", "label.low"]),
+        (grouped.compare("N", "S"), ["vote", "label.low"]),
+    ):
+        table, records = result.to_arrow(), result.to_records()
+        assert table.column_names[: len(names)] == names
+        cells = list(zip(*(table[name].to_pylist() for name in names[-2:]), strict=True))
+        assert cells == [(vote, str(age)) for vote, age in (row["label"] for row in records)]
+        assert table["low"].to_pylist() == [row["low"] for row in records]
+        assert csv_of(table).count(b"\n") == len(records) + 1
+        assert list(result.to_pandas().columns) == table.column_names
+    assert one.estimate().interval().to_arrow()["label"].to_pylist()[0] == "('no', 1)"
+    pairs = tn.DirectEncoding(2.0, [("a", 1), ("b", 2)]).simulate([5, 6])
+    assert pairs.estimate().to_arrow()["label"].to_pylist() == ["('a', 1)", "('b', 2)"]

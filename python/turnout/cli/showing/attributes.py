@@ -15,6 +15,7 @@ from turnout.cli.showing.shown import (
     Wish,
     counts_of,
     cut,
+    cut_words,
     group_interval,
     group_rows,
     group_table,
@@ -88,7 +89,7 @@ class Attributes:
             [
                 *rows_of(result, result.method),
                 self.asked(result.domain),
-                ("interval", f"{percent(level)}, {interval.method}, for {scope}"),
+                ("interval", f"{percent(level)}, {interval.method}, for {scope}{cut_words(wish)}"),
                 *projection_rows(result.postprocessing),
             ],
             body,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ from rich.console import Console
 from turnout import FrequencyEstimate, GroupedTally
 from turnout.cli.running import note
 from turnout.cli.showing.shown import (
+    CUT,
     Shown,
     Wish,
     counts_of,
@@ -35,7 +37,9 @@ __all__ = [
     "Frequencies",
     "describe_interval",
     "interval_rows",
+    "print_groups",
     "projection_rows",
+    "sorted_within",
 ]
 
 #: From so many labels on it is said what intervals of many do together.
@@ -106,26 +110,10 @@ class Frequencies:
             note(reason)
         records = result.to_records(**wish.scope, top=wish.top)
         size = min(wish.top or grouped.domain.size, grouped.domain.size)
-        records = [
-            record
-            for start in range(0, len(records), size)
-            for record in sorted_records(records[start : start + size], wish.order)
-        ]
+        records = sorted_within(records, wish, size)
         rows = group_rows(grouped, wish, TOGETHER[wish.over])
         if reason is not None:
             rows.pop()
-
-        def body(console: Console) -> None:
-            most = len(records) if wish.top is None else max(1, _MOST_ROWS // size) * size
-            console.print(share_table(grouped.names, records[:most], wish.level))
-            if most < len(records):
-                rest = f"and {(len(records) - most) // size:,} more of {len(grouped):,} groups"
-                console.print(f"\n{rest}; --output FILE.csv has all", soft_wrap=True)
-            if size < grouped.domain.size:
-                rest = f"{grouped.domain.size - size:,} of {grouped.domain.size:,} labels"
-                console.print(
-                    f"\n{rest} are left out in each group; --top all shows them", soft_wrap=True
-                )
 
         return Shown(
             lambda: {
@@ -137,7 +125,9 @@ class Frequencies:
             },
             lambda: result.to_arrow(**wish.scope),
             rows + projection_rows(result.postprocessing),
-            body,
+            lambda console: print_groups(
+                console, grouped.names, records, wish, grouped.domain.size
+            ),
             lambda: draw_groups(result, wish),
         )
 
@@ -183,7 +173,7 @@ def interval_rows(result: FrequencyEstimate, interval: dict[str, Any]) -> list[t
         together = f"all {result.domain.size} labels at once ({interval['simultaneous']})"
         scope = "each label by itself" if interval["simultaneous"] is None else together
         level = percent(interval["level"])
-        clipped = ", cut to 0 and 1" if result.clipped else ""
+        clipped = CUT if result.clipped else ""
         rows.append(("interval", f"{level}, {interval['method']}, for {scope}{clipped}"))
     return rows + projection_rows(result.postprocessing)
 
@@ -205,7 +195,63 @@ def _json_record(record: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def share_table(names: tuple[str, ...], records: list[dict[str, Any]], level: float) -> Any:
+def sorted_within(records: list[dict[str, Any]], wish: Wish, every: int) -> list[dict[str, Any]]:
+    """Put the labels of each group in the order that is wished for, and leave out all but the top.
+
+    Parameters
+    ----------
+    records
+        Those of a group one after the other.
+    wish
+        What is wished for.
+    every
+        How many a group has.
+    """
+    found = []
+    for start in range(0, len(records), every):
+        within = records[start : start + every]
+        if wish.top is not None and wish.top < every:
+            most = set(
+                sorted(range(every), key=lambda place: -within[place]["frequency"])[: wish.top]
+            )
+            within = [record for place, record in enumerate(within) if place in most]
+        found += sorted_records(within, wish.order)
+    return found
+
+
+def print_groups(
+    console: Console, names: Sequence[str], records: list[dict[str, Any]], wish: Wish, every: int
+) -> None:
+    """Print the shares of all groups, and say what is left out.
+
+    Parameters
+    ----------
+    console
+        Where.
+    names
+        The columns of the groups.
+    records
+        What is shown, the same number of each group.
+    wish
+        What was wished for.
+    every
+        How many labels there are.
+    """
+    size = min(wish.top or every, every)
+    most = len(records) if wish.top is None else max(1, _MOST_ROWS // size) * size
+    console.print(share_table(names, records[:most], wish.level))
+    if most < len(records):
+        rest = f"and {(len(records) - most) // size:,} more of {len(records) // size:,} groups"
+        console.print(f"\n{rest}; --output FILE.csv has all", soft_wrap=True)
+    if size < every:
+        console.print(
+            f"\n{every - size:,} of {every:,} labels are left out in each group; --top all shows "
+            "them",
+            soft_wrap=True,
+        )
+
+
+def share_table(names: Sequence[str], records: list[dict[str, Any]], level: float) -> Any:
     """Draw the shares of all groups as one table."""
     errors = sorted(
         record["standard_error"] for record in records if math.isfinite(record["standard_error"])

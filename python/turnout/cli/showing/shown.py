@@ -19,6 +19,7 @@ from turnout.collecting.keys import shown_part, time_column, to_json
 from turnout.errors import EstimatorError
 
 __all__ = [
+    "CUT",
     "METHODS",
     "Clip",
     "Method",
@@ -31,6 +32,7 @@ __all__ = [
     "Wish",
     "counts_of",
     "cut",
+    "cut_words",
     "describe_participation",
     "draw_groups",
     "group_interval",
@@ -95,6 +97,9 @@ Clip = Annotated[
     bool,
     typer.Option("--clip", help="Cut intervals of shares to 0 and 1, where no share is outside."),
 ]
+#: What is said of intervals that are cut.
+CUT: Final = ", cut to 0 and 1"
+
 Simultaneous = Literal["bonferroni", "sidak"]
 Projection = Literal["none", "simplex", "norm_sub", "clip_normalize"]
 Order = Literal["frequency", "label", "domain"]
@@ -166,6 +171,11 @@ class Shown:
 def cut(estimate: Any, wish: Wish) -> Any:
     """Cut the intervals of shares to [0, 1] where that is asked for."""
     return estimate.clip_intervals() if wish.clip else estimate
+
+
+def cut_words(wish: Wish) -> str:
+    """Say that intervals are cut, if they are."""
+    return CUT if wish.clip else ""
 
 
 class Showing(Protocol):
@@ -269,7 +279,7 @@ def group_rows(grouped: GroupedTally[Any], wish: Wish, together: str) -> list[tu
     return [
         ("groups", f"{len(grouped):,} by {', '.join(grouped.names)}"),
         *rows_of(grouped, wish.method),
-        ("interval", f"{percent(wish.level)}, for {scope}"),
+        ("interval", f"{percent(wish.level)}, for {scope}{cut_words(wish)}"),
     ]
 
 

@@ -64,6 +64,10 @@ class BaseSeries(Tabular, ABC, Generic[G]):
         return self._estimate.names
 
     @property
+    def _label_columns(self) -> tuple[str, ...]:
+        return self._estimate._label_columns
+
+    @property
     def estimate(self) -> G:
         """The estimates of all groups."""
         return self._estimate

@@ -96,7 +96,8 @@ class GroupedAttributeEstimate(BaseGroupedEstimate[AttributeEstimate]):
         """
         _arguments.choice("name", name, tuple(self.domain.columns))
         tallies = {key: tally[name] for key, tally in self._tally.items()}
-        return GroupedEstimate(GroupedTally(self.names, tallies), self._method)
+        grouped = GroupedTally(self.names, tallies)
+        return GroupedEstimate(grouped, self._method, clipped=self._clipped)
 
     def series(self, time: str | None = None) -> NoReturn:
         """Refuse: a series shows one question, which :meth:`attribute` gives.

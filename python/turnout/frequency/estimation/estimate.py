@@ -32,6 +32,7 @@ from turnout.frequency.estimation.projection import PROJECTIONS
 from turnout.frequency.estimation.sharing import shared
 from turnout.frequency.estimation.shrinkage import Shrinkage, shrunk
 from turnout.frequency.pictures import plot_estimate
+from turnout.products import questions_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -600,7 +601,8 @@ class FrequencyEstimate(Tabular):
         Returns
         -------
         pyarrow.Table
-            The columns of :meth:`to_records`, with null where a number is not known.
+            The columns of :meth:`to_records`, with null where a number is not known; in place of
+            ``label`` a column for each question where labels are combinations of answers.
 
         Raises
         ------
@@ -610,7 +612,11 @@ class FrequencyEstimate(Tabular):
             As :meth:`to_records`.
         """
         found = self.columns(self.most_frequent(top), level, simultaneous)
-        return arrow_columns(dict(zip(self._columns, found, strict=True)))
+        return arrow_columns(dict(zip(self._columns, found, strict=True)), self._label_columns)
+
+    @property
+    def _label_columns(self) -> tuple[str, ...]:
+        return questions_of(self.domain)
 
     def _first_rows(self, most: int) -> tuple[list[dict[str, Any]], int]:
         """Of many answers the most frequent, in their order."""

@@ -15,6 +15,7 @@ from turnout.collecting.intervals import tail_probability
 from turnout.collecting.keys import Key, shown_key
 from turnout.domain import Domain
 from turnout.frequency.estimation.estimate import FrequencyEstimate
+from turnout.products import questions_of
 
 __all__ = ["GroupDifference", "difference"]
 
@@ -64,6 +65,10 @@ class GroupDifference(Tabular):
     simultaneous: str | None
 
     _columns = ("label", "difference", "standard_error", "low", "high")
+
+    @property
+    def _label_columns(self) -> tuple[str, ...]:
+        return questions_of(self.domain)
 
     @property
     def distinct(self) -> npt.NDArray[np.bool_]:

@@ -28,6 +28,7 @@ from turnout.frequency.estimation.intervals import AVERAGE
 from turnout.frequency.groups.comparison import GroupDifference, difference
 from turnout.frequency.groups.pictures import plot_groups
 from turnout.frequency.groups.series import Series
+from turnout.products import questions_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -142,6 +143,10 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
         """The answers."""
         domain: Domain = self._tally.domain
         return domain
+
+    @property
+    def _label_columns(self) -> tuple[str, ...]:
+        return questions_of(self.domain)
 
     @property
     def postprocessing(self) -> str:

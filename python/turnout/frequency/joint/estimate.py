@@ -170,7 +170,7 @@ class JointEstimate(FrequencyEstimate):
         among = self._checked("given", (given,) if isinstance(given, str) else tuple(given))
         wanted = self._checked("of", (of,))[0]
         if wanted in among:
-            raise InvalidValueError(f"of must not be among the questions of given, got {of!r}")
+            raise InvalidValueError(f"of must be a question that is not in given, got {of!r}")
         shape, inner = self._product.shape, self._axes((wanted,))
         outer = self._axes(among)
         return ConditionalShares(
