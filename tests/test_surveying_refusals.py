@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -21,7 +22,9 @@ def test_rows_that_any_column_leaves_out_are_told(trust: str) -> None:
     for missing in ({"v": "unk", "w": "drop"}, {"v": "drop", "w": "unk"}):
         result = tn.survey(GAPS, ["v", "w"], epsilon=2.0, missing=missing, trust=trust, seed=1)
         assert "100 rows without an answer were left out" in str(result)
-    kept = tn.survey(GAPS, ["v", "w"], epsilon=2.0, missing="unk", trust=trust, seed=1)
+    kept = tn.survey(
+        GAPS, ["v", "w"], epsilon=2.0, missing={"v": "x", "w": "y"}, trust=trust, seed=1
+    )
     assert "left out" not in str(kept)
 
 
@@ -127,3 +130,30 @@ def test_arguments_that_say_nothing_are_refused() -> None:
             tn.survey(data, "age", epsilon=1.0, quantiles=quantiles)
     with pytest.raises(InvalidValueError, match=r"turnout\.pipeline\.collect"):
         tn.survey(data, "age", epsilon=1.0, participation=tn.Personalized([0.5] * 100))
+
+
+def test_a_label_for_what_is_missing_is_one_of_every_column() -> None:
+    other = pa.table({"v": ["a", "b", None, "a"] * 9, "w": ["c", None, "b", "c"] * 9})
+    for labels in (None, {"v": ["a", "b"], "w": ["b", "c"]}):
+        with pytest.raises(InvalidValueError, match="'a' is none of 'w'"):
+            tn.survey(other, ["v", "w"], epsilon=1.0, missing="a", labels=labels)
+        found = tn.survey(other, ["v", "w"], epsilon=1.0, missing="b", labels=labels, seed=1)
+        assert found["w"].estimate.domain.labels == ("b", "c")
+
+
+def test_a_text_that_pandas_takes_for_missing_is_no_answer(tmp_path: Path) -> None:
+    texts = ["", "#N/A", "#N/A N/A", "#NA", "<NA>", "N/A", "NA", "NULL", "None", "n/a", "null"]
+    texts += ["-1.#IND", "-1.#QNAN", "1.#IND", "1.#QNAN", "-NaN", "-nan", "NaN", "nan"]
+    path = tmp_path / "a.csv"
+    path.write_text("vote,id\n" + "\n".join(["yes,1", "no,2", *(f"{text},3" for text in texts)]))
+    assert int(pd.read_csv(path)["vote"].isna().sum()) == len(texts)
+    for gaps in (path, pa.table({"vote": ["yes", "no", *texts]})):
+        assert tn.survey(gaps, "vote", epsilon=1.0, missing="drop", seed=1).tally.nodes == 2
+    with_dash = pa.table({"vote": ["yes", "-", " "]})
+    assert tn.survey(with_dash, "vote", epsilon=1.0, seed=1).tally.nodes == 3
+
+
+def test_a_round_of_aggregators_is_a_table() -> None:
+    result = tn.survey(GAPS, "v", epsilon=1.0, missing="drop", trust="aggregators", seed=1)
+    assert result.tally.to_pandas().equals(result.tally.estimate.to_pandas())
+    assert "<table>" in result.tally._repr_html_()

@@ -15,8 +15,13 @@ Value = int | float | bool | str
 #: How an integer is written: ``7``, not ``07``.
 INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
-#: What files and tables write for no answer, beside nulls and NaN.
-_MISSING: Final = frozenset({"", "NA", "N/A", "NaN", "nan", "null", "NULL", "None"})
+#: What files and tables write for no answer, beside nulls and NaN: what pandas takes for missing.
+_MISSING: Final = frozenset(
+    (
+        *("", "NA", "N/A", "n/a", "<NA>", "#N/A", "#N/A N/A", "#NA", "null", "NULL", "None"),
+        *("NaN", "nan", "-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
+    )
+)
 
 
 def missing_texts(labels: Iterable[Any] = (), more: Iterable[str] = ()) -> frozenset[str]:

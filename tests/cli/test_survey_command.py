@@ -103,3 +103,62 @@ def test_aggregators_count(tmp_path: Path, turnout: Any) -> None:
     assert "maybe" in shown
     hint = " ".join(turnout("survey", path, "-c", "vote", "-e", 1).stdout.split())
     assert "(--trust aggregators)" in hint
+
+
+def test_options_that_say_nothing_are_refused_before_anything_is_drawn(
+    tmp_path: Path, turnout: Any
+) -> None:
+    path = tmp_path / "a.parquet"
+    table(200).write_parquet(path)
+    number = ("survey", path, "-c", "age", "-e", 2, "--bounds", "0:100")
+    for wrong in (("--clip",), ("--simultaneous", "sidak"), ("--top", 3)):
+        refused = turnout(*number, *wrong)
+        assert refused.exit_code == 2
+        assert wrong[0] in refused.stderr
+    mean = ("survey", path, "-c", "age", "-e", 2, "--mean", "0:100")
+    assert turnout(*mean, "--clip").exit_code == 2
+    assert turnout(*mean, "-c", "vote", "--clip").exit_code == 2
+    for delta in ("-1", "2", "nan"):
+        options = ("survey", path, "-c", "vote", "-c", "region", "-e", 1, "--delta", delta)
+        assert turnout(*options, "--trust", "aggregators").exit_code == 2
+
+
+def test_programs_learn_what_was_counted_and_how(tmp_path: Path, turnout: Any) -> None:
+    path = tmp_path / "a.parquet"
+    pl.DataFrame({"v": [f"x{i % 30}" for i in range(900)], "age": range(900)}).with_columns(
+        g=pl.when(pl.col("age") < 300).then(pl.lit("N")).otherwise(pl.lit("S"))
+    ).write_parquet(path)
+    options = ("survey", path, "-c", "v", "-e", 1, "--by", "g", "--trust", "aggregators")
+    options = (*options, "--seed", 1)
+    found = json.loads(turnout(*options, "--json", "--simultaneous", "sidak").stdout)
+    assert (found["nodes"], found["epsilon"], found["simultaneous"]) == (900, 1.0, "sidak")
+    assert [each["nodes"] for each in found["groups"]] == [300, 600]
+    assert all("aggregate" in each["plan"]["mechanism"] or each["plan"] for each in found["groups"])
+    assert all("if\n" in each["guarantee"] for each in found["groups"])
+    assert len(found["estimates"]) == 60
+    alone = json.loads(turnout(*options, "--json").stdout)
+    assert found["estimates"][0]["high"] > alone["estimates"][0]["high"]
+    shown = turnout(*options, "--top", 2).stdout
+    assert sum(line.split()[:1] in (["N"], ["S"]) for line in shown.splitlines()) == 4
+    number = ("survey", path, "-c", "age", "-e", 2, "--bounds", "0:900", "--json")
+    for more in ((), ("--by", "g")):
+        found = json.loads(turnout(*number, *more).stdout)
+        assert found["nodes"] == found["received"] == 900
+        assert found["plan"]["oracle"]["epsilon"] == 2
+
+
+def test_what_is_missing_can_differ_by_column(tmp_path: Path, turnout: Any) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("vote,w\n" + 100 * "yes,a\nno,\n,b\n")
+    options = ("survey", path, "-c", "vote", "-c", "w", "-e", 2, "--seed", 1, "--json")
+    found = json.loads(turnout(*options, "--missing", "vote=abst", "--missing", "drop").stdout)
+    assert "200 people" in found["statement"][0]
+    assert "without an answer were left out" in " ".join(found["notes"])
+    labels = {each["label"] for each in found["columns"]["vote"]["estimates"]}
+    assert labels == {"yes", "no", "abst"}
+    for stated in ((), ("--labels", "vote=yes,no", "--labels", "w=a,b")):
+        refused = turnout(*options, *stated, "--missing", "no")
+        assert refused.exit_code == 1
+        assert "'no' is none of 'w'" in " ".join(refused.stderr.split())
+    assert turnout(*options, "--missing", "no", "--missing", "w=a").exit_code == 0
+    assert turnout(*options, "--missing", "no", "--missing", "drop").exit_code == 2

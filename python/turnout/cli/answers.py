@@ -67,7 +67,7 @@ MissingValues = Annotated[
         "--missing-value",
         metavar="TEXT",
         help="A text that means missing, beside empty fields, nulls, NaN and (where they are no "
-        "label) NA, N/A, null, None; repeatable.",
+        "label) what pandas takes for missing: NA, n/a, null, None; repeatable.",
     ),
 ]
 

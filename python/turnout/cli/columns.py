@@ -89,8 +89,8 @@ def read_column(
 ) -> Column:
     r"""Read one column of a file.
 
-    Missing are nulls, NaN, empty texts, ``NA``, ``N/A``, ``NaN``, ``null`` and ``None`` where they
-    are no label that is stated, and the texts in ``missing_values``. In a
+    Missing are nulls, NaN, empty texts, texts that pandas takes for missing (``NA``, ``n/a``,
+    ``<NA>``) where they are no label that is stated, and those in ``missing_values``. In a
     CSV file a column in which every value is written as a plain integer (``7``, not ``07`` and
     not ``7.0``) is a column of integers, any other is text, kept as it is written. In Parquet and
     Arrow files the column's type says it; floating-point columns that hold whole numbers only are

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 import typer
 from rich import box
@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from turnout import Bounds, Everyone, FrequencyEstimate, GroupedTally, Plan
-from turnout.cli.answers import LabelsFile, Missing, MissingValues, check_labels, read_labels
+from turnout.cli.answers import LabelsFile, MissingValues, check_labels, read_labels
 from turnout.cli.estimate import Top
 from turnout.cli.running import check_epsilon, check_level, check_rate, output, refusing
 from turnout.cli.scans import Sources, in_domain, scanned, settled
@@ -23,11 +23,14 @@ from turnout.cli.tables import percent, print_estimates, printable
 from turnout.frequency.estimation.columns import ordered
 from turnout.mean import Duchi
 from turnout.surveying import NumberEstimate, NumberGroups, ShareGroups, SurveyResults
-from turnout.surveying.asking import QUANTILES, Column, survey_columns
+from turnout.surveying.asking import QUANTILES, Column, refuse_invented, survey_columns
 
 __all__ = ["survey"]
 
 V = TypeVar("V")
+
+#: So many labels are shown.
+_TOP: Final = 20
 
 
 def _bounds(text: str) -> tuple[float, float]:
@@ -46,6 +49,12 @@ def _shares(text: str) -> tuple[float, ...]:
     if not all(0.0 < share < 1.0 for share in shares):
         raise typer.BadParameter(f"{text!r} is not A,B,C, shares between 0 and 1")
     return shares
+
+
+def _delta(value: float | None) -> float | None:
+    if value is not None and not 0.0 <= value <= 1.0:
+        raise typer.BadParameter(f"{value} is not between 0 and 1")
+    return value
 
 
 @refusing
@@ -112,7 +121,14 @@ def survey(
             help="With --bounds: which quantiles, the quartiles if not given.",
         ),
     ] = None,
-    missing: Missing = None,
+    missing: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--missing",
+            metavar="[COLUMN=]LABEL|drop",
+            help="Count missing answers as this label, or drop those people; repeatable.",
+        ),
+    ] = None,
     missing_value: MissingValues = None,
     trust: Annotated[
         Literal["local", "aggregators"],
@@ -123,7 +139,11 @@ def survey(
     ] = "local",
     delta: Annotated[
         float | None,
-        typer.Option("--delta", help="With --trust aggregators: the guarantee may have a delta."),
+        typer.Option(
+            "--delta",
+            callback=_delta,
+            help="With --trust aggregators: the guarantee may have a delta.",
+        ),
     ] = None,
     parties: Annotated[
         int, typer.Option("--parties", min=2, help="With --trust aggregators: how many add up.")
@@ -137,7 +157,7 @@ def survey(
         typer.Option("--simultaneous", help="Make the level hold for many intervals at once."),
     ] = None,
     clip: Clip = False,
-    top: Top = "20",
+    top: Top = str(_TOP),
     as_json: Annotated[bool, typer.Option("--json", help="Print one object for programs.")] = False,
     seed: Annotated[
         int | None,
@@ -171,23 +191,35 @@ def survey(
         "--mean": _by_column("--mean", mean, column, _bounds),
     }
     _refuse_contradictions(given, column, labels_file=labels_file is not None)
-    if quantiles is not None and not given["--bounds"]:
-        raise typer.BadParameter("are of numbers: needs --bounds", param_hint="--quantiles")
+    _refuse_useless(
+        given,
+        column,
+        {
+            "--quantiles": quantiles is not None,
+            "--clip": clip,
+            "--top": top != _TOP,
+            "--simultaneous": simultaneous is not None,
+        },
+    )
+    filled, of_all = _missing(missing, column)
     columns = []
     for name in column:
-        answers = scanned(sources, name, missing=missing, missing_values=missing_value, group_by=by)
+        label = filled.get(name, of_all)
+        answers = scanned(sources, name, missing=label, missing_values=missing_value, group_by=by)
         limits = given["--bounds"].get(name) or given["--mean"].get(name)
         if limits is None:
             stated = given["--labels"].get(name)
             check_labels(stated, labels_file)
             of_data = read_labels(stated, labels_file) is None
-            answers, domain = settled(answers, stated, labels_file, missing, say=False)
+            answers, domain = settled(answers, stated, labels_file, label, say=False)
             columns.append(Column(answers, domain, labels_of_data=of_data))
         else:
             # What a missing number is read as does not depend on the mechanism.
-            answers = in_domain(answers, Plan(Duchi(epsilon, limits), Everyone()), missing)
+            answers = in_domain(answers, Plan(Duchi(epsilon, limits), Everyone()), label)
             listed = () if name in given["--mean"] else quantiles or QUANTILES
             columns.append(Column(answers, Bounds.from_pair(limits), quantiles=listed))
+    if of_all is not None and len(column) > 1:
+        refuse_invented([each for each in columns if each.answers.column not in filled])
     result = survey_columns(
         columns,
         epsilon=epsilon,
@@ -197,7 +229,8 @@ def survey(
         parties=parties,
         seed=seed,
     )
-    wish = Wish("hajek", level, simultaneous, "all", "none", "frequency", top, frozenset(), clip)
+    shown = None if as_json else top
+    wish = Wish("hajek", level, simultaneous, "all", "none", "frequency", shown, frozenset(), clip)
     if clip:
         result = result.clip_intervals()
     several = result if isinstance(result, SurveyResults) else {column[0]: result}
@@ -239,6 +272,20 @@ def _by_column(
     return found
 
 
+def _missing(
+    given: Sequence[str] | None, columns: Sequence[str]
+) -> tuple[dict[str, str], str | None]:
+    """Read what is missing in single columns, and in all others."""
+    named = [text for text in given or () if any(text.startswith(f"{name}=") for name in columns)]
+    others = [text for text in given or () if text not in named]
+    if len(others) > 1:
+        raise typer.BadParameter(
+            f"{others[1]!r} does not begin with a column of --column and =, nor does {others[0]!r}",
+            param_hint="--missing",
+        )
+    return _by_column("--missing", named, columns, str), others[0] if others else None
+
+
 def _refuse_contradictions(
     given: Mapping[str, Mapping[str, Any]], columns: Sequence[str], *, labels_file: bool
 ) -> None:
@@ -251,6 +298,27 @@ def _refuse_contradictions(
         if name in numbers and (labels_file or name in given["--labels"]):
             option = "--mean" if name in given["--mean"] else "--bounds"
             raise typer.BadParameter("is for numbers, which have no labels", param_hint=option)
+
+
+def _refuse_useless(
+    given: Mapping[str, Mapping[str, Any]], columns: Sequence[str], options: Mapping[str, bool]
+) -> None:
+    """Refuse options that say nothing about any column, before anything is randomized."""
+    wanting = {
+        "--quantiles": bool(given["--bounds"]),
+        "--clip": not {*columns} <= {*given["--bounds"], *given["--mean"]},
+        "--top": not {*columns} <= {*given["--bounds"], *given["--mean"]},
+        "--simultaneous": not {*columns} <= {*given["--bounds"]},
+    }
+    reasons = {
+        "--quantiles": "are of numbers: needs --bounds",
+        "--clip": "is for shares, and no column has any",
+        "--top": "is for labels, and no column has any",
+        "--simultaneous": "is for shares and means alone",
+    }
+    for option, wished in options.items():
+        if wished and not wanting[option]:
+            raise typer.BadParameter(reasons[option], param_hint=option)
 
 
 def _shown(result: Any, wish: Wish) -> Shown:
@@ -290,14 +358,47 @@ def _counts(result: Any, wish: Wish) -> Shown:
 
 def _records(result: Any, wish: Wish) -> Shown:
     """Show the records of a result as they are."""
+    estimate = result.estimate
+    shares = isinstance(estimate, ShareGroups)
     records = result.to_records(wish.level)
+    if shares:
+        records = [
+            {"group": dict(zip(result.by, key, strict=True)), "nodes": one.nodes, **each}
+            for key, one in estimate.items()
+            for each in one.columns(
+                ordered(one, wish.order, wish.top), wish.level, wish.simultaneous
+            ).records()
+        ]
 
     def record() -> dict[str, Any]:
         rows = [
             {name: json_group(v) if name == "group" else plain(v) for name, v in each.items()}
             for each in records
         ]
-        return {"column": result.column, "level": wish.level, "estimates": rows}
+        head = {"column": result.column, "level": wish.level}
+        if not shares:
+            tally = result.tally
+            counted = {"nodes": tally.nodes, "received": tally.received}
+            return {**head, **counted, "plan": tally.plan.to_dict(), "estimates": rows}
+        groups = [
+            {
+                "group": json_group(dict(zip(result.by, key, strict=True))),
+                "nodes": one.nodes,
+                "received": one.received,
+                "plan": result.mechanism[key].to_dict(),
+                "guarantee": str(result.mechanism[key].guarantee),
+            }
+            for key, one in estimate.items()
+        ]
+        return {
+            **head,
+            "simultaneous": wish.simultaneous,
+            "nodes": sum(one.nodes for one in estimate.values()),
+            "received": sum(one.received for one in estimate.values()),
+            "epsilon": next(iter(result.mechanism.values())).epsilon,
+            "groups": groups,
+            "estimates": rows,
+        }
 
     def body(console: Console) -> None:
         table = Table(box=box.SIMPLE_HEAD, header_style="bold", padding=(0, 1), show_edge=False)
@@ -324,7 +425,13 @@ def _records(result: Any, wish: Wish) -> Shown:
         console.print(table)
 
     return Shown(
-        record, lambda: result.to_arrow(wish.level), [], body, lambda: result.plot().figure
+        record,
+        lambda: result.to_arrow(
+            wish.level, **({"simultaneous": wish.simultaneous} if shares else {})
+        ),
+        [],
+        body,
+        lambda: result.plot().figure,
     )
 
 

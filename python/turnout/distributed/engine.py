@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _core
+from turnout._tables import Tabular
 from turnout.distributed.aggregation import Aggregation
 from turnout.distributed.costs import CostLedger, Costs
 from turnout.distributed.deployment import Deployed
@@ -43,8 +44,8 @@ _MOST_SHARES = 20_000_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class RoundResult:
-    """What a round gave.
+class RoundResult(Tabular):
+    """What a round gave: a table of the frequencies with intervals.
 
     Attributes
     ----------
@@ -59,6 +60,28 @@ class RoundResult:
     estimate: FrequencyEstimate
     sums: Integers
     costs: CostLedger
+
+    _columns = FrequencyEstimate._columns
+
+    def to_records(self, level: float = 0.95, **options: Any) -> list[dict[str, Any]]:
+        """List one dictionary for each item.
+
+        Parameters
+        ----------
+        level, **options
+            As for :meth:`turnout.FrequencyEstimate.to_records`.
+
+        Returns
+        -------
+        list of dict
+            As :meth:`turnout.FrequencyEstimate.to_records` gives them.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If an argument is of the wrong type, or none of the allowed values.
+        """
+        return self.estimate.to_records(level, **options)
 
 
 def run(mechanism: Aggregation, values: Any, seed: int | None = None) -> RoundResult:

@@ -61,9 +61,10 @@ def scan(
         The column of answers, one row a person. Of a :class:`turnout.JointTable` the columns, in
         the order of its questions.
     missing
-        What a missing answer is (a null, NaN, an empty text, and ``NA``, ``N/A``, ``NaN``,
-        ``null`` or ``None`` where they are no label of the domain): None refuses it, ``"drop"``
-        leaves the person out, anything else is the label that is reported. Who is left out is not
+        What a missing answer is (a null, NaN, an empty text, and texts that pandas takes for
+        missing, such as ``NA``, ``n/a`` or ``<NA>``, where they are no label of the domain): None
+        refuses it, ``"drop"`` leaves the person out, anything else is the label that is reported.
+        Who is left out is not
         protected: how many they are, in each file and group, is written and shown. Where not to
         have answered is private, give a label. A person without a group is refused or left out
         too; with a label the group is None.

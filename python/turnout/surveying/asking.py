@@ -17,6 +17,7 @@ from turnout.frequency.estimation.estimators import ESTIMATORS
 from turnout.mean.estimators import ESTIMATORS as MEAN_ESTIMATORS
 from turnout.participation import Participation, taking_part_in
 from turnout.pipeline import Answers, collect, open_source, scan
+from turnout.pipeline.distinct import distinct_answers
 from turnout.pipeline.several import read_columns
 from turnout.surveying.aggregated import aggregated
 from turnout.surveying.local import best_scheme, counted, part_of
@@ -33,7 +34,7 @@ from turnout.surveying.words import (
     statement_of_all,
 )
 
-__all__ = ["QUANTILES", "Column", "survey", "survey_columns"]
+__all__ = ["QUANTILES", "Column", "refuse_invented", "survey", "survey_columns"]
 
 #: The quantiles that are estimated unless others are asked for.
 QUANTILES: Final = (0.25, 0.5, 0.75)
@@ -155,10 +156,11 @@ def survey(
         Which quantiles of numbers, between 0 and 1: the quartiles by default. With none, ``()``,
         all reports are for the mean, whose error is then smaller.
     missing
-        What a missing answer (a null, NaN, an empty text, and ``NA``, ``N/A``, ``NaN``, ``null`` or
-        ``None`` where they are none of ``labels``) means: None refuses it, ``"drop"`` leaves the
-        person out, a label (or a number) is reported instead. Of several columns it may be a
-        dictionary.
+        What a missing answer (a null, NaN, an empty text, and texts that pandas takes for missing,
+        such as ``NA``, ``n/a`` or ``<NA>``, where they are none of ``labels``) means:
+        None refuses it, ``"drop"`` leaves the person out, a label (or a number) is reported
+        instead. Of several columns it may be a dictionary; a label by itself must then be one of
+        every column.
     missing_values
         Further texts that stand for a missing answer or group.
     method
@@ -251,6 +253,8 @@ def survey(
         else:
             answers, domain = _from_data(answers)
             settled.append(Column(answers, domain, labels_of_data=True))
+    if len(columns) > 1 and not isinstance(missing, Mapping):
+        refuse_invented(settled)
     result = survey_columns(
         settled,
         epsilon=epsilon,
@@ -264,6 +268,29 @@ def survey(
     if isinstance(result, SurveyResult) and not isinstance(column, str):
         return SurveyResults({columns[0]: result}, result.statement)
     return result
+
+
+def refuse_invented(columns: Sequence[Column]) -> None:
+    """Refuse a label for what is missing in several columns that is no answer of one of them.
+
+    Raises
+    ------
+    InvalidValueError
+        If there is such a column, and something is missing in it.
+    """
+    for column in columns:
+        label, domain = column.answers.missing, column.domain
+        if label in (None, "drop") or isinstance(domain, Bounds):
+            continue
+        known: Sequence[Any] = domain.labels
+        if column.labels_of_data:
+            # The domain has the label already, if anything is missing.
+            known = distinct_answers(column.answers)[0] if label in known else [label]
+        if label not in known:
+            raise InvalidValueError(
+                f"missing must be a label of every column, and {_arguments.shown(label)} is none "
+                f"of {column.answers.column!r}: say it for each column by itself"
+            )
 
 
 def survey_columns(
