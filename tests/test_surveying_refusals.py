@@ -85,6 +85,12 @@ def test_epsilon_and_delta_are_checked_before_they_are_shared() -> None:
             )  # type: ignore[call-overload]
 
 
+def test_a_target_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    for wrong in ({"epsilon": -1.0}, {"epsilon": 1.0, "delta": -1.0}, {"epsilon": 1, "seed": -1}):
+        with pytest.raises(InvalidValueError, match="must be"):
+            tn.survey(tmp_path / "not_there.csv", "v", trust="aggregators", **wrong)  # type: ignore[call-overload]
+
+
 def test_nothing_is_estimated_of_no_rows(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("v,w,g\n")

@@ -219,6 +219,8 @@ def survey(
     True
     """
     _arguments.choice("trust", trust, ("local", "aggregators"))
+    _arguments.seed(seed)
+    epsilon, delta = _checked_target(epsilon, delta)
     columns = _names(column)
     given_labels = _by_column("labels", labels, columns)
     given_bounds = _by_column("bounds", bounds, columns)
@@ -324,9 +326,7 @@ def survey_columns(
         As :func:`survey`.
     """
     _arguments.seed(seed)
-    epsilon = checked_epsilon(epsilon)
-    if delta is not None:
-        delta = float(unit_interval("delta", _arguments.number("delta", delta)))
+    epsilon, delta = _checked_target(epsilon, delta)
     if method != "hajek" and any(column.quantiles for column in columns):
         raise InvalidValueError(f"method must be 'hajek' for quantiles, got {method!r}")
     if trust == "aggregators":
@@ -453,6 +453,14 @@ def _counted_together(
 
 
 # What is asked ------------------------------------------------------------------------------------
+
+
+def _checked_target(epsilon: Any, delta: Any) -> tuple[float, float | None]:
+    """Check what is asked of all columns together, before it is shared out."""
+    whole = checked_epsilon(epsilon)
+    if delta is None:
+        return whole, None
+    return whole, float(unit_interval("delta", _arguments.number("delta", delta)))
 
 
 def _names(column: str | Sequence[str]) -> tuple[str, ...]:
