@@ -7,12 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, overload
 
 from turnout import _arguments
-from turnout.accounting.values import unit_interval
 from turnout.bounds import Bounds
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.domain import Domain, domain_of
-from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
-from turnout.frequency.attributes.parameters import checked_epsilon
+from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.estimation.estimators import ESTIMATORS
 from turnout.mean.estimators import ESTIMATORS as MEAN_ESTIMATORS
 from turnout.participation import Participation, taking_part_in
@@ -20,6 +18,7 @@ from turnout.pipeline import Answers, collect, open_source, scan
 from turnout.pipeline.distinct import distinct_answers
 from turnout.pipeline.several import read_columns
 from turnout.surveying.aggregated import aggregated
+from turnout.surveying.arguments import by_column, checked_target, column_names
 from turnout.surveying.local import best_scheme, counted, part_of
 from turnout.surveying.numbers import Grid
 from turnout.surveying.questions import MeanOf, Question, SharesOf, SpreadOf
@@ -220,11 +219,11 @@ def survey(
     """
     _arguments.choice("trust", trust, ("local", "aggregators"))
     _arguments.seed(seed)
-    epsilon, delta = _checked_target(epsilon, delta)
-    columns = _names(column)
-    given_labels = _by_column("labels", labels, columns)
-    given_bounds = _by_column("bounds", bounds, columns)
-    given_missing = _by_column("missing", missing, columns, one_for_all=True)
+    epsilon, delta = checked_target(epsilon, delta)
+    columns = column_names(column)
+    given_labels = by_column("labels", labels, columns)
+    given_bounds = by_column("bounds", bounds, columns)
+    given_missing = by_column("missing", missing, columns, one_for_all=True)
     numbers = all(name in given_bounds for name in columns)
     _arguments.choice("method", method, tuple(MEAN_ESTIMATORS if numbers else ESTIMATORS))
     if taking_part_in(participation).uniform_rate is None:
@@ -326,7 +325,7 @@ def survey_columns(
         As :func:`survey`.
     """
     _arguments.seed(seed)
-    epsilon, delta = _checked_target(epsilon, delta)
+    epsilon, delta = checked_target(epsilon, delta)
     if method != "hajek" and any(column.quantiles for column in columns):
         raise InvalidValueError(f"method must be 'hajek' for quantiles, got {method!r}")
     if trust == "aggregators":
@@ -453,47 +452,6 @@ def _counted_together(
 
 
 # What is asked ------------------------------------------------------------------------------------
-
-
-def _checked_target(epsilon: Any, delta: Any) -> tuple[float, float | None]:
-    """Check what is asked of all columns together, before it is shared out."""
-    whole = checked_epsilon(epsilon)
-    if delta is None:
-        return whole, None
-    return whole, float(unit_interval("delta", _arguments.number("delta", delta)))
-
-
-def _names(column: str | Sequence[str]) -> tuple[str, ...]:
-    if isinstance(column, str):
-        return (column,)
-    names = _arguments.items("column", column, "a name or names of columns")
-    for name in names:
-        _arguments.instance("column", name, str, "a name or names of columns")
-    if not names or len(set(names)) < len(names):
-        raise InvalidValueError(f"column must name different columns, got {list(names)}")
-    return tuple(names)
-
-
-def _by_column(
-    argument: str, given: Any, columns: tuple[str, ...], *, one_for_all: bool = False
-) -> dict[str, Any]:
-    """Read what may be a dictionary by column."""
-    if given is None:
-        return {}
-    if isinstance(given, Mapping):
-        unknown = [name for name in given if name not in columns]
-        if unknown:
-            raise InvalidValueError(
-                f"{argument} names {_arguments.shown(unknown[0])}, which is none of the columns "
-                f"{_arguments.listed(columns)}"
-            )
-        return dict(given)
-    if len(columns) > 1 and not one_for_all:
-        raise InvalidTypeError(
-            f"{argument} must be a dictionary by column where there are several, got "
-            f"{_arguments.shown(given)}"
-        )
-    return dict.fromkeys(columns, given)
 
 
 def _quantiles(quantiles: Sequence[float] | None, method: str) -> tuple[float, ...]:
