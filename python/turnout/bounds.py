@@ -11,13 +11,22 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 
-__all__ = ["Bounds"]
+__all__ = ["ROUNDED", "Bounds", "rounded"]
 
 #: How far apart bounds can be.
 _SMALLEST, _LARGEST = 1e-100, 1e100
 
 #: The most numbers that a node can hold.
 MOST_DIMENSIONS: Final = 65_536
+
+#: Up to here float64 holds every integer; the next one is rounded to it.
+_EXACT: Final = 2**53
+
+#: What is said of an integer that it does not hold.
+ROUNDED: Final = (
+    "float64 does not hold it and would round it: subtract a public number from all values and "
+    "from the bounds"
+)
 
 Floats = npt.NDArray[np.float64]
 
@@ -166,6 +175,13 @@ class Bounds:
             array = array.reshape(0, self.dimensions)
         if array.ndim != (1 if one else 2) or not (one or array.shape[1] == self.dimensions):
             raise InvalidValueError(f"values must be {expected}, got shape {array.shape}")
+        wrong = rounded(array if array.dtype.kind in "iu" else values, array)
+        if wrong.any():
+            place = tuple(int(index) for index in np.argwhere(wrong)[0])
+            held = array if array.dtype.kind in "iu" else np.array(values, dtype=object)
+            raise InvalidValueError(
+                f"values[{', '.join(map(str, place))}] = {held[place]}: {ROUNDED}"
+            )
         return np.ascontiguousarray(array, dtype=np.float64)
 
     def to_dict(self) -> dict[str, Any]:
@@ -202,3 +218,43 @@ class Bounds:
             "required": ["bounds", "dimensions"],
             "additionalProperties": False,
         }
+
+
+def rounded(values: Any, array: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Tell which integers float64 does not hold; where none is beyond 2^53, no value is looked at.
+
+    Parameters
+    ----------
+    values
+        An array of integers, or a sequence of numbers, some of which may be integers.
+    array
+        The same as an array of numbers, nan where nothing is to be looked at.
+
+    Returns
+    -------
+    numpy.ndarray
+        bool, of the shape of ``array``.
+
+    Examples
+    --------
+    >>> found = np.array([2**53, 2**53 + 1, -(2**62), 2**63 - 1])
+    >>> rounded(found, found).tolist()
+    [False, True, False, True]
+    >>> rounded([2**53 + 1, 0.5], np.array([2**53 + 1, 0.5])).tolist()
+    [True, False]
+    """
+    # Comparisons with nan are false.
+    beyond: npt.NDArray[np.bool_] = (array >= _EXACT) | (array <= -_EXACT)
+    if not beyond.any() or (isinstance(values, np.ndarray) and values.dtype.kind == "f"):
+        return np.zeros(array.shape, np.bool_)
+    if isinstance(values, np.ndarray) and values.dtype.kind in "iu":
+        floats = values.astype(np.float64)
+        fits = floats < float(np.iinfo(values.dtype).max)
+        lost: npt.NDArray[np.bool_] = np.where(fits, floats, 0.0).astype(values.dtype) != values
+        return lost
+    whole = np.asarray(values, dtype=object)
+    for index in zip(*np.nonzero(beyond), strict=True):
+        value = whole[index]
+        integer = not isinstance(value, (float, np.floating)) and value == int(value)
+        beyond[index] = integer and int(value) != int(float(value))
+    return beyond

@@ -69,7 +69,7 @@ def test_columns_that_do_not_go_together_are_refused(
     one, two = ("sex", "-e", 1), ("sex", "--joint", "vote")
     for given, message in (
         ((*two, "-e", 1, "--labels", "f,m"), "is for one question"),
-        (("sex", "--joint", "sex", "-e", 1), "column must name different columns"),
+        (("sex", "--joint", "sex", "-e", 1), "--joint: names a column twice"),
         (("sex", "--joint", "height", "-e", 1), "height"),
     ):
         result = turnout(*start, *given)
@@ -78,13 +78,23 @@ def test_columns_that_do_not_go_together_are_refused(
     plan = tmp_path / "plan.json"
     for oracle, columns, message in (
         (tn.DirectEncoding(1.0, ["f", "m"]), two, "column must name one column"),
-        (tn.JointTable(1.0, {"vote": ["no", "yes"], "sex": ["f", "m"]}), two, "in their order"),
+        (
+            tn.JointTable(1.0, {"vote": ["no", "yes"], "sex": ["f", "m"]}),
+            two,
+            "--joint must name the questions of the plan in their order",
+        ),
         (tn.JointTable(1.0, {"sex": ["f", "m"], "vote": ["no", "yes"]}), one[:1], "questions"),
     ):
         tn.Plan(oracle, tn.Everyone()).write(plan)
         result = turnout(*start, *columns, "--plan", plan)
         assert result.exit_code == 1
         assert message in " ".join(result.stderr.split())
+    tn.Plan(tn.SplitBudget(1.0, {"sex": ["f", "m"], "vote": ["no", "yes"]}), tn.Everyone()).write(
+        plan
+    )
+    of_one = ("randomize", table, "-o", target, "--missing", "yes", "-c", *two, "--plan", plan)
+    refused = " ".join(turnout(*of_one).stderr.split())
+    assert "column 'sex': --missing must be a label of the domain or 'drop', got 'yes'" in refused
     assert not target.exists()
 
 

@@ -149,7 +149,7 @@ def test_a_missing_label_outside_the_domain_is_refused(tmp_path: Path, turnout: 
         "--labels", "a,b", "--missing", "c",
     )  # fmt: skip
     assert result.exit_code == 1
-    assert "missing must be a label of the domain or 'drop', got 'c'" in only_line(result.stderr)
+    assert "--missing must be a label of the domain or 'drop', got 'c'" in only_line(result.stderr)
 
 
 def test_unknown_labels_are_named_with_their_rows(
@@ -219,7 +219,7 @@ def test_wrong_usage_exits_with_2(
 @pytest.mark.parametrize(
     ("source", "column", "message"),
     [
-        ("nowhere.csv", "answer", "nowhere.csv: data: no such file"),
+        ("nowhere.csv", "answer", "nowhere.csv: no such file"),
         (None, "reply", "no column 'reply'"),
     ],
 )

@@ -128,3 +128,30 @@ def test_who_takes_part_reports_the_own_number_to_the_own_group(oracle: Any, rat
     grouped = tn.pipeline.collect(answers, oracle, participation=None if own else rate, seed=3)
     for key, mean in (("DE", 10.0), ("FR", 90.0)):
         assert grouped.estimate()[key].interval(1 - 1e-6).contains(mean)
+
+
+@pytest.mark.parametrize("low", [2**53, 2**63, -(2**60)])
+def test_integers_that_floats_do_not_hold_are_refused(tmp_path: Path, low: int) -> None:
+    oracle = tn.mean.Duchi(1.0, bounds=(low, low + 2**20))
+    inside = oracle.domain
+    held, wrong = [low, low + 2**15], [low, low + 1]
+    path = tmp_path / "numbers.csv"
+    for make in (np.array, list):
+        assert inside.to_codes(make(held)).tolist() == [float(each) for each in held]
+        with pytest.raises(InvalidValueError, match=rf"values\[1\] = {wrong[1]}: float64"):
+            inside.to_codes(make(wrong))
+    with pytest.raises(InvalidValueError, match=r"values\[0\] = "):
+        inside.to_codes([wrong[1], float(low)])
+    for values in (held, wrong):
+        path.write_text("\n".join(["age", *map(str, values), "NA"]), encoding="utf-8")
+        integers = pa.array([*values, None], pa.uint64() if low > 0 else pa.int64())
+        decimals = pa.array([*map(Decimal, values), None], pa.decimal128(30, 2))
+        for source in (pa.table({"age": integers}), pa.table({"age": decimals}), path):
+            answers = scan(source, "age", missing="drop")
+            if values is held:
+                oracle.collect(answers, seed=1)
+                continue
+            with pytest.raises(InvalidValueError, match=rf"{wrong[1]}.*\(row 2\): float64"):
+                oracle.collect(answers, seed=1)
+    sentinel = pa.table({"age": pa.array([5, 2**63 - 1, 2**63 - 1], pa.int64())})
+    assert len(read(sentinel["age"], missing=7, missing_values=[str(2**63 - 1)])) == 3

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from turnout import Bernoulli, Bounds, Everyone, Participation, Plan
+from turnout import Bernoulli, Bounds, Everyone, Participation, Plan, _arguments
 from turnout.cli.answers import (
     ColumnName,
     Labels,
@@ -264,6 +264,8 @@ def randomize(
     refuse_overwriting_inputs(target, [*map(Path, sources), *files_of(sources)])
     if single and not overwrite:
         refuse_drawing_again(target, "reports")
+    if len({column, *(joint or ())}) <= len(joint or ()):
+        raise typer.BadParameter("names a column twice", param_hint="--joint")
     answers = scanned(
         sources,
         [column, *(joint or ())],
@@ -383,6 +385,12 @@ def _checked_plan(plan: Plan, file: Path, answers: Answers) -> Plan:
             "no column holds: let each device make its message with "
             "oracle.client(...).message(plan, answer), and count them with turnout tally "
             "day.jsonl --plan FILE"
+        )
+    questions = tuple(getattr(plan.domain, "columns", ()))
+    if questions and questions != answers.asked:
+        raise InvalidValueError(
+            f"{file}: --column and --joint must name the questions of the plan in their order, "
+            f"{_arguments.listed(questions)}, got {_arguments.listed(answers.asked)}"
         )
     personal = plan.participation.uniform_rate is None
     if personal != (answers.probability_column is not None):

@@ -101,6 +101,12 @@ def in_options(text: str, options: Iterable[str]) -> str:
     'there already; --resume goes on'
     >>> in_options("duplicates='first' needs id_column", ["--duplicates", "--id-column"])
     '--duplicates first needs --id-column'
+    >>> in_options("it was begun with joint = ['a'], got []", ["--joint"])
+    "it was begun with --joint = ['a'], got []"
+    >>> in_options("participation is of local reports", ["--participation"])
+    '--participation is of local reports'
+    >>> in_options("people.csv: missing must be a label", ["--missing"])
+    'people.csv: --missing must be a label'
     >>> in_options("seed must be a number, got Seed(seed=3)", ["--seed"])
     '--seed must be a number, got Seed(seed 3)'
     """
@@ -126,7 +132,9 @@ def _translated(text: str, words: dict[str, str]) -> str:
         text = re.sub(rf"{alone}=? \({option}\)", option, text)
         text = re.sub(rf"{alone}=True\b", option, text)
         text = re.sub(rf"{alone}=['\"]?([\w.]+)['\"]?", rf"{option} \1", text)
-        text = re.sub(rf"^{word}(?= must |:|\[)", option, text)
+        text = re.sub(rf"^{word}(?= (?:must|is|needs) |:|\[)", option, text)
+        text = re.sub(rf"(?<=: ){word}(?= must )", option, text)
+        text = re.sub(rf"(?<= with ){word}(?= = )", option, text)
         if "_" in word:
             text = re.sub(rf"{alone}(?![\w./'=-])", option, text)
     return text
@@ -143,7 +151,8 @@ def _describe(error: OSError) -> str:
     if error.filename is None:
         return reason
     name = error.filename.decode() if isinstance(error.filename, bytes) else str(error.filename)
-    return f"{name}: {reason}"
+    # Of an argument that commands call by no name.
+    return f"{name}: {reason.removeprefix('data: ')}"
 
 
 def refuse_overwriting_inputs(target: Path, inputs: list[Path]) -> None:

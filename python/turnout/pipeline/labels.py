@@ -101,7 +101,8 @@ class Labels:
             code = self._find_text(missing) if isinstance(missing, str) else code
         if code < 0:
             raise UnknownLabelError(
-                f"missing must be a label of the domain or 'drop', got {_arguments.shown(missing)}"
+                f"{self.name}: missing must be a label of the domain or 'drop', got "
+                f"{_arguments.shown(missing)}"
             )
         return code
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,7 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout._extras import require
 from turnout._label_texts import missing_texts
-from turnout.bounds import Bounds
+from turnout.bounds import ROUNDED, Bounds, rounded
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.pipeline.dictionaries import rows_text
 from turnout.pipeline.labels import WAY_OUT
@@ -19,6 +20,9 @@ from turnout.pipeline.labels import WAY_OUT
 __all__ = ["Numbers", "numbers_of"]
 
 Array = npt.NDArray[Any]
+
+#: Integers within whatever bounds there can be.
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,100}", re.ASCII)
 
 
 class Numbers:
@@ -134,6 +138,8 @@ def _read(column: Any, numbers: Numbers, place: Any) -> npt.NDArray[np.float64]:
     if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
         values = np.array(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)
         values[np.isin(values, _numeric(numbers.missing_values))] = np.nan
+        if not types.is_floating(kind):
+            _refuse_rounded(column, values, numbers, place)
         return values
     if not (types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)):
         if types.is_null(kind):
@@ -143,15 +149,37 @@ def _read(column: Any, numbers: Numbers, place: Any) -> npt.NDArray[np.float64]:
     listed = pa.array(sorted(numbers.missing_values), pa.large_string())
     texts = compute.if_else(compute.is_in(texts, listed), None, texts)
     try:
-        return np.array(texts.cast(pa.float64()).to_numpy(), np.float64)
+        values = np.array(texts.cast(pa.float64()).to_numpy(), np.float64)
     except pa.ArrowInvalid:
         wrong = [text is not None and not _is_number(text) for text in texts.to_pylist()]
+    else:
+        _refuse_rounded(texts, values, numbers, place)
+        return values
     found = np.flatnonzero(wrong)
     shown = list(dict.fromkeys(texts.take(pa.array(found[:1000])).to_pylist()))
     raise InvalidValueError(
         f"{numbers.name}: {found.size:,} values are no numbers: {_arguments.listed(shown)} "
         f"({place(found)})"
     )
+
+
+def _refuse_rounded(column: Any, values: Array, numbers: Numbers, place: Any) -> None:
+    """Refuse integers that would be rounded."""
+    beyond = np.flatnonzero(np.abs(values) >= 2**53)
+    if not beyond.size:
+        return
+    entries = column.take(require("pyarrow", "cli").array(beyond)).to_pylist()
+    given = [
+        (int(entry) if _INTEGER.fullmatch(entry) else float(entry))
+        if isinstance(entry, str)
+        else entry
+        for entry in entries
+    ]
+    found = np.flatnonzero(rounded(given, values[beyond]))
+    if found.size:
+        raise InvalidValueError(
+            f"{numbers.name}: {entries[found[0]]} ({place(beyond[found])}): {ROUNDED}"
+        )
 
 
 def _numeric(texts: frozenset[str]) -> list[float]:

@@ -258,3 +258,19 @@ def test_tables_have_a_column_for_each_question_and_csv_files_hold_them() -> Non
     assert one.estimate().interval().to_arrow()["label"].to_pylist()[0] == "('no', 1)"
     pairs = tn.DirectEncoding(2.0, [("a", 1), ("b", 2)]).simulate([5, 6])
     assert pairs.estimate().to_arrow()["label"].to_pylist() == ["('a', 1)", "('b', 2)"]
+
+
+def test_what_a_marginal_table_says_is_what_the_whole_table_says() -> None:
+    joint = tn.JointTable(2.0, {"a": 2, "b": 3, "c": 4})
+    whole = joint.simulate(list(range(100, 124)), seed=1).estimate()
+    part = whole.marginal("c", "a")
+    assert isinstance(part, JointEstimate)
+    one, other = part.marginal("c"), whole.marginal("c")
+    assert one.to_records() == other.to_records()
+    shares, expected = (each.conditional("c", given="a") for each in (part, whole))
+    assert shares.to_records() == expected.to_records()
+    assert part.clip_intervals().marginal("a").clipped
+    with pytest.raises(InvalidValueError, match="names must be one of 'c', 'a', got 'b'"):
+        part.marginal("b")
+    with pytest.raises(InvalidValueError, match="given must be one of"):
+        part.conditional("c", given="b")

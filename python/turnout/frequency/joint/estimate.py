@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,11 +40,14 @@ class JointMarginal:
         The questions.
     domain
         Their answers, or the combinations of these.
+    joint
+        The estimate of the whole table.
     """
 
     plan: Any
     names: tuple[str, ...]
     domain: Domain
+    joint: Any = field(default=None, repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Describe it in terms of JSON."""
@@ -132,12 +135,15 @@ class JointEstimate(FrequencyEstimate):
         chosen = self._checked("names", names)
         if len(chosen) == len(self.questions):
             raise InvalidValueError("names must leave out a question: all are the joint table")
+        if isinstance(self.plan, JointMarginal):
+            found: FrequencyEstimate = self.plan.joint.marginal(*chosen)
+            return replace(found, clipped=self.clipped)
         cells = Cells(self.covariance, self._product.shape, self._axes(chosen))
         raw = cells.summed(self.estimation.frequencies)
         estimation = Estimation(raw, cells.variances)
         domains = {name: self.questions[name] for name in chosen}
         domain = ProductDomain(domains) if len(chosen) > 1 else domains[chosen[0]]
-        plan = JointMarginal(self.plan, chosen, domain)
+        plan = JointMarginal(self.plan, chosen, domain, self)
         kind = JointEstimate if len(chosen) > 1 else FrequencyEstimate
         made = kind.from_estimation(plan, self.method, self.nodes, self.received, estimation)
         return replace(made, clipped=self.clipped)
@@ -171,6 +177,9 @@ class JointEstimate(FrequencyEstimate):
         wanted = self._checked("of", (of,))[0]
         if wanted in among:
             raise InvalidValueError(f"of must be a question that is not in given, got {of!r}")
+        if isinstance(self.plan, JointMarginal):
+            found: ConditionalShares = self.plan.joint.conditional(wanted, given=among)
+            return found.clip_intervals() if self.clipped else found
         shape, inner = self._product.shape, self._axes((wanted,))
         outer = self._axes(among)
         return ConditionalShares(
