@@ -9,11 +9,11 @@ import re
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, NoReturn, TypeVar, cast, get_type_hints
 
-import click
 import typer
 from rich.console import Console
+from typer.models import OptionInfo
 
 from turnout.errors import InvalidValueError, TurnoutError
 
@@ -63,7 +63,7 @@ def refusing(command: Command) -> Command:
         try:
             command(*args, **kwargs)
         except TurnoutError as error:
-            _exit(in_options(str(error), _options()))
+            _exit(in_options(str(error), _options(command)))
         except OSError as error:
             if error.errno == errno.EPIPE:
                 raise
@@ -74,11 +74,16 @@ def refusing(command: Command) -> Command:
     return cast("Command", wrapped)
 
 
-def _options() -> list[str]:
-    """List the long options of the command that runs."""
-    context = click.get_current_context(silent=True)
-    params = [] if context is None else context.command.params
-    return [name for param in params for name in param.opts if name.startswith("--")]
+def _options(command: Callable[..., None]) -> list[str]:
+    """List the long options of a command, as its annotations say."""
+    found = []
+    for name, hint in get_type_hints(command, include_extras=True).items():
+        for said in getattr(hint, "__metadata__", ()):
+            words = getattr(said, "param_decls", None) or ()
+            long = [word.split("/")[0] for word in words if word.startswith("--")]
+            if isinstance(said, OptionInfo):
+                found += long or [f"--{name.replace('_', '-')}"]
+    return found
 
 
 #: Arguments that commands call otherwise.
