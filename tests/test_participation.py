@@ -165,6 +165,8 @@ def test_anything_else_is_not_the_description_of_a_participation(description: An
 def test_a_rate_outside_the_range_is_refused(rate: float) -> None:
     with pytest.raises(InvalidValueError, match=r"rate must be a probability in \(0, 1\], got"):
         tn.Bernoulli(rate)
+    with pytest.raises(InvalidValueError, match=r"^participation must be a probability in"):
+        tn.DirectEncoding(1.0, 2).collect([0, 1], participation=rate)
 
 
 @pytest.mark.parametrize("rate", [None, "0.5", True, [0.5], 1j, np.array([0.5])])

@@ -78,7 +78,7 @@ def test_a_number_is_the_rate_of_all() -> None:
     tally = one.collect({"a": ["x"] * 40, "b": [1] * 40}, participation=0.5)
     assert tally["a"].participation == tn.Bernoulli(0.25)
     for wrong in (0, -0.5, 1.5, float("nan")):
-        with pytest.raises(InvalidValueError, match="rate must be"):
+        with pytest.raises(InvalidValueError, match="participation must be"):
             VOTE.randomize(["no"], participation=wrong)
     for other in (True, "half"):
         with pytest.raises(InvalidTypeError, match="participation must be a rate, Everyone"):

@@ -296,7 +296,10 @@ def stated_participation(participation: Participation | float) -> Participation:
     if isinstance(participation, (int, float, np.integer, np.floating)) and not isinstance(
         participation, bool
     ):
-        return Everyone() if participation == 1 else Bernoulli(participation)
+        if participation == 1:
+            return Everyone()
+        # Said of the argument that was given, not of the one of Bernoulli.
+        return Bernoulli(_arguments.probability("participation", participation))
     raise InvalidTypeError(
         "participation must be a rate, Everyone(), Bernoulli(...) or Personalized(...), got "
         f"{_arguments.shown(participation)}"
