@@ -299,7 +299,7 @@ def test_improbable_reports_of_files_are_said(tmp_path: Path, turnout: Run) -> N
     honest = oracle.randomize([3] * 50, seed=1)
     path, target = tmp_path / "a.parquet", tmp_path / "a.tally"
     write_reports(honest, path)
-    assert "improbable" not in turnout("tally", path, "-o", target).stdout
+    assert "honest devices" not in turnout("tally", path, "-o", target).stdout
     codes = honest.codes.copy()
     codes[:7] = 2**64 - 1
     write_reports(tn.Reports(oracle, tn.Everyone(), codes, 50), path)
