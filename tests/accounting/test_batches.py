@@ -114,7 +114,10 @@ def in_two_slots(rate: float, noise: float, distance: float) -> tuple[Floats, Fl
     return (1.0 - rate) * nobody + rate * somebody, nobody
 
 
-@pytest.mark.parametrize(("rate", "noise"), [(1.0, 1.0), (0.4, 0.7), (0.05, 2.0), (1.0, 6.0)])
+@pytest.mark.parametrize(
+    ("rate", "noise"),
+    [pytest.param(1.0, 1.0, marks=pytest.mark.everyday), (0.4, 0.7), (0.05, 2.0), (1.0, 6.0)],
+)
 def test_two_slots_lose_what_integration_says(rate: float, noise: float) -> None:
     one, other = in_two_slots(rate, noise, 1.0)
     mechanism = RandomCheckIns(rate, 2, noise)
@@ -213,6 +216,7 @@ def test_passes_of_check_ins_compose() -> None:
 # One pass in a random order.
 
 
+@pytest.mark.everyday
 def test_no_data_lose_more_in_a_shuffled_pass_and_opposed_ones_what_is_said() -> None:
     noise = 1.4
     mechanism = ShuffledBatches(2, noise)

@@ -226,7 +226,7 @@ def test_other_bad_arguments_are_refused() -> None:
 
 def test_pieces_that_do_not_belong_together_are_refused() -> None:
     both, one = COLLECTIONS["split"], COLLECTIONS["sampled"]
-    tally, sampled = both.collect(TABLE), one.collect(TABLE)
+    tally, sampled = both.collect(TABLE, seed=1), one.collect(TABLE, seed=1)
     sums, _ = tally.counts[:2]
     with pytest.raises(InvalidValueError, match="sums must be of 2 parts, got 1"):
         AttributeTally(tally.plan, sums[:1], 200, 200)
