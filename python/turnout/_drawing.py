@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
-__all__ = ["answered", "new_axes", "plain_logarithmic", "short"]
+__all__ = ["answered", "interval_words", "new_axes", "plain_logarithmic", "short"]
 
 #: Labels of more letters are cut.
 _LONGEST_NAME = 30
@@ -53,6 +53,18 @@ def answered(received: int, nodes: int) -> str:
     ('500 of 1,000 people answered', '1,000 people answered')
     """
     return f"{received:,}{'' if received == nodes else f' of {nodes:,}'} people answered"
+
+
+def interval_words(level: float, simultaneous: str | None) -> str:
+    """Say what the bars are.
+
+    Examples
+    --------
+    >>> interval_words(0.95, None), interval_words(0.9, "sidak")
+    ('95 % intervals', '90 % intervals (all at once)')
+    """
+    together = " (all at once)" if simultaneous else ""
+    return f"{100 * level:.4g} % intervals{together}"
 
 
 def short(name: str) -> str:

@@ -90,7 +90,7 @@ def test_the_legend_is_between_the_title_and_the_axes(size: int) -> None:
     assert box.y0 >= axes.bbox.y1
     title = axes._left_title
     assert title.get_window_extent().y0 >= box.y1
-    assert [text.get_text() for text in legend.get_texts()] == ["truth", "estimate, 95% intervals"]
+    assert [text.get_text() for text in legend.get_texts()] == ["truth", "estimate, 95 % intervals"]
 
 
 def test_long_labels_are_cut() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._drawing import answered
 from turnout._tables import Tabular
 from turnout.collecting.intervals import critical_value, normal_interval
 from turnout.distribution.bins import BinnedBounds
@@ -548,7 +549,7 @@ class DistributionEstimate(Tabular):
             self.edges,
             self.frequencies,
             self.quantile(0.5, level),
-            title=f"{self.received:,} reports of {self.nodes:,} nodes, "
+            title=f"{answered(self.received, self.nodes)}, "
             f"ε = {self.plan.oracle.epsilon:g} ({self.method})",
             truth=known,
             ax=ax,

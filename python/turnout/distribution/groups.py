@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._drawing import answered
 from turnout.collecting.groups.estimate import BaseGroupedEstimate
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.keys import shown_key
@@ -202,7 +203,7 @@ class GroupedDistributionEstimate(BaseGroupedEstimate[DistributionEstimate]):
                 [self._estimates[key].quantile(share, each) for share in (0.25, 0.5, 0.75)]
                 for key in drawn
             ],
-            title=f"{some}{self.tally.received:,} reports of {self.tally.nodes:,} nodes, "
+            title=f"{some}{answered(self.tally.received, self.tally.nodes)}, "
             f"ε = {self.plan.oracle.epsilon:g}",
             note=f"median, {100 * level:.4g} % interval{together}",
             ax=ax,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from turnout._drawing import answered, interval_words
 from turnout.collecting.groups.series import BaseSeries
 from turnout.collecting.groups.series_pictures import Lines, draw_series
 
@@ -123,7 +124,6 @@ class DistributionSeries(BaseSeries[Any]):
             if key not in estimate.reasons:
                 found = [estimate[key].quantile(share, each) for share in _SHARES]
                 rows[place] = [(one.value, one.low, one.high) for one in found]
-        together = " (all at once)" if simultaneous else ""
         return draw_series(
             self,
             Lines(
@@ -135,8 +135,8 @@ class DistributionSeries(BaseSeries[Any]):
                     self.picked(rows[:, :, 2], panel),
                 ),
                 "number",
-                f": {estimate.tally.received:,} reports of {estimate.tally.nodes:,} nodes, "
+                f": {answered(estimate.tally.received, estimate.tally.nodes)}, "
                 f"ε = {estimate.plan.oracle.epsilon:g} ({estimate.method})",
-                f"{100 * level:.4g} % intervals{together}",
+                interval_words(level, simultaneous),
             ),
         )

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout._drawing import answered, new_axes, plain_logarithmic, short
+from turnout._drawing import answered, interval_words, new_axes, plain_logarithmic, short
 from turnout._extras import require
 from turnout.errors import EstimatorError
 
@@ -62,7 +62,7 @@ def plot_estimate(
             zorder=2,
         )
         shown = [(bars, points)]
-        notes = [f"estimate, {level:.0%} intervals" + (" (all at once)" if simultaneous else "")]
+        notes = [f"estimate, {interval_words(level, simultaneous)}"]
     except EstimatorError:
         notes = [f"estimate {estimate.method!r}: biased, no interval"]
     if known is not None:

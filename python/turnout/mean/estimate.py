@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout._drawing import answered
+from turnout._drawing import answered, interval_words
 from turnout._tables import Tabular
 from turnout.bounds import Bounds
 from turnout.collecting.intervals import automatic_interval, critical_value, normal_interval
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.mean.estimators import Estimator, MeanEstimation, Sums
-from turnout.mean.pictures import draw_means, interval_words
+from turnout.mean.pictures import draw_means
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout._drawing import answered
+from turnout._drawing import answered, interval_words
 from turnout.bounds import Bounds
 from turnout.collecting.groups.estimate import BaseGroupedEstimate
 from turnout.collecting.groups.tally import GroupedTally
@@ -18,7 +18,7 @@ from turnout.collecting.keys import shown_key
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.mean.estimate import MeanEstimate
 from turnout.mean.estimators import ESTIMATORS
-from turnout.mean.pictures import draw_means, interval_words
+from turnout.mean.pictures import draw_means
 from turnout.mean.series import MeanSeries
 
 if TYPE_CHECKING:

@@ -13,23 +13,11 @@ from turnout._drawing import new_axes, short
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw_means", "interval_words"]
+__all__ = ["draw_means"]
 
 Floats = npt.NDArray[np.float64]
 
 _ESTIMATE, _TRUTH, _TOTAL = "#1f6f8b", "#d1495b", "0.45"
-
-
-def interval_words(level: float, simultaneous: str | None) -> str:
-    """Say what the bars are.
-
-    Examples
-    --------
-    >>> interval_words(0.95, None), interval_words(0.9, "sidak")
-    ('95 % intervals', '90 % intervals (all at once)')
-    """
-    together = " (all at once)" if simultaneous else ""
-    return f"{100 * level:.4g} % intervals{together}"
 
 
 def draw_means(

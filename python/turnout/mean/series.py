@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from turnout._drawing import interval_words
 from turnout.collecting.groups.series import BaseSeries
 from turnout.collecting.groups.series_pictures import Lines, draw_series
-from turnout.mean.pictures import interval_words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

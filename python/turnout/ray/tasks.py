@@ -24,7 +24,7 @@ RETRIES = 5
 #: How many results one task merges.
 FAN_IN = 16
 
-#: Seconds that tasks in hand get to end after they were cancelled.
+#: Seconds that tasks in hand get to end when nobody wants them any more.
 _PATIENCE = 60.0
 
 
@@ -50,8 +50,9 @@ def completed(
 ) -> Generator[tuple[T, Any], None, None]:
     """Submit a task for each item, at most ``limit`` at a time, and give each when it is done.
 
-    When the iteration ends early, by an error or by Ctrl-C, tasks that have not ended are
-    cancelled, and waited for.
+    When the iteration ends early, by an error or by Ctrl-C, tasks in hand are waited for: each
+    is a few blocks, and what it writes appears whole. What has not ended after a minute is
+    cancelled.
 
     Parameters
     ----------
@@ -81,7 +82,7 @@ def completed(
             for reference in done:
                 yield running.pop(reference), reference
     finally:
-        _cancel(ray, list(running))
+        _end(ray, list(running))
 
 
 def results(
@@ -204,13 +205,24 @@ def _take_errors(ray: Any, references: Iterable[Any]) -> None:
             ray.get(reference, timeout=0)
 
 
-def _cancel(ray: Any, references: list[Any]) -> None:
-    """End tasks that nobody waits for; a part in hand appears whole or not at all."""
+def _end(ray: Any, references: list[Any]) -> None:
+    """Wait for tasks that nobody wants any more; a part in hand appears whole or not at all.
+
+    They are not cancelled at once: Ray says of a task that is just on its way to a worker that it
+    is cancelled and runs it all the same, and the driver's process aborts when its reply arrives
+    ("Tried to complete task that was not pending", ray 2.55).
+    """
     if not references:
         return
-    _LOG.info("cancelling %d tasks", len(references))
-    for reference in references:
-        with contextlib.suppress(Exception):
-            ray.cancel(reference)
-    ray.wait(references, num_returns=len(references), timeout=_PATIENCE, fetch_local=False)
+    _LOG.info("waiting for %d tasks to end", len(references))
+
+    def wait(rest: list[Any]) -> list[Any]:
+        found = ray.wait(rest, num_returns=len(rest), timeout=_PATIENCE, fetch_local=False)
+        return list(found[1])
+
+    if late := wait(references):
+        for reference in late:
+            with contextlib.suppress(Exception):
+                ray.cancel(reference)
+        wait(late)
     _take_errors(ray, references)

@@ -236,7 +236,19 @@ def test_pictures_show_the_table_and_the_shares() -> None:
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("vote", "sex")
     shares = estimate.conditional("vote", given="sex").plot(level=0.9)
     assert [text.get_text() for text in shares.get_legend().get_texts()] == ["f", "m"]
+    assert shares.get_title(loc="left") == "vote by sex, 90 % intervals"
+    title = estimate.plot(level=0.999, simultaneous="sidak").get_title(loc="left")
+    assert title == f"{TABLE.sum():,} people answered, 99.9 % intervals (all at once)"
     assert estimate.plot(truth=TABLE.ravel() / TABLE.sum()).get_ylabel() == "share of all people"
+
+
+def test_shares_outside_of_0_and_1_are_in_the_picture() -> None:
+    joint = tn.JointTable(0.5, COLUMNS)
+    shares = joint.simulate(TABLE.ravel(), seed=2).estimate().conditional("vote", given="sex")
+    low, high = shares.plot().get_ylim()
+    assert shares.shares.min() < 0
+    assert low < shares.shares.min()
+    assert high > shares.shares.max()
 
 
 def test_tables_have_a_column_for_each_question_and_csv_files_hold_them() -> None:

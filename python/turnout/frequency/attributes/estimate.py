@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from turnout import _arguments
+from turnout._drawing import interval_words
 from turnout._extras import require
 from turnout._tables import Tabular
 from turnout.collecting.intervals import tail_probability
@@ -204,6 +205,9 @@ class AttributeEstimate(Tabular, Mapping[str, FrequencyEstimate]):
             estimate.plot(ax=axis, level=each)
             title = f"{name}: {axis.get_title(loc='left')}"
             axis.set_title(title, fontsize=10, loc="left", pad=22)
+        if simultaneous is not None:
+            words = interval_words(level, simultaneous)
+            figure.suptitle(f"{words} of all questions", fontsize=10, x=0.02, ha="left")
         picture: Figure = figure
         return picture
 

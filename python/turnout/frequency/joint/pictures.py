@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from turnout._drawing import new_axes, short
+from turnout._drawing import answered, interval_words, new_axes, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,7 +41,11 @@ def plot_table(estimate: Any, ax: Any, level: float, simultaneous: str | None) -
                 fontsize=8,
                 color="white" if share > dark else "black",
             )
-    axes.set_title(f"joint shares, {level:.0%} intervals", loc="left")
+    axes.set_title(
+        f"{answered(estimate.received, estimate.nodes)}, {interval_words(level, simultaneous)}",
+        fontsize=10,
+        loc="left",
+    )
     return axes
 
 
@@ -68,7 +72,12 @@ def plot_shares(shares: Any, ax: Any, level: float, simultaneous: str | None) ->
     axes.set_xticks(places, [short(str(label)) for label in labels])
     axes.set_xlabel(shares.of)
     axes.set_ylabel("share among those who answered")
-    axes.set_ylim(-0.02, 1.02)
-    axes.legend(title=", ".join(shares.given), fontsize=8)
-    axes.set_title(f"{shares.of}, {level:.0%} intervals", loc="left")
+    axes.axhline(0.0, color="0.4", linewidth=0.8, zorder=0)
+    axes.legend(title=", ".join(shares.given), fontsize=8, frameon=False)
+    axes.set_title(
+        f"{shares.of} by {', '.join(shares.given)}, {interval_words(level, simultaneous)}",
+        fontsize=10,
+        loc="left",
+    )
+    axes.spines[["top", "right"]].set_visible(False)
     return axes

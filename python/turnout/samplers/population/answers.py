@@ -401,7 +401,10 @@ class FinitePopulationEstimate(Tabular):
             [str(label) for label in self.domain.labels],
             self.mixture.frequencies,
             {
-                f"bounds of the users' mean, {level:.0%} (all at once)": (wide.low, wide.high),
+                f"bounds of the users' mean, {100 * level:.4g} % (all at once)": (
+                    wide.low,
+                    wide.high,
+                ),
                 "the same, were the law of the draws known": (narrow.low, narrow.high),
             },
             truth=known,
