@@ -277,8 +277,31 @@ def test_aggregators_count_with_their_guarantee() -> None:
     ):
         with pytest.raises(InvalidValueError, match=message):
             tn.survey(data, "age", epsilon=1.0, trust="aggregators", **wrong)
-    with pytest.raises(InvalidValueError, match="delta is of aggregators"):
-        tn.survey(data, "vote", epsilon=1.0, delta=1e-6)
+    for wrong, message in (
+        ({"delta": 1e-6}, "delta is of aggregators"),
+        ({"parties": 3}, "parties is of aggregators"),
+        ({"by": "vote"}, "by must not name 'vote': groups are reported as they are"),
+        ({"by": ["region", "region"]}, "by must name different columns"),
+    ):
+        with pytest.raises(InvalidValueError, match=message):
+            tn.survey(data, "vote", epsilon=1.0, **wrong)
+    with pytest.raises(InvalidTypeError, match="by must be a name or names of columns"):
+        tn.survey(data, "vote", epsilon=1.0, by=3)
+    with pytest.raises(InvalidValueError, match="by must not name 'region'"):
+        tn.survey(data, ["vote", "region"], epsilon=1.0, by="region")
+
+
+def test_several_columns_are_panels_of_one_picture() -> None:
+    data = table(2000)
+    several = tn.survey(data, ["vote", "age"], epsilon=4.0, bounds={"age": (0, 100)}, seed=1)
+    figure = several.plot(level=0.9)
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    assert [title.partition(":")[0] for title in titles] == ["vote", "age"]
+    assert any("90 % intervals" in text.get_text() for text in figure.axes[0].get_legend().texts)
+    pyplot.close(figure)
+    grouped = tn.survey(data, ["vote", "age"], epsilon=4.0, bounds={"age": (0, 100)}, by="region")
+    with pytest.raises(InvalidValueError, match="drawn each"):
+        grouped.plot()
 
 
 def test_several_columns_are_named_by_column() -> None:

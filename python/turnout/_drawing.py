@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from turnout._extras import require
@@ -10,8 +11,9 @@ from turnout.errors import InvalidTypeError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
 
-__all__ = ["answered", "interval_words", "new_axes", "plain_logarithmic", "short"]
+__all__ = ["answered", "interval_words", "new_axes", "panels", "plain_logarithmic", "short"]
 
 #: Labels of more letters are cut.
 _LONGEST_NAME = 30
@@ -33,6 +35,30 @@ def new_axes(ax: Any, width: float = 7.0, height: float = 4.2) -> Axes:
     elif not hasattr(ax, "errorbar"):
         raise InvalidTypeError(f"ax must be matplotlib axes, got {ax!r}")
     result: Axes = ax
+    return result
+
+
+def panels(draw: Mapping[str, Callable[..., Any]]) -> Figure:
+    """Draw panels below each other, each with its name before its title.
+
+    Parameters
+    ----------
+    draw
+        What draws each panel, on the axes that it is given as ``ax``, by name.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    pyplot = require("matplotlib.pyplot", "plot")
+    figure, axes = pyplot.subplots(
+        len(draw), 1, figsize=(8.4, 3.6 * len(draw)), layout="constrained", squeeze=False
+    )
+    for axis, (name, each) in zip(axes[:, 0], draw.items(), strict=True):
+        each(ax=axis)
+        axis.set_title(f"{name}: {axis.get_title(loc='left')}", fontsize=10, loc="left", pad=22)
+    result: Figure = figure
     return result
 
 

@@ -321,7 +321,7 @@ def test_labels_that_are_written_alike(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"column": 3}, InvalidTypeError, "column must be the name"),
+        ({"column": 3}, InvalidTypeError, "column must be a name or names"),
         ({"id_column": 3}, InvalidTypeError, "id_column must be the name"),
         ({"id_column": "a"}, InvalidValueError, "column of answers"),
         ({"probability_column": "a"}, InvalidValueError, "column of answers"),

@@ -146,8 +146,9 @@ def survey(
         ),
     ] = None,
     parties: Annotated[
-        int, typer.Option("--parties", min=2, help="With --trust aggregators: how many add up.")
-    ] = 3,
+        int | None,
+        typer.Option("--parties", min=2, help="With --trust aggregators: how many add up; 3."),
+    ] = None,
     level: Annotated[
         float,
         typer.Option("--interval", callback=check_level, help="Confidence level of the intervals."),

@@ -17,7 +17,7 @@ from turnout.pipeline.pseudonyms import PseudonymKey
 from turnout.pipeline.running import collect_all, randomized_in_memory
 from turnout.pipeline.sources import open_source
 
-__all__ = ["scan"]
+__all__ = ["asked_columns", "group_columns", "scan"]
 
 
 class Scan(Answers, AnswersElsewhere):
@@ -113,12 +113,13 @@ def scan(
     >>> answers.encoded(block, tn.Domain(["no", "yes"]))
     EncodedBlock(index=0, rows=3, dropped=1, duplicates=1)
     """
-    names: tuple[str, ...] = ()
-    if group_by is not None:
-        many = [group_by] if isinstance(group_by, str) else group_by
-        names = tuple(_arguments.items("group_by", many, "a name or names of columns"))
-    asked = _asked(column)
-    _check_columns(asked, id_column, probability_column, names)
+    asked = asked_columns(column)
+    for argument, name in (("id_column", id_column), ("probability_column", probability_column)):
+        if name is not None:
+            _arguments.instance(argument, name, str, "the name of a column")
+            if name in asked:
+                raise InvalidValueError(f"{argument} must not be {name!r}, a column of answers")
+    names = group_columns("group_by", group_by, (*asked, id_column))
     _arguments.choice("duplicates", duplicates, ("refuse", "first", None))
     if pseudonym_key is not None:
         _arguments.instance("pseudonym_key", pseudonym_key, PseudonymKey, "a PseudonymKey")
@@ -156,35 +157,70 @@ def scan(
     return answers
 
 
-def _asked(column: Any) -> tuple[str, ...]:
-    """Name the columns of answers."""
-    if isinstance(column, str) or not isinstance(column, Sequence):
-        return (_arguments.instance("column", column, str, "the name of a column"),)
-    names = tuple(column)
-    for name in names:
-        _arguments.instance("column", name, str, "a name or names of columns")
-    if not names or len(set(names)) < len(names):
-        raise InvalidValueError(f"column must name different columns, got {list(names)}")
+def asked_columns(column: str | Sequence[str]) -> tuple[str, ...]:
+    """Name the columns of answers.
+
+    Raises
+    ------
+    InvalidTypeError
+        If ``column`` is neither a name nor names.
+    InvalidValueError
+        If it names none, or one twice.
+
+    Examples
+    --------
+    >>> asked_columns("vote")
+    ('vote',)
+    """
+    names = _names("column", column)
+    if not names:
+        raise InvalidValueError("column must name at least one column, got []")
     return names
 
 
-def _check_columns(
-    asked: tuple[str, ...],
-    id_column: str | None,
-    probability_column: str | None,
-    groups: tuple[str, ...],
-) -> None:
-    for argument, name in (("id_column", id_column), ("probability_column", probability_column)):
-        if name is not None:
-            _arguments.instance(argument, name, str, "the name of a column")
-            if name in asked:
-                raise InvalidValueError(f"{argument} must not be {name!r}, a column of answers")
-    for name in groups:
-        _arguments.instance("group_by", name, str, "a name or names of columns")
-        if name in (*asked, id_column):
+def group_columns(
+    argument: str, given: str | Sequence[str] | None, private: Sequence[str | None]
+) -> tuple[str, ...]:
+    """Name the columns of groups.
+
+    Parameters
+    ----------
+    argument
+        Where the names come from.
+    given
+        A name, names, or None.
+    private
+        Columns that are not to be shown.
+
+    Raises
+    ------
+    InvalidTypeError
+        If ``given`` is neither a name nor names.
+    InvalidValueError
+        If it names a column twice, or a private one.
+
+    Examples
+    --------
+    >>> group_columns("by", ["region"], ["vote"])
+    ('region',)
+    """
+    names = () if given is None else _names(argument, given)
+    for name in names:
+        if name in private:
             raise InvalidValueError(
-                f"group_by must not name {name!r}: groups are reported as they are, and its values "
-                "are private"
+                f"{argument} must not name {name!r}: groups are reported as they are, and its "
+                "values are private"
             )
-    if len(set(groups)) < len(groups):
-        raise InvalidValueError(f"group_by must name different columns, got {list(groups)}")
+    return names
+
+
+def _names(argument: str, given: str | Sequence[str]) -> tuple[str, ...]:
+    expected = "a name or names of columns"
+    names = tuple(
+        _arguments.items(argument, [given] if isinstance(given, str) else given, expected)
+    )
+    for name in names:
+        _arguments.instance(argument, name, str, expected)
+    if len(set(names)) < len(names):
+        raise InvalidValueError(f"{argument} must name different columns, got {list(names)}")
+    return names

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from turnout import _arguments
@@ -10,7 +10,7 @@ from turnout.accounting.values import unit_interval
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.attributes.parameters import checked_epsilon
 
-__all__ = ["by_column", "checked_target", "column_names"]
+__all__ = ["by_column", "checked_target"]
 
 
 def checked_target(epsilon: Any, delta: Any) -> tuple[float, float | None]:
@@ -19,18 +19,6 @@ def checked_target(epsilon: Any, delta: Any) -> tuple[float, float | None]:
     if delta is None:
         return whole, None
     return whole, float(unit_interval("delta", _arguments.number("delta", delta)))
-
-
-def column_names(column: str | Sequence[str]) -> tuple[str, ...]:
-    """List the columns that are asked for."""
-    if isinstance(column, str):
-        return (column,)
-    names = _arguments.items("column", column, "a name or names of columns")
-    for name in names:
-        _arguments.instance("column", name, str, "a name or names of columns")
-    if not names or len(set(names)) < len(names):
-        raise InvalidValueError(f"column must name different columns, got {list(names)}")
-    return tuple(names)
 
 
 def by_column(

@@ -16,9 +16,10 @@ from turnout.mean.estimators import ESTIMATORS as MEAN_ESTIMATORS
 from turnout.participation import Participation, taking_part_in
 from turnout.pipeline import Answers, collect, open_source, scan
 from turnout.pipeline.distinct import distinct_answers
+from turnout.pipeline.scanning import asked_columns, group_columns
 from turnout.pipeline.several import read_columns
 from turnout.surveying.aggregated import aggregated
-from turnout.surveying.arguments import by_column, checked_target, column_names
+from turnout.surveying.arguments import by_column, checked_target
 from turnout.surveying.local import best_scheme, counted, part_of
 from turnout.surveying.numbers import Grid
 from turnout.surveying.questions import MeanOf, Question, SharesOf, SpreadOf
@@ -78,7 +79,7 @@ def survey(
     method: str = ...,
     trust: str = ...,
     delta: float | None = ...,
-    parties: int = ...,
+    parties: int | None = ...,
     seed: int | None = ...,
 ) -> SurveyResult: ...
 
@@ -99,7 +100,7 @@ def survey(
     method: str = ...,
     trust: str = ...,
     delta: float | None = ...,
-    parties: int = ...,
+    parties: int | None = ...,
     seed: int | None = ...,
 ) -> SurveyResults: ...
 
@@ -119,7 +120,7 @@ def survey(
     method: str = "hajek",
     trust: str = "local",
     delta: float | None = None,
-    parties: int = 3,
+    parties: int | None = None,
     seed: int | None = None,
 ) -> SurveyResult | SurveyResults:
     """Randomize columns of answers and estimate how often each is given, with intervals.
@@ -171,7 +172,7 @@ def survey(
     delta
         With ``trust="aggregators"``: a delta that the guarantee may have; none by default.
     parties
-        With ``trust="aggregators"``: how many parties add up.
+        With ``trust="aggregators"``: how many parties add up, 3 by default.
     seed
         For tests and simulations only.
 
@@ -220,7 +221,8 @@ def survey(
     _arguments.choice("trust", trust, ("local", "aggregators"))
     _arguments.seed(seed)
     epsilon, delta = checked_target(epsilon, delta)
-    columns = column_names(column)
+    columns = asked_columns(column)
+    groups = group_columns("by", by, columns)
     given_labels = by_column("labels", labels, columns)
     given_bounds = by_column("bounds", bounds, columns)
     given_missing = by_column("missing", missing, columns, one_for_all=True)
@@ -244,7 +246,7 @@ def survey(
             name,
             missing=given_missing.get(name),
             missing_values=missing_values,
-            group_by=by,
+            group_by=groups,
         )
         if name in given_bounds:
             limits = Bounds.from_pair(given_bounds[name])
@@ -302,7 +304,7 @@ def survey_columns(
     method: str = "hajek",
     trust: str = "local",
     delta: float | None = None,
-    parties: int = 3,
+    parties: int | None = None,
     seed: int | None = None,
 ) -> SurveyResult | SurveyResults:
     """Do what :func:`survey` does, of columns that are settled and of one source.
@@ -332,8 +334,11 @@ def survey_columns(
         return _counted_together(
             columns, epsilon, participation, delta, parties=parties, method=method, seed=seed
         )
-    if delta is not None:
-        raise InvalidValueError("delta is of aggregators, and nobody is trusted with 'local'")
+    for argument, value in (("delta", delta), ("parties", parties)):
+        if value is not None:
+            raise InvalidValueError(
+                f"{argument} is of aggregators, got {value!r}: nobody is trusted with 'local'"
+            )
     [first, *others] = columns
     if not others and not (isinstance(first.domain, Bounds) and first.quantiles):
         return _one_column(first, epsilon, participation, method, seed)
@@ -412,7 +417,7 @@ def _counted_together(
     participation: Participation | float | None,
     delta: float | None,
     *,
-    parties: int,
+    parties: int | None,
     method: str,
     seed: int | None,
 ) -> SurveyResult | SurveyResults:
@@ -439,7 +444,7 @@ def _counted_together(
         columns[0].answers.group_by,
         epsilon=epsilon,
         delta=delta,
-        parties=parties,
+        parties=3 if parties is None else parties,
         notes=(
             *about_seed(seed),
             *about_left_out([column.answers for column in columns], read.dropped),

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout._extras import require
+from turnout._drawing import answered, new_axes
 from turnout._tables import Tabular
 from turnout.bounds import Bounds
 from turnout.collecting.groups.tally import GroupedTally
@@ -286,8 +286,7 @@ class NumberEstimate(Tabular):
             If matplotlib is not installed.
         """
         _arguments.confidence("level", level)
-        if ax is None:
-            ax = require("matplotlib.pyplot", "cli").subplots()[1]
+        ax = new_axes(ax)
         histogram, points = self._histogram, self._grid.points
         share = histogram.monotone
         reach = LinearEstimate(0.0, 1.0).interval(level)[1] * histogram.cumulative_standard_errors
@@ -295,7 +294,9 @@ class NumberEstimate(Tabular):
         ax.fill_between(points, low, high, step="post", alpha=0.25, linewidth=0)
         ax.step(points, share, where="post")
         ax.set(xlabel="number", ylabel="share of the people up to it", ylim=(0, 1))
-        ax.set_title(f"{self._tally.received:,} reports, {100 * level:g} % limits", fontsize=10)
+        people = answered(self._tally.received, self._tally.nodes)
+        ax.set_title(f"{people}, {100 * level:.4g} % limits", fontsize=10, loc="left")
+        ax.spines[["top", "right"]].set_visible(False)
         return ax
 
     def __repr__(self) -> str:
@@ -420,8 +421,9 @@ class NumberGroups(Tabular, Mapping[tuple[Any, ...], NumberEstimate]):
             ax = estimate.plot(ax, level=level)
         assert ax is not None  # there is a group
         shown = [", ".join(map(str, key)) for key in self._estimates]
-        ax.legend(ax.get_lines(), shown)
-        ax.set_title(f"{len(shown):,} groups, {100 * level:g} % limits", fontsize=10)
+        ax.legend(ax.get_lines(), shown, frameon=False)
+        title = f"{len(shown):,} groups, {100 * level:.4g} % limits"
+        ax.set_title(title, fontsize=10, loc="left")
         return ax
 
     def __repr__(self) -> str:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NoReturn
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from turnout import _arguments
+from turnout._drawing import panels
 from turnout._tables import Tabular
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["ShareGroups", "SurveyResult", "SurveyResults"]
 
@@ -173,6 +178,25 @@ class SurveyResults(Mapping[str, SurveyResult]):
             for name, one in self.items()
         }
         return replace(self, results=cut)
+
+    def plot(self, level: float = 0.95) -> Figure:
+        """Draw a panel for each column.
+
+        Parameters
+        ----------
+        level
+            The confidence level of the intervals, between 0 and 1.
+
+        Raises
+        ------
+        InvalidValueError
+            If there are groups: each column is then a picture of its own.
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        if any(result.by for result in self.values()):
+            raise InvalidValueError("columns in groups are drawn each: [column].plot()")
+        return panels({name: partial(one.plot, level=level) for name, one in self.items()})
 
     def explain(self) -> str:
         """Say in a few lines what was done, what epsilon means, and what each column needs to say.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from turnout import _arguments
-from turnout._drawing import interval_words
-from turnout._extras import require
+from turnout._drawing import interval_words, panels
 from turnout._tables import Tabular
 from turnout.collecting.intervals import tail_probability
 from turnout.collecting.plan import Plan
@@ -196,20 +196,14 @@ class AttributeEstimate(Tabular, Mapping[str, FrequencyEstimate]):
         MissingExtraError
             If matplotlib is not installed.
         """
-        pyplot = require("matplotlib.pyplot", "plot")
         each = self.each_level(level, simultaneous)
-        figure, axes = pyplot.subplots(
-            len(self), 1, figsize=(8.4, 3.6 * len(self)), layout="constrained", squeeze=False
+        figure = panels(
+            {name: partial(one.plot, level=each) for name, one in self.estimates.items()}
         )
-        for axis, (name, estimate) in zip(axes[:, 0], self.estimates.items(), strict=True):
-            estimate.plot(ax=axis, level=each)
-            title = f"{name}: {axis.get_title(loc='left')}"
-            axis.set_title(title, fontsize=10, loc="left", pad=22)
         if simultaneous is not None:
             words = interval_words(level, simultaneous)
             figure.suptitle(f"{words} of all questions", fontsize=10, x=0.02, ha="left")
-        picture: Figure = figure
-        return picture
+        return figure
 
     def __repr__(self) -> str:
         """Show how it was made."""
