@@ -40,6 +40,35 @@ def test_no_files_import_each_other_in_a_circle() -> None:
         raise AssertionError(f"a circle: {' -> '.join(error.args[1])}") from None
 
 
+def named(tree: ast.AST) -> set[str]:
+    """What a file gives a name to: in classes, functions, attributes, ``__slots__``."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            found.add(node.name)
+        elif isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store):
+            found.add(node.id if isinstance(node, ast.Name) else node.attr)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.add(node.value)
+    return found
+
+
+def test_no_file_uses_a_private_name_of_another() -> None:
+    # Of named tuples and of matplotlib, which offer no other name.
+    theirs = {"_replace", "_left_title"}
+    used = []
+    for path in sorted(ROOT.rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        own = named(tree) | theirs
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Attribute) or not node.attr.startswith("_"):
+                continue
+            mine = ast.unparse(node.value) in ("self", "cls", "super()")
+            if not mine and not node.attr.endswith("__") and node.attr not in own:
+                used.append(f"{path.relative_to(ROOT)}:{node.lineno} {ast.unparse(node)}")
+    assert not used, used
+
+
 def test_no_function_imports_a_module_of_ours() -> None:
     for package in sorted(path for path in ROOT.iterdir() if path.is_dir()):
         inside = [

@@ -20,7 +20,7 @@ from turnout.errors import CodeOutsideDomainError, InvalidTypeError, UnknownLabe
 Array = npt.NDArray[Any]
 
 #: Integer types that the core takes as they are.
-_NATIVE = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.uint32), np.dtype(np.int64))
+NATIVE = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.uint32), np.dtype(np.int64))
 
 #: Others, and as which of these the core reads their bytes where no value has another sign there.
 _READ_AS: dict[np.dtype[Any], np.dtype[Any]] = {
@@ -71,11 +71,11 @@ def label_codes(
     """
     pieces = []
     unknown: dict[Any, int] = {}
-    for factors in _factorize(values):
+    for factors in factorize(values):
         table = np.array([_look_up(codes, value) for value in factors.distinct], dtype=np.int64)
         for position in np.flatnonzero(table < 0):
-            key = _key(factors.distinct[position])
-            unknown[key] = unknown.get(key, 0) + int(factors.counts[position])
+            value = key(factors.distinct[position])
+            unknown[value] = unknown.get(value, 0) + int(factors.counts[position])
         if not unknown:
             pieces.append(table.astype(dtype)[factors.index])
     if unknown:
@@ -107,8 +107,8 @@ def integer_codes(values: Any, size: int) -> Array:
     pieces: list[Array] = []
     wrong: list[tuple[int, Any]] = []
     offenders = length = 0
-    for factors in _factorize(values):
-        taken = [_whole_number(value, size) for value in factors.distinct]
+    for factors in factorize(values):
+        taken = [whole_number(value, size) for value in factors.distinct]
         bad = np.array([code is None for code in taken], dtype=bool)
         if bad.any():
             offenders += int(factors.counts[bad].sum())
@@ -122,7 +122,7 @@ def integer_codes(values: Any, size: int) -> Array:
     return np.concatenate(pieces) if pieces else np.empty(0, np.int64)
 
 
-def _whole_number(value: Any, size: int) -> int | None:
+def whole_number(value: Any, size: int) -> int | None:
     """Take an integer in the range, or a float that is one."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < size:
         return None
@@ -140,9 +140,9 @@ def _refuse(position: int, value: Any, offenders: int, size: int) -> NoReturn:
 def distinct(values: Any) -> list[Any]:
     """List the distinct values of a column in order of first appearance."""
     seen: dict[Any, Any] = {}
-    for factors in _factorize(values):
+    for factors in factorize(values):
         for value in factors.distinct:
-            seen.setdefault(_key(value), value)
+            seen.setdefault(key(value), value)
     return list(seen.values())
 
 
@@ -153,7 +153,7 @@ def _leaves(array: Array) -> bool:
 
 def _whole(array: Array, size: int) -> Array:
     """Integers of a type that the core takes."""
-    if array.dtype in _NATIVE:
+    if array.dtype in NATIVE:
         return np.require(array, requirements=["C", "A"])
     if array.dtype in _READ_AS and not (array.size and _leaves(array)):
         return np.require(array, requirements=["C", "A"]).view(_READ_AS[array.dtype])
@@ -166,7 +166,7 @@ def _whole(array: Array, size: int) -> Array:
     return array.astype(np.int64)
 
 
-def _key(value: Any) -> Any:
+def key(value: Any) -> Any:
     """Make NaN equal to itself, so that it is counted once."""
     return _NAN if isinstance(value, float) and math.isnan(value) else value
 
@@ -211,7 +211,7 @@ def _check_dimensions(values: Array) -> None:
         )
 
 
-def _factorize(values: Any) -> Iterator[_Factors]:
+def factorize(values: Any) -> Iterator[_Factors]:
     """Reduce a column, stretch by stretch."""
     if isinstance(values, np.ndarray):
         _check_dimensions(values)

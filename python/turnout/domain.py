@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import json
 import math
-from collections.abc import Collection, Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -164,9 +164,19 @@ class Domain:
         return len(self._labels)
 
     @property
+    def are_codes(self) -> bool:
+        """Whether the labels are the integers from 0 on, and so their own codes."""
+        return self._integers
+
+    @property
     def labels(self) -> tuple[Hashable, ...]:
         """The labels in the order of their codes."""
         return tuple(self._labels)
+
+    @property
+    def sequence(self) -> Sequence[Hashable]:
+        """The labels as they are held: integers that are their own codes take up no memory."""
+        return self._labels
 
     @property
     def code_dtype(self) -> np.dtype[np.unsignedinteger[Any]]:
@@ -236,10 +246,21 @@ class Domain:
 
     def to_codes(self, values: Any) -> Codes:
         """Encode; for a domain of integers leave the check of the range to the kernel."""
-        if self._integers:
+        if self._index is None:
             return _columns.integer_codes(values, self.size)
-        assert self._index is not None
         return _columns.label_codes(values, self._index, self.code_dtype)
+
+    def find(self, value: Any) -> int | None:
+        """Find the code of one value; None if it is no label.
+
+        Examples
+        --------
+        >>> Domain(["no", "yes"]).find("yes"), Domain.from_integers(3).find(3)
+        (1, None)
+        """
+        if self._index is None:
+            return _columns.whole_number(value, self.size)
+        return self._index.get(value)
 
     def check_codes(self, argument: str, codes: npt.NDArray[np.integer[Any]]) -> None:
         """Refuse integers that are no codes.

@@ -57,8 +57,8 @@ class CountedTally(BaseTally):
         self._weights.check_support(self._sums, self._received)
 
     def _added(self, other: Any) -> tuple[Any, Any]:
-        weights = None if self._weights is None else self._weights + other._weights
-        return self._sums + other._sums, weights
+        weights = None if self._weights is None else self._weights + other.counts.weights
+        return self._sums + other.counts.sums, weights
 
     def _exact(self) -> tuple[Any, ...]:
         return self._sums.tobytes(), self._weights

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import importlib
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
-__all__ = ["AnswersElsewhere", "ReportsElsewhere", "answers_in"]
+__all__ = ["READERS", "AnswersElsewhere", "ReportsElsewhere", "answers_in"]
+
+#: What makes answers of data and the name of a column: whoever reads tables adds itself here.
+READERS: Final[list[Callable[[Any, str], Any]]] = []
+
+#: Where that is, imported when a table is first given: it is above all kinds.
+_MODULE: Final = "turnout.pipeline.scanning"
 
 
 class AnswersElsewhere(ABC):
@@ -47,5 +54,6 @@ def answers_in(data: Any, column: str) -> Any:
     >>> answers_in(pa.table({"vote": ["yes", "no"]}), "vote").rows
     2
     """
-    # What reads tables is above all kinds.
-    return importlib.import_module("turnout.pipeline").scan(data, column)
+    if not READERS:
+        importlib.import_module(_MODULE)
+    return READERS[0](data, column)

@@ -116,7 +116,7 @@ class GroupedDistributionEstimate(BaseGroupedEstimate[DistributionEstimate]):
         """
         probability = _arguments.confidence("probability", probability)
         return np.array(
-            [self._number(key, lambda estimate: estimate._crossing(probability)) for key in self]
+            [self._number(key, lambda estimate: estimate.crossing(probability)) for key in self]
         )
 
     def _number(self, key: Any, of: Any) -> float:

@@ -105,8 +105,8 @@ class MeanTally(BaseTally):
                 )
 
     def _added(self, other: MeanTally) -> tuple[Any, Any]:
-        weights = None if self._weights is None else _added(self._weights, other._weights)
-        return _added(self._sums, other._sums), weights
+        weights = None if self._weights is None else _added(self._weights, other.counts.weights)
+        return _added(self._sums, other.counts.sums), weights
 
     def _exact(self) -> tuple[Any, ...]:
         return self._sums, self._weights

@@ -403,7 +403,7 @@ class Answers:
             duplicates=duplicates,
         )
 
-    def _encode_column(
+    def codes_of_rows(
         self, table: Any, domain: Asked, first_row: int
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]:
         """Encode all answers of a table of rows of the source.
@@ -431,7 +431,7 @@ class Answers:
         """
         return self._codes(table, domain, None, first_row)
 
-    def _groups_of_rows(
+    def groups_of_rows(
         self, table: Any, keep: npt.NDArray[np.bool_], first_row: int
     ) -> tuple[npt.NDArray[np.int64], list[tuple[Any, ...]]]:
         """Index the groups of some rows of a table.

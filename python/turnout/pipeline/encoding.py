@@ -93,7 +93,7 @@ def codes_of(
     def place(positions: Array) -> Array:
         return (positions if rows is None else rows[positions]) + first_row
 
-    direct = labels.domain._integers and not labels.texts
+    direct = labels.domain.are_codes and not labels.texts
     if direct and (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
         codes, missing = _numbers(column, labels, place)
     else:
@@ -145,7 +145,7 @@ def _numbers(column: Any, labels: Labels, place: Any) -> tuple[Array, npt.NDArra
             f"{labels.name}: {positions.size:,} values are not codes of the domain, whole numbers "
             f"from 0 to {size - 1}: {_arguments.listed(shown)} ({rows_text(place(positions))})"
         )
-    if values.dtype not in _columns._NATIVE:
+    if values.dtype not in _columns.NATIVE:
         values = values.astype(np.int64)
     return values, missing
 
@@ -160,7 +160,7 @@ def _through_dictionaries(
     start, gaps = 0, False
     previous: list[Any] = []
     table = np.empty(0, np.int64)
-    dtype = np.dtype(np.int64) if labels.domain._integers else labels.domain.code_dtype
+    dtype = np.dtype(np.int64) if labels.domain.are_codes else labels.domain.code_dtype
     for distinct, index in factors(column, labels.name):
         if distinct is not previous:
             table = np.fromiter(map(labels.code, distinct), np.int64, len(distinct))
@@ -169,7 +169,7 @@ def _through_dictionaries(
             used = np.bincount(index, minlength=len(distinct)) > 0
             bad = used & (table == UNKNOWN)
             if bad.any():
-                unknown.update((_columns._key(distinct[i]), None) for i in np.flatnonzero(bad))
+                unknown.update((_columns.key(distinct[i]), None) for i in np.flatnonzero(bad))
                 wrong.append(np.flatnonzero(bad[index]) + start)
             gaps = gaps or bool((used & (table == MISSING)).any())
         tables.append((table, index))

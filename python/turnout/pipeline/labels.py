@@ -6,7 +6,7 @@ import math
 from collections.abc import Container, Hashable, Mapping
 from typing import Any, Final
 
-from turnout import _arguments, _columns
+from turnout import _arguments
 from turnout._label_texts import INTEGER, label_text, missing_texts
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError, UnknownLabelError
@@ -78,13 +78,13 @@ class Labels:
     ) -> None:
         self.domain, self.texts, self.name = domain, texts, name
         self.missing_values = missing_texts(
-            () if domain._integers else domain.labels, missing_values
+            () if domain.are_codes else domain.labels, missing_values
         )
-        self._by_text = _by_text(domain) if texts and not domain._integers else None
+        self._by_text = _by_text(domain) if texts and not domain.are_codes else None
         # Among numbers "nan" is no number: a missing one.
         self._nan = texts and all(
             isinstance(label, (int, float)) and not isinstance(label, bool)
-            for label in (() if domain._integers else domain.labels)
+            for label in (() if domain.are_codes else domain.labels)
         )
         #: The code of missing values, MISSING if they are dropped, None if they are refused.
         self.missing_code = self._code_of_missing(missing)
@@ -107,11 +107,8 @@ class Labels:
         return code
 
     def _find(self, value: Any) -> int:
-        if self.domain._integers:
-            code = _columns._whole_number(value, self.domain.size)
-            return UNKNOWN if code is None else code
-        assert self.domain._index is not None
-        return self.domain._index.get(value, UNKNOWN)
+        code = self.domain.find(value)
+        return UNKNOWN if code is None else code
 
     def _find_text(self, text: str) -> int:
         if self._by_text is not None:

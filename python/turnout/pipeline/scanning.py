@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from turnout import _arguments
-from turnout.collecting.elsewhere import AnswersElsewhere
+from turnout.collecting.elsewhere import READERS, AnswersElsewhere
 from turnout.collecting.kind import Kind
 from turnout.collecting.reports import Reports
 from turnout.collecting.tally import BaseTally
@@ -155,6 +155,9 @@ def scan(
     )
     source.check(answers.columns)
     return answers
+
+
+READERS.append(scan)
 
 
 def asked_columns(column: str | Sequence[str]) -> tuple[str, ...]:

@@ -80,11 +80,11 @@ def read_columns(answers: Sequence[Answers], domains: Sequence[Domain | Bounds])
         keep = np.ones(block.rows, bool)
         found = []
         for each, domain in zip(answers, domains, strict=True):
-            codes, gone = each._encode_column(table, domain, block.start)
+            codes, gone = each.codes_of_rows(table, domain, block.start)
             found.append(codes)
             if gone is not None:
                 keep &= ~gone
-        index, grouped = rule._groups_of_rows(table, keep, block.start)
+        index, grouped = rule.groups_of_rows(table, keep, block.start)
         keep &= index >= 0
         dropped += int((~keep).sum())
         for piece, codes in zip(pieces, found, strict=True):

@@ -154,7 +154,7 @@ class TwoRoundCollection:
                 "oracle must be a name or callable with an epsilon and a domain, got "
                 f"{_arguments.shown(oracle)}"
             )
-        self._make = oracle
+        self.oracle_maker = oracle
         self._epsilon = _arguments.number("epsilon", epsilon)
         self._first_rate = _arguments.probability("first_rate", first_rate)
         self._second_rate = _arguments.probability("second_rate", second_rate)
@@ -285,7 +285,7 @@ class TwoRoundCollection:
         first = self._first_oracle.realized_epsilon
         step = 0.0
         while epsilon - step > 0.0:
-            oracle = self._make(epsilon - step, domain)
+            oracle = self.oracle_maker(epsilon - step, domain)
             report, silence = second_round_ratios(oracle.realized_ratio, rates, hidden=self._hidden)
             spent = Spending(
                 first,
@@ -332,7 +332,7 @@ class TwoRoundCollection:
         counts = self._first_oracle.draw_counts(codes[chosen], Everyone(), one)
         first = self._first_tally(counts.sums, counts.received, codes.size)
         asked = codes[~chosen] if self._once else codes
-        second = self.second_round(first)._collected(asked, two)
+        second = self.second_round(first).collected(asked, two)
         return TwoRoundTallies(self, first, second)
 
     def simulate(self, true_counts: Any, *, seed: int | None = None) -> TwoRoundTallies:
@@ -447,7 +447,7 @@ class TwoRoundCollection:
             raise EstimatorError("the first round must have one rate for all nodes")
         one = model.variance(frequencies)
         held = frequencies * asked
-        two = second.round._variance(held, second.received, asked) / asked**2
+        two = second.round.variance_of(held, second.received, asked) / asked**2
         spread = frequencies * (1 - frequencies) / max(n - 1, 1)
         two = two + spread * (n - asked) / asked
         return one, np.maximum(two, 0.0), -spread if self._once else np.zeros_like(one)

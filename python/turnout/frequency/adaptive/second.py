@@ -175,9 +175,9 @@ class SecondRound:
         TurnoutError
             As for :meth:`FrequencyOracle.randomize`.
         """
-        return self._collected(self._domain.encode(values), _arguments.seed(seed))
+        return self.collected(self._domain.encode(values), _arguments.seed(seed))
 
-    def _collected(self, codes: npt.NDArray[Any], checked: int | None) -> SecondTally:
+    def collected(self, codes: npt.NDArray[Any], checked: int | None) -> SecondTally:
         """Ask the nodes that hold these codes, which are known to be of the domain."""
         if self._hidden:
             kept = np.where(self._coins(codes, checked), codes.astype(np.int64), self._domain.size)
@@ -255,9 +255,9 @@ class SecondRound:
         """
         counts = _arguments.counts("true_counts", true_counts, self._domain.size)
         held = counts.astype(np.float64)
-        return self._variance(held, float(held @ self._rates), float(held.sum()))
+        return self.variance_of(held, float(held @ self._rates), float(held.sum()))
 
-    def _variance(self, held: Floats, present: float, asked: float) -> Floats:
+    def variance_of(self, held: Floats, present: float, asked: float) -> Floats:
         """Give the variance where ``held`` nodes hold an answer and ``present`` take part."""
         p, q = self._oracle.support_probabilities
         d, pi = p - q, self._rates

@@ -196,7 +196,7 @@ def compare_two_rounds(
     )
     nodes = float(counts.sum())
     truth = counts / nodes
-    single = collection._make(collection.epsilon, collection.domain)
+    single = collection.oracle_maker(collection.epsilon, collection.domain)
     exact = estimator_variance(single, Bernoulli(total), true_counts=counts) / nodes**2
     seeds = seeds_of(_arguments.seed(seed), number)
     runs = [collection.simulate(counts, seed=one) for one in seeds]

@@ -229,7 +229,7 @@ class FrequencyEstimate(Tabular):
         Interval({0: ...0.1... to 0.2..., 1: ... to ..., 2: ... to ...}, level=0.9, 'score', ...)
         """
         interval = self._interval(level, method, simultaneous, slice(None))
-        return replace(interval, labels=self.domain._labels)
+        return replace(interval, labels=self.domain.sequence)
 
     def _interval(
         self, level: float, method: str, simultaneous: str | None, codes: Codes | slice
@@ -529,7 +529,7 @@ class FrequencyEstimate(Tabular):
                 np.where(known, interval.high, np.nan),
             )
         if isinstance(codes, slice):
-            labels: Sequence[Any] = self.domain._labels[codes]
+            labels: Sequence[Any] = self.domain.sequence[codes]
         else:
             labels = self.domain.decode(codes)
         errors = self.standard_errors[codes]

@@ -165,7 +165,7 @@ class LikelihoodEstimate(Tabular):
             )
         z = critical_value(level, self.domain.size, None)
         low, high = normal_interval(self.frequencies, self.standard_errors, z)
-        return Interval(low, high, level, "normal", None, self.domain._labels)
+        return Interval(low, high, level, "normal", None, self.domain.sequence)
 
     def bootstrap(self, repeats: int = 200, *, seed: int | None = None) -> Floats:
         """Estimate anew from reports of simulated nodes that have the estimated frequencies.
@@ -214,7 +214,7 @@ class LikelihoodEstimate(Tabular):
         for result in results:
             drawn = _drawn(held, self.received, self.nodes, generator)
             codes = np.repeat(np.arange(drawn.size, dtype=oracle.domain.code_dtype), drawn)
-            labels = codes if oracle.domain._integers else oracle.domain.decode(codes)
+            labels = codes if oracle.domain.are_codes else oracle.domain.decode(codes)
             reports = oracle.randomize(labels, seed=int(generator.integers(2**63)))
             result[:] = maximum_likelihood(reports).frequencies
         return results

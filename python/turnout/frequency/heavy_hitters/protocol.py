@@ -178,7 +178,7 @@ class HeavyHitters(SearchParameters):
             mine = group == current.number
             taking_part = everyone if chances is None else Personalized(chances[mine])
             stream = derived(checked_seed, 1, current.number)
-            reports = current._randomize_rows(rows[mine], taking_part, stream)
+            reports = current.randomize_rows(rows[mine], taking_part, stream)
             search.close(current.tally(reports))
         return search.result
 

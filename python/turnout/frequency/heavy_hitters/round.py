@@ -157,11 +157,12 @@ class Round:
         >>> len(first.randomize([0xABCD, 17], seed=1))
         2
         """
-        return self._randomize_rows(self._values.encode(values), participation, seed)
+        return self.randomize_rows(self._values.encode(values), participation, seed)
 
-    def _randomize_rows(
+    def randomize_rows(
         self, rows: Rows, participation: Participation | float | None, seed: int | None
     ) -> Reports:
+        """Randomize values that are encoded."""
         taking_part = taking_part_in(participation)
         checked_seed = _arguments.seed(seed)
         codes = self._row_codes(rows)

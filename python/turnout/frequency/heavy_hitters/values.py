@@ -195,7 +195,7 @@ class TextValues(Values):
         """
         pieces = []
         start = 0
-        for factors in _columns._factorize(values):
+        for factors in _columns.factorize(values):
             symbols = np.zeros((len(factors.distinct), self.length), dtype=np.uint32)
             for position, value in enumerate(factors.distinct):
                 try:
