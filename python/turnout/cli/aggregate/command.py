@@ -1,11 +1,13 @@
-"""``turnout aggregate``: one column of a file in, frequencies with intervals out."""
+"""``turnout aggregate``: one column of files in, frequencies with intervals out."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
+import numpy.typing as npt
 import typer
 
+from turnout import Domain
 from turnout._progress import doing
 from turnout.cli.account.shared import (
     AsJson,
@@ -26,15 +28,12 @@ from turnout.cli.aggregate.results import (
     summary,
 )
 from turnout.cli.answers import (
-    Answers,
     ColumnName,
     Labels,
     LabelsFile,
     Missing,
     MissingValues,
-    Source,
     check_labels,
-    read_answers,
 )
 from turnout.cli.estimate import Top
 from turnout.cli.running import (
@@ -45,12 +44,14 @@ from turnout.cli.running import (
     refuse_overwriting_inputs,
     refusing,
 )
+from turnout.cli.scans import Sources, files_of, scanned, settled
 from turnout.cli.showing.frequencies import describe_interval
 from turnout.cli.showing.shown import Clip, Order, Projection, Simultaneous
 from turnout.cli.tables import print_estimates, properties
 from turnout.distributed import Recommendation
 from turnout.frequency.estimation.columns import ordered
 from turnout.frequency.estimation.estimate import SHRUNK, FrequencyEstimate, postprocessed
+from turnout.pipeline.several import read_columns
 
 __all__ = ["aggregate"]
 
@@ -73,18 +74,18 @@ def _refuse_used(of_a_round: dict[str, bool]) -> None:
             )
 
 
-def _check_floor(wanted: Wanted, answers: Answers) -> bool | None:
+def _check_floor(wanted: Wanted, domain: Domain, codes: npt.NDArray[Any]) -> bool | None:
     """Whether the answers keep the floor, if the guarantee rests on one; note it if they do not."""
-    below = wanted.below_floor(answers)
+    below = wanted.below_floor(domain, codes)
     if below:
         compared = wanted.name == "recommend"
-        note(floor_note(wanted.own["floor"], below, answers.domain.size, compared=compared))
+        note(floor_note(wanted.own["floor"], below, domain.size, compared=compared))
     return None if below is None else not below
 
 
 @refusing
 def aggregate(
-    source: Source,
+    sources: Sources,
     *,
     column: ColumnName,
     epsilon: Annotated[
@@ -352,36 +353,30 @@ def aggregate(
                 "--sort": order != "frequency",
             }
         )
-    answers = read_answers(
-        source,
-        column,
-        labels=labels,
-        labels_file=labels_file,
-        missing=missing,
-        missing_values=missing_value,
-    )
     if plot is not None:
-        refuse_overwriting_inputs(plot, [source])
-    users = len(answers.values)
+        refuse_overwriting_inputs(plot, files_of(sources))
+    answers = scanned(sources, column, missing=missing, missing_values=missing_value)
+    answers, domain = settled(answers, labels, labels_file, missing)
+    read = read_columns([answers], [domain])
+    [codes], users = read.codes, read.groups.size
     comparison: Recommendation | None = None
     if mechanism == "recommend":
         with doing("comparing mechanisms"):
-            comparison = wanted.recommendation(answers.domain, users)
+            comparison = wanted.recommendation(domain, users)
         chosen = comparison.best
     else:
         with doing("calibrating"):
-            chosen = wanted.mechanism(answers.domain, users)
-    floor_holds = _check_floor(wanted, answers)
+            chosen = wanted.mechanism(domain, users)
+    floor_holds = _check_floor(wanted, domain, codes)
     if comparison is not None and not run:
         show_comparison(comparison, floor_holds=floor_holds, plot=plot, as_json=as_json)
         return
-    with doing(f"a round of {users:,} users"):
-        result = chosen.run(answers.values, seed=seed)
     if seed is not None:
         note("made with --seed: fit for tests only, the noise can be computed again")
-    estimate = _postprocessed(result.estimate, project, shrink=shrink)
-    estimate = estimate.clip_intervals() if clip else estimate
-    codes = ordered(estimate, order, None if as_json else top)
+    with doing(f"a round of {users:,} users"):
+        result = chosen.run(domain.decode(codes), seed=seed)
+    estimate = _postprocessed(result.estimate, project, shrink=shrink, clip=clip)
+    shown = ordered(estimate, order, None if as_json else top)
     interval = describe_interval(estimate, level, simultaneous)
     if plot is not None:
         save_picture(plot, lambda: estimate.plot(level=level, simultaneous=simultaneous))
@@ -389,22 +384,25 @@ def aggregate(
         found = json_object(
             result,
             estimate,
-            estimate.columns(codes, level, simultaneous).records(),
+            estimate.columns(shown, level, simultaneous).records(),
             interval,
             floor_holds=floor_holds,
         )
         if comparison is not None:
             found["recommendation"] = comparison_records(comparison)
-        print_json({**found, "dropped": answers.dropped})
+        print_json({**found, "dropped": read.dropped})
         return
     console = output()
     if comparison is not None:
         console.print(comparison_table(comparison))
         console.print()
-    title = f"Aggregate of {source}, column {column!r}"
-    console.print(properties(title, summary(chosen, answers, estimate, interval)))
+    console.print(
+        properties(
+            f"Aggregate of {answers.name}", summary(chosen, read.dropped, estimate, interval)
+        )
+    )
     console.print()
-    print_estimates(console, estimate, codes, level, simultaneous)
+    print_estimates(console, estimate, shown, level, simultaneous)
     console.print()
     console.print(costs_table(result.costs))
     if plot is not None:
@@ -421,9 +419,9 @@ def _refuse_contradictions(mechanism: str, project: Projection, *, run: bool, sh
 
 
 def _postprocessed(
-    estimate: FrequencyEstimate, project: Projection, *, shrink: bool
+    estimate: FrequencyEstimate, project: Projection, *, shrink: bool, clip: bool
 ) -> FrequencyEstimate:
     made = postprocessed(estimate, SHRUNK if shrink else project)
     for sentence in made.shrinkage.cautions if made.shrinkage else ():
         note(sentence)
-    return made
+    return made.clip_intervals() if clip else made

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import typer
 
 from turnout import Domain
 from turnout.cli.account.shared import down, up
-from turnout.cli.answers import Answers
 from turnout.cli.tables import number
 from turnout.distributed import (
     AggregationMechanism,
@@ -123,7 +123,7 @@ class Wanted:
         if own["elected"] is not None and own["collusion_bound"] is not None:
             raise typer.BadParameter("give --elected or --collusion-bound, not both")
 
-    def below_floor(self, answers: Answers) -> list[Any] | None:
+    def below_floor(self, domain: Domain, codes: npt.NDArray[Any]) -> list[Any] | None:
         """Give the labels that fewer people hold than the floor promises, the rarest first.
 
         None if nothing rests on a floor: none was given, or nothing of it is hidden from those who
@@ -132,8 +132,7 @@ class Wanted:
         floor = self.own["floor"] or 0
         if floor <= self.common["max_colluding_users"] + self.common["max_missing_users"]:
             return None
-        domain = answers.domain
-        held = np.bincount(domain.encode(answers.values), minlength=domain.size)
+        held = np.bincount(codes, minlength=domain.size)
         rarest = np.argsort(held, kind="stable")
         return [domain.labels[code] for code in rarest if held[code] < floor]
 

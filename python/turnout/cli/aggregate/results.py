@@ -10,7 +10,6 @@ from rich.table import Table
 
 from turnout.cli.account.shared import print_json, save_picture, table, up
 from turnout.cli.aggregate.mechanisms import parameters, rows
-from turnout.cli.answers import Answers
 from turnout.cli.running import output
 from turnout.cli.showing.frequencies import interval_rows
 from turnout.cli.tables import number
@@ -35,14 +34,14 @@ _FEW = 5
 
 def summary(
     mechanism: AggregationMechanism,
-    answers: Answers,
+    dropped: int,
     estimate: FrequencyEstimate,
     interval: dict[str, Any],
 ) -> list[tuple[str, str]]:
     """Describe the round and its guarantee."""
     found = [("run", STUDY), ("users", f"{mechanism.users:,}")]
-    if answers.dropped:
-        found.append(("dropped", f"{answers.dropped:,} without an answer"))
+    if dropped:
+        found.append(("dropped", f"{dropped:,} without an answer"))
     return [
         *found,
         *rows(mechanism),

@@ -16,11 +16,18 @@ import typer
 from turnout import Domain
 from turnout._files import read_bytes
 from turnout._progress import doing
-from turnout.cli.answers import name_rows, settle_domain
-from turnout.cli.columns import Column, Value, label_text, parse_label, read_column
 from turnout.cli.running import note
+from turnout.cli.sample.columns import (
+    Column,
+    Value,
+    label_text,
+    parse_label,
+    read_columns,
+    settle_domain,
+)
 from turnout.cli.sample.options import LABEL_METHODS, NUMBER_METHODS, Wanted
 from turnout.errors import InvalidValueError
+from turnout.pipeline.dictionaries import rows_text
 
 __all__ = ["Records", "read_records"]
 
@@ -83,18 +90,14 @@ def read_records(source: Path, wanted: Wanted) -> Records:
         If a value is not among the labels that are stated.
     """
     with doing(f"reading {source.name}"):
-        columns = [
-            read_column(
-                source,
-                name,
-                missing_values=wanted.missing_values,
-                labels=_stated(wanted, name),
-            )
-            for name in wanted.columns
-        ]
-        owner = None
-        if wanted.user_column is not None:
-            owner = read_column(source, wanted.user_column, missing_values=wanted.missing_values)
+        owners = () if wanted.user_column is None else (wanted.user_column,)
+        read = read_columns(
+            source,
+            (*wanted.columns, *owners),
+            missing_values=wanted.missing_values,
+            labels={name: _stated(wanted, name) for name in wanted.columns},
+        )
+    columns, owner = read[: len(wanted.columns)], read[-1] if owners else None
     numbers = _are_numbers(columns, wanted)
     if numbers and wanted.missing not in (None, "drop"):
         raise typer.BadParameter(
@@ -187,7 +190,7 @@ def _refuse_missing(column: Column, *, numbers: bool) -> None:
         )
         raise InvalidValueError(
             f"column {column.name!r}: {rows.size:,} of {column.indices.size:,} values are missing "
-            f"({name_rows(rows)}); {remedy}"
+            f"({rows_text(rows)}); {remedy}"
         )
 
 
@@ -200,7 +203,7 @@ def _refuse_outside(
         if outside.size:
             raise InvalidValueError(
                 f"column {name!r}: {outside.size:,} values are outside its bounds {low:g} to "
-                f"{high:g} ({name_rows(rows[outside])}); state bounds that hold whatever the data"
+                f"{high:g} ({rows_text(rows[outside])}); state bounds that hold whatever the data"
             )
 
 
