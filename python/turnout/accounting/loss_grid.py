@@ -84,7 +84,7 @@ def _tail(mechanism: Real, direction: str, epsilon: Floats) -> Divergence:
     return _cached(mechanism, direction, _Points(epsilon))
 
 
-@functools.lru_cache(maxsize=32)
+@functools.lru_cache(maxsize=128)
 def _cached(mechanism: Real, direction: str, points: _Points) -> Divergence:
     return mechanism.tail(direction, points.values)
 
@@ -107,21 +107,21 @@ class LossGrid:
     ) -> None:
         self._parts = parts
         self._finer = finer
-        # The reverse pair needs the same evaluations.
+        # The reverse direction and the reverse pair need the same evaluations.
         self._profiles = [functools.partial(_tail, mechanism) for mechanism, _ in parts]
         pairs = [_ways(mechanism, pair) for mechanism, _ in parts]
         self._pairs = pairs
         reached = [
             (
-                privacy_loss.reach(mechanism.tail, forward, floor),
-                privacy_loss.reach(mechanism.tail, backward, floor),
+                privacy_loss.reach(profile, forward, floor),
+                privacy_loss.reach(profile, backward, floor),
             )
-            for (mechanism, _), (forward, backward) in zip(parts, pairs, strict=True)
+            for profile, (forward, backward) in zip(self._profiles, pairs, strict=True)
         ]
         self._ends = [(right[0], left[0]) for right, left in reached]
         scales = [
-            privacy_loss.scale_of(mechanism.tail, *ways, ends)
-            for (mechanism, _), ways, ends in zip(parts, pairs, self._ends, strict=True)
+            privacy_loss.scale_of(profile, *ways, ends)
+            for profile, ways, ends in zip(self._profiles, pairs, self._ends, strict=True)
         ]
         rounds = sum(count for _, count in parts)
         square = sum(count * scale * scale for (_, count), scale in zip(parts, scales, strict=True))
@@ -129,8 +129,10 @@ class LossGrid:
         # What upper values of delta keep beyond all losses may be no outcome that there is.
         self.least = privacy_loss.combined(
             [
-                (min(right[1], privacy_loss.endless(mechanism.tail, ways[0])), count)
-                for (mechanism, count), ways, (right, _) in zip(parts, pairs, reached, strict=True)
+                (min(right[1], privacy_loss.endless(profile, ways[0])), count)
+                for profile, (_, count), ways, (right, _) in zip(
+                    self._profiles, parts, pairs, reached, strict=True
+                )
             ]
         ) * (1.0 - EXACT)
         if self.spread <= 0.0:

@@ -150,7 +150,7 @@ const CLOSE: f64 = 1e-9;
 const FAINT: f64 = 1e-280;
 
 /// Nothing below this is looked for; it is added.
-const LEAST: f64 = 1e-300;
+const LEAST: f64 = 1e-100;
 
 #[derive(Default)]
 struct Sums {
