@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,6 +27,9 @@ from turnout.participation import Participation, taking_part_in
 
 __all__ = ["FrequencyOracle", "oracle_from_dict"]
 
+#: A report of so many bits has 128 KiB, one of so many integers 4 MiB.
+LARGEST_DOMAIN = 2**20
+
 Array = npt.NDArray[Any]
 
 
@@ -42,6 +46,9 @@ class FrequencyOracle(Kind[Tally]):
     #: as under each that it does not: then which these are is all that a likelihood needs.
     two_valued: ClassVar[bool] = True
 
+    #: What a report has for each answer, so that the domain is limited; empty if it has nothing.
+    each_answer: ClassVar[str] = ""
+
     #: What a database can count of its reports (:mod:`turnout.frequency.warehouse`): ``"code"`` if
     #: a report is an answer, ``"number"`` if it is one of so many numbers, ``"bits"`` if it has a
     #: bit for each answer, ``"scores"`` if a score for each.
@@ -50,6 +57,11 @@ class FrequencyOracle(Kind[Tally]):
     def __init__(self, epsilon: float, domain: Domain | Sequence[Hashable] | int) -> None:
         self._epsilon = _arguments.number("epsilon", epsilon)
         self._domain = domain_of("domain", domain)
+        if self.each_answer and self._domain.size > LARGEST_DOMAIN:
+            raise InvalidValueError(
+                f"domain must have at most {LARGEST_DOMAIN} answers for {type(self).__name__}, "
+                f"whose reports have {self.each_answer} for each, got {self._domain.size}"
+            )
 
     @property
     def epsilon(self) -> float:
@@ -121,7 +133,17 @@ class FrequencyOracle(Kind[Tally]):
     @property
     def _kernel(self) -> Kernel:
         """What the compiled core offers; an oracle of one's own has none and says the rest."""
-        raise NotImplementedError(f"{type(self).__name__} has no compiled kernel")
+        kernel: Kernel | None = getattr(self, "_core", None)
+        if kernel is None:
+            raise NotImplementedError(f"{type(self).__name__} has no compiled kernel")
+        return kernel
+
+    @property
+    def realized_ratio(self) -> Fraction:
+        """The largest likelihood ratio of a report under two answers, exactly; at most e^eps."""
+        kernel: Any = self._kernel
+        own, other = kernel.words
+        return Fraction(own, other)
 
     def draw_reports(self, answers: Array, participation: Participation, noise: Noise) -> Drawn:
         """Randomize codes: see :meth:`turnout.collecting.kind.Kind.draw_reports`."""
@@ -307,7 +329,7 @@ class FrequencyOracle(Kind[Tally]):
     @property
     def counts_of_a_report(self) -> int | None:
         """How many of the counts a report adds to; None if that is not the same for all."""
-        return 1
+        return None if self.each_answer else 1
 
     def check_support(self, support: Array, received: int) -> None:
         """Refuse support counts that ``received`` reports cannot have.

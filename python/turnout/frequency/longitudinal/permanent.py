@@ -309,10 +309,6 @@ class PermanentAnswers(FrequencyOracle):
         return rows_of_bits(reports, self._domain.size, float(self._through()[1]))
 
     @property
-    def _kernel(self) -> Kernel:
-        return self._core
-
-    @property
     def context(self) -> bytes:
         """32 bytes that permanent answers depend on, beside secret and answer.
 

@@ -13,7 +13,6 @@ from turnout._core import CountMeanSketch as _Rows
 from turnout._core import HadamardCountMeanSketch as _Entries
 from turnout.domain import Domain
 from turnout.frequency.improbable import rows_of_bits
-from turnout.frequency.kernel import Kernel
 from turnout.frequency.oracles.hashing import HashedOracle, optional_integer, public_seed
 
 __all__ = ["CountMeanSketch", "HadamardCountMeanSketch"]
@@ -59,17 +58,8 @@ class _Sketch(HashedOracle):
         return self._hash_seed
 
     @property
-    def _buckets(self) -> tuple[int, int]:
-        return self._core.modulus, self.width
-
-    @property
     def _shared(self) -> int:
         return self.hashes
-
-    @property
-    def _kernel(self) -> Kernel:
-        kernel: Kernel = self._core
-        return kernel
 
     def parameters(self) -> dict[str, Any]:
         """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""
@@ -212,12 +202,6 @@ class HadamardCountMeanSketch(_Sketch):
     name = "hadamard_count_mean_sketch"
 
     _kind = _Entries
-
-    @property
-    def realized_ratio(self) -> Fraction:
-        """The largest likelihood ratio of a report under two answers, exactly; at most e^eps."""
-        own, other = self._core.words
-        return Fraction(own, other)
 
     @property
     def report_dtype(self) -> np.dtype[Any]:

@@ -14,7 +14,6 @@ from turnout.accounting.variation import ToldApart, VariationRatio
 from turnout.collecting.drawing import Counts
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
-from turnout.frequency.kernel import Kernel
 from turnout.frequency.oracle import FrequencyOracle
 
 __all__ = ["DirectEncoding"]
@@ -70,12 +69,6 @@ class DirectEncoding(FrequencyOracle):
         self._core = _core.DirectEncoding(self._epsilon, self._domain.size)
 
     @property
-    def realized_ratio(self) -> Fraction:
-        """The largest likelihood ratio of a report under two answers, exactly; at most e^eps."""
-        own, other = self._core.words
-        return Fraction(own, other)
-
-    @property
     def variation_ratio(self) -> VariationRatio:
         """How much a report hides among other people's: each answer has q* in common with all.
 
@@ -113,10 +106,6 @@ class DirectEncoding(FrequencyOracle):
         joint = np.bincount(groups * size + reports, minlength=cells).astype(np.uint64)
         table = joint.reshape(number, size)
         return [Counts(row, int(row.sum())) for row in table]
-
-    @property
-    def _kernel(self) -> Kernel:
-        return self._core
 
     def check_reports(self, reports: npt.NDArray[Any]) -> None:
         """Refuse reports that name no answer of the domain.

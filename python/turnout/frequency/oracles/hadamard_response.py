@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from turnout import _core
 from turnout.domain import Domain
-from turnout.frequency.kernel import Kernel
 from turnout.frequency.oracle import FrequencyOracle
 
 __all__ = ["HadamardResponse"]
@@ -73,12 +71,6 @@ class HadamardResponse(FrequencyOracle):
         self._core = kernel(self._epsilon, size)
 
     @property
-    def realized_ratio(self) -> Fraction:
-        """The largest likelihood ratio of a report under two answers, exactly; at most e^eps."""
-        own, other = self._core.words
-        return Fraction(own, other)
-
-    @property
     def report_count(self) -> int:
         """The number of different reports: ``K``."""
         return self._core.report_count
@@ -92,10 +84,6 @@ class HadamardResponse(FrequencyOracle):
     def report_dtype(self) -> np.dtype[Any]:
         """The smallest unsigned type that holds a report."""
         return np.min_scalar_type(self._core.report_count - 1)
-
-    @property
-    def _kernel(self) -> Kernel:
-        return self._core
 
 
 _Core = _core.HadamardResponse8 | _core.HadamardResponse16 | _core.HadamardResponse32

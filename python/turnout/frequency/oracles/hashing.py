@@ -27,10 +27,7 @@ class HashedOracle(FrequencyOracle):
     functions", 1979).
     """
 
-    @property
-    @abstractmethod
-    def _buckets(self) -> tuple[int, int]:
-        """The modulus of the functions, and the number of buckets."""
+    _core: Any
 
     @property
     @abstractmethod
@@ -67,7 +64,7 @@ class HashedOracle(FrequencyOracle):
 
     def _collisions(self, answers: int) -> Fraction:
         """Give the probability that so many different answers have the same bucket."""
-        modulus, buckets = self._buckets
+        modulus, buckets = self._core.modulus, self._core.buckets
         short, long = divmod(modulus, buckets)
         equal = long * (short + 1) ** answers + (buckets - long) * short**answers
         return Fraction(equal, modulus**answers)

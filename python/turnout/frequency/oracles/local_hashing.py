@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from turnout import _core
 from turnout.domain import Domain
-from turnout.frequency.kernel import Kernel
 from turnout.frequency.oracles.hashing import (
     HashedOracle,
     optional_integer,
@@ -65,12 +63,6 @@ class _LocalHashing(HashedOracle):
         return self._pool_seed
 
     @property
-    def realized_ratio(self) -> Fraction:
-        """The largest likelihood ratio of a report under two answers, exactly; at most e^eps."""
-        own, other = self._core.words
-        return Fraction(own, other)
-
-    @property
     def report_dtype(self) -> np.dtype[Any]:
         """The type of a report: uint64, or uint32 with a pool of functions."""
         return np.dtype(np.uint64 if self._pool is None else np.uint32)
@@ -83,16 +75,8 @@ class _LocalHashing(HashedOracle):
         return (self._pool * self.buckets - 1).bit_length() if self._pool else 0
 
     @property
-    def _buckets(self) -> tuple[int, int]:
-        return self._core.modulus, self._core.buckets
-
-    @property
     def _shared(self) -> int | None:
         return self._pool
-
-    @property
-    def _kernel(self) -> Kernel:
-        return self._core
 
     def parameters(self) -> dict[str, Any]:
         """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from turnout import _arguments, _core
 from turnout.domain import Domain
-from turnout.frequency.kernel import Kernel
 from turnout.frequency.oracle import FrequencyOracle
 
 __all__ = ["ProjectiveGeometryResponse"]
@@ -117,12 +115,6 @@ class ProjectiveGeometryResponse(FrequencyOracle):
         return self._core.dimensions
 
     @property
-    def realized_ratio(self) -> Fraction:
-        """The largest likelihood ratio of a report under two answers, exactly; at most e^eps."""
-        own, other = self._core.words
-        return Fraction(own, other)
-
-    @property
     def report_count(self) -> int:
         """The number of different reports: ``K``."""
         return self._core.points[0]
@@ -136,10 +128,6 @@ class ProjectiveGeometryResponse(FrequencyOracle):
     def report_dtype(self) -> np.dtype[Any]:
         """The smallest unsigned type that holds a report."""
         return np.min_scalar_type(self.report_count - 1)
-
-    @property
-    def _kernel(self) -> Kernel:
-        return self._core
 
     def parameters(self) -> dict[str, Any]:
         """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""

@@ -10,7 +10,6 @@ from typing import Any
 from turnout import _arguments, _core
 from turnout.accounting.variation import ToldApart, VariationRatio
 from turnout.domain import Domain
-from turnout.frequency.kernel import Kernel
 from turnout.frequency.oracles.bit_rows import BitRowOracle
 
 __all__ = ["SubsetSelection"]
@@ -135,10 +134,6 @@ class SubsetSelection(BitRowOracle):
         In memory and in files a set takes a bit for each answer.
         """
         return _bits(self._domain.size, self.subset_size)
-
-    @property
-    def _kernel(self) -> Kernel:
-        return self._core
 
     def parameters(self) -> dict[str, Any]:
         """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""

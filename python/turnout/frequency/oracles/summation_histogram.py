@@ -23,9 +23,6 @@ from turnout.frequency.oracle import FrequencyOracle
 
 __all__ = ["SummationHistogramEncoding"]
 
-#: A report of so many integers has 4 MiB.
-LARGEST_DOMAIN = 2**20
-
 Array = npt.NDArray[Any]
 Counts = npt.NDArray[np.uint64]
 
@@ -83,23 +80,14 @@ class SummationHistogramEncoding(FrequencyOracle):
     """
 
     name = "summation_histogram_encoding"
+    each_answer = "a number"
     counted_by = "scores"
     support_dtype = np.dtype(np.int64)
 
     def __init__(self, epsilon: float, domain: Domain | Sequence[Hashable] | int) -> None:
         super().__init__(epsilon, domain)
-        if self._domain.size > LARGEST_DOMAIN:
-            raise InvalidValueError(
-                f"domain must have at most {LARGEST_DOMAIN} answers for {type(self).__name__}, "
-                f"whose reports have a number for each, got {self._domain.size}"
-            )
         self._core = _core.SummationHistogram(self._epsilon, self._domain.size)
         self._signed = _SignedKernel(self._core)
-
-    @property
-    def counts_of_a_report(self) -> int | None:
-        """None: a report adds to any number of counts."""
-        return None
 
     @property
     def rate(self) -> Fraction:

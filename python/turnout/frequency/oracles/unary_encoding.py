@@ -13,7 +13,6 @@ from turnout import _core
 from turnout.accounting.variation import ToldApart
 from turnout.domain import Domain
 from turnout.frequency.improbable import rows_of_bits
-from turnout.frequency.kernel import Kernel
 from turnout.frequency.oracles.bit_rows import BitRowOracle
 
 __all__ = ["OptimizedUnaryEncoding", "SymmetricUnaryEncoding", "ThresholdHistogramEncoding"]
@@ -49,10 +48,6 @@ class _UnaryEncoding(BitRowOracle):
     def improbable(self, reports: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """Say which reports have far too many or too few ones for an honest node."""
         return rows_of_bits(reports, self._domain.size, self.support_probabilities[1])
-
-    @property
-    def _kernel(self) -> Kernel:
-        return self._core
 
 
 class SymmetricUnaryEncoding(_UnaryEncoding):
