@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import html
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +12,7 @@ import numpy as np
 
 from turnout._extras import require
 
-__all__ = ["Listing", "Tabular", "arrow_columns", "arrow_table"]
+__all__ = ["Listing", "Tabular", "arrow_columns", "arrow_table", "fields_of", "records_of"]
 
 #: So many rows are shown in a notebook.
 _SHOWN: Final = 20
@@ -162,6 +163,34 @@ class Listing(Tabular):
             With the columns of the table.
         """
         return [{name: getattr(row, name) for name in self._columns} for row in self._listed()]
+
+
+def fields_of(record: type) -> tuple[str, ...]:
+    """Name the columns of a table that has a dataclass for its rows.
+
+    Examples
+    --------
+    >>> fields_of(dataclasses.make_dataclass("Record", ["epsilon", "rmse"]))
+    ('epsilon', 'rmse')
+    """
+    return tuple(field.name for field in dataclasses.fields(record))
+
+
+def records_of(names: Sequence[str], *columns: Any) -> list[dict[str, Any]]:
+    """List one dictionary for each row of columns; ``low`` and ``high`` are None if not finite.
+
+    Examples
+    --------
+    >>> records_of(("label", "low"), ["yes", "no"], np.array([0.5, -np.inf]))
+    [{'label': 'yes', 'low': 0.5}, {'label': 'no', 'low': None}]
+    """
+    lists = []
+    for name, column in zip(names, columns, strict=True):
+        values = column.tolist() if isinstance(column, np.ndarray) else column
+        if name in ("low", "high"):
+            values = [value if math.isfinite(value) else None for value in values]
+        lists.append(values)
+    return [dict(zip(names, row, strict=True)) for row in zip(*lists, strict=True)]
 
 
 def arrow_table(

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = ["ROUNDED", "Bounds", "rounded"]
 
@@ -62,6 +65,9 @@ class Bounds:
     low: float
     high: float
     dimensions: int = 1
+
+    #: What a description has beside the bounds, the least and the largest it can be.
+    _beside: ClassVar[tuple[str, int, int]] = ("dimensions", 1, MOST_DIMENSIONS)
 
     def __post_init__(self) -> None:
         """Check the fields."""
@@ -186,10 +192,11 @@ class Bounds:
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the bounds in terms of JSON."""
-        return {"bounds": [self.low, self.high], "dimensions": self.dimensions}
+        name = self._beside[0]
+        return {"bounds": [self.low, self.high], name: getattr(self, name)}
 
     @classmethod
-    def from_dict(cls, description: Any) -> Bounds:
+    def from_dict(cls, description: Any) -> Self:
         """Rebuild bounds from :meth:`to_dict`.
 
         Raises
@@ -197,25 +204,30 @@ class Bounds:
         CorruptDataError
             If it is the description of anything else.
         """
+        wrong = f"not the description of bounds with {cls._beside[0]}"
         match description:
-            case {"bounds": [low, high], "dimensions": dimensions, **rest} if (
-                not rest and {type(low), type(high)} <= {int, float} and type(dimensions) is int
+            case {"bounds": [low, high], **rest} if (
+                {type(low), type(high)} <= {int, float}
+                and list(rest) == [cls._beside[0]]
+                and all(type(value) is int for value in rest.values())
             ):
+                beside: dict[str, Any] = {str(name): value for name, value in rest.items()}
                 try:
-                    return cls(low, high, dimensions)
+                    return cls(low, high, **beside)
                 except (InvalidValueError, InvalidTypeError, OverflowError) as error:
-                    raise CorruptDataError(f"not the description of bounds: {error}") from error
-        raise CorruptDataError(f"not the description of bounds: {_arguments.shown(description)}")
+                    raise CorruptDataError(f"{wrong}: {error}") from error
+        raise CorruptDataError(f"{wrong}: {_arguments.shown(description)}")
 
-    @staticmethod
-    def schema() -> dict[str, Any]:
+    @classmethod
+    def schema(cls) -> dict[str, Any]:
         """Describe their JSON as a JSON Schema."""
+        name, least, most = cls._beside
         pair = {"type": "array", "minItems": 2, "maxItems": 2, "items": {"type": "number"}}
-        size = {"type": "integer", "minimum": 1, "maximum": MOST_DIMENSIONS}
+        size = {"type": "integer", "minimum": least, "maximum": most}
         return {
             "type": "object",
-            "properties": {"bounds": pair, "dimensions": size},
-            "required": ["bounds", "dimensions"],
+            "properties": {"bounds": pair, name: size},
+            "required": ["bounds", name],
             "additionalProperties": False,
         }
 

@@ -134,7 +134,7 @@ def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(InvalidValueError, match="dimensions must be 1"):
         BinnedBounds(0, 1, 2)
     for wrong in ({"bounds": [0, 1]}, {"bounds": [1, 0], "bins": 3}, {"bounds": [0, 1], "bins": 1}):
-        with pytest.raises(CorruptDataError, match="not the description of bins"):
+        with pytest.raises(CorruptDataError, match="not the description of bounds with bins"):
             BinnedBounds.from_dict(wrong)
     wave = tn.SquareWave(1.0, (0, 1), 8)
     with pytest.raises(CodeOutsideDomainError, match=r"codes\[1\] must be a cell from 0 to"):

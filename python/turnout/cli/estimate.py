@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from turnout import GroupedTally
-from turnout._atomic import atomic_write
-from turnout._extras import require
+from turnout.cli.account.shared import AsJson, PictureFile, check_picture, save_picture
 from turnout.cli.running import check_level, output, refuse_overwriting_inputs, refusing, was_given
 from turnout.cli.showing import showing
 from turnout.cli.showing.joint import estimate_conditional
@@ -44,8 +42,6 @@ Top = Annotated[
         help="Show the labels with the largest shares only; --json has all.",
     ),
 ]
-
-_PICTURES = {".png": "png", ".svg": "svg", ".pdf": "pdf"}
 
 
 @refusing
@@ -95,13 +91,8 @@ def estimate(
             "--output", "-o", metavar="FILE", help="Save the table, all of it: .csv or .parquet."
         ),
     ] = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option("--plot", metavar="FILE", help="Save a picture: .png, .svg or .pdf."),
-    ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
-    ] = False,
+    plot: PictureFile = None,
+    as_json: AsJson = False,
     clip: Clip = False,
     order: Annotated[Order, typer.Option("--sort", help="Order of the labels.")] = "frequency",
     top: Top = "20",
@@ -161,7 +152,7 @@ def estimate(
 
         turnout estimate countries.tally --by day --simultaneous sidak --plot days.png
     """
-    _check_plot(plot)
+    check_picture(plot)
     check_table(target, "--output")
     _refuse_contradictions(project, shrink=shrink, across=across, by=by, given=given, of=of)
     tally = read_tally(source)
@@ -190,7 +181,7 @@ def estimate(
         shown = kind.estimate(tally, wish)
     # Not everything has a picture: where there is none, nothing is written.
     if plot is not None:
-        _save_plot(shown.draw, plot)
+        save_picture(plot, shown.draw)
     if target is not None:
         write_table(target, shown.make_table())
     if as_json:
@@ -204,22 +195,6 @@ def estimate(
         console.print(f"\nThe table: {target}", markup=False, soft_wrap=True)
     if plot is not None:
         console.print(f"\nThe picture: {plot}", markup=False, soft_wrap=True)
-
-
-def _save_plot(draw: Callable[[], Any], plot: Path) -> None:
-    require("matplotlib", "cli").use("Agg")
-    figure = draw()
-    try:
-        with atomic_write(plot) as temporary:
-            figure.savefig(temporary, format=_PICTURES[plot.suffix.lower()], dpi=150)
-    finally:
-        require("matplotlib.pyplot", "cli").close(figure)
-
-
-def _check_plot(plot: Path | None) -> None:
-    if plot is not None and plot.suffix.lower() not in _PICTURES:
-        known = ", ".join(_PICTURES)
-        raise typer.BadParameter(f"{plot} does not end in {known}", param_hint="--plot")
 
 
 def _refuse_contradictions(

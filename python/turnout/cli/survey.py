@@ -13,12 +13,13 @@ from rich.table import Table
 from rich.text import Text
 
 from turnout import Bounds, Everyone, FrequencyEstimate, GroupedTally, Plan
+from turnout.cli.account.shared import AsJson
 from turnout.cli.answers import LabelsFile, MissingValues, check_labels, read_labels
 from turnout.cli.estimate import Top
 from turnout.cli.running import check_epsilon, check_level, check_rate, output, refusing
 from turnout.cli.scans import Sources, in_domain, scanned, settled
 from turnout.cli.showing import showing
-from turnout.cli.showing.shown import Clip, Shown, Simultaneous, Wish, json_group, plain
+from turnout.cli.showing.shown import Clip, Shown, Simultaneous, Wish, json_group, json_record
 from turnout.cli.tables import percent, print_estimates, printable
 from turnout.frequency.estimation.columns import ordered
 from turnout.mean import Duchi
@@ -159,7 +160,7 @@ def survey(
     ] = None,
     clip: Clip = False,
     top: Top = str(_TOP),
-    as_json: Annotated[bool, typer.Option("--json", help="Print one object for programs.")] = False,
+    as_json: AsJson = False,
     seed: Annotated[
         int | None,
         typer.Option(
@@ -372,10 +373,7 @@ def _records(result: Any, wish: Wish) -> Shown:
         ]
 
     def record() -> dict[str, Any]:
-        rows = [
-            {name: json_group(v) if name == "group" else plain(v) for name, v in each.items()}
-            for each in records
-        ]
+        rows = [json_record(each) for each in records]
         head = {"column": result.column, "level": wish.level}
         if not shares:
             tally = result.tally

@@ -12,6 +12,7 @@ import typer
 
 from turnout import GroupedTally, Plan, metrics
 from turnout._atomic import atomic_write
+from turnout.cli.account.shared import AsJson
 from turnout.cli.device_messages import MESSAGE_SUFFIXES, MessageCounts, OnBad, gathered
 from turnout.cli.running import moment, note, output, refuse_overwriting_inputs, refusing
 from turnout.cli.showing import showing
@@ -105,9 +106,7 @@ def tally(
             "--received", metavar="TIME", help="When the last message came in; default: now."
         ),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
-    ] = False,
+    as_json: AsJson = False,
     allow_equal: Annotated[bool, typer.Option("--allow-equal", help=ALLOW_EQUAL)] = False,
     max_memory: Annotated[
         float,

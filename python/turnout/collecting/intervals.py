@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
+from turnout import _arguments
+from turnout._tables import Tabular
 from turnout.collecting.statistic import StatisticModel
 
 __all__ = [
+    "BaseInterval",
     "automatic_interval",
     "critical_value",
     "exact_interval",
@@ -21,6 +27,33 @@ __all__ = [
 FEW = 0.5
 
 Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class BaseInterval(Tabular):
+    """Lower and upper limits, of whatever was asked for."""
+
+    low: Any
+    high: Any
+    level: float
+    method: str
+    simultaneous: str | None
+
+    @property
+    def width(self) -> Any:
+        """The distance between the limits."""
+        return self.high - self.low
+
+    def contains(self, frequencies: npt.ArrayLike) -> Any:
+        """Whether the limits enclose each of some frequencies.
+
+        Raises
+        ------
+        InvalidValueError, InvalidTypeError
+            If there is not one finite number for each pair of limits.
+        """
+        given = _arguments.frequencies("frequencies", frequencies, self.low.size)
+        return (self.low <= given) & (given <= self.high)
 
 
 def critical_value(

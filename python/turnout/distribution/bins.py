@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
 from turnout.bounds import Bounds
-from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
+from turnout.errors import InvalidValueError
 
 __all__ = ["BinnedBounds"]
 
@@ -48,6 +48,8 @@ class BinnedBounds(Bounds):
 
     bins: int = 64
 
+    _beside: ClassVar[tuple[str, int, int]] = ("bins", 2, MOST_BINS)
+
     def __post_init__(self) -> None:
         """Check the fields."""
         super().__post_init__()
@@ -78,38 +80,3 @@ class BinnedBounds(Bounds):
         edges = self.edges
         middles: Floats = edges[:-1] / 2 + edges[1:] / 2
         return middles
-
-    def to_dict(self) -> dict[str, Any]:
-        """Describe bounds and bins in terms of JSON."""
-        return {"bounds": [self.low, self.high], "bins": self.bins}
-
-    @classmethod
-    def from_dict(cls, description: Any) -> BinnedBounds:
-        """Rebuild them from :meth:`to_dict`.
-
-        Raises
-        ------
-        CorruptDataError
-            If it is the description of anything else.
-        """
-        match description:
-            case {"bounds": [low, high], "bins": bins, **rest} if (
-                not rest and {type(low), type(high)} <= {int, float} and type(bins) is int
-            ):
-                try:
-                    return cls(low, high, bins=bins)
-                except (InvalidValueError, InvalidTypeError, OverflowError) as error:
-                    raise CorruptDataError(f"not the description of bins: {error}") from error
-        raise CorruptDataError(f"not the description of bins: {_arguments.shown(description)}")
-
-    @staticmethod
-    def schema() -> dict[str, Any]:
-        """Describe their JSON as a JSON Schema."""
-        pair = {"type": "array", "minItems": 2, "maxItems": 2, "items": {"type": "number"}}
-        bins = {"type": "integer", "minimum": 2, "maximum": MOST_BINS}
-        return {
-            "type": "object",
-            "properties": {"bounds": pair, "bins": bins},
-            "required": ["bounds", "bins"],
-            "additionalProperties": False,
-        }

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._drawing import answered
-from turnout._tables import Tabular
-from turnout.collecting.intervals import critical_value, normal_interval
+from turnout._tables import Tabular, records_of
+from turnout.collecting.intervals import BaseInterval, critical_value, normal_interval
 from turnout.distribution.bins import BinnedBounds
 from turnout.distribution.pictures import draw_bins
 from turnout.distribution.solving import Solution, solved
@@ -49,7 +49,7 @@ class _Tally(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class DistributionInterval(Tabular):
+class DistributionInterval(BaseInterval):
     """Lower and upper limits of the share of each bin.
 
     Attributes
@@ -69,9 +69,6 @@ class DistributionInterval(Tabular):
 
     low: Floats
     high: Floats
-    level: float
-    method: str
-    simultaneous: str | None
     edges: Floats = field(repr=False)
 
     _columns = ("from", "to", "low", "high")
@@ -84,26 +81,7 @@ class DistributionInterval(Tabular):
         list of dict
             With the edges ``from`` and ``to``, and the limits ``low`` and ``high``.
         """
-        columns = (self.edges[:-1], self.edges[1:], self.low, self.high)
-        rows = zip(*(column.tolist() for column in columns), strict=True)
-        return [dict(zip(self._columns, row, strict=True)) for row in rows]
-
-    @property
-    def width(self) -> Floats:
-        """The distance between the limits."""
-        return self.high - self.low
-
-    def contains(self, frequencies: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-        """Whether the limits enclose shares, one for each bin.
-
-        Raises
-        ------
-        InvalidValueError, InvalidTypeError
-            If there is not one finite number for each bin.
-        """
-        given = _arguments.frequencies("frequencies", frequencies, self.low.size)
-        result: npt.NDArray[np.bool_] = (self.low <= given) & (given <= self.high)
-        return result
+        return records_of(self._columns, self.edges[:-1], self.edges[1:], self.low, self.high)
 
 
 @dataclass(frozen=True)
@@ -489,16 +467,8 @@ class DistributionEstimate(Tabular):
         ['from', 'to', 'frequency', 'standard_error', 'low', 'high']
         """
         limits = self.interval(level, simultaneous=simultaneous)
-        columns = (
-            self.edges[:-1],
-            self.edges[1:],
-            self.frequencies,
-            self.standard_errors,
-            limits.low,
-            limits.high,
-        )
-        rows = zip(*(column.tolist() for column in columns), strict=True)
-        return [dict(zip(self._columns, row, strict=True)) for row in rows]
+        numbers = (self.frequencies, self.standard_errors, limits.low, limits.high)
+        return records_of(self._columns, self.edges[:-1], self.edges[1:], *numbers)
 
     def plot(
         self,

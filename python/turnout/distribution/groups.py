@@ -64,17 +64,7 @@ class GroupedDistributionEstimate(BaseGroupedEstimate[DistributionEstimate]):
 
     __slots__ = ()
 
-    _columns = (
-        "nodes",
-        "received",
-        "from",
-        "to",
-        "frequency",
-        "standard_error",
-        "low",
-        "high",
-        "reason",
-    )
+    _columns = ("nodes", "received", *DistributionEstimate._columns, "reason")
 
     def __init__(self, tally: GroupedTally[Any], method: str = METHODS[0]) -> None:
         _arguments.choice("method", method, METHODS)

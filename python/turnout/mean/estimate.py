@@ -11,9 +11,14 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._drawing import answered, interval_words
-from turnout._tables import Tabular
+from turnout._tables import Tabular, records_of
 from turnout.bounds import Bounds
-from turnout.collecting.intervals import automatic_interval, critical_value, normal_interval
+from turnout.collecting.intervals import (
+    BaseInterval,
+    automatic_interval,
+    critical_value,
+    normal_interval,
+)
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.mean.estimators import Estimator, MeanEstimation, Sums
 from turnout.mean.pictures import draw_means
@@ -34,7 +39,7 @@ class _Plan(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class MeanInterval(Tabular):
+class MeanInterval(BaseInterval):
     """Lower and upper limits of the mean.
 
     Attributes
@@ -53,9 +58,6 @@ class MeanInterval(Tabular):
 
     low: float | Floats
     high: float | Floats
-    level: float
-    method: str
-    simultaneous: str | None
 
     _columns = ("coordinate", "low", "high")
 
@@ -67,20 +69,8 @@ class MeanInterval(Tabular):
         list of dict
             With ``coordinate``, ``low`` and ``high``; the limits are None where they are infinite.
         """
-        pairs = zip(np.ravel(self.low).tolist(), np.ravel(self.high).tolist(), strict=True)
-        return [
-            {
-                "coordinate": place,
-                "low": low if math.isfinite(low) else None,
-                "high": high if math.isfinite(high) else None,
-            }
-            for place, (low, high) in enumerate(pairs)
-        ]
-
-    @property
-    def width(self) -> float | Floats:
-        """The distance between the limits."""
-        return self.high - self.low
+        low, high = np.atleast_1d(self.low), np.atleast_1d(self.high)
+        return records_of(self._columns, range(low.size), low, high)
 
     def contains(self, mean: npt.ArrayLike) -> bool | npt.NDArray[np.bool_]:
         """Whether the limits enclose a mean: one number for each coordinate.
@@ -271,17 +261,10 @@ class MeanEstimate(Tabular):
         ['coordinate', 'mean', 'standard_error', 'low', 'high']
         """
         limits = self.interval(level, simultaneous=simultaneous)
-        pairs = zip(np.ravel(limits.low).tolist(), np.ravel(limits.high).tolist(), strict=True)
-        rows = zip(
-            self.estimation.means.tolist(),
-            np.sqrt(self.estimation.variances).tolist(),
-            [pair if all(map(math.isfinite, pair)) else (None, None) for pair in pairs],
-            strict=True,
-        )
-        return [
-            {"coordinate": place, "mean": mean, "standard_error": error, "low": low, "high": high}
-            for place, (mean, error, (low, high)) in enumerate(rows)
-        ]
+        low, high = np.atleast_1d(limits.low), np.atleast_1d(limits.high)
+        errors = np.sqrt(self.estimation.variances)
+        places = range(self.dimensions)
+        return records_of(self._columns, places, self.estimation.means, errors, low, high)
 
     def plot(
         self,

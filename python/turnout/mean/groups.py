@@ -65,16 +65,7 @@ class GroupedMeanEstimate(BaseGroupedEstimate[MeanEstimate]):
 
     __slots__ = ()
 
-    _columns = (
-        "nodes",
-        "received",
-        "coordinate",
-        "mean",
-        "standard_error",
-        "low",
-        "high",
-        "reason",
-    )
+    _columns = ("nodes", "received", *MeanEstimate._columns, "reason")
 
     def __init__(self, tally: GroupedTally[Any], method: str = "hajek") -> None:
         _arguments.choice("method", method, tuple(ESTIMATORS))

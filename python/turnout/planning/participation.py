@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._seeds import derived
-from turnout._tables import Tabular
+from turnout._tables import Tabular, records_of
 from turnout.domain import Domain, one_domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.candidates import factories, make
@@ -75,10 +75,7 @@ class ParticipationPlan(Tabular):
 
     def _records(self, most: int) -> list[dict[str, Any]]:
         epsilons = [self.oracles[group].epsilon for group in self.groups[:most].tolist()]
-        rows = zip(
-            epsilons, self.costs[:most].tolist(), self.probabilities[:most].tolist(), strict=True
-        )
-        return [dict(zip(self._columns, row, strict=True)) for row in rows]
+        return records_of(self._columns, epsilons, self.costs[:most], self.probabilities[:most])
 
     @property
     def participation(self) -> Personalized:

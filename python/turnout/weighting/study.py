@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout._tables import Listing
+from turnout._tables import Listing, fields_of
 from turnout.errors import InvalidValueError
 from turnout.weighting.weights import (
     combined_variance,
@@ -80,14 +80,7 @@ class WeightingComparison(Listing):
     sizes: tuple[int, ...]
     records: tuple[WeightingRecord, ...]
 
-    _columns = (
-        "method",
-        "weights",
-        "trace",
-        "population_trace",
-        "simulated",
-        "simulated_error",
-    )
+    _columns = fields_of(WeightingRecord)
 
     def __getitem__(self, method: str) -> WeightingRecord:
         """Find the record of a method.

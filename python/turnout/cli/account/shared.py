@@ -26,7 +26,7 @@ from turnout.accounting import (
 from turnout.cli.running import check_epsilon, check_rate
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
 __all__ = [
     "Adjacency",
@@ -237,7 +237,7 @@ def check_picture(path: Path | None) -> None:
         raise typer.BadParameter(f"{path} does not end in {known}", param_hint="--plot")
 
 
-def save_picture(path: Path, draw: Callable[[], Axes]) -> None:
+def save_picture(path: Path, draw: Callable[[], Any]) -> None:
     """Draw a picture and write it to a file."""
     require("matplotlib", "cli").use("Agg")
     figure: Any = draw().figure

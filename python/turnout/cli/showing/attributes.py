@@ -19,8 +19,8 @@ from turnout.cli.showing.shown import (
     group_interval,
     group_rows,
     group_table,
-    json_group,
-    plain,
+    groups_record,
+    json_record,
     rows_of,
 )
 from turnout.cli.tables import digits_for, percent, print_estimates, printable
@@ -106,24 +106,12 @@ class Attributes:
         interval, _ = group_interval(result, wish)
         records = result.to_records(**wish.scope, top=wish.top)
         return Shown(
-            lambda: {
-                **counts_of(grouped, result.method),
-                "interval": interval,
-                "plan": result.plan.to_dict(),
-                "groups": list(grouped.names),
-                "estimates": [_json(record) for record in records],
-            },
+            lambda: groups_record(grouped, result, interval, [*map(json_record, records)]),
             lambda: result.to_arrow(**wish.scope),
             [*group_rows(grouped, wish, TOGETHER[wish.over]), self.asked(grouped.domain)],
             lambda console: console.print(_table(grouped.names, records[:_MOST_ROWS], wish.level)),
             lambda: result.plot(**wish.scope),
         )
-
-
-def _json(record: dict[str, Any]) -> dict[str, Any]:
-    return {
-        key: json_group(value) if key == "group" else plain(value) for key, value in record.items()
-    }
 
 
 def _table(names: Sequence[str], records: list[dict[str, Any]], level: float) -> Any:

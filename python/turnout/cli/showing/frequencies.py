@@ -21,9 +21,9 @@ from turnout.cli.showing.shown import (
     group_interval,
     group_rows,
     group_table,
+    groups_record,
     in_words,
-    json_group,
-    plain,
+    json_record,
     rows_of,
 )
 from turnout.cli.tables import digits_for, percent, print_estimates, printable
@@ -116,13 +116,13 @@ class Frequencies:
             rows.pop()
 
         return Shown(
-            lambda: {
-                **counts_of(grouped, result.method, postprocessing=result.postprocessing),
-                "interval": interval,
-                "plan": result.plan.to_dict(),
-                "groups": list(grouped.names),
-                "estimates": [_json_record(record) for record in records],
-            },
+            lambda: groups_record(
+                grouped,
+                result,
+                interval,
+                [json_record(record) for record in records],
+                postprocessing=result.postprocessing,
+            ),
             lambda: result.to_arrow(**wish.scope),
             rows + projection_rows(result.postprocessing),
             lambda console: print_groups(
@@ -187,12 +187,6 @@ def projection_rows(postprocessing: str) -> list[tuple[str, str]]:
     if postprocessing == ACROSS:
         return [("shrunk", "empirical Bayes, groups too (intervals are from before it)")]
     return [("projected", f"{postprocessing} (intervals are from before it)")]
-
-
-def _json_record(record: dict[str, Any]) -> dict[str, Any]:
-    return {
-        key: json_group(value) if key == "group" else plain(value) for key, value in record.items()
-    }
 
 
 def sorted_within(records: list[dict[str, Any]], wish: Wish, every: int) -> list[dict[str, Any]]:

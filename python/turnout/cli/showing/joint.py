@@ -17,8 +17,7 @@ from turnout.cli.showing.shown import (
     cut,
     cut_words,
     group_rows,
-    json_group,
-    plain,
+    json_record,
     rows_of,
 )
 from turnout.cli.tables import percent
@@ -178,10 +177,6 @@ def _described(given: tuple[str, ...], of: str, wish: Wish) -> dict[str, Any]:
 
 def _json(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [
-        {
-            key: json_group(value) if key == "group" else plain(value)
-            for key, value in record.items()
-            if key != "frequency"
-        }
+        {name: value for name, value in json_record(record).items() if name != "frequency"}
         for record in records
     ]

@@ -18,6 +18,7 @@ from turnout.cli.showing.shown import (
     group_interval,
     group_rows,
     group_table,
+    groups_record,
     json_group,
     method_word,
     plain,
@@ -121,13 +122,7 @@ class Means:
         ]
         rows = group_rows(grouped, wish, _TOGETHER[wish.over])
         return Shown(
-            lambda: {
-                **counts_of(grouped, result.method),
-                "interval": interval,
-                "plan": result.plan.to_dict(),
-                "groups": list(grouped.names),
-                "estimates": estimates,
-            },
+            lambda: groups_record(grouped, result, interval, estimates),
             lambda: result.to_arrow(**wish.scope),
             [*rows[:-1], self.asked(grouped.domain), rows[-1]],
             lambda console: console.print(_table(grouped.names, records, size, wish.level)),

@@ -38,8 +38,10 @@ __all__ = [
     "group_interval",
     "group_rows",
     "group_table",
+    "groups_record",
     "in_words",
     "json_group",
+    "json_record",
     "method_word",
     "plain",
     "rows_of",
@@ -257,6 +259,26 @@ def json_group(group: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: next(iter(part.values())) if isinstance(part, dict) else part
         for name, part in described.items()
+    }
+
+
+def json_record(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Write a record in terms of JSON: its group, and null for numbers that are not known."""
+    return {
+        key: json_group(value) if key == "group" else plain(value) for key, value in record.items()
+    }
+
+
+def groups_record(
+    grouped: Any, result: Any, interval: Mapping[str, Any], estimates: Any, **more: Any
+) -> dict[str, Any]:
+    """Give the object of ``--json`` of the estimates of groups."""
+    return {
+        **counts_of(grouped, result.method, **more),
+        "interval": interval,
+        "plan": result.plan.to_dict(),
+        "groups": list(grouped.names),
+        "estimates": estimates,
     }
 
 

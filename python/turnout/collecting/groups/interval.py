@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from turnout._tables import Tabular
+from turnout._tables import Tabular, records_of
 from turnout.collecting.keys import Key, shown_key
 
 __all__ = ["OVER", "GroupedInterval"]
@@ -77,14 +77,9 @@ class GroupedInterval(Tabular):
             limits are None where a group has no estimate or they are infinite.
         """
         return [
-            {
-                "group": dict(zip(self.names, key, strict=True)),
-                "label": label,
-                "low": low if math.isfinite(low) else None,
-                "high": high if math.isfinite(high) else None,
-            }
-            for key, lows, highs in zip(self.groups, self.low, self.high, strict=True)
-            for label, low, high in zip(self.labels, lows.tolist(), highs.tolist(), strict=True)
+            {"group": dict(zip(self.names, key, strict=True)), **row}
+            for key, low, high in zip(self.groups, self.low, self.high, strict=True)
+            for row in records_of(self._columns, self.labels, low, high)
         ]
 
     def __repr__(self) -> str:

@@ -52,18 +52,7 @@ class GroupedAttributeEstimate(BaseGroupedEstimate[AttributeEstimate]):
 
     __slots__ = ("_clipped",)
 
-    _columns = (
-        "nodes",
-        "received",
-        "attribute",
-        "label",
-        "count",
-        "frequency",
-        "standard_error",
-        "low",
-        "high",
-        "reason",
-    )
+    _columns = ("nodes", "received", *AttributeEstimate._columns, "reason")
 
     def __init__(
         self, tally: GroupedTally[Any], method: str = "hajek", *, clipped: bool = False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from turnout import _arguments
-from turnout._tables import Tabular
+from turnout._tables import records_of
+from turnout.collecting.intervals import BaseInterval
 
 __all__ = ["AVERAGE", "Interval"]
 
@@ -26,7 +25,7 @@ _SHOWN = 6
 
 
 @dataclass(frozen=True, eq=False)
-class Interval(Tabular):
+class Interval(BaseInterval):
     """Lower and upper limits of the frequencies of all answers.
 
     Attributes
@@ -47,9 +46,6 @@ class Interval(Tabular):
 
     low: Floats
     high: Floats
-    level: float
-    method: str
-    simultaneous: str | None
     labels: Sequence[Any] | None = field(default=None, repr=False)
 
     _columns = ("label", "low", "high")
@@ -58,22 +54,6 @@ class Interval(Tabular):
     def on_average(self) -> bool:
         """Whether the level holds on average over the answers only, not for each."""
         return self.method == AVERAGE
-
-    @property
-    def width(self) -> Floats:
-        """The distance between the limits."""
-        return self.high - self.low
-
-    def contains(self, frequencies: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-        """Whether the limits enclose each of some frequencies.
-
-        Raises
-        ------
-        InvalidValueError, InvalidTypeError
-            If there is not one finite number for each answer.
-        """
-        given = _arguments.frequencies("frequencies", frequencies, self.low.size)
-        return (self.low <= given) & (given <= self.high)
 
     def to_records(self) -> list[dict[str, Any]]:
         """List one dictionary for each answer, for tables and programs.
@@ -95,11 +75,7 @@ class Interval(Tabular):
 
     def _records(self, most: int) -> list[dict[str, Any]]:
         labels = range(len(self.low)) if self.labels is None else self.labels
-        columns = (labels, self.low[:most].tolist(), self.high[:most].tolist())
-        return [
-            {"label": label, "low": _finite(low), "high": _finite(high)}
-            for label, low, high in zip(*columns, strict=False)
-        ]
+        return records_of(self._columns, labels[:most], self.low[:most], self.high[:most])
 
     def __repr__(self) -> str:
         """Show the limits of the first answers, and how they were made."""
@@ -112,10 +88,6 @@ class Interval(Tabular):
         if self.on_average:
             both = ", on average over the answers"
         return f"Interval({{{shown}{more}}}, level={self.level:g}, {self.method!r}{both})"
-
-
-def _finite(limit: float) -> float | None:
-    return limit if math.isfinite(limit) else None
 
 
 def _written(limit: float | None) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout._tables import Tabular
+from turnout._tables import Tabular, records_of
 from turnout.collecting.intervals import critical_value, normal_interval
 from turnout.collecting.reports import Reports
 from turnout.domain import Domain
@@ -85,9 +85,8 @@ class LikelihoodEstimate(Tabular):
             With ``label``, ``count``, ``frequency`` and ``standard_error``, which is nan on the
             boundary.
         """
-        columns = (self.counts, self.frequencies, self.standard_errors)
-        rows = zip(self.domain.labels, *(column.tolist() for column in columns), strict=True)
-        return [dict(zip(self._columns, row, strict=True)) for row in rows]
+        numbers = (self.counts, self.frequencies, self.standard_errors)
+        return records_of(self._columns, self.domain.labels, *numbers)
 
     @property
     def domain(self) -> Domain:

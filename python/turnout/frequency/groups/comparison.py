@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout._tables import Tabular
+from turnout._tables import Tabular, records_of
 from turnout.collecting.intervals import tail_probability
 from turnout.collecting.keys import Key, shown_key
 from turnout.domain import Domain
@@ -84,18 +83,8 @@ class GroupDifference(Tabular):
             With ``label``, ``difference``, ``standard_error``, ``low``, ``high``; limits are None
             where they are infinite.
         """
-        columns = (self.differences, self.standard_errors, self.low, self.high)
-        rows = zip(self.domain.labels, *(column.tolist() for column in columns), strict=True)
-        return [
-            {
-                "label": label,
-                "difference": value,
-                "standard_error": error,
-                "low": low if math.isfinite(low) else None,
-                "high": high if math.isfinite(high) else None,
-            }
-            for label, value, error, low, high in rows
-        ]
+        numbers = (self.differences, self.standard_errors, self.low, self.high)
+        return records_of(self._columns, self.domain.labels, *numbers)
 
     def __repr__(self) -> str:
         """Show the groups and how many answers differ."""

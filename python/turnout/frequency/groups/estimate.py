@@ -37,19 +37,6 @@ __all__ = ["GroupedEstimate"]
 
 Floats = npt.NDArray[np.float64]
 
-#: The columns of a table beside those of the groups.
-_COLUMNS = (
-    "nodes",
-    "received",
-    "label",
-    "count",
-    "frequency",
-    "standard_error",
-    "low",
-    "high",
-    "reason",
-)
-
 
 class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
     """How often each answer occurs in each group, with standard errors and intervals.
@@ -101,7 +88,7 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
 
     __slots__ = ("_clipped", "_postprocessing")
 
-    _columns = _COLUMNS
+    _columns = ("nodes", "received", *FrequencyEstimate._columns, "reason")
     _on_average = (AVERAGE,)
 
     def __init__(
@@ -260,7 +247,9 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
         return estimate.to_records(level, top=top)
 
     def _unknown(self, top: int | None) -> list[dict[str, Any]]:
-        return [_unknown(label) for label in self.domain.labels[:top]]
+        unknown: dict[str, Any] = dict.fromkeys(("count", "frequency", "standard_error"), math.nan)
+        unknown.update(low=None, high=None)
+        return [{"label": label, **unknown} for label in self.domain.labels[:top]]
 
     def compare(
         self, first: Any, second: Any, *, level: float = 0.95, simultaneous: str | None = None
@@ -360,14 +349,3 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
             are no groups.
         """
         return plot_groups(self, labels, level, simultaneous, over)
-
-
-def _unknown(label: Any) -> dict[str, Any]:
-    return {
-        "label": label,
-        "count": math.nan,
-        "frequency": math.nan,
-        "standard_error": math.nan,
-        "low": None,
-        "high": None,
-    }

@@ -11,7 +11,7 @@ import numpy as np
 
 from turnout import _arguments
 from turnout._seeds import derived
-from turnout._tables import Listing
+from turnout._tables import Listing, fields_of
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.candidates import factories, make
 from turnout.frequency.estimation.estimate import POSTPROCESSING, postprocessed
@@ -83,17 +83,7 @@ class OracleComparison(Listing):
     method: str
     postprocessing: str
 
-    _columns = (
-        "oracle",
-        "epsilon",
-        "realized_epsilon",
-        "report_bits",
-        "rmse",
-        "rmse_error",
-        "rmse_predicted",
-        "total_variation",
-        "total_variation_error",
-    )
+    _columns = fields_of(OracleRecord)
 
     def table(self) -> str:
         """Format the records as a plain-text table, the smallest error of each epsilon first.

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._seeds import derived
-from turnout._tables import Listing
+from turnout._tables import Listing, fields_of
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.candidates import checked_oracle
@@ -76,16 +76,7 @@ class Comparison(Listing):
     method: str
     postprocessing: str
 
-    _columns = (
-        "epsilon",
-        "rate",
-        "expected_reports",
-        "expected_bytes",
-        "total_variation",
-        "total_variation_error",
-        "rmse",
-        "rmse_predicted",
-    )
+    _columns = fields_of(ComparisonRecord)
 
     def table(self) -> str:
         """Format the records as a plain-text table.

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout._tables import Tabular
+from turnout._tables import Tabular, records_of
 from turnout.collecting.statistic import StatisticModel
 from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidValueError
@@ -428,9 +428,8 @@ class FinitePopulationEstimate(Tabular):
             the bounds of the mean of the users' distributions.
         """
         bounds = self.bounds(level)
-        columns = (self.mixture.frequencies, bounds.low, bounds.high)
-        rows = zip(self.domain.labels, *(column.tolist() for column in columns), strict=True)
-        return [dict(zip(self._columns, row, strict=True)) for row in rows]
+        numbers = (self.mixture.frequencies, bounds.low, bounds.high)
+        return records_of(self._columns, self.domain.labels, *numbers)
 
     def __repr__(self) -> str:
         return f"FinitePopulationEstimate({self.users} users, {self.domain.size} answers)"
