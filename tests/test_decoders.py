@@ -35,7 +35,7 @@ from turnout.federated.schedules import CosineDecay, Warmup
 from turnout.federated.trees import Structure, flatten
 from turnout.frequency.attributes import AttributeTally, PaddedOracle, SampledAttribute
 from turnout.frequency.groups import GroupedTally
-from turnout.frequency.heavy_hitters import HeavyHitters, Round
+from turnout.frequency.heavy_hitters import HeavyHitters, Search
 from turnout.frequency.longitudinal import Memoized, MemoizedClient
 from turnout.frequency.oracle import oracle_from_dict
 from turnout.pipeline import PseudonymKey
@@ -154,11 +154,15 @@ LEDGER = ta.PrivacyLedger(3.0, 1e-5)
 LEDGER.spend(ta.GaussianMechanism(10.0), rounds=3, label="x")
 SGD_PLAN = RandomParticipationSGD(0.1, 0.5, clip=1.0, noise_multiplier=2.0, local_size=30)
 ROUND = td.NoisyAggregation(3, users=2, parties=2, epsilon=1.0).start_round()
-PREFIXES = next(iter(HeavyHitters(1.0, bits=16, step=1).rounds()))
+SEARCH = HeavyHitters(4.0, bits=6, step=1, oracle="direct_encoding").rounds()
+SEARCH.close(SEARCH.current.collect([9] * 50, seed=1))
+STATE = json.loads(SEARCH.to_json())
+del STATE["sha256"]
 OTHERS = [
     tn.SubsetSelection(1.0, 100),
     tn.OptimizedLocalHashing(1.0, 1000, buckets=5, seed_pool=16),
     tn.ProjectiveGeometryResponse(1.0, 1000),
+    SEARCH.current,
     tn.CountMeanSketch(1.0, 1000, hashes=8),
     tn.HadamardCountMeanSketch(1.0, 1000, hashes=8),
     MEMOIZED,
@@ -229,7 +233,7 @@ DECODERS: dict[str, Decoder] = {
     "ledger file": Decoder(LEDGER.to_dict(), in_ledger, through_a_file(ta.PrivacyLedger.load)),
     "job": Decoder(JOB, plain, through_a_file(read_job, "_turnout/job.json")),
     "done job": Decoder(DONE, plain, through_a_file(read_job, "_turnout/job.json")),
-    "round of prefixes": Decoder(json.loads(PREFIXES.to_json()), plain, Round.from_json),
+    "state of rounds": Decoder(STATE, in_ledger, Search.from_json),
     "round of aggregation": Decoder(json.loads(ROUND.to_bytes()), plain, td.Round.from_bytes),
     "training": Decoder(SGD_PLAN.to_dict(), plain, through_json(RandomParticipationSGD.from_dict)),
     "optimizer": Decoder(

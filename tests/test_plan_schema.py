@@ -44,6 +44,7 @@ ORACLES: list[tn.FrequencyOracle] = [
     tn.Memoized(tn.DirectEncoding(4.0, 3), first_epsilon=1.0, question="?"),
     PaddedOracle(1.0, 3, oracle=tn.SubsetSelection(1.0, 3), share=0.25),
     tn.JointTable(1.0, {"a": 2, "b": ["no", ("x", None)]}, oracle="subset_selection"),
+    tn.HeavyHitters(1.0, length=3, alphabet="ab").rounds().current,
 ]
 PARTICIPATIONS = [tn.Everyone(), tn.Bernoulli(5e-324), tn.Bernoulli(1), tn.Personalized([1.0])]
 TERMS: list[dict[str, Any]] = [

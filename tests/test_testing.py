@@ -32,6 +32,7 @@ def kinds() -> dict[str, Any]:
         "memoized": tn.Memoized(tn.DirectEncoding(2.0, 5), first_epsilon=1.0),
         "padded": PaddedOracle(1.0, 5, oracle=tn.DirectEncoding(1.0, 5), share=0.5),
         "piecewise": tn.mean.Piecewise(1.0, (0, 10)),
+        "prefixes": tn.HeavyHitters(1.0, bits=8).rounds().current,
         "sampled_attribute": tn.SampledAttribute(1.0, QUESTIONS),
         "split_budget": tn.SplitBudget(1.0, QUESTIONS),
         "square_wave": tn.SquareWave(1.0, (0, 10), bins=20),

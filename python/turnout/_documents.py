@@ -1,4 +1,4 @@
-"""Numbers in documents from elsewhere: JSON, and exact rationals as text.
+"""Documents from elsewhere: JSON, numbers in it and exact rationals as text, checksums.
 
 A number of a few bytes can stand for one that fills the memory (``1e999999999`` as a fraction), and
 one of many digits takes time in the square of their number to read. All readers of documents read
@@ -8,13 +8,18 @@ nor the words NaN and Infinity, which are no JSON.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NoReturn
 
-__all__ = ["MOST_DIGITS", "decoder", "parsed", "rational"]
+from turnout import _arguments
+from turnout.errors import CorruptDataError, InvalidTypeError, UnsupportedVersionError
+
+__all__ = ["MOST_DIGITS", "SealedDocument", "decoder", "parsed", "rational"]
 
 #: The most digits of a whole number: of a fraction, of its numerator and of its denominator.
 MOST_DIGITS = 1000
@@ -75,6 +80,103 @@ def rational(text: str) -> Fraction:
     if match is None:
         raise ValueError(f"{_brief(text)} is no fraction of at most {MOST_DIGITS} digits")
     return Fraction(int(match[1]), int(match[2] or 1))
+
+
+@dataclass(frozen=True)
+class SealedDocument:
+    """Canonical JSON with a format, a version and a checksum.
+
+    One object, keys sorted, no spaces, ASCII only, whose member ``sha256`` is the SHA-256 in
+    hexadecimal of the same text without that member. The checksum finds accidents; whoever can
+    write the text can also compute it again.
+
+    Parameters
+    ----------
+    word
+        What messages call such a document.
+    format, version
+        What its members of these names say.
+
+    Examples
+    --------
+    >>> notes = SealedDocument("notebook", "turnout-notes", 1)
+    >>> notes.read(notes.text({"format": "turnout-notes", "version": 1, "notes": []}))["notes"]
+    []
+    """
+
+    word: str
+    format: str
+    version: int
+
+    def text(self, description: dict[str, Any]) -> str:
+        """Write a document, its format and version included."""
+        return _canonical({**description, "sha256": _digest(description)})
+
+    def read(self, text: object) -> dict[str, Any]:
+        """Read a document; what it says is not looked at.
+
+        Raises
+        ------
+        UnsupportedVersionError
+            If it is of a version that this release does not read.
+        CorruptDataError
+            If it is no such document, or was altered or cut.
+        InvalidTypeError
+            If ``text`` is not text.
+        """
+        if not isinstance(text, (str, bytes, bytearray)):
+            raise InvalidTypeError(
+                f"text must be the JSON text of a {self.word}, got {_arguments.shown(text)}"
+            )
+        try:
+            characters = text if isinstance(text, str) else text.decode("ascii")
+            description = parsed(characters)
+            # A later version may have another checksum.
+            self.check_version(description)
+            checksum = description.pop("sha256", None) if isinstance(description, dict) else None
+            # The same content can be written in many ways; one of them is what was written.
+            genuine = (
+                checksum is not None
+                and checksum == _digest(description)
+                and characters == self.text(description)
+            )
+        except UnsupportedVersionError:
+            raise
+        except (ValueError, RecursionError) as error:
+            raise CorruptDataError(f"not a {self.word} of turnout: {error}") from error
+        if checksum is None:
+            raise CorruptDataError(f"not a {self.word} of turnout: it has no checksum")
+        if not genuine:
+            raise CorruptDataError(
+                f"the checksum does not match: the {self.word} was altered or cut"
+            )
+        found: dict[str, Any] = description
+        return found
+
+    def check_version(self, description: object) -> None:
+        """Refuse a document of a version that this release does not read, by name.
+
+        Raises
+        ------
+        UnsupportedVersionError
+            If it is one.
+        """
+        match description:
+            case {"format": self.format, "version": version} if (
+                type(version) is not int or version != self.version
+            ):
+                raise UnsupportedVersionError(
+                    f"the {self.word} has version {_arguments.shown(version)}; this release of "
+                    f"turnout reads {self.version}"
+                )
+
+
+def _canonical(description: dict[str, Any]) -> str:
+    return json.dumps(description, sort_keys=True, separators=(",", ":"))
+
+
+def _digest(description: dict[str, Any]) -> str:
+    return hashlib.sha256(_canonical(description).encode("ascii")).hexdigest()
 
 
 def _integer(text: str) -> int:

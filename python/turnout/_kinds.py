@@ -32,6 +32,7 @@ _MODULES: Final = {
     "optimized_unary_encoding": _ORACLES + "unary_encoding",
     "padded": "turnout.frequency.attributes.padded",
     "piecewise": "turnout.mean.piecewise",
+    "prefixes": "turnout.frequency.heavy_hitters.round",
     "projective_geometry_response": _ORACLES + "projective_geometry",
     "sampled_attribute": "turnout.frequency.attributes.sampled",
     "split_budget": "turnout.frequency.attributes.split",

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _columns
+from turnout._label_texts import INTEGER
 from turnout.errors import (
     CodeOutsideDomainError,
     CorruptDataError,
@@ -184,6 +185,26 @@ class Domain:
         return np.dtype(
             np.uint8 if self.size <= 2**8 else np.uint16 if self.size <= 2**16 else np.uint32
         )
+
+    @property
+    def listed(self) -> tuple[Hashable, ...]:
+        """The labels that values are looked up among; none where each is its own code."""
+        return () if self._integers else self.labels
+
+    @property
+    def words(self) -> str:
+        """What messages call the values that can be given."""
+        return f"the {self.size} labels of the domain"
+
+    def written(self, text: str) -> Any:
+        """Give the label that a text stands for where nothing but texts is known; else the text.
+
+        Examples
+        --------
+        >>> Domain.from_integers(5).written("3"), Domain(["no", "yes"]).written("yes")
+        (3, 'yes')
+        """
+        return int(text) if self._integers and INTEGER.fullmatch(text) else text
 
     def __len__(self) -> int:
         """Return the number of labels."""

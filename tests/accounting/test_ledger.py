@@ -31,7 +31,7 @@ from turnout.accounting import (
     compose,
 )
 from turnout.accounting.ledger import LedgerEntry, PrivacyLedger
-from turnout.accounting.ledger_encoding import encode
+from turnout.accounting.ledger_encoding import LEDGER
 from turnout.errors import (
     BudgetExceededError,
     CorruptDataError,
@@ -347,7 +347,7 @@ def test_errors_of_files_name_the_file(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(CorruptDataError, match=r"ann\.ledger: not a ledger"):
         PrivacyLedger.load(path)
-    path.write_text(encode({**filled().to_dict(), "version": 2}))
+    path.write_text(LEDGER.text({**filled().to_dict(), "version": 2}))
     with pytest.raises(UnsupportedVersionError, match=r"ann\.ledger: the ledger has version 2"):
         PrivacyLedger.load(path)
 
@@ -382,7 +382,7 @@ def test_unknown_versions_are_refused_by_name(version: object) -> None:
     description = {**filled().to_dict(), "version": version}
     for attempt in (
         lambda: PrivacyLedger.from_dict(description),
-        lambda: PrivacyLedger.from_json(encode(description)),
+        lambda: PrivacyLedger.from_json(LEDGER.text(description)),
         # Whatever else a later version holds.
         lambda: PrivacyLedger.from_json(json.dumps({**description, "more": 1})),
     ):
@@ -395,7 +395,7 @@ def test_a_missing_part_is_refused(name: str) -> None:
     description = filled().to_dict()
     del description[name]
     with pytest.raises(CorruptDataError, match="not a ledger"):
-        PrivacyLedger.from_json(encode(description))
+        PrivacyLedger.from_json(LEDGER.text(description))
 
 
 @pytest.mark.parametrize(
@@ -425,7 +425,7 @@ def test_a_missing_part_is_refused(name: str) -> None:
 )
 def test_a_sealed_text_of_something_else_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(CorruptDataError, match="not a ledger"):
-        PrivacyLedger.from_json(encode({**filled().to_dict(), **change}))
+        PrivacyLedger.from_json(LEDGER.text({**filled().to_dict(), **change}))
 
 
 def test_entries_with_more_rounds_of_a_mechanism_than_a_ledger_counts_are_refused() -> None:
@@ -437,7 +437,7 @@ def test_entries_with_more_rounds_of_a_mechanism_than_a_ledger_counts_are_refuse
         return {**PrivacyLedger(1.0, 1e-5).to_dict(), "entries": entries}
 
     assert len(PrivacyLedger.from_dict(described(10**9 - 1, 1)).entries) == 2
-    for read in (PrivacyLedger.from_dict, lambda text: PrivacyLedger.from_json(encode(text))):
+    for read in (PrivacyLedger.from_dict, lambda text: PrivacyLedger.from_json(LEDGER.text(text))):
         with pytest.raises(CorruptDataError, match="at most 1000000000 for each mechanism"):
             read(described(10**9, 1))
 
@@ -447,7 +447,7 @@ def test_a_ledger_that_spends_more_than_its_budget_pays_for_nothing_and_says_so(
     description["entries"][1]["rounds"] = 1000
     for read in (
         PrivacyLedger.from_dict(description),
-        PrivacyLedger.from_json(encode(description)),
+        PrivacyLedger.from_json(LEDGER.text(description)),
     ):
         assert read.spent() == compose([(TRAINING, 500), (QUERY, 1000)]).epsilon(1e-5) > 1.0
         assert read.remaining() == 0.0
@@ -468,7 +468,7 @@ def test_reading_composes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError
 
     monkeypatch.setattr(Shuffled, "_divergence", evaluated)
-    read = PrivacyLedger.from_json(encode(description))
+    read = PrivacyLedger.from_json(LEDGER.text(description))
     assert read.entries == (LedgerEntry(shuffled, 10**9, None),)
 
 
@@ -481,7 +481,7 @@ def test_a_fraction_that_no_ledger_writes_is_refused_at_once(ratio: str) -> None
     mechanism["oracle"]["ratio"] = ratio
     description["entries"] = [{"mechanism": mechanism, "rounds": 1, "label": None}]
     with pytest.raises(CorruptDataError, match=r"fraction of at most 1000 digits|Fraction"):
-        PrivacyLedger.from_json(encode(description))
+        PrivacyLedger.from_json(LEDGER.text(description))
 
 
 @pytest.mark.parametrize("ratio", [Fraction(10**400), Fraction(10**1001 + 1, 10**1000), 10**309])

@@ -11,8 +11,8 @@ from turnout import _arguments
 from turnout._atomic import atomic_write
 from turnout._files import read_bytes
 from turnout._tables import Tabular
-from turnout.accounting import ledger_encoding
 from turnout.accounting.composition import Composition
+from turnout.accounting.ledger_encoding import LEDGER
 from turnout.accounting.ledger_entries import (
     LedgerEntry,
     checked_entry,
@@ -312,8 +312,8 @@ class PrivacyLedger(Tabular):
     def to_dict(self) -> dict[str, Any]:
         """Describe the ledger in terms of JSON."""
         return {
-            "format": ledger_encoding.FORMAT,
-            "version": ledger_encoding.VERSION,
+            "format": LEDGER.format,
+            "version": LEDGER.version,
             "epsilon": self._epsilon,
             "delta": self._delta,
             "adjacency": self._adjacency,
@@ -344,7 +344,7 @@ class PrivacyLedger(Tabular):
         CorruptDataError
             If it is no ledger.
         """
-        ledger_encoding.check_version(description)
+        LEDGER.check_version(description)
         match description:
             case {
                 "format": "turnout-ledger",
@@ -378,7 +378,7 @@ class PrivacyLedger(Tabular):
             One object: :meth:`to_dict`, and as ``"sha256"`` the SHA-256 of the same text without
             it. The checksum finds accidents; whoever can write the text can also compute it again.
         """
-        return ledger_encoding.encode(self.to_dict())
+        return LEDGER.text(self.to_dict())
 
     @classmethod
     def from_json(cls, text: str | bytes) -> PrivacyLedger:
@@ -409,7 +409,7 @@ class PrivacyLedger(Tabular):
         >>> PrivacyLedger.from_json(ledger.to_json()) == ledger
         True
         """
-        return cls.from_dict(ledger_encoding.decode(text))
+        return cls.from_dict(LEDGER.read(text))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the ledger to a file, which appears whole or not at all.

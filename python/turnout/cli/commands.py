@@ -126,6 +126,35 @@ KEY = _group(
     ],
 )
 
+ROUNDS = _group(
+    "rounds",
+    "Questions that take rounds: frequent values of which there are far too many to count.\n\n"
+    "[bold]hitters[/] begins, [bold]split[/] asks each person in one round, [bold]close[/] takes "
+    "the tally of a round and writes the plan of the next, [bold]show[/] says what was found.",
+    [
+        Later(
+            "hitters",
+            "turnout.cli.rounds",
+            "Begin to look for frequent words or numbers of which there are far too many to count.",
+        ),
+        Later(
+            "split",
+            "turnout.cli.rounds",
+            "Split people into the groups of the rounds: each person is asked in one round.",
+        ),
+        Later(
+            "close",
+            "turnout.cli.rounds",
+            "Close the open round with its tally, and write the plan of the next.",
+        ),
+        Later(
+            "show",
+            "turnout.cli.rounds",
+            "Show what was found, with intervals, and what happened in each round.",
+        ),
+    ],
+)
+
 #: What ``turnout --help`` lists, in its order.
 COMMANDS: list[TyperCommand | TyperGroup] = [
     Later(
@@ -179,6 +208,7 @@ COMMANDS: list[TyperCommand | TyperGroup] = [
         "turnout.cli.demo",
         "Ask 6,366 real people two private questions and compare with the truth.",
     ),
+    ROUNDS,
     ACCOUNT,
     KEY,
 ]

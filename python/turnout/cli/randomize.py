@@ -435,6 +435,8 @@ def _summary(
     oracle = plan.oracle
     ratio = rounded_up(oracle.realized_ratio, 4)
     rows = [("nodes", f"{totals.nodes:,}")]
+    if oracle.asked_of:
+        rows.append(("asked", oracle.asked_of))
     if totals.dropped or answers.missing == "drop":
         rows.append(("dropped", f"{totals.dropped:,} without an answer"))
     if totals.duplicates:

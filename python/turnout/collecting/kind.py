@@ -52,6 +52,9 @@ class Kind(ABC, Generic[T]):
     #: Why all nodes must share one rate of participation; empty where each may have its own.
     one_rate_because: ClassVar[str] = ""
 
+    #: Who may be asked, where that is not everyone: for those who hand answers over.
+    asked_of: ClassVar[str] = ""
+
     def __init_subclass__(cls, **arguments: Any) -> None:
         """Make the kind known to plans."""
         super().__init_subclass__(**arguments)

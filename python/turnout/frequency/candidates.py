@@ -16,6 +16,7 @@ __all__ = [
     "checked_oracle",
     "factories",
     "make",
+    "named_oracle",
     "oracle_classes",
     "reasons",
     "registered",
@@ -49,7 +50,7 @@ def registered() -> dict[str, type[FrequencyOracle]]:
 
 
 def _is_plain(found: type[FrequencyOracle]) -> bool:
-    if inspect.isabstract(found):
+    if inspect.isabstract(found) or found.domain_type is not Domain:
         return False
     parameters = inspect.signature(found).parameters.values()
     needed = [each for each in parameters if each.default is each.empty]
@@ -110,6 +111,31 @@ def make(factory: Factory, epsilon: float, domain: Domain) -> FrequencyOracle:
             f"{name}{inspect.signature(factory)}: give a function that fills in the rest"
         )
     return checked_oracle("oracle", factory(epsilon, domain), epsilon, domain)
+
+
+def named_oracle(argument: str, oracle: Factory | str) -> str:
+    """Give the name of what makes oracles, for files.
+
+    Raises
+    ------
+    InvalidTypeError
+        If it is no oracle of turnout that needs nothing but an epsilon and a domain.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> named_oracle("oracle", tn.DirectEncoding), named_oracle("oracle", "auto")
+    ('direct_encoding', 'auto')
+    """
+    if isinstance(oracle, str):
+        return oracle
+    for name, found in registered().items():
+        if found is oracle:
+            return name
+    raise InvalidTypeError(
+        f"{argument} must be a name or a class of turnout to be written to a file, got "
+        f"{_arguments.shown(oracle)}"
+    )
 
 
 def checked_oracle(argument: str, made: Any, epsilon: float, domain: Domain) -> FrequencyOracle:

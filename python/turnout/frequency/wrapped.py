@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from fractions import Fraction
 from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
+from turnout import _arguments
+from turnout.accounting.variation import ToldApart, VariationRatio
 from turnout.domain import Domain
+from turnout.errors import InvalidValueError
+from turnout.frequency.choice import compared, make_oracle
+from turnout.frequency.estimation.models import ScoreMoments
 from turnout.frequency.kernel import Kernel
-from turnout.frequency.oracle import FrequencyOracle
+from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
 
-__all__ = ["WrappedOracle"]
+__all__ = ["CodesOracle", "OfCodes", "WrappedOracle"]
 
 Array = npt.NDArray[Any]
 Counts = npt.NDArray[np.uint64]
+
+#: What randomizes codes: ``"auto"``, the name of an oracle, a class, or one made or described.
+OfCodes = FrequencyOracle | dict[str, Any] | Callable[[float, Domain], FrequencyOracle] | str
 
 
 class WrappedOracle(FrequencyOracle):
@@ -94,3 +102,108 @@ class WrappedOracle(FrequencyOracle):
             If they contradict the number of reports.
         """
         self._inner.check_support(support, received)
+
+
+class CodesOracle(WrappedOracle):
+    """Base class of the oracles that report the codes of a domain of their own through another one.
+
+    The other one knows codes alone, and nothing of what they stand for.
+
+    Parameters
+    ----------
+    epsilon, domain
+        As for every oracle.
+    oracle
+        What randomizes the codes: ``"auto"``, the name of an oracle, or a class; or an oracle of as
+        many codes as the domain has, or its description.
+    candidates
+        What ``"auto"`` chooses from; all by default.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If the oracle is of another epsilon or another number of codes, or draws no fresh reports.
+    """
+
+    def __init__(
+        self,
+        epsilon: float,
+        domain: Domain,
+        oracle: OfCodes,
+        candidates: Sequence[str] | None = None,
+    ) -> None:
+        codes = Domain.from_integers(domain.size)
+        super().__init__(epsilon, domain, _made(oracle, epsilon, codes, candidates))
+
+    @property
+    def by_blocks(self) -> bool:  # type: ignore[override]
+        """Whether the reports of a block of nodes can be drawn by themselves."""
+        return self._inner.by_blocks
+
+    @property
+    def two_valued(self) -> bool:  # type: ignore[override]
+        """Whether a report has two likelihoods: see :class:`turnout.FrequencyOracle`."""
+        return self._inner.two_valued
+
+    @property
+    def counted_by(self) -> str:  # type: ignore[override]
+        """What a database can count of its reports."""
+        return self._inner.counted_by
+
+    @property
+    def score_moments(self) -> ScoreMoments:
+        """What a report says about one code."""
+        return self._inner.score_moments
+
+    @property
+    def counts_of_a_report(self) -> int | None:
+        """How many of the counts a report adds to; None if that is not the same for all."""
+        return self._inner.counts_of_a_report
+
+    @property
+    def variation_ratio(self) -> VariationRatio:
+        """How much a report hides among other people's."""
+        return self._inner.variation_ratio
+
+    @property
+    def told_apart(self) -> ToldApart | None:
+        """What can be counted among shuffled reports."""
+        return self._inner.told_apart
+
+    def shared_variance(self, total: Any, squares: Any) -> Any:
+        """Give what hash functions shared by all reports add to the variance of a count."""
+        return self._inner.shared_variance(total, squares)
+
+    def refuse_counting(self) -> None:
+        """Refuse to be counted by a database, where the inner oracle does."""
+        self._inner.refuse_counting()
+
+    def count_by_group(self, reports: Array, groups: npt.NDArray[np.int64], number: int) -> Any:
+        """Add up the reports of each group, as the inner oracle does."""
+        return self._inner.count_by_group(reports, groups, number)
+
+    def parameters(self) -> dict[str, Any]:
+        """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""
+        return {"oracle": self._inner.to_dict()}
+
+
+def _made(
+    oracle: Any, epsilon: float, codes: Domain, candidates: Sequence[str] | None
+) -> FrequencyOracle:
+    """Make the oracle of the codes."""
+    if candidates is not None and isinstance(oracle, str) and oracle == "auto":
+        return compared(epsilon, codes, oracles=candidates).oracle
+    if isinstance(oracle, dict):
+        oracle = oracle_from_dict(oracle)
+    if not isinstance(oracle, FrequencyOracle):
+        return make_oracle("oracle", oracle, epsilon, codes)
+    if not oracle.fresh or isinstance(oracle, CodesOracle):
+        raise InvalidValueError(
+            f"oracle must draw reports of single codes afresh, got {_arguments.shown(oracle)}"
+        )
+    if (oracle.epsilon, oracle.domain) != (epsilon, codes):
+        raise InvalidValueError(
+            f"oracle must have epsilon {epsilon!r} and {codes.size:,} codes, one for each answer, "
+            f"got {oracle!r}"
+        )
+    return oracle

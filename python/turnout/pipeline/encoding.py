@@ -177,8 +177,8 @@ def _through_dictionaries(
     if wrong:
         rows = np.concatenate(wrong)
         raise UnknownLabelError(
-            f"{labels.name}: {rows.size:,} values are not among the {labels.domain.size} labels of "
-            f"the domain: {_arguments.listed(unknown)} ({rows_text(place(rows))})"
+            f"{labels.name}: {rows.size:,} values are not among {labels.domain.words}: "
+            f"{_arguments.listed(unknown)} ({rows_text(place(rows))})"
         )
     codes = [np.maximum(table, 0).astype(dtype)[index] for table, index in tables]
     missing = [(table == MISSING)[index] for table, index in tables] if gaps else []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Hashable, Mapping
+from collections.abc import Container, Hashable, Mapping, Sequence
 from typing import Any, Final
 
 from turnout import _arguments
@@ -77,14 +77,13 @@ class Labels:
         name: str,
     ) -> None:
         self.domain, self.texts, self.name = domain, texts, name
-        self.missing_values = missing_texts(
-            () if domain.are_codes else domain.labels, missing_values
-        )
-        self._by_text = _by_text(domain) if texts and not domain.are_codes else None
+        listed = domain.listed
+        self.missing_values = missing_texts(listed, missing_values)
+        self._by_text = _by_text(listed) if texts and listed else None
         # Among numbers "nan" is no number: a missing one.
         self._nan = texts and all(
             isinstance(label, (int, float)) and not isinstance(label, bool)
-            for label in (() if domain.are_codes else domain.labels)
+            for label in listed or [domain.written("0")]
         )
         #: The code of missing values, MISSING if they are dropped, None if they are refused.
         self.missing_code = self._code_of_missing(missing)
@@ -113,7 +112,7 @@ class Labels:
     def _find_text(self, text: str) -> int:
         if self._by_text is not None:
             return self._by_text.get(text, UNKNOWN)
-        return self._find(int(text)) if INTEGER.fullmatch(text) else UNKNOWN
+        return self._find(self.domain.written(text))
 
     def code(self, value: Any) -> int:
         """Give the code of one value: MISSING or UNKNOWN if it has none."""
@@ -137,15 +136,15 @@ class Labels:
         ]
 
 
-def _by_text(domain: Domain) -> Mapping[str, int]:
+def _by_text(labels: Sequence[Any]) -> Mapping[str, int]:
     found: dict[str, int] = {}
-    for code, label in enumerate(domain.labels):
+    for code, label in enumerate(labels):
         if label is None:
             continue
-        text = label if isinstance(label, str) else label_text(label)  # type: ignore[arg-type]
+        text = label if isinstance(label, str) else label_text(label)
         if text in found:
             raise InvalidValueError(
-                f"domain: the labels {_arguments.shown(domain.labels[found[text]])} and "
+                f"domain: the labels {_arguments.shown(labels[found[text]])} and "
                 f"{_arguments.shown(label)} are written alike and cannot be told apart in a CSV "
                 "file"
             )

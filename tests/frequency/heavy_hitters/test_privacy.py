@@ -25,7 +25,7 @@ PROTOCOL = HeavyHitters(
 def laws(current: Round, values: list[int]) -> Iterator[tuple[tuple[int, ...], Fraction]]:
     """All reports of some nodes, with their exact probabilities."""
     ratio, size = current.oracle.realized_ratio, current.oracle.domain.size
-    own = current.codes(values).tolist()
+    own = current.domain.encode(values).tolist()
     for reports in itertools.product(range(size), repeat=len(own)):
         chance = Fraction(1)
         for code, report in zip(own, reports, strict=True):
@@ -45,9 +45,7 @@ def transcripts(
     for reports, chance in laws(current, mine):
         seen = (current.candidates, reports)
         after = copy.deepcopy(search)
-        tally = current.tally(
-            tn.Reports(current.oracle, tn.Everyone(), np.array(reports), len(mine))
-        )
+        tally = current.tally(tn.Reports(current, tn.Everyone(), np.array(reports), len(mine)))
         try:
             after.close(tally)
         except EstimatorError:

@@ -82,20 +82,20 @@ def test_codes_are_those_of_the_candidates_and_the_last_of_all_others() -> None:
     search = HeavyHitters(8.0, bits=10, step=2, keep=2).rounds()
     first = search.current
     values = np.arange(1024)
-    assert (first.codes(values) == values >> 7).all()
+    assert (first.domain.encode(values) == values >> 7).all()
     search.close(first.tally(first.randomize(np.repeat([0b1010000000, 0b0010000000], 500), seed=1)))
     second = search.current
     prefixes = [0b00100, 0b00101, 0b00110, 0b00111, 0b10100, 0b10101, 0b10110, 0b10111]
     assert [int(text.rstrip("*"), 2) for text in second.candidates] == prefixes
     expected = [prefixes.index(v >> 5) if v >> 5 in prefixes else 8 for v in values.tolist()]
-    assert second.codes(values).tolist() == expected
-    assert second.oracle.domain.labels[-1] == "other"
+    assert second.domain.encode(values).tolist() == expected
+    assert second.domain.labels[-1] == "other"
 
 
-def test_prefixes_are_shown_as_their_whole_characters() -> None:
+def test_prefixes_are_shown_as_their_whole_characters_and_the_bits_of_the_next() -> None:
     kind = TextValues(4, "ab")
     (row,) = kind.encode(["ab"])
-    assert [kind.shown(row, bits) for bits in (1, 2, 4, 6, 8)] == ["*", "a*", "ab*", "ab", "ab"]
+    assert [kind.shown(row, bits) for bits in (1, 2, 4, 6, 8)] == ["*0", "a*", "ab*", "ab", "ab"]
 
 
 @pytest.mark.parametrize("kind", [IntegerValues(12), TextValues(3), TextValues(3, "abc")])

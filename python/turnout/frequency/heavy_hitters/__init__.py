@@ -3,6 +3,7 @@
 :class:`HeavyHitters` finds them prefix by prefix; each node reports once.
 """
 
+from turnout.frequency.heavy_hitters.prefixes import PrefixDomain
 from turnout.frequency.heavy_hitters.protocol import HeavyHitters
 from turnout.frequency.heavy_hitters.result import HeavyHitterResult, RoundRecord
 from turnout.frequency.heavy_hitters.round import Round
@@ -13,6 +14,7 @@ __all__ = [
     "HeavyHitterResult",
     "HeavyHitters",
     "IntegerValues",
+    "PrefixDomain",
     "Round",
     "RoundRecord",
     "Search",

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from turnout import _arguments
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.attributes.parameters import OracleChoice
+from turnout.frequency.candidates import named_oracle
 from turnout.frequency.choice import make_oracle
+from turnout.frequency.heavy_hitters.prefixes import MOST_CANDIDATES
 from turnout.frequency.heavy_hitters.values import IntegerValues, TextValues, Values
 
 __all__ = ["SearchParameters"]
 
-_MOST_CANDIDATES = 2**20
 #: Prefixes of the first round have at most so many bits more than those of others grow by.
 _FIRST = 5
 
@@ -49,10 +51,10 @@ class SearchParameters:
             IntegerValues(bits) if bits is not None else TextValues(length or 0, alphabet)
         )
         self._step = _arguments.integer("step", step, least=1, most=20)
-        self._keep = _arguments.integer("keep", keep, least=1, most=_MOST_CANDIDATES)
-        if self._keep << self._step > _MOST_CANDIDATES:
+        self._keep = _arguments.integer("keep", keep, least=1, most=MOST_CANDIDATES)
+        if self._keep << self._step > MOST_CANDIDATES:
             raise InvalidValueError(
-                f"keep times 2^step must be at most {_MOST_CANDIDATES} candidates, got keep = "
+                f"keep times 2^step must be at most {MOST_CANDIDATES} candidates, got keep = "
                 f"{self._keep} and step = {self._step}"
             )
         self._error = _arguments.confidence("family_wise_error", family_wise_error)
@@ -111,3 +113,24 @@ class SearchParameters:
     def groups(self) -> int:
         """The number of groups: of rounds, if something is found."""
         return self.extensions + self._confirm
+
+    def to_dict(self) -> dict[str, Any]:
+        """Name the arguments of the constructor, in terms of JSON.
+
+        Raises
+        ------
+        InvalidTypeError
+            If what randomizes is no oracle of turnout, which has a name.
+        """
+        kind = self._values.to_dict()
+        return {
+            "epsilon": self._epsilon,
+            "bits": kind.get("bits"),
+            "length": kind.get("length"),
+            "alphabet": kind.get("alphabet"),
+            "oracle": named_oracle("oracle", self._oracle),
+            "step": self._step,
+            "keep": self._keep,
+            "family_wise_error": self._error,
+            "confirm": self._confirm,
+        }

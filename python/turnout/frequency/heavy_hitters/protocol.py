@@ -10,10 +10,11 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._seeds import derived
+from turnout.collecting.kind import collected
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.frequency.choice import make_oracle
-from turnout.frequency.draws import personal_probabilities, weighted_choices
+from turnout.frequency.draws import personal_probabilities
 from turnout.frequency.heavy_hitters.parameters import SearchParameters
 from turnout.frequency.heavy_hitters.result import HeavyHitterResult
 from turnout.frequency.heavy_hitters.search import Search
@@ -123,8 +124,7 @@ class HeavyHitters(SearchParameters):
         >>> protocol.groups, sorted(set(protocol.assign(1000).tolist()))
         (4, [0, 1, 2, 3])
         """
-        count = _arguments.integer("nodes", nodes, least=0)
-        return weighted_choices([1] * self.groups, count, _arguments.seed(seed))
+        return self.rounds().assign(nodes, seed=seed)
 
     def rounds(self) -> Search:
         """Begin a search: the server's side.
@@ -178,8 +178,8 @@ class HeavyHitters(SearchParameters):
             mine = group == current.number
             taking_part = everyone if chances is None else Personalized(chances[mine])
             stream = derived(checked_seed, 1, current.number)
-            reports = current.randomize_rows(rows[mine], taking_part, stream)
-            search.close(current.tally(reports))
+            codes = current.domain.codes_of_rows(rows[mine])
+            search.close(collected(current, codes, taking_part, stream))
         return search.result
 
     def detectable_frequency(

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from turnout.collecting.plan import Plan
-from turnout.domain import Domain
-from turnout.errors import EstimatorError, ProtocolError
-from turnout.frequency.choice import make_oracle
+from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.heavy_hitters.parameters import SearchParameters
+from turnout.frequency.heavy_hitters.prefixes import PrefixDomain
 from turnout.frequency.heavy_hitters.result import HeavyHitterResult, RoundRecord
-from turnout.frequency.heavy_hitters.round import OTHER, Round, candidate_domain
+from turnout.frequency.heavy_hitters.round import Round
 from turnout.frequency.heavy_hitters.standing_out import growth_of, outstanding
-from turnout.frequency.heavy_hitters.values import Rows, extended
+from turnout.frequency.rounds import Rounds
 from turnout.frequency.tally import Tally
 from turnout.participation import Bernoulli
 
 __all__ = ["Search"]
 
 
-class Search:
+class Search(Rounds[Round, HeavyHitterResult]):
     """A search under way: iterate over its rounds and close each with its tally.
 
     Made by :meth:`HeavyHitters.rounds`.
@@ -48,14 +48,13 @@ class Search:
     [7, 123, 40000]
     """
 
+    name = "heavy_hitters"
+
     def __init__(self, protocol: SearchParameters) -> None:
         self._protocol = protocol
         self._records: list[RoundRecord] = []
         self._nodes = 0
-        self._result: HeavyHitterResult | None = None
-        kind = protocol.values
-        empty = np.zeros((1, (kind.bits + 7) // 8), dtype=np.uint8)
-        self._current: Round | None = self._extended(empty, 0, protocol.first, 0)
+        super().__init__(self._round(PrefixDomain(protocol.values, [""], protocol.first), 0))
 
     @property
     def protocol(self) -> SearchParameters:
@@ -63,97 +62,64 @@ class Search:
         return self._protocol
 
     @property
-    def current(self) -> Round:
-        """The round that is open.
-
-        Raises
-        ------
-        ProtocolError
-            If the search is over.
-        """
-        if self._current is None:
-            raise ProtocolError("the search is over: its result is in .result")
-        return self._current
+    def records(self) -> tuple[RoundRecord, ...]:
+        """What happened in the rounds that are closed."""
+        return tuple(self._records)
 
     @property
-    def finished(self) -> bool:
-        """Whether the last round was closed."""
-        return self._current is None
+    def shares(self) -> list[int]:
+        """How many of the nodes are asked in each round: equally many."""
+        return [1] * self._protocol.groups
 
-    @property
-    def result(self) -> HeavyHitterResult:
-        """What was found.
+    @classmethod
+    def _begun(cls, parameters: dict[str, Any]) -> Search:
+        return cls(SearchParameters(**parameters))
 
-        Raises
-        ------
-        ProtocolError
-            If a round is open.
-        """
-        if self._result is None:
-            raise ProtocolError(f"round {self.current.number} must be closed with its tally first")
-        return self._result
-
-    def __iter__(self) -> Iterator[Round]:
-        """Give the rounds; each must be closed before the next is asked for.
-
-        Raises
-        ------
-        ProtocolError
-            If a round was not closed.
-        """
-        given: Round | None = None
-        while self._current is not None:
-            if self._current is given:
-                raise ProtocolError(f"round {given.number} must be closed with its tally first")
-            given = self._current
-            yield given
-
-    def close(self, tally: Tally) -> None:
-        """Close the open round: keep the candidates that stand out, and extend them.
-
-        Parameters
-        ----------
-        tally
-            The tally of the round's group, merged from all parts.
-
-        Raises
-        ------
-        ProtocolError
-            If the search is over.
-        PlanMismatchError
-            If the tally is of another round; the search is as it was before.
-        EstimatorError
-            If the tally has no report; the search is as it was before.
-        """
+    def _following(self, tally: Tally) -> Round | None:
+        """Keep the candidates that stand out, and extend them."""
         current, protocol = self.current, self._protocol
-        current.check_tally(tally)
         if tally.received == 0:
             raise EstimatorError(
                 f"round {current.number} brought no report of its {tally.nodes} nodes: nothing can "
                 f"be told from it; the search splits its nodes into {protocol.groups} groups"
             )
-        estimate = tally.estimate()
+        kept, level, cut = self._kept(tally)
+        following = self._extended(kept)
         self._nodes += tally.nodes
-        confirming = current.number == protocol.extensions
-        if confirming:
-            kept, level, cut = np.arange(len(current.rows)), 0.0, 0
-        else:
-            kept, level = outstanding(estimate, protocol.family_wise_error)
-            cut = max(0, kept.size - protocol.keep)
-            if cut:
-                order = np.argsort(-estimate.frequencies[kept], kind="stable")
-                level = float(estimate.frequencies[kept[order[protocol.keep - 1]]])
-                kept = np.sort(kept[order[: protocol.keep]])
         self._record(tally, kept.size, level, cut)
-        ended = confirming or (current.bits == protocol.values.bits and not protocol.confirm)
-        if ended or kept.size == 0:
-            self._finish(tally, kept, confirming)
-            return
-        rows = current.rows[kept]
-        if current.bits == protocol.values.bits:
-            self._current = self._round(rows, current.bits, current.number + 1)
-        else:
-            self._current = self._extended(rows, current.bits, protocol.step, current.number + 1)
+        if following is None:
+            confirmed = current.number == protocol.extensions
+            ended = current.bits == protocol.values.bits
+            self._finish(tally, kept if ended else kept[:0], confirmed)
+        return following
+
+    def _kept(self, tally: Tally) -> tuple[npt.NDArray[np.int64], float, int]:
+        """Say which candidates are kept, above which frequency, and how many were cut."""
+        current, protocol = self.current, self._protocol
+        if current.number == protocol.extensions:
+            return np.arange(len(current.rows)), 0.0, 0
+        estimate = tally.estimate()
+        kept, level = outstanding(estimate, protocol.family_wise_error)
+        cut = max(0, kept.size - protocol.keep)
+        if cut:
+            order = np.argsort(-estimate.frequencies[kept], kind="stable")
+            level = float(estimate.frequencies[kept[order[protocol.keep - 1]]])
+            kept = np.sort(kept[order[: protocol.keep]])
+        return kept, level, cut
+
+    def _extended(self, kept: npt.NDArray[np.int64]) -> Round | None:
+        """Make the round after the open one; None if that was the last."""
+        current, protocol = self.current, self._protocol
+        most = protocol.values.bits
+        if kept.size == 0 or current.number + 1 == protocol.groups:
+            return None
+        bits = current.bits if current.bits == most else min(current.bits + protocol.step, most)
+        try:
+            domain = PrefixDomain(protocol.values, current.domain.digits(kept), bits)
+        except InvalidValueError:
+            # Half a character was kept, and it does not fit in: no value has such a prefix.
+            return None
+        return self._round(domain, current.number + 1)
 
     def _record(self, tally: Tally, kept: int, level: float, cut: int) -> None:
         scores = tally.oracle.score_moments
@@ -177,16 +143,15 @@ class Search:
             )
         )
 
-    def _extended(self, rows: Rows, bits: int, step: int, number: int) -> Round:
-        kind = self._protocol.values
-        longer, length = extended(rows, bits, step, kind.bits)
-        return self._round(longer[kind.possible(longer, length)], length, number)
-
-    def _round(self, rows: Rows, bits: int, number: int) -> Round:
+    def _round(self, domain: PrefixDomain, number: int) -> Round:
         protocol = self._protocol
-        domain = candidate_domain(rows, bits)
-        oracle = make_oracle("oracle", protocol.oracle, protocol.epsilon, domain)
-        return Round(protocol.values, number, bits, oracle)
+        return Round(
+            protocol.epsilon,
+            domain,
+            number=number,
+            groups=protocol.groups,
+            oracle=protocol.oracle,
+        )
 
     def _finish(self, tally: Tally, kept: np.ndarray, confirmed: bool) -> None:
         current = self.current
@@ -194,27 +159,10 @@ class Search:
         if kept.size:
             estimate = _among_all(tally, self._nodes)
             kept = kept[np.argsort(-estimate.frequencies[kept], kind="stable")]
-            estimate = self._labelled(estimate)
         found = tuple(current.values.decode(current.rows[code]) for code in kept)
-        self._current = None
         self._result = HeavyHitterResult(
             found, self._nodes, tuple(self._records), confirmed, estimate, kept
         )
-
-    def _labelled(self, estimate: FrequencyEstimate) -> FrequencyEstimate:
-        """Name the candidates as people do, in place of their bits."""
-        current = self.current
-        labels = [current.values.decode(row) for row in current.rows]
-        other = OTHER
-        while other in labels:
-            other = f"({other})"
-        plan, protocol = estimate.plan, self._protocol
-        oracle = make_oracle("oracle", protocol.oracle, protocol.epsilon, Domain([*labels, other]))
-        return replace(estimate, plan=Plan(oracle, plan.participation))
-
-    def __repr__(self) -> str:
-        """Show the open round, or the result."""
-        return f"Search({self._current!r})" if self._result is None else f"Search({self._result!r})"
 
 
 def _among_all(tally: Tally, nodes: int) -> FrequencyEstimate:

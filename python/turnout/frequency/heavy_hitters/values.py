@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import math
+import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
@@ -14,12 +15,15 @@ import numpy.typing as npt
 from turnout import _arguments, _columns
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 
-__all__ = ["IntegerValues", "TextValues", "Values", "values_from_dict"]
+__all__ = ["IntegerValues", "TextValues", "Values", "values_from_dict", "values_schema"]
 
 #: (n, width) uint8: the bits of n values, eight to a byte, zeros after the last.
 Rows = npt.NDArray[np.uint8]
 
 _MOST_BITS = 4096
+
+#: How a number of up to 64 bits is written.
+_DIGITS = re.compile(r"0|[1-9][0-9]{0,19}", re.ASCII)
 
 
 class Values(ABC):
@@ -41,6 +45,20 @@ class Values(ABC):
         """
 
     @abstractmethod
+    def number(self, value: Any) -> int:
+        """Turn one value into its bits, as a number.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If it is not of this kind.
+        """
+
+    @abstractmethod
+    def written(self, text: str) -> Any:
+        """Give the value that a text stands for in a file that knows nothing but texts."""
+
+    @abstractmethod
     def decode(self, row: Rows) -> int | str:
         """Turn one row of bits into its value."""
 
@@ -55,6 +73,10 @@ class Values(ABC):
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """Describe the kind in terms of JSON."""
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """Say which values there are."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +134,22 @@ class IntegerValues(Values):
         width = (self.size + 7) // 8
         return np.ascontiguousarray(shifted.astype(">u8").view(np.uint8).reshape(-1, 8)[:, :width])
 
+    def number(self, value: Any) -> int:
+        """Take one whole number.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If it is none, or has too many bits.
+        """
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        return _arguments.integer("value", value, least=0, most=2**self.size - 1)
+
+    def written(self, text: str) -> Any:
+        """Read digits as a number; another text is none."""
+        return int(text) if _DIGITS.fullmatch(text) else text
+
     def decode(self, row: Rows) -> int:
         """Turn one row of bits into its number."""
         return int.from_bytes(row.tobytes(), "big") >> (8 * row.size - self.size)
@@ -127,6 +165,10 @@ class IntegerValues(Values):
     def to_dict(self) -> dict[str, Any]:
         """Describe the kind in terms of JSON."""
         return {"kind": "integers", "bits": self.size}
+
+    def __str__(self) -> str:
+        """Say which values there are."""
+        return f"whole numbers of {self.size} bits"
 
 
 @dataclass(frozen=True)
@@ -194,23 +236,38 @@ class TextValues(Values):
             If one is too long, or has a character that is not allowed.
         """
         pieces = []
-        start = 0
+        start, width = 0, (self.bits + 7) // 8
+        pad = 8 * width - self.bits
         for factors in _columns.factorize(values):
-            symbols = np.zeros((len(factors.distinct), self.length), dtype=np.uint32)
+            numbers = []
             for position, value in enumerate(factors.distinct):
                 try:
-                    codes = self._symbols(value)
+                    numbers.append(self.number(value))
                 except (InvalidTypeError, InvalidValueError) as error:
                     place = start + int(np.flatnonzero(factors.index == position)[0])
                     raise type(error)(f"values[{place}] {error}") from None
-                symbols[position, : len(codes)] = codes
-            shifts = np.arange(self.symbol_bits - 1, -1, -1, dtype=np.uint32)
-            bits = (symbols[:, :, None] >> shifts) & np.uint32(1)
-            packed = np.packbits(bits.astype(np.uint8).reshape(len(symbols), self.bits), axis=1)
-            pieces.append(packed[factors.index])
+            packed = b"".join((each << pad).to_bytes(width, "big") for each in numbers)
+            pieces.append(np.frombuffer(packed, np.uint8).reshape(-1, width)[factors.index])
             start += len(factors.index)
-        width = (self.bits + 7) // 8
         return np.concatenate(pieces) if pieces else np.empty((0, width), dtype=np.uint8)
+
+    def number(self, value: Any) -> int:
+        """Turn one text into its bits, as a number.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If it is no text, is too long, or has a character that is not allowed.
+        """
+        codes, size = self._symbols(value), self.symbol_bits
+        codes += [0] * (self.length - len(codes))
+        if size == 8:
+            return int.from_bytes(bytes(codes), "big")
+        return int("".join(f"{code:0{size}b}" for code in codes), 2)
+
+    def written(self, text: str) -> str:
+        """Take the text."""
+        return text
 
     def _symbols(self, value: Any) -> list[int]:
         if not isinstance(value, str):
@@ -258,35 +315,53 @@ class TextValues(Values):
         return "".join(self.alphabet[code - 1] for code in codes)
 
     def shown(self, row: Rows, bits: int) -> str:
-        """Show a prefix by its whole characters."""
-        whole = self._codes(row, bits - bits % self.symbol_bits)
-        ended = 0 in whole
-        return self._text([code for code in whole if code]) + "*" * (bits < self.bits and not ended)
+        """Show a prefix by its whole characters, and the bits of the next; no two are alike."""
+        size = self.symbol_bits
+        codes = self._codes(row, bits - bits % size)
+        if 0 in codes or bits == self.bits:
+            return self._text([code for code in codes if code])
+        if self.alphabet is None:
+            # The bytes of a character that is cut count as bits.
+            text, used = codecs.utf_8_decode(bytes(codes), "replace", False)
+        else:
+            text, used = self._text(codes), len(codes)
+        return f"{text}*{''.join(map(str, np.unpackbits(row)[used * size : bits]))}"
 
     def possible(self, rows: Rows, bits: int) -> npt.NDArray[np.bool_]:
         """Say which prefixes some text has: nothing follows the end, and characters exist."""
-        return np.array([self._is_possible(row, bits) for row in rows], dtype=np.bool_)
-
-    def _is_possible(self, row: Rows, bits: int) -> bool:
-        codes = self._codes(row, bits)
-        whole = bits // self.symbol_bits
-        end = codes.index(0) if 0 in codes[:whole] else len(codes)
-        if any(codes[end:]):
-            return False
+        size = self.symbol_bits
+        whole = bits // size
+        known = np.unpackbits(rows, axis=1)[:, :bits]
+        # A cut character has zeros for what is unknown: the smallest that it can be.
+        known = np.pad(known, ((0, 0), (0, -bits % size)))
+        codes = known.reshape(len(rows), known.shape[1] // size, size) @ (
+            1 << np.arange(size - 1, -1, -1)
+        )
+        ends = codes == 0
+        ends[:, whole:] = False
+        ended = np.logical_or.accumulate(ends, axis=1)
+        fine: npt.NDArray[np.bool_] = ~(ended & (codes != 0)).any(axis=1)
         if self.alphabet is not None:
-            # A cut character has zeros for what is unknown: the smallest that it can be.
-            return max(codes[:end], default=0) <= len(self.alphabet)
-        decoder = codecs.getincrementaldecoder("utf-8")()
-        complete = end < len(codes) or bits == self.bits
-        try:
-            decoder.decode(bytes(codes[: min(end, whole)]), complete)
-        except UnicodeDecodeError:
-            return False
-        return True
+            return fine & (codes <= len(self.alphabet)).all(axis=1)
+        # Bytes below 128 are characters by themselves.
+        for position in np.flatnonzero(fine & (codes[:, :whole] >= 0x80).any(axis=1)):
+            text = bytes(codes[position, :whole].tolist()).rstrip(b"\0")
+            decoder = codecs.getincrementaldecoder("utf-8")()
+            try:
+                decoder.decode(text, len(text) < whole or bits == self.bits)
+            except UnicodeDecodeError:
+                fine[position] = False
+        return fine
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the kind in terms of JSON."""
         return {"kind": "text", "length": self.length, "alphabet": self.alphabet}
+
+    def __str__(self) -> str:
+        """Say which values there are."""
+        if self.alphabet is None:
+            return f"texts of at most {self.length} bytes of UTF-8"
+        return f"texts of at most {self.length} characters of {self.alphabet!r}"
 
 
 def values_from_dict(description: Any) -> Values:
@@ -306,6 +381,29 @@ def values_from_dict(description: Any) -> Values:
     except (InvalidTypeError, InvalidValueError) as error:
         raise CorruptDataError(f"not a kind of values: {error}") from error
     raise CorruptDataError(f"not a kind of values: {_arguments.shown(description)}")
+
+
+def values_schema() -> dict[str, Any]:
+    """Describe the descriptions of kinds of values as a JSON Schema."""
+    kinds: list[dict[str, Any]] = [
+        {"kind": {"const": "integers"}, "bits": {"type": "integer", "minimum": 1, "maximum": 64}},
+        {
+            "kind": {"const": "text"},
+            "length": {"type": "integer", "minimum": 1},
+            "alphabet": {"type": ["string", "null"]},
+        },
+    ]
+    return {
+        "oneOf": [
+            {
+                "type": "object",
+                "properties": kind,
+                "required": list(kind),
+                "additionalProperties": False,
+            }
+            for kind in kinds
+        ]
+    }
 
 
 def extended(rows: Rows, bits: int, step: int, most: int) -> tuple[Rows, int]:

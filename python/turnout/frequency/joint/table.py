@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from turnout import _arguments
-from turnout.accounting.variation import ToldApart, VariationRatio
 from turnout.domain import Domain
-from turnout.errors import InvalidValueError
-from turnout.frequency.choice import compared, make_oracle
-from turnout.frequency.estimation.models import ScoreMoments
 from turnout.frequency.joint.tally import JointTally
-from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
-from turnout.frequency.wrapped import WrappedOracle
+from turnout.frequency.wrapped import CodesOracle, OfCodes
 from turnout.products import ProductDomain
 
 __all__ = ["JointTable"]
-
-Array = npt.NDArray[Any]
 
 #: What "auto" chooses from: oracles whose estimates have known covariances, which sums of cells
 #: need.
@@ -34,7 +23,7 @@ _CANDIDATES = (
 )
 
 
-class JointTable(WrappedOracle):
+class JointTable(CodesOracle):
     """Report the answers to several questions together, for a joint table.
 
     Each combination of answers is an answer of its own, to which the whole epsilon goes: what a
@@ -91,13 +80,10 @@ class JointTable(WrappedOracle):
         epsilon: float,
         columns: ProductDomain | Mapping[str, Domain | Sequence[Hashable] | int],
         *,
-        oracle: FrequencyOracle
-        | dict[str, Any]
-        | Callable[[float, Domain], FrequencyOracle]
-        | str = "auto",
+        oracle: OfCodes = "auto",
     ) -> None:
         domain = columns if isinstance(columns, ProductDomain) else ProductDomain(columns)
-        super().__init__(epsilon, domain, _made(oracle, epsilon, domain.size))
+        super().__init__(epsilon, domain, oracle, _CANDIDATES)
 
     @property
     def columns(self) -> Mapping[str, Domain]:
@@ -106,80 +92,8 @@ class JointTable(WrappedOracle):
         found: Mapping[str, Domain] = domain.columns
         return found
 
-    @property
-    def by_blocks(self) -> bool:  # type: ignore[override]
-        """Whether the reports of a block of nodes can be drawn by themselves."""
-        return self._inner.by_blocks
-
-    @property
-    def two_valued(self) -> bool:  # type: ignore[override]
-        """Whether a report has two likelihoods: see :class:`turnout.FrequencyOracle`."""
-        return self._inner.two_valued
-
-    @property
-    def counted_by(self) -> str:  # type: ignore[override]
-        """What a database can count of its reports."""
-        return self._inner.counted_by
-
-    @property
-    def score_moments(self) -> ScoreMoments:
-        """What a report says about one combination."""
-        return self._inner.score_moments
-
-    @property
-    def counts_of_a_report(self) -> int | None:
-        """How many of the counts a report adds to; None if that is not the same for all."""
-        return self._inner.counts_of_a_report
-
-    @property
-    def variation_ratio(self) -> VariationRatio:
-        """How much a report hides among other people's."""
-        return self._inner.variation_ratio
-
-    @property
-    def told_apart(self) -> ToldApart | None:
-        """What can be counted among shuffled reports."""
-        return self._inner.told_apart
-
-    def shared_variance(self, total: Any, squares: Any) -> Any:
-        """Give what hash functions shared by all reports add to the variance of a count."""
-        return self._inner.shared_variance(total, squares)
-
-    def refuse_counting(self) -> None:
-        """Refuse to be counted by a database, where the inner oracle does."""
-        self._inner.refuse_counting()
-
-    def count_by_group(self, reports: Array, groups: npt.NDArray[np.int64], number: int) -> Any:
-        """Add up the reports of each group, as the inner oracle does."""
-        return self._inner.count_by_group(reports, groups, number)
-
-    def parameters(self) -> dict[str, Any]:
-        """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""
-        return {"oracle": self._inner.to_dict()}
-
     def __repr__(self) -> str:
         """Show the questions and the oracle."""
         sizes = ", ".join(f"{name}: {each.size}" for name, each in self.columns.items())
         inner = type(self._inner).__name__
         return f"JointTable(epsilon={self._epsilon!r}, {{{sizes}}}, oracle={inner})"
-
-
-def _made(oracle: Any, epsilon: float, size: int) -> FrequencyOracle:
-    """Make the oracle of the combinations."""
-    codes = Domain.from_integers(size)
-    if isinstance(oracle, str) and oracle == "auto":
-        return compared(epsilon, codes, oracles=_CANDIDATES).oracle
-    if isinstance(oracle, dict):
-        oracle = oracle_from_dict(oracle)
-    if not isinstance(oracle, FrequencyOracle):
-        return make_oracle("oracle", oracle, epsilon, codes)
-    if not oracle.fresh or isinstance(oracle, JointTable):
-        raise InvalidValueError(
-            f"oracle must draw reports of single codes afresh, got {_arguments.shown(oracle)}"
-        )
-    if (oracle.epsilon, oracle.domain) != (epsilon, codes):
-        raise InvalidValueError(
-            f"oracle must have epsilon {epsilon!r} and {size:,} codes, one for each combination of "
-            f"answers, got {oracle!r}"
-        )
-    return oracle

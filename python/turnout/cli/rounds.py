@@ -1,0 +1,338 @@
+"""``turnout rounds``: questions that take rounds, each of which is a plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+from turnout import Plan
+from turnout.cli.account.shared import AsJson, print_json
+from turnout.cli.answers import ColumnName
+from turnout.cli.running import (
+    check_epsilon,
+    check_level,
+    check_rate,
+    output,
+    refuse_overwriting_inputs,
+    refusing,
+)
+from turnout.cli.scans import Duplicates, GroupBy, IdColumn, ProbabilityColumn, Sources, scanned
+from turnout.cli.showing.rounds import show_search, summary
+from turnout.cli.showing.shown import Clip, describe_participation
+from turnout.cli.table_files import check_table, write_table
+from turnout.cli.tables import number, percent, properties
+from turnout.cli.tallies import read_tally
+from turnout.collecting.groups.tally import GroupedTally
+from turnout.errors import InvalidValueError
+from turnout.frequency.heavy_hitters import HeavyHitters
+from turnout.frequency.rounds import Rounds
+from turnout.pipeline.splitting import split as split_rows
+from turnout.signing import SigningKey
+
+__all__ = ["close", "hitters", "show", "split"]
+
+State = Annotated[
+    Path, typer.Argument(metavar="STATE", help="The file that turnout rounds hitters wrote.")
+]
+NewState = Annotated[
+    Path,
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="The new state; the plan appears beside it."
+    ),
+]
+Epsilon = Annotated[
+    float,
+    typer.Option("--epsilon", "-e", callback=check_epsilon, help="Privacy of the whole search."),
+]
+Rate = Annotated[
+    float | None,
+    typer.Option(
+        "--participation",
+        "-p",
+        callback=lambda rate: rate if rate is None else check_rate(rate),
+        help="Probability that a person who is asked reports; default 1, later as in the last "
+        "round.",
+    ),
+]
+Sign = Annotated[
+    Path | None,
+    typer.Option("--sign", metavar="KEY", help="Sign the plan with this key; see turnout key."),
+]
+
+
+@refusing
+def hitters(
+    *,
+    epsilon: Epsilon,
+    target: NewState,
+    bits: Annotated[
+        int | None, typer.Option("--bits", metavar="N", help="For whole numbers of N bits.")
+    ] = None,
+    length: Annotated[
+        int | None,
+        typer.Option("--length", metavar="N", help="For texts of at most N bytes or characters."),
+    ] = None,
+    alphabet: Annotated[
+        str | None,
+        typer.Option(
+            "--alphabet", metavar="TEXT", help="The characters that occur; default: any, as UTF-8."
+        ),
+    ] = None,
+    oracle: Annotated[
+        str, typer.Option("--oracle", metavar="NAME", help="How reports are randomized.")
+    ] = "auto",
+    step: Annotated[
+        int, typer.Option("--step", help="By how many bits prefixes grow in a round.")
+    ] = 4,
+    keep: Annotated[
+        int, typer.Option("--keep", help="The most prefixes that are kept: the bound on memory.")
+    ] = 512,
+    family_wise_error: Annotated[
+        float,
+        typer.Option(
+            "--family-wise-error",
+            help="The largest probability that a round keeps any prefix that nobody holds.",
+        ),
+    ] = 0.05,
+    confirm: Annotated[
+        bool,
+        typer.Option(
+            "--confirm/--no-confirm", help="Whether a last round estimates what was found afresh."
+        ),
+    ] = True,
+    participation: Rate = None,
+    nodes: Annotated[
+        int | None,
+        typer.Option(
+            "--nodes", "-n", min=1, help="Say how frequent a value must be among so many people."
+        ),
+    ] = None,
+    sign: Sign = None,
+    as_json: AsJson = False,
+) -> None:
+    """Begin to look for frequent words or numbers of which there are far too many to count.
+
+    Writes the state of the search, and the plan of its first round beside it: of search.json the
+    plan search.round-0.json, which turnout randomize --plan takes. Each person is asked in one
+    round only, which turnout rounds split sees to, or the coin of a device; then the whole search
+    spends epsilon once. turnout rounds close takes the tally of a round and writes the next plan,
+    turnout rounds show says what was found.
+
+    --json prints protocol, finished, round (the number of the open one), plan_file and
+    detectable_frequency (null without --nodes).
+
+    [bold]Examples:[/]
+
+        turnout rounds hitters --epsilon 4 --length 6 -o search.json
+
+        turnout rounds hitters -e 4 --bits 32 --nodes 1000000 -o search.json --sign plans.key
+    """
+    _refuse_there(target)
+    protocol = HeavyHitters(
+        epsilon,
+        bits=bits,
+        length=length,
+        alphabet=alphabet,
+        oracle=oracle.lower().replace("-", "_"),
+        step=step,
+        keep=keep,
+        family_wise_error=family_wise_error,
+        confirm=confirm,
+    )
+    record: dict[str, Any] = {"detectable_frequency": None}
+    rows = [("values", str(protocol.values)), ("epsilon", number(epsilon))]
+    if nodes is not None:
+        found = protocol.detectable_frequency(nodes, participation=participation)
+        record["detectable_frequency"] = found
+        text = "no value is frequent enough" if found > 1 else f"{percent(found, 3)} of the people"
+        rows.append(("found from", f"{text}, among {nodes:,} people, whoever the others are"))
+    _say(protocol.rounds(), target, _Wish(participation, sign, as_json), rows, record)
+
+
+@refusing
+def split(
+    state: State,
+    sources: Sources,
+    *,
+    column: ColumnName,
+    target: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="The folder of the groups.")
+    ],
+    id_column: IdColumn = None,
+    duplicates: Duplicates = "refuse",
+    group_by: GroupBy = None,
+    probability_column: ProbabilityColumn = None,
+    as_json: AsJson = False,
+) -> None:
+    """Split people into the groups of the rounds: each person is asked in one round.
+
+    Rows go at random, whatever they hold, to round-0.parquet, round-1.parquet and so on in a new
+    folder, with the columns that are named and no others. The answers in these files are as they
+    were: keep them as safe as the input. Split once: whoever is in two groups reports twice, and
+    spends epsilon twice.
+
+    --json prints files: a list of objects with path and rows.
+
+    [bold]Example:[/]
+
+        turnout rounds split search.json people.parquet --column word -o groups/
+    """
+    under_way: Any = Rounds.read(state)
+    answers = scanned(
+        sources,
+        column,
+        missing=None,
+        missing_values=None,
+        id_column=id_column,
+        duplicates=duplicates,
+        group_by=group_by,
+        probability_column=probability_column,
+    )
+    files = split_rows(answers, under_way.assign, target, len(under_way.shares))
+    if as_json:
+        print_json({"files": [{"path": str(path), "rows": rows} for path, rows in files]})
+        return
+    rows = [(path.name, f"{count:,} rows") for path, count in files]
+    output().print(properties(f"Groups in {target}", rows))
+
+
+@refusing
+def close(
+    state: State,
+    tally: Annotated[
+        Path, typer.Argument(metavar="TALLY", help="A file that turnout tally wrote.")
+    ],
+    *,
+    participation: Rate = None,
+    sign: Sign = None,
+    as_json: AsJson = False,
+) -> None:
+    """Close the open round with its tally, and write the plan of the next.
+
+    The tally is that of all who were asked in the round, merged from all parts. A tally of another
+    round is refused, and the state stays as it was.
+
+    --json prints protocol, finished, round and plan_file (null if the rounds are over).
+
+    [bold]Example:[/]
+
+        turnout rounds close search.json round-0.tally
+    """
+    under_way: Any = Rounds.read(state)
+    refuse_overwriting_inputs(state, [tally])
+    counts = read_tally(tally)
+    try:
+        under_way.close(counts.total if isinstance(counts, GroupedTally) else counts)
+    except InvalidValueError as error:
+        raise type(error)(f"{tally}: {error}") from error
+    _say(under_way, state, _Wish(participation, sign, as_json), [], {})
+
+
+@refusing
+def show(
+    state: State,
+    *,
+    level: Annotated[
+        float,
+        typer.Option("--interval", callback=check_level, help="Confidence level of the intervals."),
+    ] = 0.95,
+    clip: Clip = False,
+    target: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Save the table, all of it: .csv or .parquet."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what was found, with intervals, and what happened in each round.
+
+    For a search: the values, the most frequent first, from which frequency on a value was found
+    with a probability of 90 %, and whether the bound on memory left prefixes out that stood out.
+
+    --json prints protocol, finished, round and rounds (a list of objects with number, bits,
+    candidates, kept, nodes, received, level, cut and more); at the end also nodes, confirmed, cut,
+    detectable_frequency, realized_epsilon, interval, and estimates: a list of objects with label,
+    count, frequency, standard_error, low and high.
+
+    [bold]Example:[/]
+
+        turnout rounds show search.json --interval 0.9
+    """
+    check_table(target, "--output")
+    if target is not None:
+        refuse_overwriting_inputs(target, [state])
+    under_way: Any = Rounds.read(state)
+    if target is not None and not under_way.finished:
+        raise InvalidValueError(
+            f"{state}: round {under_way.number} is open, and nothing is found yet for --output"
+        )
+    made = show_search(under_way, level, clip=clip)
+    if target is not None:
+        write_table(target, made.make_table())
+    if as_json:
+        print_json(made.record)
+        return
+    console = output()
+    console.print(properties(f"Rounds in {state}", made.rows))
+    made.body(console)
+    if target is not None:
+        console.print(f"\nThe table: {target}", markup=False, soft_wrap=True)
+
+
+class _Wish(NamedTuple):
+    """What the options say about the next plan, and how it is told."""
+
+    participation: float | None
+    sign: Path | None
+    as_json: bool
+
+
+def _refuse_there(state: Path) -> None:
+    """Refuse to begin where rounds may be under way."""
+    if state.exists():
+        raise InvalidValueError(
+            f"{state} is there already: it may hold rounds under way, take another name"
+        )
+
+
+def _say(
+    under_way: Rounds[Any, Any],
+    state: Path,
+    wish: _Wish,
+    rows: list[tuple[str, str]],
+    record: dict[str, Any],
+) -> None:
+    """Write the plan of the open round and then the state, and say where they are."""
+    key = None if wish.sign is None else SigningKey.read(wish.sign)
+    file = None
+    if not under_way.finished:
+        plan = under_way.plan(wish.participation)
+        file = state.with_name(f"{state.stem}.round-{under_way.number}.json")
+        refuse_overwriting_inputs(file, [] if wish.sign is None else [wish.sign])
+        # The state comes last: killed in between, the same command writes the same plan again.
+        plan.write(file, signing_key=key)
+        rows = [*rows, *_plan_rows(plan, file, under_way, key)]
+    else:
+        rows = [*rows, ("rounds", f"all {under_way.number} are closed; turnout rounds show")]
+    under_way.write(state)
+    if wish.as_json:
+        path = None if file is None else str(file)
+        print_json({**summary(under_way), **record, "plan_file": path})
+        return
+    output().print(properties(f"State in {state}", rows))
+
+
+def _plan_rows(
+    plan: Plan, file: Path, under_way: Rounds[Any, Any], key: SigningKey | None
+) -> list[tuple[str, str]]:
+    oracle = plan.oracle
+    return [
+        ("round", f"{under_way.number}; the last is {len(under_way.shares) - 1} at most"),
+        ("candidates", f"{oracle.domain.size - 1:,}, and all others"),
+        ("oracle", oracle.oracle.name.replace("_", " ")),
+        ("participation", describe_participation(plan)),
+        ("plan file", f"{file}{'' if key is None else f', signed by {key.public_key}'}"),
+    ]

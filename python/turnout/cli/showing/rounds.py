@@ -1,0 +1,118 @@
+"""What is shown of rounds under way, and of what they found."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from turnout.cli.account.shared import table
+from turnout.cli.showing.shown import CUT, Shown
+from turnout.cli.tables import digits_for, number, percent, percents, printable
+from turnout.frequency.heavy_hitters import HeavyHitterResult, RoundRecord, Search
+from turnout.frequency.rounds import Rounds
+
+__all__ = ["show_search", "summary"]
+
+
+def summary(under_way: Rounds[Any, Any]) -> dict[str, Any]:
+    """Say how far the rounds are, in terms of JSON."""
+    return {
+        "protocol": under_way.name,
+        "finished": under_way.finished,
+        "round": under_way.number,
+    }
+
+
+def show_search(search: Search, level: float, *, clip: bool) -> Shown:
+    """Show a search: what was found, or how far it is."""
+    rows = [
+        ("values", str(search.protocol.values)),
+        ("epsilon", number(search.protocol.epsilon)),
+    ]
+    records = [asdict(each) for each in search.records]
+    described = {**summary(search), "rounds": records}
+    if not search.finished:
+        rows.append(("open", f"round {search.number}, {search.current.domain.size - 1:,} prefixes"))
+        return Shown(
+            lambda: described,
+            lambda: None,
+            rows,
+            lambda console: _print_rounds(console, search.records),
+            lambda: None,
+        )
+    result = search.result.clip_intervals() if clip else search.result
+    needed = result.detectable_frequency()
+    simultaneous = None if result.confirmed else "bonferroni"
+    found = [
+        {"label": record.pop("value"), **record}
+        for record in result.to_records(level, simultaneous=simultaneous)
+    ]
+    scope = "each share by itself" if result.confirmed else "all candidates at once (bonferroni)"
+    cut = f"{result.cut:,} prefixes stood out and were left out: --keep was reached"
+    rows += [
+        ("nodes", f"{result.nodes:,} asked, {sum(each.received for each in result.rounds):,} of "
+         "them reported"),
+        ("found", f"{len(result):,} values"),
+        ("found from", "no share was enough" if needed > 1 else f"{percent(needed, 3)}, with a "
+         "probability of 90 %"),
+        ("bound", cut if result.cut else "nothing was left out because of --keep"),
+        ("interval", f"{percent(level)}, for {scope}{CUT if clip else ''}"),
+    ]  # fmt: skip
+    return Shown(
+        lambda: {
+            **described,
+            "nodes": result.nodes,
+            "confirmed": result.confirmed,
+            "cut": result.cut,
+            "detectable_frequency": needed,
+            "realized_epsilon": result.realized_epsilon,
+            "interval": {"level": level, "simultaneous": simultaneous},
+            "estimates": found,
+        },
+        lambda: result.to_arrow(level, simultaneous=simultaneous),
+        rows,
+        lambda console: _print_found(console, result, found, level),
+        lambda: None,
+    )
+
+
+def _print_rounds(console: Console, records: tuple[RoundRecord, ...]) -> None:
+    header = ["round", "bits", "candidates", "kept", "cut", "nodes", "reports", "kept from"]
+    lines = [
+        [
+            str(each.number),
+            str(each.bits),
+            *(f"{count:,}" for count in (each.candidates, each.kept, each.cut, each.nodes)),
+            f"{each.received:,}",
+            percent(each.level, 3),
+        ]
+        for each in records
+    ]
+    if lines:
+        console.print()
+        console.print(table(header, lines, right=range(len(header))))
+
+
+def _print_found(
+    console: Console, result: HeavyHitterResult, found: list[dict[str, Any]], level: float
+) -> None:
+    _print_rounds(console, result.rounds)
+    if not found:
+        return
+    digits = digits_for(float(sorted(result.standard_errors)[len(found) // 2]))
+    names = ("frequency", "standard_error", "low", "high")
+    columns = [percents(_numbers(found, name), digits) for name in names]
+    lines = [
+        [printable(str(each["label"])), f"{round(each['count']):,}", share, error, f"{low} – {top}"]
+        for each, share, error, low, top in zip(found, *columns, strict=True)
+    ]
+    header = ["value", "count", "frequency", "std. error", f"{percent(level)} interval"]
+    console.print()
+    console.print(table(header, lines, right=range(1, 5)))
+
+
+def _numbers(records: list[dict[str, Any]], name: str) -> Any:
+    return np.array([record[name] for record in records], np.float64)

@@ -1,0 +1,259 @@
+"""The candidates of a round: the values that have each of some prefixes, and all others."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout.domain import Domain
+from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
+from turnout.frequency.heavy_hitters.values import (
+    Rows,
+    Values,
+    extended,
+    keys,
+    values_from_dict,
+    values_schema,
+)
+
+__all__ = ["MOST_CANDIDATES", "OTHER", "PrefixDomain"]
+
+#: The label of every value that has none of the prefixes.
+OTHER = "other"
+
+#: The most prefixes of a round.
+MOST_CANDIDATES = 2**20
+
+
+class PrefixDomain(Domain):
+    """The values that have each of some prefixes, and those that have none of them.
+
+    The prefixes are all those of ``bits`` bits that some value has and that begin with one of the
+    ``kept`` ones: a plan holds these alone. Each prefix is a label, which stands for all values
+    that begin with it; the last label, ``"other"``, stands for the rest.
+
+    Parameters
+    ----------
+    values
+        The kind of values: :class:`IntegerValues` or :class:`TextValues`.
+    kept
+        The prefixes that are extended, as texts of 0 and 1, all of one length, in ascending order.
+    bits
+        How many bits the prefixes have.
+
+    Raises
+    ------
+    InvalidTypeError
+        If an argument is of the wrong type.
+    InvalidValueError
+        If the prefixes are not of that form, or there are none, or more than 2^20.
+
+    Examples
+    --------
+    >>> from turnout.frequency.heavy_hitters import IntegerValues
+    >>> domain = PrefixDomain(IntegerValues(8), ["01", "11"], 3)
+    >>> domain.labels
+    ('010*', '011*', '110*', '111*', 'other')
+    >>> domain.encode([0b01011111, 0b11111111, 0])
+    array([0, 3, 4], dtype=uint8)
+    """
+
+    __slots__ = ("_bits", "_codes", "_kept", "_keys", "_rows", "_values")
+
+    def __init__(self, values: Values, kept: Sequence[str], bits: int) -> None:
+        self._values = _arguments.instance("values", values, Values, "a kind of values")
+        self._kept = tuple(_arguments.items("kept", kept, "prefixes"))
+        for prefix in self._kept:
+            if not isinstance(prefix, str) or set(prefix) - {"0", "1"}:
+                raise InvalidValueError(
+                    f"kept must be texts of the digits 0 and 1, got {_arguments.shown(prefix)}"
+                )
+        known = len(self._kept[0]) if self._kept else 0
+        if {*map(len, self._kept)} != {known} or [*self._kept] != sorted({*self._kept}):
+            raise InvalidValueError(
+                "kept must be different prefixes of one length in ascending order, at least one, "
+                f"got {_arguments.listed(self._kept)}"
+            )
+        self._bits = _arguments.integer("bits", bits, least=max(known, 1), most=values.bits)
+        if len(self._kept) << min(self._bits - known, 64) > MOST_CANDIDATES:
+            raise InvalidValueError(
+                f"kept must be at most {MOST_CANDIDATES:,} prefixes when extended to {self._bits} "
+                f"bits, got {len(self._kept):,} of {known} bits"
+            )
+        rows, _ = extended(_rows(self._kept, values.bits), known, self._bits - known, values.bits)
+        self._rows = rows[values.possible(rows, self._bits)]
+        if not len(self._rows):
+            raise InvalidValueError(f"kept must be prefixes of some of {values}, got none of any")
+        self._keys = keys(self._rows, self._bits)
+        self._codes: dict[int, int] | None = None
+        whole = self._bits == values.bits
+        labels = [
+            values.decode(row) if whole else values.shown(row, self._bits) for row in self._rows
+        ]
+        other = OTHER
+        while other in labels:
+            other = f"({other})"
+        super().__init__([*labels, other])
+
+    @property
+    def values(self) -> Values:
+        """The kind of values."""
+        return self._values
+
+    @property
+    def bits(self) -> int:
+        """How many bits the prefixes have."""
+        return self._bits
+
+    @property
+    def rows(self) -> Rows:
+        """The prefixes as rows of bits, in the order of their codes."""
+        return self._rows
+
+    def digits(self, codes: npt.NDArray[np.int64]) -> list[str]:
+        """Write some prefixes as texts of 0 and 1."""
+        known = np.unpackbits(self._rows[codes], axis=1)[:, : self._bits] + np.uint8(ord("0"))
+        return [row.tobytes().decode() for row in known]
+
+    def to_codes(self, values: Any) -> Any:
+        """Find the prefix of each value; the last code for those that have none.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If a value is not of the kind.
+        """
+        return self.codes_of_rows(self._values.encode(values))
+
+    def codes_of_rows(self, rows: Rows) -> npt.NDArray[Any]:
+        """Find the prefix of each value that is given by its bits."""
+        wanted = keys(rows, self._bits)
+        place = np.minimum(np.searchsorted(self._keys, wanted), self._keys.size - 1)
+        found = np.where(self._keys[place] == wanted, place, self._keys.size)
+        return found.astype(self.code_dtype)
+
+    @property
+    def listed(self) -> tuple[Hashable, ...]:
+        """No labels: values are looked up by what they begin with."""
+        return ()
+
+    @property
+    def words(self) -> str:
+        """What messages call the values that can be given."""
+        return str(self._values)
+
+    def written(self, text: str) -> Any:
+        """Give the value that a text stands for where nothing but texts is known."""
+        return self._values.written(text)
+
+    def find(self, value: Any) -> int | None:
+        """Find the prefix of one value, or of its text; None if it is no value of the kind.
+
+        Examples
+        --------
+        >>> from turnout.frequency.heavy_hitters import IntegerValues
+        >>> domain = PrefixDomain(IntegerValues(8), ["01", "11"], 3)
+        >>> domain.find(255), domain.find(0), domain.find(256)
+        (3, 4, None)
+        """
+        if self._codes is None:
+            shift = 8 * self._rows.shape[1] - self._bits
+            self._codes = {
+                int.from_bytes(row.tobytes(), "big") >> shift: code
+                for code, row in enumerate(self._rows)
+            }
+        try:
+            known = self._values.written(value) if isinstance(value, str) else value
+            number = self._values.number(known)
+        except (InvalidTypeError, InvalidValueError):
+            return None
+        return self._codes.get(number >> (self._values.bits - self._bits), len(self._rows))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the domain in terms of JSON.
+
+        Returns
+        -------
+        dict
+            ``{"values": ..., "kept": [...], "bits": ...}``.
+
+        Examples
+        --------
+        >>> from turnout.frequency.heavy_hitters import IntegerValues
+        >>> PrefixDomain(IntegerValues(8), ["01", "11"], 3).to_dict()["kept"]
+        ['01', '11']
+        """
+        return {"values": self._values.to_dict(), "kept": list(self._kept), "bits": self._bits}
+
+    @classmethod
+    def from_dict(cls, description: Any) -> PrefixDomain:
+        """Rebuild a domain from :meth:`to_dict`.
+
+        Raises
+        ------
+        CorruptDataError
+            If the description is not one of such a domain.
+
+        Examples
+        --------
+        >>> from turnout.frequency.heavy_hitters import IntegerValues
+        >>> domain = PrefixDomain(IntegerValues(8), ["01", "11"], 3)
+        >>> PrefixDomain.from_dict(domain.to_dict()) == domain
+        True
+        """
+        match description:
+            case {"values": values, "kept": list(kept), "bits": int(bits), **rest} if not rest:
+                try:
+                    return cls(values_from_dict(values), kept, bits)
+                except (InvalidTypeError, InvalidValueError) as error:
+                    raise CorruptDataError(f"not a domain of prefixes: {error}") from error
+        raise CorruptDataError(f"not a domain of prefixes: {_arguments.shown(description)}")
+
+    @staticmethod
+    def schema() -> dict[str, Any]:
+        """Describe their JSON as a JSON Schema."""
+        prefix = {"type": "string", "pattern": "^[01]*$"}
+        return {
+            "type": "object",
+            "properties": {
+                "values": values_schema(),
+                "kept": {"type": "array", "minItems": 1, "items": prefix},
+                "bits": {"type": "integer", "minimum": 1},
+            },
+            "required": ["values", "kept", "bits"],
+            "additionalProperties": False,
+        }
+
+    def __eq__(self, other: object) -> bool:
+        """Compare the kind of values and the prefixes."""
+        if not isinstance(other, Domain):
+            return NotImplemented
+        return isinstance(other, PrefixDomain) and (self._values, self._kept, self._bits) == (
+            other._values,
+            other._kept,
+            other._bits,
+        )
+
+    def __hash__(self) -> int:
+        """Hash of what is compared."""
+        return hash((self._values, self._kept, self._bits))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what the constructor takes."""
+        return PrefixDomain, (self._values, self._kept, self._bits)
+
+    def __repr__(self) -> str:
+        """Show how many prefixes there are, and of what."""
+        return f"PrefixDomain({len(self._rows):,} prefixes of {self._bits} bits of {self._values})"
+
+
+def _rows(kept: Sequence[str], most: int) -> Rows:
+    """Pack texts of 0 and 1 into rows of bits."""
+    known = np.zeros((len(kept), most), np.uint8)
+    digits = np.frombuffer("".join(kept).encode(), np.uint8).reshape(len(kept), -1) - ord("0")
+    known[:, : digits.shape[1]] = digits
+    return np.packbits(known, axis=1)

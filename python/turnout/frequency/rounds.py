@@ -1,0 +1,330 @@
+"""Questions that take rounds: what is done between them, and where it is kept.
+
+A round is a plan of a plain kind: plan files, messages, files of reports, jobs, tallies and
+commands serve it as they serve any other. What is known between the rounds, the parameters and the
+tallies of the rounds that are closed, is a document of its own. It is read by closing the rounds
+again, so that it holds nothing that could contradict the tallies.
+
+The document is canonical JSON: ``format`` (``"turnout-rounds"``), ``version`` (1), ``protocol`` (an
+object with its ``name`` and its parameters), ``tallies`` (a list of tallies as
+:func:`turnout.read_tally` reads them, in base64), and ``sha256``, the SHA-256 in hexadecimal of the
+same text without that key.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, Final, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout._atomic import atomic_write
+from turnout._documents import SealedDocument
+from turnout._files import read_bytes
+from turnout.collecting.kind import Kind
+from turnout.collecting.plan import Plan
+from turnout.collecting.tally import BaseTally, read_tally
+from turnout.errors import CorruptDataError, ProtocolError, TurnoutError, UnsupportedVersionError
+from turnout.frequency.draws import weighted_choices
+from turnout.participation import Participation, taking_part_in
+
+__all__ = ["Rounds", "rounds_from_json"]
+
+_DOCUMENT: Final = SealedDocument("state of rounds", "turnout-rounds", 1)
+
+#: The protocols that are imported, by the word for them in documents.
+_PROTOCOLS: Final[dict[str, type[Rounds[Any, Any]]]] = {}
+
+#: The randomizers of the rounds, and what is found.
+K = TypeVar("K", bound=Kind[Any])
+R = TypeVar("R")
+
+Some = TypeVar("Some", bound="Rounds[Any, Any]")
+
+
+class Rounds(ABC, Generic[K, R]):
+    """Rounds under way: the server closes each with its tally, and asks the next.
+
+    A subclass says which rounds there are; see :class:`turnout.frequency.heavy_hitters.Search` and
+    :class:`turnout.frequency.adaptive.TwoRounds`.
+    """
+
+    #: The word for the protocol in documents.
+    name: ClassVar[str]
+
+    def __init__(self, first: K) -> None:
+        self._current: K | None = first
+        self._closed: tuple[Any, ...] = ()
+        self._result: R | None = None
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        """Make the protocol known to documents."""
+        super().__init_subclass__(**arguments)
+        _PROTOCOLS[cls.name] = cls
+
+    @property
+    @abstractmethod
+    def protocol(self) -> Any:
+        """What is asked, and how: with a ``to_dict`` of its parameters."""
+
+    @abstractmethod
+    def _following(self, tally: Any) -> K | None:
+        """Take the tally of the open round; give the round after it, or None and keep the result.
+
+        Where it refuses the tally it must not have changed anything.
+        """
+
+    @classmethod
+    @abstractmethod
+    def _begun(cls, parameters: dict[str, Any]) -> Any:
+        """Begin with the parameters that a document holds."""
+
+    @property
+    def current(self) -> K:
+        """The randomizer of the round that is open.
+
+        Raises
+        ------
+        ProtocolError
+            If the rounds are over.
+        """
+        if self._current is None:
+            raise ProtocolError("the rounds are over: what was found is in .result")
+        return self._current
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last round was closed."""
+        return self._current is None
+
+    @property
+    def result(self) -> R:
+        """What was found.
+
+        Raises
+        ------
+        ProtocolError
+            If a round is open.
+        """
+        if self._result is None:
+            raise ProtocolError(f"round {self.number} must be closed with its tally first")
+        return self._result
+
+    def __iter__(self) -> Iterator[K]:
+        """Give the rounds; each must be closed before the next is asked for.
+
+        Raises
+        ------
+        ProtocolError
+            If a round was not closed.
+        """
+        given: K | None = None
+        while self._current is not None:
+            if self._current is given:
+                raise ProtocolError(f"round {self.number} must be closed with its tally first")
+            given = self._current
+            yield given
+
+    @property
+    @abstractmethod
+    def shares(self) -> Sequence[int]:
+        """How many of the nodes are asked in each round, in relation to each other."""
+
+    def assign(self, nodes: int, *, seed: int | None = None) -> npt.NDArray[np.int64]:
+        """Draw the round in which each node is asked: the coin that every client tosses for itself.
+
+        Parameters
+        ----------
+        nodes
+            How many nodes there are.
+        seed
+            For tests and simulations only: an integer in [0, 2^64).
+
+        Returns
+        -------
+        numpy.ndarray
+            int64: the number of one round for each node.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If an argument is of the wrong type or out of range.
+        """
+        count = _arguments.integer("nodes", nodes, least=0)
+        return weighted_choices(self.shares, count, _arguments.seed(seed))
+
+    @property
+    def number(self) -> int:
+        """How many rounds are closed: the number of the open one, counted from 0."""
+        return len(self._closed)
+
+    @property
+    def participation(self) -> Participation:
+        """Who takes part in the open round, unless its plan says otherwise: as in the last."""
+        if self._closed:
+            before: Participation = self._closed[-1].participation
+            return before
+        return taking_part_in(None)
+
+    def plan(self, participation: Participation | float | None = None) -> Plan:
+        """Give the plan of the open round, with its number as the serial.
+
+        Parameters
+        ----------
+        participation
+            Who of those who are asked takes part; :attr:`participation` by default.
+
+        Returns
+        -------
+        Plan
+            All that a node needs.
+
+        Raises
+        ------
+        ProtocolError
+            If the rounds are over.
+        """
+        taking_part = self.participation if participation is None else participation
+        return Plan(self.current, taking_part_in(taking_part), serial=self.number)
+
+    def close(self, tally: Any) -> None:
+        """Close the open round, and open the next.
+
+        Parameters
+        ----------
+        tally
+            The tally of all who were asked, merged from all parts.
+
+        Raises
+        ------
+        ProtocolError
+            If the rounds are over.
+        PlanMismatchError
+            If the tally is of another round; nothing has changed then.
+        EstimatorError
+            If nothing can be told from the tally; nothing has changed then.
+        InvalidTypeError
+            If ``tally`` is no tally.
+        """
+        current = self.current
+        _arguments.instance("tally", tally, BaseTally, "a Tally")
+        Plan(current, tally.participation).check_same(tally.plan, "tally")
+        self._current = self._following(tally)
+        self._closed += (tally,)
+
+    def to_json(self) -> str:
+        """Describe what is known between rounds as canonical JSON.
+
+        Returns
+        -------
+        str
+            The same text for equal parameters and tallies.
+
+        Raises
+        ------
+        InvalidTypeError
+            If a parameter cannot be written to a file.
+        """
+        tallies = [base64.b64encode(tally.to_bytes()).decode() for tally in self._closed]
+        return _DOCUMENT.text(
+            {
+                "format": _DOCUMENT.format,
+                "version": _DOCUMENT.version,
+                "protocol": {"name": self.name, **self.protocol.to_dict()},
+                "tallies": tallies,
+            }
+        )
+
+    @classmethod
+    def from_json(cls: type[Some], text: str | bytes) -> Some:
+        """Go on from what :meth:`to_json` wrote: the rounds are closed again.
+
+        Raises
+        ------
+        UnsupportedVersionError
+            If it is of a version that this release does not read.
+        CorruptDataError
+            If it is no such document or was altered, or a tally is not of its round.
+        InvalidTypeError
+            If ``text`` is no text.
+        """
+        found = rounds_from_json(text)
+        if not isinstance(found, cls):
+            raise CorruptDataError(f"not the state of {cls.name}, but of {found.name}")
+        return found
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write a file of :meth:`to_json`; it is replaced if it exists, whole or not at all.
+
+        Raises
+        ------
+        InvalidTypeError
+            If a parameter cannot be written to a file.
+        OSError
+            If the file cannot be written.
+        """
+        text = self.to_json()
+        with atomic_write(path) as temporary:
+            temporary.write_text(text, encoding="ascii", newline="\n")
+
+    @classmethod
+    def read(cls: type[Some], path: str | os.PathLike[str]) -> Some:
+        """Go on from a file that :meth:`write` wrote.
+
+        Raises
+        ------
+        UnsupportedVersionError, CorruptDataError
+            As :meth:`from_json`; the message names the file.
+        OSError
+            If the file cannot be read.
+        """
+        try:
+            return cls.from_json(read_bytes(path))
+        except (UnsupportedVersionError, CorruptDataError) as error:
+            raise type(error)(f"{os.fspath(path)}: {error}") from error
+
+    def __repr__(self) -> str:
+        """Show the open round, or the result."""
+        return f"{type(self).__name__}({self._result if self.finished else self._current!r})"
+
+
+def rounds_from_json(text: object) -> Any:
+    """Go on with rounds of any protocol that is imported: see :meth:`Rounds.from_json`.
+
+    Raises
+    ------
+    UnsupportedVersionError, CorruptDataError, InvalidTypeError
+        As :meth:`Rounds.from_json`.
+
+    Examples
+    --------
+    >>> from turnout.frequency.heavy_hitters import HeavyHitters
+    >>> search = HeavyHitters(4.0, bits=16).rounds()
+    >>> rounds_from_json(search.to_json()).current == search.current
+    True
+    """
+    match _DOCUMENT.read(text):
+        case {
+            "format": _DOCUMENT.format,
+            "version": int(),
+            "protocol": {"name": str(name), **parameters},
+            "tallies": list(tallies),
+            **rest,
+        } if not rest and name in _PROTOCOLS:
+            try:
+                found = _PROTOCOLS[name]._begun({str(key): parameters[key] for key in parameters})
+            except (TurnoutError, TypeError) as error:
+                raise CorruptDataError(f"not a {_DOCUMENT.word}: {error}") from error
+            for number, tally in enumerate(tallies):
+                try:
+                    found.close(read_tally(base64.b64decode(tally, validate=True)))
+                except (TurnoutError, TypeError, ValueError) as error:
+                    raise CorruptDataError(f"the tally of round {number}: {error}") from error
+            return found
+        case other:
+            raise CorruptDataError(f"not a {_DOCUMENT.word}: {_arguments.shown(other)}")

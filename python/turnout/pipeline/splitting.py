@@ -1,0 +1,115 @@
+"""Rows of people, split into files at random: each person in one round."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout._extras import require
+from turnout.errors import InvalidValueError
+from turnout.pipeline.answers import Answers
+from turnout.pipeline.rows import kept
+
+__all__ = ["split"]
+
+
+def split(
+    answers: Answers,
+    assign: Callable[[int], npt.NDArray[np.int64]],
+    folder: str | os.PathLike[str],
+    groups: int,
+) -> list[tuple[Path, int]]:
+    """Write each row into the file of one group, drawn at random and whatever its answer is.
+
+    Parameters
+    ----------
+    answers
+        The rows; the files have their columns and no others.
+    assign
+        Draws the groups of so many rows.
+    folder
+        Where the files appear, all of them or none; it must not exist.
+    groups
+        How many groups there are.
+
+    Returns
+    -------
+    list of (pathlib.Path, int)
+        For each group its file, and how many rows it has.
+
+    Raises
+    ------
+    InvalidValueError
+        If the folder exists, or a row cannot be read.
+    OSError
+        If a file cannot be written.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import pyarrow as pa
+    >>> import turnout as tn
+    >>> people = tn.pipeline.scan(pa.table({"word": ["a", "b", "c", "d"]}), "word")
+    >>> protocol = tn.HeavyHitters(4.0, bits=8)
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     files = split(people, protocol.assign, pathlib.Path(place, "groups"), protocol.groups)
+    >>> len(files) == protocol.groups, sum(rows for _, rows in files)
+    (True, 4)
+    """
+    pa, parquet = require("pyarrow", "cli"), require("pyarrow.parquet", "cli")
+    target = Path(folder)
+    if target.exists():
+        raise InvalidValueError(
+            f"{target} is there already: who is split anew may be asked in two rounds, and spend "
+            "epsilon twice"
+        )
+    target.parent.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    counts = [0] * groups
+    try:
+        with contextlib.ExitStack() as files:
+            writers: list[Any] = []
+            for block in answers.blocks():
+                table = block.read().select(answers.columns)
+                if block.left_out is not None and block.left_out.size:
+                    keep = np.ones(table.num_rows, bool)
+                    keep[block.left_out] = False
+                    table = kept(table, keep)
+                if not writers:
+                    # Dictionaries differ from block to block.
+                    schema = _plain(pa, table).schema
+                    writers = [
+                        files.enter_context(parquet.ParquetWriter(made / _name(number), schema))
+                        for number in range(groups)
+                    ]
+                table = _plain(pa, table).cast(schema)
+                group = assign(table.num_rows)
+                for number, writer in enumerate(writers):
+                    part = kept(table, group == number)
+                    counts[number] += part.num_rows
+                    writer.write_table(part)
+        made.rename(target)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+    return [(target / _name(number), count) for number, count in enumerate(counts)]
+
+
+def _name(number: int) -> str:
+    return f"round-{number}.parquet"
+
+
+def _plain(pa: Any, table: Any) -> Any:
+    """Write dictionaries out."""
+    for position, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            column = table.column(position).cast(field.type.value_type)
+            table = table.set_column(position, field.name, column)
+    return table

@@ -1,0 +1,128 @@
+"""Questions that take rounds on the command line: state, plans, groups, what was found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import turnout as tn
+from turnout.frequency.heavy_hitters import Search
+from turnout.signing import SigningKey
+
+Run = Callable[..., Any]
+WORDS = ["abacab"] * 900 + ["cab"] * 700 + ["bb"] * 400 + [""]
+SEARCH = {"length": 6, "alphabet": "abc", "step": 4, "keep": 64, "family-wise-error": 1e-9}
+OPTIONS = [
+    "-e", 8, "--oracle", "direct-encoding",
+    *(part for name, value in SEARCH.items() for part in (f"--{name}", value)),
+]  # fmt: skip
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Path:
+    path = tmp_path / "people.csv"
+    lines = [f"{person},{word}" for person, word in enumerate(WORDS)]
+    path.write_text("\n".join(["user,word", *lines]) + "\n", encoding="utf-8")
+    return path
+
+
+def test_words_are_found_by_plans_files_and_tallies(
+    people: Path, tmp_path: Path, turnout: Run
+) -> None:
+    state, key = tmp_path / "search.json", tmp_path / "plans.key"
+    SigningKey.generate().write(key)
+    begun = turnout("rounds", "hitters", *OPTIONS, "-n", 2000, "--sign", key, "-o", state, "--json")
+    assert begun.exit_code == 0, begun.stderr
+    found = json.loads(begun.stdout)
+    protocol = Search.read(state).protocol
+    given = {name.replace("-", "_"): value for name, value in SEARCH.items()}
+    same = tn.HeavyHitters(8.0, oracle="direct_encoding", **given)  # type: ignore[arg-type]
+    assert found["detectable_frequency"] == same.detectable_frequency(2000)
+    # So that not to find a word is out of the question.
+    assert same.detectable_frequency(2000, power=1 - 1e-9) < 400 / 2001
+    assert (found["protocol"], found["round"], found["finished"]) == ("heavy_hitters", 0, False)
+    again = turnout("rounds", "hitters", *OPTIONS, "-o", state)
+    assert "is there already: it may hold rounds under way" in again.stderr
+    groups = tmp_path / "groups"
+    options = ("--column", "word", "--id-column", "user", "-o", groups, "--json")
+    files = json.loads(turnout("rounds", "split", state, people, *options).stdout)["files"]
+    assert len(files) == protocol.groups
+    assert sum(file["rows"] for file in files) == len(WORDS)
+    twice = turnout("rounds", "split", state, people, *options)
+    assert "who is split anew may be asked in two rounds" in " ".join(twice.stderr.split())
+    public = SigningKey.read(key).public_key
+    plan, closed = found["plan_file"], None
+    for number, file in enumerate(files):
+        reports, tally = tmp_path / f"{number}.parquet", tmp_path / f"{number}.tally"
+        by_plan = ("--plan", plan, "--column", "word", "--missing", "drop", "--public-key", public)
+        made = turnout("randomize", file["path"], *by_plan, "--seed", number, "-o", reports)
+        assert made.exit_code == 0, made.stderr
+        assert "the group of this round alone" in " ".join(made.stdout.split())
+        assert turnout("tally", reports, "-o", tally).exit_code == 0
+        before = json.loads(turnout("rounds", "show", state, "--json").stdout)
+        assert (before["round"], len(before["rounds"])) == (number, number)
+        closed = json.loads(
+            turnout("rounds", "close", state, tally, "--sign", key, "--json").stdout
+        )
+        plan = closed["plan_file"]
+        kept = state.read_bytes()
+        refused = turnout("rounds", "close", state, tally)
+        assert refused.exit_code == 1
+        assert state.read_bytes() == kept
+    assert closed == {
+        "protocol": "heavy_hitters", "finished": True, "round": len(files), "plan_file": None
+    }  # fmt: skip
+    table = tmp_path / "found.csv"
+    shown = turnout("rounds", "show", state, "--clip", "-o", table)
+    assert shown.exit_code == 0, shown.stderr
+    assert "abacab" in shown.stdout
+    assert "nothing was left out because of --keep" in " ".join(shown.stdout.split())
+    record = json.loads(turnout("rounds", "show", state, "--json").stdout)
+    result = Search.read(state).result
+    assert [each["label"] for each in record["estimates"]] == list(result.values)
+    assert result.values == ("abacab", "cab", "bb")
+    assert [each["low"] for each in record["estimates"]] == result.interval().low.tolist()
+    assert record["detectable_frequency"] == result.detectable_frequency()
+    assert table.read_text().splitlines()[1].startswith('"abacab",')
+
+
+def test_numbers_are_read_from_text_and_what_does_not_fit_is_refused(
+    tmp_path: Path, turnout: Run
+) -> None:
+    state, people = tmp_path / "s.json", tmp_path / "people.csv"
+    assert turnout("rounds", "hitters", "-e", 4, "--bits", 64, "-o", state).exit_code == 0
+    plan = tmp_path / "s.round-0.json"
+    largest = 2**64 - 1
+    people.write_text(f"number\n{largest}\n0\n{largest}\n")
+    target = tmp_path / "reports.parquet"
+    options = ("--plan", plan, "--column", "number", "-o", target)
+    made = turnout("randomize", people, *options)
+    assert made.exit_code == 0, made.stderr
+    people.write_text(f"number\n{largest + 1}\n-1\n2.5\n")
+    refused = turnout("randomize", people, *options, "--overwrite")
+    assert (
+        "3 values are not among whole numbers of 64 bits: '18446744073709551616'" in refused.stderr
+    )
+    early = turnout("rounds", "show", state, "-o", tmp_path / "t.csv")
+    assert "round 0 is open, and nothing is found yet for --output" in early.stderr
+    assert "exactly one of" in turnout("rounds", "hitters", "-e", 4, "-o", tmp_path / "x").stderr
+    bad = turnout("rounds", "hitters", "-e", 4, "--bits", 65, "-o", tmp_path / "x")
+    assert "--bits must be an integer from 1 to 64, got 65" in bad.stderr
+    other = tmp_path / "other.tally"
+    other.write_bytes(tn.DirectEncoding(1.0, 2).collect([0, 1]).to_bytes())
+    wrong = turnout("rounds", "close", state, other)
+    assert "other.tally" in wrong.stderr
+    assert "oracle direct_encoding instead of prefixes" in " ".join(wrong.stderr.split())
+
+
+def test_what_stands_for_no_number_may_be_a_word(tmp_path: Path, turnout: Run) -> None:
+    people, state = tmp_path / "people.csv", tmp_path / "s.json"
+    people.write_text("name\nNan\nNAN\nnan\n")
+    assert turnout("rounds", "hitters", "-e", 4, "--length", 3, "-o", state).exit_code == 0
+    options = ("--plan", tmp_path / "s.round-0.json", "--column", "name", "--missing", "drop")
+    made = turnout("randomize", people, *options, "-o", tmp_path / "reports.parquet")
+    assert "1 without an answer" in made.stdout
