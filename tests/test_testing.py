@@ -30,6 +30,7 @@ def kinds() -> dict[str, Any]:
         "hybrid": tn.mean.Hybrid(1.0, (0, 10)),
         "joint_table": tn.JointTable(1.0, {"sex": ["f", "m"], "age": 5}),
         "memoized": tn.Memoized(tn.DirectEncoding(2.0, 5), first_epsilon=1.0),
+        "pair_tables": tn.PairTables(1.0, QUESTIONS | {"vote": ["no", "yes"]}),
         "padded": PaddedOracle(1.0, 5, oracle=tn.DirectEncoding(1.0, 5), share=0.5),
         "piecewise": tn.mean.Piecewise(1.0, (0, 10)),
         "prefixes": tn.HeavyHitters(1.0, bits=8).rounds().current,
@@ -53,7 +54,10 @@ def answers_of(oracle: Any) -> Any:
     if isinstance(oracle.domain, tn.Domain):
         return np.arange(200) % oracle.domain.size
     if isinstance(oracle.domain, Questions):
-        return [{"sex": "fm"[place % 2], "age": place // 2 % 4} for place in range(200)]
+        return [
+            {"sex": "fm"[place % 2], "age": place // 2 % 4, "vote": ("no", "yes")[place % 3 == 0]}
+            for place in range(200)
+        ]
     if oracle.domain.dimensions == 1:
         return np.linspace(oracle.domain.low, oracle.domain.high, 200)
     return np.random.default_rng(1).uniform(-1, 1, (200, oracle.domain.dimensions))
@@ -121,6 +125,7 @@ def test_all_kinds_are_checked() -> None:
 def test_several_numbers_of_each_node_keep_the_contract(oracle: Any) -> None:
     found = check_randomizer(oracle, answers_of(oracle))
     assert "hand those over as an array" in found.pop("job")
+    assert "depends on the number itself" in found.pop("simulate")
     assert set(found.values()) == {"works"}
 
 

@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from turnout.frequency.estimation.likelihood import maximum_likelihood
     from turnout.frequency.groups import GroupedTally
     from turnout.frequency.heavy_hitters import HeavyHitters
-    from turnout.frequency.joint import JointTable
+    from turnout.frequency.joint import JointTable, PairTables
     from turnout.frequency.longitudinal import Memoized
     from turnout.frequency.ordered import ordered
     from turnout.frequency.ordered.hierarchy import HierarchicalCollection
@@ -107,6 +107,7 @@ __all__ = [
     "Memoized",
     "OptimizedLocalHashing",
     "OptimizedUnaryEncoding",
+    "PairTables",
     "Participation",
     "Personalized",
     "Plan",
@@ -190,7 +191,7 @@ _NAMES = {
     "turnout.frequency.estimation.likelihood": ["maximum_likelihood"],
     "turnout.frequency.groups": ["GroupedTally"],
     "turnout.frequency.heavy_hitters": ["HeavyHitters"],
-    "turnout.frequency.joint": ["JointTable"],
+    "turnout.frequency.joint": ["JointTable", "PairTables"],
     "turnout.frequency.longitudinal": ["Memoized"],
     "turnout.frequency.ordered": ["ordered"],
     "turnout.frequency.ordered.hierarchy": ["HierarchicalCollection"],

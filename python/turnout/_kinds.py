@@ -31,6 +31,7 @@ _MODULES: Final = {
     "optimized_local_hashing": _ORACLES + "local_hashing",
     "optimized_unary_encoding": _ORACLES + "unary_encoding",
     "padded": "turnout.frequency.attributes.padded",
+    "pair_tables": "turnout.frequency.joint.pairs",
     "piecewise": "turnout.mean.piecewise",
     "prefixes": "turnout.frequency.heavy_hitters.round",
     "projective_geometry_response": _ORACLES + "projective_geometry",

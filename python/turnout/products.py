@@ -74,7 +74,8 @@ class ProductDomain(Domain):
             sizes = " x ".join(f"{size:,}" for size in self.shape)
             raise InvalidValueError(
                 f"columns must have at most {MOST_CELLS:,} combinations of answers, got {sizes} = "
-                f"{cells:,}: ask for fewer columns together, or put answers together"
+                f"{cells:,}: ask for fewer columns together, put answers together, or ask for the "
+                "tables of two by turnout.PairTables"
             )
         super().__init__(itertools.product(*(each.labels for each in self._columns.values())))
 

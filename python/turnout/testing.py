@@ -84,8 +84,8 @@ def check_randomizer(oracle: Any, answers: Any) -> dict[str, str]:
     --------
     >>> import turnout as tn
     >>> found = check_randomizer(tn.mean.Duchi(1.0), [0.5, -0.5] * 50)
-    >>> set(found.values())
-    {'works'}
+    >>> [verb for verb, reason in found.items() if reason != "works"]
+    ['simulate']
     """
     _arguments.instance("oracle", oracle, Kind, "a randomizer")
     size = len(oracle.domain.to_codes(answers))
@@ -125,6 +125,8 @@ def _may_refuse(name: str, oracle: Any) -> bool:
         return not oracle.fresh
     if name == "personal rates":
         return bool(oracle.one_rate_because)
+    if name == "simulate":
+        return bool(oracle.no_simulation_because)
     several = isinstance(oracle.domain, Bounds) and oracle.domain.dimensions > 1
     return name == "job" and (several or not (oracle.fresh and oracle.by_blocks))
 
@@ -250,6 +252,20 @@ def _collected(oracle: Any, answers: Any, who: Participation) -> None:
     assert made == oracle.tally(reports), f"collect differs from tally(randomize) under {who!r}"
 
 
+def _simulate(oracle: Any, answers: Any, folder: Path) -> None:
+    counts = [] if oracle.no_simulation_because else [3_000_000_000] * oracle.domain.size
+    for who in (Everyone(), _HALF):
+        made = oracle.simulate(counts, participation=who, seed=6)
+        assert made == oracle.simulate(counts, participation=who, seed=6), (
+            "a seed gives two tallies"
+        )
+        rate, size = who.uniform_rate or 0.0, sum(counts)
+        assert made.nodes == size, "not all nodes are in the tally"
+        far = _FAR * (size * rate * (1 - rate)) ** 0.5
+        assert abs(made.received - rate * size) <= far, "not as many report as take part"
+        assert made == made + oracle.tally_type.empty(made.plan)
+
+
 def _bytes(oracle: Any, answers: Any, folder: Path) -> None:
     _written(oracle.collect(answers, participation=_HALF))
 
@@ -308,7 +324,10 @@ def _job(oracle: Any, answers: Any, folder: Path) -> None:
     pa = require("pyarrow", "cli")
     if isinstance(oracle.domain, (ProductDomain, Questions)):
         names = list(oracle.domain.columns)
-        rows = [each.values() if isinstance(each, Mapping) else each for each in answers]
+        rows = [
+            [each[name] for name in names] if isinstance(each, Mapping) else each
+            for each in answers
+        ]
         columns: dict[str, Any] = dict(zip(names, zip(*rows, strict=True), strict=True))
     else:
         # A column has one number a row: a kind of several refuses it.
@@ -343,6 +362,7 @@ VERBS: Final[dict[str, Verb]] = {
     "guarantee": _guarantee,
     "tally": _tally,
     "collect": _collect,
+    "simulate": _simulate,
     "bytes": _bytes,
     "personal rates": _personal,
     "estimate": _estimate,

@@ -172,3 +172,21 @@ def test_tables_of_joint_shares_and_of_shares_given_others_by_group_too(
     assert drawn.exit_code == 1
     assert "a picture of shares given others shows one group" in " ".join(drawn.stderr.split())
     assert table.read_bytes() == before
+
+
+def test_tables_of_two_come_back_from_a_plan_file(tmp_path: Path, turnout: Run) -> None:
+    columns = {"sex": ["f", "m"], "age": 3, "vote": ["no", "yes"]}
+    tn.Plan(tn.PairTables(2.0, columns), tn.Everyone()).write(tmp_path / "plan.json")
+    rows = [f"{'fm'[place % 2]},{place % 3},{('no', 'yes')[place % 5 < 2]}" for place in range(400)]
+    (tmp_path / "people.csv").write_text("\n".join(["sex,age,vote", *rows]), encoding="utf-8")
+    drawn, tally = tmp_path / "drawn.parquet", tmp_path / "one.tally"
+    made = turnout("randomize", tmp_path / "people.csv", "--column", "sex", "--joint", "age",
+                   "--joint", "vote", "--plan", tmp_path / "plan.json", "-o", drawn)  # fmt: skip
+    assert made.exit_code == 0, made.stderr
+    assert turnout("tally", drawn, "-o", tally).exit_code == 0
+    shown = turnout("estimate", tally)
+    assert shown.exit_code == 0, shown.stderr
+    assert "sex × vote" in shown.stdout
+    page = tmp_path / "page.html"
+    assert turnout("report", tally, "-o", page).exit_code == 0
+    assert "age × vote" in page.read_text(encoding="utf-8")

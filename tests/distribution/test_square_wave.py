@@ -180,3 +180,37 @@ def test_a_collection_is_the_tally_of_its_reports_and_adds_up() -> None:
         if tally.weights is not None:
             inverse = np.bincount(reports.codes, 1 / reports.probabilities, minlength=wave.cells)
             np.testing.assert_allclose(tally.weights.inverse, inverse, rtol=1e-8)
+
+
+def test_a_simulation_from_counts_has_the_mean_and_the_covariances_of_a_collection() -> None:
+    wave = tn.SquareWave(1.0, (0, 1), 6)
+    counts, rate, runs = np.array([400, 0, 50, 3000, 0, 700]), 0.4, 1200
+    drawn = np.array(
+        [wave.simulate(counts, participation=rate, seed=seed).cells for seed in range(runs)], float
+    )
+    # A person sends one of the cells or nothing: a multinomial law for each.
+    shares = rate * wave.law.matrix()
+    expected = shares @ counts
+    covariance = np.diag(expected) - (shares * counts) @ shares.T
+    spread = np.linalg.cholesky(covariance)
+    scores = np.linalg.solve(spread, (drawn - expected).T)
+    assert np.abs(scores.mean(axis=1)).max() < 5.5 / runs**0.5
+    # Each second moment has a standard deviation of sqrt(2 / runs) at most.
+    second = scores @ scores.T / runs
+    assert np.abs(second - np.eye(wave.cells)).max() < 6 * (2 / runs) ** 0.5
+
+
+def test_a_simulation_of_a_trillion_people_is_estimated_and_needs_one_rate() -> None:
+    wave = tn.SquareWave(2.0, (0, 1), 16)
+    shares = np.arange(1.0, 17.0) / 136
+    tally = wave.simulate(np.arange(1, 17) * 10**10, participation=0.5, seed=1)
+    assert tally.nodes == 1_360_000_000_000
+    assert tally.estimate("ml").frequencies == pytest.approx(shares, abs=1e-4)
+    with pytest.raises(InvalidValueError, match="use collect"):
+        wave.simulate([1] * 16, participation=tn.Personalized(np.full(16, 0.5)))
+    with pytest.raises(InvalidValueError, match="true_counts"):
+        wave.simulate([1] * 15)
+    with pytest.raises(
+        InvalidValueError, match=r"cannot be simulated .* number itself; use collect"
+    ):
+        tn.mean.Duchi(1.0).simulate([1, 2])

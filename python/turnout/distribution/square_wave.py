@@ -74,6 +74,7 @@ class SquareWave(Kind[DistributionTally]):
     name = "square_wave"
     tally_type = DistributionTally
     domain_type = BinnedBounds
+    no_simulation_because = ""
 
     def __init__(
         self, epsilon: float, bounds: tuple[float, float] = (0.0, 100.0), bins: int = 64
@@ -162,6 +163,22 @@ class SquareWave(Kind[DistributionTally]):
         probabilities = probabilities_of(participation)
         counts, received, *sums = self._core.collect_personalized(bins, probabilities, noise)
         return Counts(counts, received, WeightedSums(*sums))
+
+    def draw_from_counts(self, counts: Array, rate: float, seed: int | None) -> Counts:
+        """Draw from counts: see :meth:`turnout.collecting.kind.Kind.draw_from_counts`.
+
+        A report is of any cell, or else of one of the window: what all bins have of the first is
+        drawn at once.
+        """
+        generator = np.random.Generator(np.random.Philox(seed))
+        reporting = generator.binomial(counts.astype(np.int64), rate)
+        near = generator.binomial(reporting, self.window * self.law.levels[1])
+        far = int((reporting - near).sum())
+        cells = generator.multinomial(far, np.full(self.cells, 1.0 / self.cells))
+        alike = np.full(self.window, 1.0 / self.window)
+        for place in np.flatnonzero(near).tolist():
+            cells[place : place + self.window] += generator.multinomial(int(near[place]), alike)
+        return Counts(cells.astype(np.uint64), int(reporting.sum()))
 
     def estimate_groups(self, grouped: Any, method: str) -> GroupedDistributionEstimate:
         """Estimate the distribution in each group of a grouped tally."""

@@ -13,7 +13,6 @@ from turnout import _arguments, _kinds
 from turnout.accounting.variation import ToldApart, VariationRatio, difference_up
 from turnout.collecting.drawing import Counts, Drawn, Noise
 from turnout.collecting.kind import Kind
-from turnout.collecting.plan import Plan
 from turnout.collecting.sums import WeightedSums
 from turnout.collecting.taking_part import probabilities_of
 from turnout.domain import Domain, domain_of
@@ -23,7 +22,7 @@ from turnout.frequency.estimation.models import ScoreMoments
 from turnout.frequency.groups.estimate import GroupedEstimate
 from turnout.frequency.kernel import Kernel
 from turnout.frequency.tally import Tally
-from turnout.participation import Participation, taking_part_in
+from turnout.participation import Participation
 
 __all__ = ["FrequencyOracle", "oracle_from_dict"]
 
@@ -38,6 +37,7 @@ class FrequencyOracle(Kind[Tally]):
 
     tally_type: ClassVar[type[Any]] = Tally
     domain_type: ClassVar[type[Any]] = Domain
+    no_simulation_because: ClassVar[str] = ""
 
     #: The type of the support counts: signed where reports hold scores that may be negative.
     support_dtype: ClassVar[np.dtype[Any]] = np.dtype(np.uint64)
@@ -173,62 +173,9 @@ class FrequencyOracle(Kind[Tally]):
         """Estimate the frequencies of the answers in each group of a grouped tally."""
         return GroupedEstimate(grouped, method)
 
-    def simulate(
-        self,
-        true_counts: Any,
-        *,
-        participation: Participation | float | None = None,
-        seed: int | None = None,
-    ) -> Tally:
-        """Draw a tally with the law of :meth:`collect`, from the true counts alone.
-
-        The cost is proportional to the size of the domain, for any number of nodes: for planning.
-        (The Hadamard count-mean sketch is slower, up to some seconds: it draws for every pair of a
-        row and a column of each of its functions.)
-
-        Parameters
-        ----------
-        true_counts
-            How many nodes hold each answer, in the order of the domain.
-        participation
-            Who takes part: everyone (default) or a common rate, which a number is too.
-        seed
-            As for :meth:`randomize`.
-
-        Returns
-        -------
-        Tally
-            The sufficient statistics of the estimators.
-
-        Raises
-        ------
-        InvalidValueError
-            If a count is negative or no whole number, there is not one for each answer, or the
-            participation is personal (then the values matter one by one: use :meth:`collect`).
-        InvalidTypeError
-            If an argument is of the wrong type.
-
-        Examples
-        --------
-        >>> import turnout as tn
-        >>> oracle = tn.DirectEncoding(1.0, tn.Domain(["no", "yes"]))
-        >>> oracle.simulate([400_000_000_000, 600_000_000_000]).nodes
-        1000000000000
-        """
-        taking_part = taking_part_in(participation)
-        if taking_part.uniform_rate is None:
-            raise InvalidValueError(
-                "participation must be Everyone() or Bernoulli(...) for a simulation from counts, "
-                f"got {taking_part!r}: with personal probabilities the values matter one by one, "
-                "use collect"
-            )
-        counts = _arguments.counts("true_counts", true_counts, self._domain.size)
-        rate, checked_seed = taking_part.uniform_rate, _arguments.seed(seed)
-        support, received = self._kernel.simulate(counts, rate, checked_seed)
-        made: Tally = self.tally_type(
-            Plan(self, taking_part), support, received, sum(counts.tolist())
-        )
-        return made
+    def draw_from_counts(self, counts: Array, rate: float, seed: int | None) -> Counts:
+        """Draw from counts: see :meth:`turnout.collecting.kind.Kind.draw_from_counts`."""
+        return Counts(*self._kernel.simulate(counts, rate, seed))
 
     def tally_from_counts(
         self,

@@ -31,6 +31,7 @@ class MeanMechanism(MeanLaw, Kind[MeanTally]):
     """
 
     tally_type = MeanTally
+    no_simulation_because = "a report depends on the number itself"
     domain_type = Bounds
 
     @property

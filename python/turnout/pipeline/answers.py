@@ -530,7 +530,7 @@ class Answers:
             raise InvalidValueError(
                 f"{self.name}: column must name one column for a single question, got "
                 f"{_arguments.listed(self.asked)}: "
-                "a turnout.JointTable, SplitBudget or SampledAttribute takes several"
+                "a turnout.JointTable, PairTables, SplitBudget or SampledAttribute takes several"
             )
         if isinstance(domain, Bounds):
             return [partial(numbers_of, Numbers(domain, name=self.name, **missing))]

@@ -55,7 +55,7 @@ class AttributeWording:
             (*head, f"{percent(level)} interval"),
             rows,
             names=2,
-            of=estimate.domain.size,
+            of=estimate.answers,
             words="The noise of the reports is taken out of the shares, so that a rare answer can "
             f"come out below zero. Of intervals made like these, {percent(level)} hold the true "
             f"share, for {scope}.",

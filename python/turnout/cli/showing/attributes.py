@@ -65,7 +65,7 @@ class Attributes:
         interval = result.interval(level, simultaneous=simultaneous)
         scope = "each label by itself"
         if simultaneous is not None:
-            scope = f"all {result.domain.size:,} labels of all questions at once"
+            scope = f"all {result.answers:,} labels of all questions at once"
         each = result.each_level(level, simultaneous)
 
         def body(console: Console) -> None:

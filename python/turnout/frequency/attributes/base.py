@@ -38,6 +38,7 @@ class AttributeCollection(PartedKind):
 
     tally_type = AttributeTally
     domain_type = Questions
+    no_simulation_because = "counts of single answers do not say how a person's go together"
 
     _epsilon: float
     _domain: Questions
@@ -62,7 +63,7 @@ class AttributeCollection(PartedKind):
     @property
     def domains(self) -> Mapping[str, Domain]:
         """For each attribute the answers that can be given."""
-        return self._domain.columns
+        return MappingProxyType({name: each.domain for name, each in self._oracles.items()})
 
     @property
     def weights(self) -> Mapping[str, float]:

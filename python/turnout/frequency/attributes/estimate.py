@@ -68,6 +68,11 @@ class AttributeEstimate(Tabular, Mapping[str, FrequencyEstimate]):
         return domain
 
     @property
+    def answers(self) -> int:
+        """The number of answers to all attributes."""
+        return sum(estimate.domain.size for estimate in self.estimates.values())
+
+    @property
     def postprocessing(self) -> str:
         """What was done to the frequencies of all attributes: see :meth:`project`."""
         return next(iter(self.estimates.values())).postprocessing
@@ -147,7 +152,7 @@ class AttributeEstimate(Tabular, Mapping[str, FrequencyEstimate]):
         _arguments.choice("simultaneous", simultaneous, (None, "bonferroni", "sidak"))
         if simultaneous is None:
             return level
-        return 1.0 - tail_probability(level, self.domain.size, "bonferroni")
+        return 1.0 - tail_probability(level, self.answers, "bonferroni")
 
     def to_records(
         self, level: float = 0.95, *, simultaneous: str | None = None, top: int | None = None
@@ -208,6 +213,6 @@ class AttributeEstimate(Tabular, Mapping[str, FrequencyEstimate]):
     def __repr__(self) -> str:
         """Show how it was made."""
         return (
-            f"AttributeEstimate({self.method!r}, {', '.join(self.estimates)}: {self.received} "
+            f"{type(self).__name__}({self.method!r}, {', '.join(self.estimates)}: {self.received} "
             f"reports of {self.nodes} nodes)"
         )

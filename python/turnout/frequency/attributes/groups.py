@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from turnout import _arguments
 from turnout.collecting.groups.estimate import BaseGroupedEstimate
 from turnout.collecting.groups.tally import GroupedTally
+from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.frequency.attributes.estimate import AttributeEstimate
 from turnout.frequency.estimation.estimators import ESTIMATORS
@@ -75,6 +76,11 @@ class GroupedAttributeEstimate(BaseGroupedEstimate[AttributeEstimate]):
         domain: Questions = self.plan.domain
         return domain
 
+    @property
+    def _domains(self) -> Mapping[str, Domain]:
+        domains: Mapping[str, Domain] = self.plan.oracle.domains
+        return domains
+
     def attribute(self, name: str) -> GroupedEstimate:
         """Give the estimates of one question: with pictures, series and comparisons of groups.
 
@@ -83,7 +89,7 @@ class GroupedAttributeEstimate(BaseGroupedEstimate[AttributeEstimate]):
         InvalidValueError
             If there is no such question.
         """
-        _arguments.choice("name", name, tuple(self.domain.columns))
+        _arguments.choice("name", name, tuple(self._domains))
         tallies = {key: tally[name] for key, tally in self._tally.items()}
         grouped = GroupedTally(self.names, tallies)
         return GroupedEstimate(grouped, self._method, clipped=self._clipped)
@@ -114,12 +120,10 @@ class GroupedAttributeEstimate(BaseGroupedEstimate[AttributeEstimate]):
         )
 
     def _entries(self) -> str:
-        return f"{len(self.domain.columns)} attributes each"
+        return f"{len(self._domains)} attributes each"
 
     def _entry_names(self) -> Sequence[Any]:
-        return [
-            (name, label) for name, domain in self.domain.columns.items() for label in domain.labels
-        ]
+        return [(name, label) for name, domain in self._domains.items() for label in domain.labels]
 
     def _rows(
         self, estimate: AttributeEstimate, level: float, top: int | None
@@ -130,6 +134,6 @@ class GroupedAttributeEstimate(BaseGroupedEstimate[AttributeEstimate]):
         unknown = dict.fromkeys(("count", "frequency", "standard_error"), math.nan)
         return [
             {"attribute": name, "label": label, **unknown, "low": None, "high": None}
-            for name, domain in self.domain.columns.items()
+            for name, domain in self._domains.items()
             for label in domain.labels[:top]
         ]

@@ -47,7 +47,7 @@ class AttributeTally(PartedTally, Mapping[str, Tally]):
 
     def __iter__(self) -> Iterator[str]:
         """List the names of the attributes."""
-        return iter(self.domain.columns)
+        return iter(self.plan.oracle.domains)
 
     def __len__(self) -> int:
         """Return the number of attributes."""

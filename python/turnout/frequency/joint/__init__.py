@@ -2,6 +2,8 @@
 
 from turnout.frequency.joint.conditional import ConditionalShare, ConditionalShares, ShareInterval
 from turnout.frequency.joint.estimate import JointEstimate, JointMarginal
+from turnout.frequency.joint.pair_tally import PairEstimate, PairTally
+from turnout.frequency.joint.pairs import PairTables
 from turnout.frequency.joint.table import JointTable
 from turnout.frequency.joint.tally import JointTally
 from turnout.products import ProductDomain
@@ -13,6 +15,9 @@ __all__ = [
     "JointMarginal",
     "JointTable",
     "JointTally",
+    "PairEstimate",
+    "PairTables",
+    "PairTally",
     "ProductDomain",
     "ShareInterval",
 ]

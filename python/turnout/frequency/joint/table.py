@@ -54,7 +54,8 @@ class JointTable(CodesOracle):
     -----
     The variance of a cell hardly depends on how many there are, that of a sum over cells grows with
     their number. So each question by itself is known less well the more the others have answers:
-    where joint shares do not matter, :class:`turnout.SampledAttribute` has the smaller error.
+    where joint shares do not matter, :class:`turnout.SampledAttribute` has the smaller error; where
+    those of two questions at a time do, of many, :class:`turnout.PairTables`.
 
     Examples
     --------

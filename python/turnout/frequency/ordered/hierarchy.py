@@ -11,9 +11,8 @@ import numpy.typing as npt
 
 from turnout import _arguments, _kinds
 from turnout._seeds import derived
+from turnout.collecting.drawing import Counts
 from turnout.collecting.parted import PartedKind
-from turnout.collecting.plan import Plan
-from turnout.collecting.taking_part import common_rate
 from turnout.domain import Domain, domain_of
 from turnout.errors import InvalidTypeError
 from turnout.frequency.candidates import checked_oracle
@@ -21,7 +20,6 @@ from turnout.frequency.groups.estimate import GroupedEstimate
 from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
 from turnout.frequency.ordered.levels import HierarchicalTally
 from turnout.frequency.ordered.tree import Tree
-from turnout.participation import Participation, taking_part_in
 
 __all__ = ["HierarchicalCollection"]
 
@@ -81,6 +79,7 @@ class HierarchicalCollection(PartedKind):
 
     name = "hierarchical"
     tally_type = HierarchicalTally
+    no_simulation_because = ""
     domain_type = Domain
     one_rate_because = (
         "levels are weighted by their numbers of reports, which need one rate for all nodes"
@@ -173,46 +172,17 @@ class HierarchicalCollection(PartedKind):
         """Tell which run of a level holds each answer."""
         return self._tree.run(answers, part)
 
-    def simulate(
-        self,
-        true_counts: Any,
-        *,
-        participation: Participation | float | None = None,
-        seed: int | None = None,
-    ) -> HierarchicalTally:
-        """Draw a tally with the law of :meth:`collect`, from the true counts alone.
-
-        Parameters
-        ----------
-        true_counts
-            How many nodes hold each answer.
-        participation, seed
-            As for :meth:`randomize`, of one rate for all.
-
-        Returns
-        -------
-        HierarchicalTally
-            The sufficient statistics.
-
-        Raises
-        ------
-        InvalidValueError, InvalidTypeError
-            If an argument is out of range or of the wrong type.
-        """
-        plan = Plan(self, taking_part_in(participation))
-        rate = common_rate(plan.participation)
-        counts = _arguments.counts("true_counts", true_counts, self._domain.size)
-        checked = _arguments.seed(seed)
-        generator = np.random.default_rng(derived(checked, 0))
+    def draw_from_counts(self, counts: Array, rate: float, seed: int | None) -> Counts:
+        """Draw from counts: see :meth:`turnout.collecting.kind.Kind.draw_from_counts`."""
+        generator = np.random.default_rng(derived(seed, 0))
         levels = len(self._oracles)
         split = generator.multinomial(counts.astype(np.int64), np.full(levels, 1.0 / levels))
         drawn = []
         for level, oracle in enumerate(self._oracles):
             held = self._tree.sums(split[:, level], level)
-            part = oracle.simulate(held, participation=rate, seed=derived(checked, 1, level))
+            part = oracle.simulate(held, participation=rate, seed=derived(seed, 1, level))
             drawn.append((part.support, part.received))
-        received = sum(number for _, number in drawn)
-        return HierarchicalTally(plan, drawn, received, sum(counts.tolist()))
+        return Counts(tuple(drawn), sum(number for _, number in drawn))
 
     def estimate_groups(self, grouped: Any, method: str) -> GroupedEstimate:
         """Estimate the frequencies of the answers in each group of a grouped tally."""
