@@ -12,13 +12,14 @@ RUST := $(shell find rust -name '*.rs' -o -name 'Cargo.toml') Cargo.toml Cargo.l
 SOURCES := $(RUST) $(shell find python -name '*.py' -o -name '*.pyi') pyproject.toml README.md LICENSE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-rest test-rust test-python slow-tests public-api check-wheel bench bench-core \
-	wheel docs clean needs
+.PHONY: help demo test test-all test-rest test-rust test-python slow-tests public-api check-wheel fuzz bench \
+	bench-core wheel docs clean needs
 
 help:
 	@echo 'make demo        a real survey, collected privately: numbers, intervals and a picture'
 	@echo 'make test        the everyday check, some minutes'
 	@echo 'make test-all    every check: slow tests, documentation and the wheel too'
+	@echo 'make fuzz        every decoder on what fuzzers make, a minute for each target'
 	@echo 'make bench       turnout beside NumPy and the published packages, in one run; writes the page of docs'
 	@echo 'make bench-core  criterion benches of the Rust core'
 	@echo 'make wheel       source distribution and wheel in build/'
@@ -102,6 +103,7 @@ test-python: needs $(TESTING)/.made
 
 # Everything that `make test` leaves out.
 test-rest: needs $(TESTING)/.made check-wheel
+	$(MAKE) fuzz FUZZ_SECONDS=10
 	RUSTDOCFLAGS='--deny warnings' cargo doc --workspace --no-deps --locked
 	$(PYTEST) -m 'slow and not everyday' tests README.md docs
 	$(TESTING)/bin/sphinx-build -W --keep-going -q -b html docs $(BUILD)/docs-test
@@ -118,6 +120,32 @@ check-wheel: $(MATURIN)
 		$(CURDIR)/$(MATURIN) build --release --out $(CURDIR)/$(BUILD)/from-sdist
 	cd $(BUILD) && from-sdist/environment/bin/pip install --quiet "$$(ls from-sdist/turnout-*.whl)[demo]" && \
 		from-sdist/environment/bin/turnout demo --output demo-output
+
+# libFuzzer with the core, and atheris with the Python package: $(FUZZ_SECONDS) for each target. What cargo-fuzz
+# would tell the compiler, without its sanitizers, which need a nightly one: the core has no unsafe code.
+FUZZ_SECONDS ?= 60
+FUZZED := $(abspath $(BUILD))/fuzz
+FUZZ_RUST := reports numbers elements elections
+FUZZ_PYTHON := documents messages files
+FUZZ_FLAGS := --cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+	-Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
+	-Cllvm-args=-sanitizer-coverage-trace-compares
+fuzz: needs $(TESTING)/.made
+	$(TESTING)/bin/pip install --quiet --requirement fuzz/requirements.txt
+	VIRTUAL_ENV=$(CURDIR)/$(TESTING) $(MATURIN) develop --quiet --profile quick --skip-install
+	RUSTFLAGS='$(FUZZ_FLAGS)' CARGO_TARGET_DIR=$(FUZZED)/target cargo build --quiet --locked --release \
+		--manifest-path fuzz/Cargo.toml --target $$(rustc --print host-tuple)
+	$(MAKE) --jobs 2 $(FUZZ_RUST:%=fuzz-%) $(FUZZ_PYTHON:%=fuzz-%)
+
+# In a folder of its own, so that what is found is not lost among the inputs that are committed.
+$(FUZZ_RUST:%=fuzz-%): fuzz-%:
+	mkdir -p $(FUZZED)/$*
+	RAYON_NUM_THREADS=1 $(FUZZED)/target/$$(rustc --print host-tuple)/release/$* $(FUZZED)/$* rust/tests/decoders/corpus/$* \
+		-max_total_time=$(FUZZ_SECONDS) -max_len=1024 -timeout=10 -rss_limit_mb=1024 -verbosity=0 -print_final_stats=1 \
+		-artifact_prefix=$(FUZZED)/$*-
+
+$(FUZZ_PYTHON:%=fuzz-%): fuzz-%:
+	RAYON_NUM_THREADS=1 $(TESTING)/bin/python fuzz/decoders.py $* $(FUZZ_SECONDS)
 
 # Every test with its time: what takes 0.3 s or more is written to tests/slow.txt.
 slow-tests: needs $(TESTING)/.made

@@ -153,6 +153,8 @@ pub trait Mechanism: Sync {
         let (d, k) = (self.dimensions().len(), self.sampled());
         let all: Vec<u16> = (0..=u16::MAX).take(d).collect();
         check_reports(self, cells, coordinates, probabilities)?;
+        // Where all coordinates are reported, none may be named: no list is an empty one.
+        let coordinates = coordinates.filter(|places| !places.is_empty());
         let weighted = probabilities.is_some();
         let zero = || MeanSums::zero(d, weighted);
         let step = CHUNK * stretch(cells.len() / k / CHUNK);

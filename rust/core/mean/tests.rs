@@ -354,6 +354,15 @@ fn collect_is_the_tally_of_randomize_on_any_number_of_threads() -> Result<()> {
 }
 
 #[test]
+fn where_all_coordinates_are_reported_an_empty_list_of_them_is_none() -> Result<()> {
+    let mechanism = duchi(1.0, 1)?;
+    let plain = mechanism.tally(&[0_u8, 1, 1], None, None)?;
+    assert_eq!(mechanism.tally(&[0_u8, 1, 1], Some(&[]), None)?, plain);
+    assert!(mechanism.tally(&[0_u8, 1, 1], Some(&[0, 0, 0]), None).is_err());
+    Ok(())
+}
+
+#[test]
 fn what_cannot_be_is_refused() -> Result<()> {
     for (low, high) in [
         (0.0, 0.0),

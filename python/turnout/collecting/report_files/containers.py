@@ -119,7 +119,8 @@ class ArrowContainer:
         self._file.seek(len(_ARROW_MAGIC))
         messages = ipc.MessageReader.open_stream(pa.PythonFile(self._file, mode="r"))
         first = next(messages, None)
-        if first is None:
+        # Arrow takes whatever stands there for a schema, and what is none can end the process.
+        if first is None or first.type != "schema":
             raise CorruptDataError("there is no schema")
         schema = ipc.read_schema(first)
         if any(pa.types.is_dictionary(item.type) for item in schema):

@@ -1,0 +1,195 @@
+"""Fuzz the decoders of the Python package: ``python fuzz/decoders.py documents 60``.
+
+The targets are those of ``tests/decoders.py``, in three groups. With atheris inputs are made by
+what they reach; without it they are valid ones and those of the corpus, altered. What breaks a
+decoder's word is written to ``tests/corpus``, where the everyday tests replay it, and ends the run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import hashlib
+import importlib.util
+import io
+import json
+import os
+import random
+import resource
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+try:
+    import atheris
+except ModuleNotFoundError:
+    atheris = None
+
+ROOT = Path(__file__).parents[1]
+GROUPS = ("documents", "messages", "files")
+FILES = ("parquet", "arrow", "checkpoint", "idx")
+MOST_BYTES = 2**14
+MOST_MEMORY = 2**18  # KiB that one input may add
+
+VALUES: list[Any] = [
+    None, True, False, -1, 0, 1, 2, 255, 2**31, 2**32, 2**53, 2**63, 2**64, 2**70, 0.5, -0.0,
+    5e-324, 1e-9, 1e308, "", "x", "0", "1/3", "-1", "\ud800", "0" * 64, "é" * 32, [], [0, 0], [[]],
+    ["x"], {}, {"x": 1},
+]  # fmt: skip
+
+
+def load() -> ModuleType:
+    """The table of the decoders, each of which has read its valid input once."""
+    spec = importlib.util.spec_from_file_location("decoders", ROOT / "tests/decoders.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["decoders"] = module
+    spec.loader.exec_module(module)
+    for name, decoder in module.DECODERS.items():
+        broken = module.broken_word(decoder, decoder.sealed(decoder.content))
+        if broken:
+            sys.exit(f"{name}: {broken}")
+    return module
+
+
+def group_of(name: str, decoder: Any) -> str:
+    if name in FILES:
+        return "files"
+    return "documents" if decoder.document else "messages"
+
+
+def places(document: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The paths of all values of a document."""
+    inner: Any = ()
+    if isinstance(document, dict):
+        inner = document.items()
+    elif isinstance(document, list):
+        inner = enumerate(document)
+    return [path, *(place for key, value in inner for place in places(value, (*path, key)))]
+
+
+def altered_document(data: bytes, chance: random.Random) -> bytes:
+    """A document with a value replaced, dropped, added or repeated."""
+    document = [json.loads(data)]
+    for _ in range(chance.choice((1, 1, 1, 2, 3))):
+        paths = places(document)[1:]
+        *way, last = chance.choice(paths)
+        parent: Any = document
+        for key in way:
+            parent = parent[key]
+        match chance.randrange(6):
+            case 0 if way:
+                del parent[last]
+            case 1 if isinstance(parent, dict):
+                parent[chance.choice([*parent, "x", "kind", "version"])] = parent[last]
+            case 1 if way:
+                parent.insert(chance.randrange(len(parent) + 1), copy.deepcopy(parent[last]))
+            case 2 | 3:
+                # Another value of the same document.
+                value: Any = document
+                for key in chance.choice(paths):
+                    value = value[key]
+                parent[last] = copy.deepcopy(value)
+            case 4 if type(parent[last]) in (int, float):
+                parent[last] += chance.choice((-1, 1, 0.5, parent[last]))
+            case 4 if isinstance(parent[last], str) and parent[last]:
+                place = chance.randrange(len(parent[last]))
+                letter = chance.choice("0a/.-é\0")
+                parent[last] = parent[last][:place] + letter + parent[last][place + 1 :]
+            case _:
+                parent[last] = chance.choice(VALUES)
+        if not document:
+            return b""
+    return json.dumps(document[0], sort_keys=True, separators=(",", ":")).encode()
+
+
+def altered_bytes(data: bytes, chance: random.Random) -> bytes:
+    """Bytes with some replaced, dropped or repeated."""
+    content = bytearray(data)
+    for _ in range(chance.choice((1, 1, 2, 4))):
+        start = chance.randrange(len(content) + 1)
+        end = min(len(content), start + chance.choice((0, 1, 1, 4, 16)))
+        pieces = (b"", b"\0", b"\xff", b"\xff" * 4, content[start:end] * 2, chance.randbytes(4))
+        content[start:end] = chance.choice(pieces)
+    return bytes(content)
+
+
+def main(group: str, seconds: int) -> None:
+    """Fuzz the decoders of a group."""
+    if atheris is None:
+        table = load()
+    else:
+        # It says of every module that it does so.
+        silent = contextlib.redirect_stderr(io.StringIO())
+        with silent, atheris.instrument_imports(include=["turnout"]):
+            table = load()
+    names = sorted(name for name, one in table.DECODERS.items() if group_of(name, one) == group)
+    runs = dict.fromkeys(names, 0)
+
+    def decode(data: bytes) -> None:
+        """One input: the number of the decoder, and what it is to read."""
+        if not data:
+            return
+        name, content = names[data[0] % len(names)], data[1:]
+        decoder = table.DECODERS[name]
+        runs[name] += 1
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        for given in {content, decoder.sealed(content)}:
+            broken = table.broken_word(decoder, given)
+            grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+            if grown > MOST_MEMORY:
+                broken = f"{grown} KiB of memory for {len(given)} bytes"
+            if broken:
+                file = table.CORPUS / name / hashlib.sha256(content).hexdigest()[:16]
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(content)
+                # To the stream itself: a fuzzer ends the process without what is buffered.
+                os.write(2, f"\n{name}: {broken}\nwritten to {file}\n".encode())
+                raise AssertionError(f"{name}: {broken}")
+
+    def alter(data: bytes, most: int, seed: int) -> bytes:
+        """Another input: of a document mostly another document."""
+        chance = random.Random(seed)
+        head, content = data[:1] or b"\0", data[1:]
+        decoder = table.DECODERS[names[head[0] % len(names)]]
+        if chance.random() < 0.02:
+            return bytes([chance.randrange(len(names))]) + content
+        if decoder.document and chance.random() < 0.7:
+            with contextlib.suppress(ValueError, RecursionError, OverflowError, TypeError):
+                return (head + altered_document(content, chance))[:most]
+        if atheris is not None and content and chance.random() < 0.8:
+            return bytes(head + atheris.Mutate(content, most - 1))
+        return (head + altered_bytes(content, chance))[:most]
+
+    seeds = []
+    for number, name in enumerate(names):
+        known = [file.read_bytes() for file in (table.CORPUS / name).glob("*")]
+        seeds += [bytes([number]) + one for one in [table.DECODERS[name].content, *known]]
+    if atheris is None:
+        chance, end = random.Random(), time.monotonic() + seconds
+        while time.monotonic() < end:
+            decode(alter(chance.choice(seeds), MOST_BYTES, chance.getrandbits(32)))
+        sys.stderr.write(f"{sum(runs.values())} runs of {len(names)} decoders\n")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        for number, seed in enumerate(seeds):
+            Path(folder, str(number)).write_bytes(seed)
+        artifacts = ROOT / "build/fuzz"
+        artifacts.mkdir(parents=True, exist_ok=True)
+        options = [
+            f"-max_total_time={seconds}", f"-max_len={MOST_BYTES}", "-timeout=10",
+            "-rss_limit_mb=3000", f"-artifact_prefix={artifacts}/{group}-", "-print_final_stats=1",
+            "-verbosity=0",
+        ]  # fmt: skip
+        atheris.Setup([sys.argv[0], folder, *options], decode, custom_mutator=alter)
+        atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3 or sys.argv[1] not in GROUPS or not sys.argv[2].isdigit():
+        sys.exit(f"expected one of {', '.join(GROUPS)} and a number of seconds")
+    main(sys.argv[1], int(sys.argv[2]))

@@ -1,0 +1,523 @@
+"""Every decoder of bytes that come from elsewhere: what it reads, and what a valid input is.
+
+``test_decoders.py`` tries each with what is wrong inside a genuine seal, and ``fuzz/decoders.py``
+with whatever a fuzzer makes. Nothing here needs pytest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import dataclasses
+import datetime
+import hashlib
+import importlib.util
+import io
+import itertools
+import json
+import shutil
+import struct
+import tempfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest import mock
+
+import numpy as np
+
+import turnout as tn
+import turnout.accounting as ta
+import turnout.distributed as td
+from turnout._arrays import read_archive, read_array
+from turnout._seal import SEAL_MARKER
+from turnout.collecting import plan_file
+from turnout.collecting.report_files import read_reports, write_reports
+from turnout.datasets.idx import read_idx
+from turnout.distributed import messages, payloads
+from turnout.distributed.field import PrimeField
+from turnout.distributed.transport import frames
+from turnout.errors import TurnoutError
+from turnout.federated import RandomParticipationSGD
+from turnout.federated.checkpoint import TrainingState, load_checkpoint, save_checkpoint
+from turnout.federated.optimizers import SGD
+from turnout.federated.schedules import CosineDecay, Warmup
+from turnout.federated.trees import Structure, flatten
+from turnout.frequency.attributes import AttributeTally, PaddedOracle, SampledAttribute
+from turnout.frequency.groups import GroupedTally
+from turnout.frequency.heavy_hitters import HeavyHitters, Search
+from turnout.frequency.longitudinal import Memoized, MemoizedClient
+from turnout.frequency.oracle import oracle_from_dict
+from turnout.pipeline import PseudonymKey
+from turnout.pipeline.job import Job
+from turnout.signing import SigningKey
+
+#: The inputs that fuzzers were given or found: a folder for each decoder.
+CORPUS = Path(__file__).with_name("corpus")
+
+FOLDER = Path(tempfile.mkdtemp(prefix="turnout-decoders-"))
+atexit.register(shutil.rmtree, FOLDER)
+
+
+def plain(content: bytes) -> bytes:
+    return content
+
+
+class Decoder(NamedTuple):
+    """What a decoder reads.
+
+    ``sealed`` makes of ``content`` the bytes that ``read`` takes, as somebody does who can compute
+    a checksum. ``written`` makes bytes of what was read.
+    """
+
+    content: bytes
+    sealed: Callable[[bytes], bytes]
+    read: Callable[[bytes], object]
+    written: Callable[[Any], bytes] | None = None
+    #: Whether the content is JSON.
+    document: bool = True
+
+
+def broken_word(decoder: Decoder, data: bytes) -> str | None:
+    """Read bytes; what is wrong with how that ends, or None."""
+    try:
+        value = decoder.read(data)
+    except TurnoutError:
+        return None
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"[:300]
+    if decoder.written is None or value is None:
+        return None
+    # What was taken is written, and reads as the same.
+    try:
+        written = decoder.written(value)
+        again = decoder.read(written)
+        if isinstance(value, (np.ndarray, tuple)) or type(value).__eq__ is object.__eq__:
+            same = decoder.written(again) == written
+        else:
+            same = bool(value == again)
+    except Exception as error:
+        return f"was read, but not again: {type(error).__name__}: {error}"[:300]
+    return None if same else f"{value!r} becomes {again!r}"[:600]
+
+
+def canonical(document: Any) -> bytes:
+    return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
+
+
+def of_document(value: Any) -> bytes:
+    return canonical(value.to_dict())
+
+
+def in_text(value: Any) -> bytes:
+    text: str = value.to_json()
+    return text.encode()
+
+
+def in_bytes(value: Any) -> bytes:
+    data: bytes = value.to_bytes()
+    return data
+
+
+def with_sha256(content: bytes) -> bytes:
+    return content + hashlib.sha256(content).digest()
+
+
+def in_container(data: bytes, read: Callable[[bytes], object]) -> Decoder:
+    """The header of a tally of any kind; the arrays behind it stay."""
+    magic, version, length = struct.unpack_from("<8sII", data)
+    arrays = data[16 + length : -32]
+
+    def sealed(body: bytes) -> bytes:
+        return with_sha256(struct.pack("<8sII", magic, version, len(body)) + body + arrays)
+
+    return Decoder(data[16 : 16 + length], sealed, read, in_bytes)
+
+
+def after_header(data: bytes, read: Callable[[bytes], object]) -> Decoder:
+    """The arrays of a tally of any kind; the header stays."""
+    (length,) = struct.unpack_from("<I", data, 12)
+    return Decoder(
+        data[16 + length : -32],
+        lambda arrays: with_sha256(data[: 16 + length] + arrays),
+        read,
+        in_bytes,
+        document=False,
+    )
+
+
+def in_client(data: bytes, memoized: Memoized) -> Decoder:
+    def sealed(body: bytes) -> bytes:
+        return b"turnout-client\0" + hashlib.sha256(body).digest() + body
+
+    return Decoder(
+        data[47:], sealed, lambda data: MemoizedClient.from_bytes(memoized, data), in_bytes
+    )
+
+
+def in_ledger(body: bytes) -> bytes:
+    try:
+        description = json.loads(body)
+    except (ValueError, RecursionError):
+        return body
+    if not isinstance(description, dict):
+        return body
+    description["sha256"] = hashlib.sha256(body).hexdigest()
+    return canonical(description)
+
+
+def in_plan_file(document: Any) -> Decoder:
+    def sealed(body: bytes) -> bytes:
+        fingerprint = hashlib.sha256(body).hexdigest().encode()
+        return b'{"format":"turnout-plan-file","version":1,"plan":%s,"fingerprint":"%s"}' % (
+            body,
+            fingerprint,
+        )
+
+    return Decoder(canonical(document), sealed, plan_in_a_file)
+
+
+def through_a_file(read: Callable[[Path], object], name: str = "file") -> Callable[[bytes], object]:
+    def reading(data: bytes) -> object:
+        path = FOLDER / name
+        path.parent.mkdir(exist_ok=True)
+        path.touch(0o600)
+        path.write_bytes(data)
+        return read(path)
+
+    return reading
+
+
+def in_a_file(write: Callable[[Any, Path], object], ending: str) -> Callable[..., bytes]:
+    def writing(value: Any) -> bytes:
+        path = FOLDER / f"file.{ending}"
+        write(value, path)
+        return path.read_bytes()
+
+    return writing
+
+
+def through_json(read: Callable[[Any], object]) -> Callable[[bytes], object]:
+    """Of what is read out of JSON by something else, which refuses what is none."""
+
+    def reading(data: bytes) -> object:
+        try:
+            description = json.loads(data)
+        except (ValueError, RecursionError):
+            return None
+        return read(description)
+
+    return reading
+
+
+def described(value: Any, read: Callable[[Any], object]) -> Decoder:
+    return Decoder(canonical(value.to_dict()), plain, through_json(read), of_document)
+
+
+def sealed_again(data: bytes) -> bytes:
+    """A file with the seal of what it holds, where it has one."""
+    marker = SEAL_MARKER.encode()
+    place = data.rfind(marker)
+    last = data[place + len(marker) :][:64]
+    if place < 0 or len(last) < 64:
+        return data
+    blank = data.replace(marker + last, marker + b"0" * 64)
+    return blank.replace(marker + b"0" * 64, marker + hashlib.sha256(blank).hexdigest().encode())
+
+
+def binary(
+    content: bytes,
+    read: Callable[[bytes], object],
+    written: Callable[[Any], bytes] | None = None,
+    sealed: Callable[[bytes], bytes] = plain,
+) -> Decoder:
+    return Decoder(content, sealed, read, written, document=False)
+
+
+ORACLE = tn.DirectEncoding(1.0, tn.Domain(["no", "yes", ("x", 2.5, None)]))
+PLAN = tn.Plan(
+    ORACLE,
+    tn.Bernoulli(0.5),
+    serial=3,
+    expires=datetime.datetime(2999, 1, 1, tzinfo=datetime.timezone.utc),
+)
+TALLY = ORACLE.collect(["no"] * 3, seed=1)
+PERSONAL = ORACLE.collect(["no"] * 4, participation=tn.Personalized([0.5, 1.0, 0.25, 1.0]), seed=1)
+MEMOIZED = Memoized(tn.DirectEncoding(4.0, 3), first_epsilon=1.0)
+CLIENT = MEMOIZED.client(bytes(range(32)), max_values=2)
+CLIENT.report(1)
+ATTRIBUTES = SampledAttribute(1.0, {"sex": tn.Domain(["f", "m"]), "age": 8}, padding="fake")
+ATTRIBUTE_TALLY = ATTRIBUTES.collect({"sex": ["f", "m"], "age": [0, 1]}, seed=1)
+GROUPED = GroupedTally(["country", "day"], {("DE", datetime.date(2030, 1, 1)): PERSONAL})
+MEAN = tn.mean.Duchi(1.0, (0.0, 1.0))
+MEAN_TALLY = MEAN.collect([0.25, 0.5], seed=1)
+LEDGER = ta.PrivacyLedger(3.0, 1e-5)
+LEDGER.spend(ta.GaussianMechanism(10.0), rounds=3, label="x")
+SGD_PLAN = RandomParticipationSGD(0.1, 0.5, clip=1.0, noise_multiplier=2.0, local_size=30)
+STRUCTURE = flatten({"a": np.zeros((2, 3), np.float32), "b": [np.zeros(2)]})[1]
+AGGREGATIONS: list[Any] = [
+    td.NoisyAggregation(3, users=2, parties=2, epsilon=1.0),
+    td.SamplingAggregation(2, users=4, parties="users", rate=0.9, dummies=5),
+    td.TwoStageSampling(2, users=4, reported=1, rate=0.5, floor=2),
+]
+ROUND = AGGREGATIONS[0].start_round()
+SEARCH = HeavyHitters(4.0, bits=6, step=1, oracle="direct_encoding").rounds()
+SEARCH.close(SEARCH.current.collect([9] * 50, seed=1))
+STATE = json.loads(SEARCH.to_json())
+del STATE["sha256"]
+OTHERS = [
+    tn.SubsetSelection(1.0, 100),
+    tn.OptimizedLocalHashing(1.0, 1000, buckets=5, seed_pool=16),
+    tn.ProjectiveGeometryResponse(1.0, 1000),
+    SEARCH.current,
+    tn.CountMeanSketch(1.0, 1000, hashes=8),
+    tn.HadamardCountMeanSketch(1.0, 1000, hashes=8),
+    MEMOIZED,
+    PaddedOracle(1.0, 3, oracle=tn.SubsetSelection(1.0, 3), share=0.25),
+]
+JOB = {
+    "format": "turnout-job", "version": 1, "name": "0" * 32, "plan": PLAN.to_dict(),
+    "answers": {}, "content": None, "noise": {"key": "01" * 32}, "parts": None, "totals": None,
+}  # fmt: skip
+DONE = {
+    **JOB,
+    "noise": None,
+    "parts": 1,
+    "totals": {"rows": 3, "nodes": 3, "reports": 2, "dropped": 0, "duplicates": 0},
+}
+FIELD = PrimeField(251)
+MESSAGE = messages.Message(
+    messages.Kind.SHARE,
+    bytes(16),
+    messages.Party(messages.Role.USER, 1),
+    messages.Party(messages.Role.AGGREGATOR),
+    b"payload",
+)
+
+
+def plan_in_a_file(data: bytes) -> object:
+    return tn.Plan._of_file(data, None)
+
+
+def read_job(path: Path) -> object:
+    return Job.read(path.parents[1])
+
+
+def client_message(data: bytes) -> object:
+    return PLAN.gather([data], 1)
+
+
+def tallied(reports: Any) -> object:
+    """Reports that are taken can be counted."""
+    reports.plan.oracle.tally(reports)
+    return reports
+
+
+def report_file(ending: str) -> Decoder:
+    path = FOLDER / f"valid.{ending}"
+    write_reports(ORACLE.randomize(["no", "yes"] * 3, seed=1), path)
+    return binary(
+        path.read_bytes(),
+        through_a_file(lambda path: tallied(read_reports(path, max_memory=2**24))),
+        in_a_file(write_reports, ending),
+        sealed_again,
+    )
+
+
+def checkpoint() -> Decoder:
+    state = TrainingState(
+        SGD_PLAN.to_dict(), STRUCTURE, np.arange(8.0), SGD(0.5).to_dict(), [np.zeros(2)], 3, LEDGER
+    )
+    path = FOLDER / "valid.npz"
+    save_checkpoint(path, state)
+    return binary(
+        path.read_bytes(),
+        through_a_file(load_checkpoint),
+        in_a_file(lambda state, path: save_checkpoint(path, state), "npz"),
+        sealed_again,
+    )
+
+
+def array_file(array: Any) -> bytes:
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+def archive_file(members: Any) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(zipfile.ZipInfo(name), bytes(content))
+    return file.getvalue()
+
+
+def archived(data: bytes) -> object:
+    return {name: bytes(member) for name, member in read_archive(data).items()}
+
+
+def message_checksum(content: bytes) -> bytes:
+    return content + messages._checksum(content)
+
+
+def framed(data: bytes) -> object:
+    """All frames of a stream."""
+
+    async def reading() -> list[bytes]:
+        reader = asyncio.StreamReader(limit=2**10)
+        reader.feed_data(data)
+        reader.feed_eof()
+        found = []
+        while (content := await frames.read_frame(reader, 2**16 + 100)) is not None:
+            found.append(content)
+        return found
+
+    loop = asyncio.new_event_loop()
+    try:
+        return loop.run_until_complete(reading())
+    finally:
+        loop.close()
+
+
+def round_with_one_altered(data: bytes) -> None:
+    """A round in which one message has another kind, sender or payload than its sender wrote."""
+    if len(data) < 4:
+        return
+    which, number, envelope, place = data[:4]
+    real, sent = messages.Message.to_bytes, itertools.count()
+
+    def to_bytes(message: messages.Message) -> bytes:
+        if next(sent) != number % 32:
+            return real(message)
+        payload = bytearray(message.payload)
+        start = place % (len(payload) + 1)
+        payload[start : start + len(data[4:])] = data[4:]
+        if envelope & 1:
+            message = dataclasses.replace(message, kind=messages.Kind(1 + envelope // 8 % 6))
+        if envelope & 2:
+            sender = messages.Party(messages.Role(1 + envelope // 8 % 4), envelope // 64)
+            message = dataclasses.replace(message, sender=sender)
+        if envelope & 4:
+            payload = payload[: place % (len(payload) + 1)]
+        return real(dataclasses.replace(message, payload=bytes(payload)))
+
+    mechanism = AGGREGATIONS[which % len(AGGREGATIONS)]
+    with mock.patch.object(messages.Message, "to_bytes", to_bytes):
+        td.exchange(mechanism.start_round(), [0, 1, 1, 0][: mechanism.users])
+
+
+def election() -> bytes:
+    found = payloads.Election(3, np.array([1, 2]), (np.array([0]), np.array([1, 2])), {})
+    return found.public_part() + found.duty_part([(1, np.array([0, 2]))])
+
+
+DECODERS: dict[str, Decoder] = {
+    "tally": in_container(TALLY.to_bytes(), tn.Tally.from_bytes),
+    "tally sums": after_header(TALLY.to_bytes(), tn.Tally.from_bytes),
+    "personal tally": in_container(PERSONAL.to_bytes(), tn.Tally.from_bytes),
+    "personal tally sums": after_header(PERSONAL.to_bytes(), tn.Tally.from_bytes),
+    "grouped tally": in_container(GROUPED.to_bytes(), GroupedTally.from_bytes),
+    "grouped tally sums": after_header(GROUPED.to_bytes(), GroupedTally.from_bytes),
+    "mean tally": in_container(MEAN_TALLY.to_bytes(), type(MEAN_TALLY).from_bytes),
+    "mean tally sums": after_header(MEAN_TALLY.to_bytes(), type(MEAN_TALLY).from_bytes),
+    "attributes": in_container(ATTRIBUTE_TALLY.to_bytes(), AttributeTally.from_bytes),
+    "attributes sums": after_header(ATTRIBUTE_TALLY.to_bytes(), AttributeTally.from_bytes),
+    "client": in_client(CLIENT.to_bytes(), MEMOIZED),
+    "plan": Decoder(canonical(PLAN.to_dict()), plain, tn.Plan.from_json, in_text),
+    "plan in a file": in_plan_file(PLAN.to_dict()),
+    "plan file": Decoder(
+        plan_file.plan_file_text(PLAN.to_json(), SigningKey(bytes(32))).encode(),
+        plain,
+        plan_in_a_file,
+    ),
+    "message": Decoder(
+        canonical(
+            json.loads(tn.Plan(ORACLE, tn.Everyone()).report("no") or b"")
+            | {"plan": PLAN.fingerprint}
+        ),
+        plain,
+        client_message,
+    ),
+    "signing key": Decoder(
+        canonical(
+            {
+                "format": "turnout-signing-key",
+                "version": 1,
+                "algorithm": "ed25519",
+                "public_key": SigningKey(bytes(32)).public_key,
+                "secret": bytes(32).hex(),
+            }
+        ),
+        plain,
+        through_a_file(SigningKey.read),
+    ),
+    "pseudonym key": Decoder(
+        canonical({"format": "turnout-pseudonym-key", "version": 1, "key": bytes(32).hex()}),
+        plain,
+        through_a_file(PseudonymKey.read),
+    ),
+    "ledger": Decoder(canonical(LEDGER.to_dict()), in_ledger, ta.PrivacyLedger.from_json, in_text),
+    "ledger file": Decoder(
+        canonical(LEDGER.to_dict()), in_ledger, through_a_file(ta.PrivacyLedger.load), in_text
+    ),
+    "job": Decoder(canonical(JOB), plain, through_a_file(read_job, "_turnout/job.json")),
+    "done job": Decoder(canonical(DONE), plain, through_a_file(read_job, "_turnout/job.json")),
+    "state of rounds": Decoder(canonical(STATE), in_ledger, Search.from_json, in_text),
+    "round of aggregation": Decoder(ROUND.to_bytes(), plain, td.Round.from_bytes, in_bytes),
+    "training": described(SGD_PLAN, RandomParticipationSGD.from_dict),
+    "optimizer": described(SGD(Warmup(3, CosineDecay(0.5, 10)), momentum=0.5), SGD.from_dict),
+    "structure": described(STRUCTURE, Structure.from_dict),
+    "mean": described(MEAN, type(MEAN).from_dict),
+    **{oracle.name: described(oracle, oracle_from_dict) for oracle in OTHERS},
+    "parquet": report_file("parquet"),
+    "arrow": report_file("arrow"),
+    "checkpoint": checkpoint(),
+    "array": binary(array_file(np.arange(6.0).reshape(2, 3)), read_array, array_file),
+    "archive": binary(archive_file({"one": b"1", "two": b"22"}), archived, archive_file),
+    "idx": binary(b"\0\0\x08\2\0\0\0\2\0\0\0\3abcdef", through_a_file(read_idx)),
+    "aggregation message": binary(
+        MESSAGE.to_bytes()[:-16], messages.Message.from_bytes, in_bytes, message_checksum
+    ),
+    "altered round": binary(b"\2\1\0\0", round_with_one_altered),
+    "frames": binary(frames.frame(b"abc") + frames.frame(b""), framed),
+    "acknowledgement": binary(
+        frames.refused(TurnoutError("too late")), frames.read_acknowledgement, frames.refused
+    ),
+    "elements": binary(
+        FIELD.pack(np.arange(3, dtype=np.uint32)), lambda data: FIELD.unpack(data, 3), FIELD.pack
+    ),
+    "roster": binary(
+        payloads.pack_roster(np.array([7, 0, 9], np.uint64)),
+        lambda data: payloads.unpack_roster(data, 3),
+        payloads.pack_roster,
+    ),
+    "share": binary(
+        payloads.pack_seed_share(3, bytes(32)), lambda data: payloads.unpack_share(data, FIELD, 3)
+    ),
+    "party sum": binary(
+        payloads.pack_party_sum(np.array([7, 0, 9], np.uint64), FIELD, np.zeros(3, np.uint32)),
+        lambda data: payloads.unpack_party_sum(data, FIELD, 3),
+    ),
+    "item shares": binary(
+        payloads.pack_item_shares(np.array([0, 2]), FIELD, np.zeros(2, np.uint32)),
+        lambda data: payloads.unpack_item_shares(data, FIELD, 3),
+        lambda found: payloads.pack_item_shares(found[0], FIELD, found[1]),
+    ),
+    "election": binary(election(), lambda data: payloads.Election.unpack(data, 4, 2, 1)),
+}
+
+if importlib.util.find_spec("flwr") is not None:
+    from turnout.federated.flower import answers
+
+    def answered(data: bytes) -> object:
+        try:
+            return answers._decoded(data.decode())
+        except UnicodeDecodeError:
+            return None
+
+    ANSWER = answers.Answer(PLAN.fingerprint, 1.0, 3, np.arange(3, dtype=np.uint8))
+    DECODERS["answers"] = Decoder(
+        canonical({"format": "turnout-answers", "version": 1, "answers": {"x": ANSWER.to_dict()}}),
+        plain,
+        answered,
+    )
