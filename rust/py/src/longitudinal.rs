@@ -4,12 +4,12 @@ use numpy::PyUntypedArrayMethods;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2};
 use pyo3::prelude::*;
 use turnout::frequency::{self as core, BitStage, NodeProbabilities, SECRET_BYTES, Selection};
-use turnout::parameters::{DomainSize, Epsilon};
+use turnout::parameters::Epsilon;
 
 use crate::arrays::{CodeArray, floats, matrix, slice, vector, with_codes};
-use crate::errors::{exception, internal, invalid_type};
+use crate::errors::{internal, invalid_type};
 use crate::noise::{Seed, streams};
-use crate::oracle::{Shape, oracle_methods};
+use crate::oracle::{Shape, oracle_class};
 use crate::participation::uniform;
 use crate::pool::run;
 
@@ -42,141 +42,132 @@ impl<'py> Secrets<'py> {
     }
 }
 
-/// Direct encoding of permanent answers made by direct encoding.
-#[pyclass(frozen, module = "turnout._core")]
-pub(crate) struct MemoizedDirect {
-    oracle: core::MemoizedDirect,
-}
+oracle_class!(
+    /// Direct encoding of permanent answers made by direct encoding.
+    MemoizedDirect: core::MemoizedDirect, Shape::Flat,
+    {
+        /// The realised epsilon of the permanent answer, rounded up.
+        lifetime_epsilon: f64,
+    },
+    {
+        #[new]
+        fn new(py: Python<'_>, domain_size: u64, lifetime: f64, first: f64) -> PyResult<Self> {
+            Self::made(py, lifetime, domain_size, |lifetime, domain| {
+                core::MemoizedDirect::new(domain, lifetime, Epsilon::new(first)?)
+            })
+        }
 
-oracle_methods!(MemoizedDirect, Shape::Flat, {
-    #[new]
-    fn new(py: Python<'_>, domain_size: u64, lifetime: f64, first: f64) -> PyResult<Self> {
-        let build = || {
-            let (lifetime, first) = (Epsilon::new(lifetime)?, Epsilon::new(first)?);
-            core::MemoizedDirect::new(DomainSize::new(domain_size)?, lifetime, first)
-        };
-        build().map(|oracle| Self { oracle }).map_err(|error| exception(py, &error))
+        /// The words of the permanent answer and of a report: for the own code, and for another.
+        #[getter]
+        fn words(&self) -> Stages {
+            self.oracle.words().into()
+        }
+
+        /// The permanent answers of nodes.
+        fn permanent<'py>(
+            &self,
+            codes: &Bound<'py, PyAny>,
+            secrets: &Bound<'py, PyAny>,
+            context: [u8; 32],
+        ) -> PyResult<Bound<'py, PyArray1<u32>>> {
+            let py = codes.py();
+            let array = CodeArray::extract("values", codes)?;
+            let secrets = Secrets::extract(secrets)?;
+            let rows = secrets.rows(py)?;
+            let answers = with_codes!(py, "values", array, |codes| {
+                run(py, || self.oracle.permanent(codes, rows, &context))
+            })?;
+            Ok(answers.into_pyarray(py))
+        }
+
+        /// One round of reports of permanent answers.
+        #[pyo3(signature = (permanent, rate, seed=None))]
+        fn instantaneous<'py>(
+            &self,
+            permanent: &Bound<'py, PyAny>,
+            rate: &Bound<'py, PyAny>,
+            seed: Option<Seed>,
+        ) -> PyResult<Round<'py, Bound<'py, PyArray1<u32>>>> {
+            let py = permanent.py();
+            let array = vector::<u32>("permanent", permanent)?;
+            let answers = slice(py, "permanent", &array)?;
+            let reports = select(py, rate, |selection| {
+                self.oracle.instantaneous(answers, selection, &streams(seed)?)
+            })?;
+            let rates = reports.probabilities.map(|rates| rates.into_pyarray(py));
+            Ok((reports.codes.into_pyarray(py), rates))
+        }
     }
+);
 
-    /// The words of the permanent answer and of a report: for the own code, and for another.
-    #[getter]
-    fn words(&self) -> Stages {
-        self.oracle.words().into()
+oracle_class!(
+    /// Unary encoding with two stages of randomised bits.
+    MemoizedUnary: core::MemoizedUnary, Shape::Rows,
+    {},
+    {
+        #[new]
+        fn new(
+            py: Python<'_>,
+            domain_size: u64,
+            lifetime: f64,
+            first: f64,
+            optimized: (bool, bool),
+        ) -> PyResult<Self> {
+            let stage = |optimized| if optimized { BitStage::Optimized } else { BitStage::Symmetric };
+            Self::made(py, lifetime, domain_size, |lifetime, domain| {
+                let stages = [stage(optimized.0), stage(optimized.1)];
+                core::MemoizedUnary::new(domain, lifetime, Epsilon::new(first)?, stages)
+            })
+        }
+
+        /// The words of the permanent answer and of a report: for a bit that is one, and for a zero.
+        #[getter]
+        fn words(&self) -> Stages {
+            self.oracle.chain().words().into()
+        }
+
+        /// The realised epsilon of the permanent answer, rounded up.
+        #[getter]
+        fn lifetime_epsilon(&self) -> f64 {
+            self.oracle.chain().lifetime_epsilon()
+        }
+
+        /// The permanent answers of nodes.
+        fn permanent<'py>(
+            &self,
+            codes: &Bound<'py, PyAny>,
+            secrets: &Bound<'py, PyAny>,
+            context: [u8; 32],
+        ) -> PyResult<Bound<'py, PyArray2<u64>>> {
+            let py = codes.py();
+            let array = CodeArray::extract("values", codes)?;
+            let secrets = Secrets::extract(secrets)?;
+            let rows = secrets.rows(py)?;
+            let answers = with_codes!(py, "values", array, |codes| {
+                run(py, || self.oracle.permanent(codes, rows, &context))
+            })?;
+            self.rows(py, answers)
+        }
+
+        /// One round of reports of permanent answers.
+        #[pyo3(signature = (permanent, rate, seed=None))]
+        fn instantaneous<'py>(
+            &self,
+            permanent: &Bound<'py, PyAny>,
+            rate: &Bound<'py, PyAny>,
+            seed: Option<Seed>,
+        ) -> PyResult<Round<'py, Bound<'py, PyArray2<u64>>>> {
+            let py = permanent.py();
+            let array = matrix::<u64>("permanent", permanent)?;
+            let answers = array.as_slice().map_err(|_| internal("permanent is not contiguous"))?;
+            let reports = select(py, rate, |selection| {
+                self.oracle.instantaneous(answers, selection, &streams(seed)?)
+            })?;
+            let rates = reports.probabilities.map(|rates| rates.into_pyarray(py));
+            Ok((self.rows(py, reports.codes)?, rates))
+        }
     }
-
-    /// The realised epsilon of the permanent answer, rounded up.
-    #[getter]
-    fn lifetime_epsilon(&self) -> f64 {
-        self.oracle.lifetime_epsilon()
-    }
-
-    /// The permanent answers of nodes.
-    fn permanent<'py>(
-        &self,
-        codes: &Bound<'py, PyAny>,
-        secrets: &Bound<'py, PyAny>,
-        context: [u8; 32],
-    ) -> PyResult<Bound<'py, PyArray1<u32>>> {
-        let py = codes.py();
-        let array = CodeArray::extract("values", codes)?;
-        let secrets = Secrets::extract(secrets)?;
-        let rows = secrets.rows(py)?;
-        let answers = with_codes!(py, "values", array, |codes| {
-            run(py, || self.oracle.permanent(codes, rows, &context))
-        })?;
-        Ok(answers.into_pyarray(py))
-    }
-
-    /// One round of reports of permanent answers.
-    #[pyo3(signature = (permanent, rate, seed=None))]
-    fn instantaneous<'py>(
-        &self,
-        permanent: &Bound<'py, PyAny>,
-        rate: &Bound<'py, PyAny>,
-        seed: Option<Seed>,
-    ) -> PyResult<Round<'py, Bound<'py, PyArray1<u32>>>> {
-        let py = permanent.py();
-        let array = vector::<u32>("permanent", permanent)?;
-        let answers = slice(py, "permanent", &array)?;
-        let reports = select(py, rate, |selection| {
-            self.oracle.instantaneous(answers, selection, &streams(seed)?)
-        })?;
-        let rates = reports.probabilities.map(|rates| rates.into_pyarray(py));
-        Ok((reports.codes.into_pyarray(py), rates))
-    }
-});
-
-/// Unary encoding with two stages of randomised bits.
-#[pyclass(frozen, module = "turnout._core")]
-pub(crate) struct MemoizedUnary {
-    oracle: core::MemoizedUnary,
-}
-
-oracle_methods!(MemoizedUnary, Shape::Rows, {
-    #[new]
-    fn new(
-        py: Python<'_>,
-        domain_size: u64,
-        lifetime: f64,
-        first: f64,
-        optimized: (bool, bool),
-    ) -> PyResult<Self> {
-        let stage = |optimized| if optimized { BitStage::Optimized } else { BitStage::Symmetric };
-        let build = || {
-            let (lifetime, first) = (Epsilon::new(lifetime)?, Epsilon::new(first)?);
-            let stages = [stage(optimized.0), stage(optimized.1)];
-            core::MemoizedUnary::new(DomainSize::new(domain_size)?, lifetime, first, stages)
-        };
-        build().map(|oracle| Self { oracle }).map_err(|error| exception(py, &error))
-    }
-
-    /// The words of the permanent answer and of a report: for a bit that is one, and for a zero.
-    #[getter]
-    fn words(&self) -> Stages {
-        self.oracle.chain().words().into()
-    }
-
-    /// The realised epsilon of the permanent answer, rounded up.
-    #[getter]
-    fn lifetime_epsilon(&self) -> f64 {
-        self.oracle.chain().lifetime_epsilon()
-    }
-
-    /// The permanent answers of nodes.
-    fn permanent<'py>(
-        &self,
-        codes: &Bound<'py, PyAny>,
-        secrets: &Bound<'py, PyAny>,
-        context: [u8; 32],
-    ) -> PyResult<Bound<'py, PyArray2<u64>>> {
-        let py = codes.py();
-        let array = CodeArray::extract("values", codes)?;
-        let secrets = Secrets::extract(secrets)?;
-        let rows = secrets.rows(py)?;
-        let answers = with_codes!(py, "values", array, |codes| {
-            run(py, || self.oracle.permanent(codes, rows, &context))
-        })?;
-        self.rows(py, answers)
-    }
-
-    /// One round of reports of permanent answers.
-    #[pyo3(signature = (permanent, rate, seed=None))]
-    fn instantaneous<'py>(
-        &self,
-        permanent: &Bound<'py, PyAny>,
-        rate: &Bound<'py, PyAny>,
-        seed: Option<Seed>,
-    ) -> PyResult<Round<'py, Bound<'py, PyArray2<u64>>>> {
-        let py = permanent.py();
-        let array = matrix::<u64>("permanent", permanent)?;
-        let answers = array.as_slice().map_err(|_| internal("permanent is not contiguous"))?;
-        let reports = select(py, rate, |selection| {
-            self.oracle.instantaneous(answers, selection, &streams(seed)?)
-        })?;
-        let rates = reports.probabilities.map(|rates| rates.into_pyarray(py));
-        Ok((self.rows(py, reports.codes)?, rates))
-    }
-});
+);
 
 impl MemoizedUnary {
     fn rows<'py>(&self, py: Python<'py>, items: Vec<u64>) -> PyResult<Bound<'py, PyArray2<u64>>> {

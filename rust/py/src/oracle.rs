@@ -77,6 +77,11 @@ fn into_array<T: Element>(
     }
 }
 
+/// How many items a report has.
+pub(crate) fn width<O: FrequencyOracle>(oracle: &O) -> usize {
+    oracle.width()
+}
+
 /// One report for each node that takes part, all with the same rate.
 pub(crate) fn randomize<'py, O>(
     oracle: &O,
@@ -249,32 +254,40 @@ pub(crate) fn weighted(py: Python<'_>, tally: Tally) -> PyResult<Weighted<'_>> {
     Ok((tally.support.into_pyarray(py), wide(py, &inverse), wide(py, &squared)))
 }
 
-/// The methods of the class of an oracle: a struct with a field `oracle`, whose type implements
-/// [`FrequencyOracle`] and has `realized_epsilon`, `support_probabilities` and `simulate`.
+/// The methods of a class whose reports are counted: a struct with a field `oracle`, whose type
+/// implements [`FrequencyOracle`] and has `realized_epsilon`.
 ///
-/// In braces stand the methods that only this oracle has, its constructor first.
-macro_rules! oracle_methods {
-    ($class:ident, $shape:expr, { $($own:tt)* }) => {
+/// `$via` names the module whose functions do the work: this one, where no other is faster. In the
+/// first braces stand getters that only ask the oracle, in the second the methods that only this
+/// class has, its constructor first.
+macro_rules! report_methods {
+    (
+        $class:ident, $via:ident, $shape:expr,
+        { $($(#[$about:meta])* $name:ident: $kind:ty,)* },
+        { $($own:tt)* }
+    ) => {
         #[pymethods]
         impl $class {
             $($own)*
 
+            $(
+                $(#[$about])*
+                #[getter]
+                fn $name(&self) -> $kind {
+                    self.oracle.$name()
+                }
+            )*
+
             /// How many items a report has.
             #[getter]
             fn report_width(&self) -> usize {
-                turnout::frequency::Randomizer::width(&self.oracle)
+                $crate::$via::width(&self.oracle)
             }
 
             /// The realised epsilon, rounded up.
             #[getter]
             fn realized_epsilon(&self) -> f64 {
                 self.oracle.realized_epsilon()
-            }
-
-            /// The probabilities p* and q*.
-            #[getter]
-            fn support_probabilities(&self) -> (f64, f64) {
-                self.oracle.support_probabilities()
             }
 
             /// One report for each node that takes part, all with the same rate.
@@ -285,7 +298,7 @@ macro_rules! oracle_methods {
                 rate: f64,
                 seed: Option<$crate::noise::Seed>,
             ) -> PyResult<Bound<'py, PyAny>> {
-                $crate::oracle::randomize(&self.oracle, $shape, codes, rate, seed)
+                $crate::$via::randomize(&self.oracle, $shape, codes, rate, seed)
             }
 
             /// The same with a rate for each node; gives the reports and the rates of their nodes.
@@ -296,14 +309,14 @@ macro_rules! oracle_methods {
                 probabilities: &Bound<'py, PyAny>,
                 seed: Option<$crate::noise::Seed>,
             ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, numpy::PyArray1<f64>>)> {
-                $crate::oracle::randomize_personalized(
+                $crate::$via::randomize_personalized(
                     &self.oracle, $shape, codes, probabilities, seed,
                 )
             }
 
             /// Refuses reports that the oracle cannot have made.
             fn check(&self, reports: &Bound<'_, PyAny>) -> PyResult<()> {
-                $crate::oracle::check(&self.oracle, $shape, reports)
+                $crate::$via::check(&self.oracle, $shape, reports)
             }
 
             /// Counts the reports that support each code.
@@ -311,7 +324,7 @@ macro_rules! oracle_methods {
                 &self,
                 reports: &Bound<'py, PyAny>,
             ) -> PyResult<$crate::oracle::Support<'py>> {
-                $crate::oracle::tally(&self.oracle, $shape, reports)
+                $crate::$via::tally(&self.oracle, $shape, reports)
             }
 
             /// Counts reports and adds up the weights of their nodes.
@@ -320,15 +333,7 @@ macro_rules! oracle_methods {
                 reports: &Bound<'py, PyAny>,
                 probabilities: &Bound<'py, PyAny>,
             ) -> PyResult<$crate::oracle::Weighted<'py>> {
-                $crate::oracle::tally_personalized(&self.oracle, $shape, reports, probabilities)
-            }
-
-            /// Which codes each report supports, as rows of bits.
-            fn supports<'py>(
-                &self,
-                reports: &Bound<'py, PyAny>,
-            ) -> PyResult<Bound<'py, numpy::PyArray2<u64>>> {
-                $crate::oracle::supports(&self.oracle, $shape, reports)
+                $crate::$via::tally_personalized(&self.oracle, $shape, reports, probabilities)
             }
 
             /// Selects, randomizes and counts in one pass, all with the same rate.
@@ -339,7 +344,7 @@ macro_rules! oracle_methods {
                 rate: f64,
                 seed: Option<$crate::noise::Seed>,
             ) -> PyResult<($crate::oracle::Support<'py>, u64)> {
-                $crate::oracle::collect(&self.oracle, codes, rate, seed)
+                $crate::$via::collect(&self.oracle, codes, rate, seed)
             }
 
             /// The same with a rate for each node.
@@ -350,7 +355,61 @@ macro_rules! oracle_methods {
                 probabilities: &Bound<'py, PyAny>,
                 seed: Option<$crate::noise::Seed>,
             ) -> PyResult<$crate::oracle::WeightedCollection<'py>> {
-                $crate::oracle::collect_personalized(&self.oracle, codes, probabilities, seed)
+                $crate::$via::collect_personalized(&self.oracle, codes, probabilities, seed)
+            }
+        }
+    };
+}
+pub(crate) use report_methods;
+
+/// The class of an oracle, whose type implements [`FrequencyOracle`] and has `realized_epsilon`,
+/// `support_probabilities` and `simulate`; in braces as for [`report_methods`].
+///
+/// A constructor is made with `Self::made`.
+macro_rules! oracle_class {
+    (
+        $(#[$doc:meta])* $class:ident: $core:ty, via $via:ident, $shape:expr,
+        { $($getters:tt)* },
+        { $($own:tt)* }
+    ) => {
+        $(#[$doc])*
+        #[pyclass(frozen, module = "turnout._core")]
+        pub(crate) struct $class {
+            oracle: $core,
+        }
+
+        impl $class {
+            fn made(
+                py: Python<'_>,
+                epsilon: f64,
+                domain_size: u64,
+                make: impl FnOnce(
+                    turnout::parameters::Epsilon,
+                    turnout::parameters::DomainSize,
+                ) -> turnout::Result<$core>,
+            ) -> PyResult<Self> {
+                turnout::parameters::Epsilon::new(epsilon)
+                    .and_then(|epsilon| {
+                        make(epsilon, turnout::parameters::DomainSize::new(domain_size)?)
+                    })
+                    .map(|oracle| Self { oracle })
+                    .map_err(|error| $crate::errors::exception(py, &error))
+            }
+        }
+
+        $crate::oracle::report_methods!($class, $via, $shape, {
+            /// The probabilities p* and q*.
+            support_probabilities: (f64, f64),
+            $($getters)*
+        }, {
+            $($own)*
+
+            /// Which codes each report supports, as rows of bits.
+            fn supports<'py>(
+                &self,
+                reports: &Bound<'py, PyAny>,
+            ) -> PyResult<Bound<'py, numpy::PyArray2<u64>>> {
+                $crate::$via::supports(&self.oracle, $shape, reports)
             }
 
             /// A tally with the law of `collect`, from the true counts alone.
@@ -365,8 +424,10 @@ macro_rules! oracle_methods {
                     self.oracle.simulate(counts, rate, streams)
                 })
             }
-        }
+        });
+    };
+    ($(#[$doc:meta])* $class:ident: $core:ty, $shape:expr, $getters:tt, $own:tt) => {
+        $crate::oracle::oracle_class!($(#[$doc])* $class: $core, via oracle, $shape, $getters, $own);
     };
 }
-#[allow(unused_imports, reason = "each oracle's file takes it from here")]
-pub(crate) use oracle_methods;
+pub(crate) use oracle_class;

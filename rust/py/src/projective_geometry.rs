@@ -5,7 +5,7 @@ use turnout::frequency as core;
 use turnout::parameters::{DomainSize, Epsilon};
 
 use crate::errors::exception;
-use crate::oracle::{Shape, oracle_methods};
+use crate::oracle::{Shape, oracle_class};
 
 /// The size of the field and the number of points that a space has by default, or with a given field.
 #[pyfunction]
@@ -29,49 +29,36 @@ pub(crate) fn projective_space(
 
 macro_rules! projective_geometry {
     ($class:ident, $report:ty, $name:literal) => {
-        #[doc = concat!("Projective geometry response with reports of type ", $name, ".")]
-        #[pyclass(frozen, module = "turnout._core")]
-        pub(crate) struct $class {
-            oracle: core::ProjectiveGeometryResponse<$report>,
-        }
+        oracle_class!(
+            #[doc = concat!("Projective geometry response with reports of type ", $name, ".")]
+            $class: core::ProjectiveGeometryResponse<$report>, Shape::Flat,
+            {
+                /// How many words make each point of the own hyperplane, and each other point.
+                words: (u64, u64),
+                /// The number of coordinates of a point.
+                dimensions: usize,
+            },
+            {
+                #[new]
+                fn new(
+                    py: Python<'_>,
+                    epsilon: f64,
+                    domain_size: u64,
+                    field_size: u64,
+                ) -> PyResult<Self> {
+                    Self::made(py, epsilon, domain_size, |epsilon, domain| {
+                        core::ProjectiveGeometryResponse::new(epsilon, domain, Some(field_size))
+                    })
+                }
 
-        oracle_methods!($class, Shape::Flat, {
-            #[new]
-            fn new(
-                py: Python<'_>,
-                epsilon: f64,
-                domain_size: u64,
-                field_size: u64,
-            ) -> PyResult<Self> {
-                let build = || {
-                    core::ProjectiveGeometryResponse::new(
-                        Epsilon::new(epsilon)?,
-                        DomainSize::new(domain_size)?,
-                        Some(field_size),
-                    )
-                };
-                build().map(|oracle| Self { oracle }).map_err(|error| exception(py, &error))
+                /// How many points there are, in a hyperplane, and in two hyperplanes.
+                #[getter]
+                fn points(&self) -> (u64, u64, u64) {
+                    let oracle = &self.oracle;
+                    (oracle.points(), oracle.hyperplane_points(), oracle.common_points())
+                }
             }
-
-            /// How many words make each point of the own hyperplane, and each other point.
-            #[getter]
-            fn words(&self) -> (u64, u64) {
-                self.oracle.words()
-            }
-
-            /// The number of coordinates of a point.
-            #[getter]
-            fn dimensions(&self) -> usize {
-                self.oracle.dimensions()
-            }
-
-            /// How many points there are, in a hyperplane, and in two hyperplanes.
-            #[getter]
-            fn points(&self) -> (u64, u64, u64) {
-                let oracle = &self.oracle;
-                (oracle.points(), oracle.hyperplane_points(), oracle.common_points())
-            }
-        });
+        );
     };
 }
 
