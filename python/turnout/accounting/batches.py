@@ -6,27 +6,25 @@ import dataclasses
 import functools
 import math
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from turnout import _arguments, _core
+from turnout import _core
 from turnout.accounting import slots as one_of
 from turnout.accounting.composition import WORST
-from turnout.accounting.loss_grid import EXACT, Real
+from turnout.accounting.loss_grid import EXACT, Continuous, Real
 from turnout.accounting.mechanism import Mechanism
-from turnout.accounting.values import Divergence, Reached, positive, rate, surely
+from turnout.accounting.values import WHOLE, Divergence, Reached, divergences, surely
 from turnout.errors import InvalidValueError
 
 __all__ = ["MOST_SLOTS", "FixedSizeBatches", "RandomCheckIns", "ShuffledBatches", "share_of"]
 
 Floats = npt.NDArray[np.float64]
 
-_MOST_RECORDS = 10**10
-
 #: Sums over more slots than this lose their digits.
-MOST_SLOTS = 10**6
+MOST_SLOTS = WHOLE["slots"][1]
 
 #: Rates and noise within which it is known how close upper values are to the exact ones.
 _LEAST_RATE, _LEAST_NOISE, _MOST_NOISE = 1e-75, 1e-4, 1e5
@@ -43,11 +41,6 @@ _CLOSE = 0.999
 _OPPOSED = "all other gradients opposed to the one"
 
 
-def _set(mechanism: Mechanism, **values: Any) -> None:
-    for name, value in values.items():
-        object.__setattr__(mechanism, name, value)
-
-
 def share_of(part: int, whole: int) -> float:
     """Divide whole numbers, rounded up."""
     exact = Fraction(part, whole)
@@ -60,7 +53,7 @@ def _known(noise: float) -> bool:
 
 
 @dataclasses.dataclass(frozen=True)
-class Opposed:
+class Opposed(Continuous):
     """Records of a batch of a fixed size whose gradients are all opposed to the one that changes.
 
     What is seen is a Gaussian, and in a batch with the one a Gaussian whose mean is two away.
@@ -75,11 +68,6 @@ class Opposed:
     attains: ClassVar[tuple[str, ...]] = ("remove", "add")
 
     @property
-    def lattice(self) -> float | None:
-        """The losses are multiples of nothing."""
-        return None
-
-    @property
     def name(self) -> str:
         """The data in words."""
         return _OPPOSED
@@ -88,8 +76,8 @@ class Opposed:
         """Evaluate one direction at epsilons of at least 0."""
         if direction == "replace":
             direction = self.replaced[0]
-        columns = _core.poisson_sampling(epsilon, 0.5 * self.noise_multiplier, self.rate, 1.0).T
-        known = Divergence(*(columns[:3] if direction == "remove" else columns[3:]))
+        columns = _core.poisson_sampling(epsilon, 0.5 * self.noise_multiplier, self.rate, 1.0)
+        known = divergences(columns, "remove", "add")[direction]
         return known._replace(delta=known.delta * (1.0 - EXACT))
 
 
@@ -155,16 +143,12 @@ class FixedSizeBatches(Mechanism):
     }
 
     def __post_init__(self) -> None:
-        integer = _arguments.integer
-        records = integer("records", self.records, least=2, most=_MOST_RECORDS)
-        batch = integer("batch_size", self.batch_size, least=1, most=_MOST_RECORDS)
-        if batch >= records:
+        super().__post_init__()
+        if self.batch_size >= self.records:
             raise InvalidValueError(
-                f"batch_size must be less than the {records} records, got {batch}: who draws all "
-                "of them has a GaussianMechanism"
+                f"batch_size must be less than the {self.records} records, got {self.batch_size}: "
+                "who draws all of them has a GaussianMechanism"
             )
-        noise = positive("noise_multiplier", self.noise_multiplier)
-        _set(self, records=records, batch_size=batch, noise_multiplier=noise)
 
     @property
     def rate(self) -> float:
@@ -174,13 +158,13 @@ class FixedSizeBatches(Mechanism):
     def whole_range(self, parameter: str) -> tuple[int, int] | None:
         """Give what a number can be in a calibration."""
         if parameter == "records":
-            return self.batch_size + 1, _MOST_RECORDS
+            return self.batch_size + 1, WHOLE["records"][1]
         return (1, self.records - 1) if parameter == "batch_size" else None
 
     def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
-        columns = _core.poisson_sampling(epsilon, 0.5 * self.noise_multiplier, self.rate, 1.0).T
-        remove, add = Divergence(*columns[:3]), Divergence(*columns[3:])
-        return {"remove": remove, "add": add, "replace": remove}
+        columns = _core.poisson_sampling(epsilon, 0.5 * self.noise_multiplier, self.rate, 1.0)
+        both = divergences(columns, "remove", "add")
+        return {**both, "replace": both["remove"]}
 
     def reached(self) -> tuple[Real, ...]:
         """Give the two data sets of which either may be the one that stands out."""
@@ -197,7 +181,7 @@ class FixedSizeBatches(Mechanism):
 
 
 @dataclasses.dataclass(frozen=True)
-class OneSlot:
+class OneSlot(Continuous):
     """One person's gradient in one of many sums, in none of them at times; nothing else in them.
 
     Bounds from below (:mod:`turnout.accounting.slots`).
@@ -209,11 +193,6 @@ class OneSlot:
     name: str
     #: Which of the two laws the data set has that replaces the other.
     replaced: tuple[str, str] = ("remove", "add")
-
-    @property
-    def lattice(self) -> float | None:
-        """The losses are multiples of nothing."""
-        return None
 
     def tail(self, direction: str, epsilon: Floats) -> Divergence:
         """Evaluate one direction at epsilons of at least 0."""
@@ -321,18 +300,10 @@ class RandomCheckIns(Mechanism):
         "slots": True,
     }
 
-    def __post_init__(self) -> None:
-        _set(
-            self,
-            rate=rate("rate", self.rate),
-            slots=_arguments.integer("slots", self.slots, least=1, most=MOST_SLOTS),
-            noise_multiplier=positive("noise_multiplier", self.noise_multiplier),
-        )
-
     def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
         # With the slot known it is local sampling: joint convexity.
-        columns = _core.poisson_sampling(epsilon, self.noise_multiplier, self.rate, 1.0).T
-        told = {"remove": Divergence(*columns[:3]), "add": Divergence(*columns[3:])}
+        columns = _core.poisson_sampling(epsilon, self.noise_multiplier, self.rate, 1.0)
+        told = divergences(columns, "remove", "add")
         if not _known(self.noise_multiplier) or self.slots == 1:
             return told
         return {
@@ -414,16 +385,9 @@ class ShuffledBatches(Mechanism):
     default_adjacency: ClassVar[str] = "replace"
     calibrated: ClassVar[dict[str, bool]] = {"noise_multiplier": True}
 
-    def __post_init__(self) -> None:
-        _set(
-            self,
-            batches=_arguments.integer("batches", self.batches, least=1, most=MOST_SLOTS),
-            noise_multiplier=positive("noise_multiplier", self.noise_multiplier),
-        )
-
     def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
-        columns = _core.poisson_sampling(epsilon, 0.5 * self.noise_multiplier, 1.0, 1.0).T
-        return {"replace": Divergence(*columns[:3])}
+        columns = _core.poisson_sampling(epsilon, 0.5 * self.noise_multiplier, 1.0, 1.0)
+        return divergences(columns, "replace")
 
     def reached(self) -> tuple[Real, ...]:
         """Give the two data sets of which either may be the one that stands out."""

@@ -9,7 +9,7 @@ from typing import Any
 from turnout import _arguments
 from turnout._search import WIDTH, first_at_most
 from turnout.accounting.mechanism import Mechanism
-from turnout.accounting.values import nonnegative, unit_interval
+from turnout.accounting.values import WHOLE, nonnegative, unit_interval
 from turnout.errors import InvalidTypeError, InvalidValueError
 
 __all__ = ["calibrate", "calibrate_noise"]
@@ -19,12 +19,6 @@ _WIDTH_COMPOSED = 1e-6
 
 #: The names that a parameter of noise has.
 _NOISE = ("noise_multiplier", "scale", "mean", "variance")
-
-#: The parameters that are whole numbers, and the largest of each.
-_WHOLE = {
-    "local_size": 10**10, "floor": 10_000_000, "dummies": 10_000_000, "nodes": 10_000_000_000,
-    "rounds": 10**9, "threshold": 100_000, "slots": 10**6, "batch_size": 10**10, "records": 10**10,
-}  # fmt: skip
 
 #: The reciprocal of the smallest rate that is tried.
 _MOST_RARE = 2.0**1000
@@ -88,7 +82,7 @@ def calibrate(
     _arguments.choice("parameter", parameter, known)
     target_epsilon = float(nonnegative("epsilon", _arguments.number("epsilon", epsilon)))
     target = float(unit_interval("delta", _arguments.number("delta", delta)))
-    times = _arguments.integer("rounds", rounds, least=1, most=_WHOLE["rounds"])
+    times = _arguments.integer("rounds", rounds, least=1, most=WHOLE["rounds"][1])
     word = mechanism.adjacency(adjacency)
 
     def spent(value: Any) -> float:
@@ -102,9 +96,9 @@ def calibrate(
     protects = parameter != "rounds" and mechanism.calibrated[parameter]
     width = WIDTH if times == 1 else _WIDTH_COMPOSED
     found: float | int | None
-    if parameter in _WHOLE:
+    if parameter in WHOLE:
         least = 1 if parameter in ("rounds", "nodes", "threshold", "slots") else 0
-        between = mechanism.whole_range(parameter) or (least, _WHOLE[parameter])
+        between = mechanism.whole_range(parameter) or (least, WHOLE[parameter][1])
         found = _whole(spent, target, *between, protects)
     elif parameter in _NOISE:
         found = _noise(spent, target, width, mechanism.largest_noise)

@@ -8,15 +8,13 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from turnout import _arguments, _core
+from turnout import _core
 from turnout.accounting.mechanism import Mechanism
-from turnout.accounting.values import Divergence, rate
+from turnout.accounting.values import Divergence, divergences
 
 __all__ = ["CountSampling"]
 
 Floats = npt.NDArray[np.float64]
-
-_LARGEST_FLOOR = 10_000_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,15 +63,6 @@ class CountSampling(Mechanism):
     default_adjacency: ClassVar[str] = "replace"
     calibrated: ClassVar[dict[str, bool]] = {"rate": False, "floor": True}
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rate", rate("rate", self.rate))
-        floor = _arguments.integer("floor", self.floor, least=0, most=_LARGEST_FLOOR)
-        object.__setattr__(self, "floor", floor)
-
     def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
-        columns = _core.count_sampling(epsilon, self.rate, self.floor).T
-        return {
-            "replace": Divergence(*columns[:3]),
-            "remove": Divergence(*columns[3:6]),
-            "add": Divergence(*columns[6:]),
-        }
+        columns = _core.count_sampling(epsilon, self.rate, self.floor)
+        return divergences(columns, "replace", "remove", "add")

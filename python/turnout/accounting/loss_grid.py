@@ -14,7 +14,7 @@ from turnout._search import first_at_most
 from turnout.accounting import privacy_loss
 from turnout.accounting.values import Divergence
 
-__all__ = ["EXACT", "WIDTH", "LossGrid", "Parts", "Real", "first_below"]
+__all__ = ["EXACT", "WIDTH", "Continuous", "LossGrid", "Parts", "Real", "first_below"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -60,6 +60,15 @@ class Real(Hashable, Protocol):
 
     def tail(self, direction: str, epsilon: Floats) -> Divergence:
         """Evaluate one direction at epsilons of at least 0."""
+
+
+class Continuous:
+    """A pair of laws whose losses are multiples of nothing."""
+
+    @property
+    def lattice(self) -> float | None:
+        """None."""
+        return None
 
 
 #: Pairs of laws, and how often each is used.

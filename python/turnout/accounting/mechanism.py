@@ -21,6 +21,7 @@ from turnout.accounting.rounds import MOST_ROUNDS
 from turnout.accounting.values import (
     Divergence,
     Reached,
+    checked,
     directions,
     nonnegative,
     positive,
@@ -56,6 +57,12 @@ class Mechanism(abc.ABC):
 
     #: The largest noise that is looked for in a calibration.
     largest_noise: ClassVar[float] = 2.0**40
+
+    def __post_init__(self) -> None:
+        """Check the parameters that several mechanisms have."""
+        for item in dataclasses.fields(cast("Any", self)):
+            value = checked(item.name, getattr(self, item.name))
+            object.__setattr__(self, item.name, value)
 
     @abc.abstractmethod
     def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:

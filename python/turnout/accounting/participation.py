@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +18,8 @@ from turnout.accounting.values import (
     Divergence,
     Reached,
     directions,
+    divergences,
     numbers,
-    positive,
-    rate,
     surely,
 )
 from turnout.errors import InvalidTypeError, InvalidValueError
@@ -49,13 +48,7 @@ _LEAST_RATE, _LEAST_NOISE, _MOST_NOISE = 1e-75, 1e-5, 1e5
 
 
 def _both(columns: Floats) -> dict[str, Divergence]:
-    remove, add = Divergence(*columns.T[:3]), Divergence(*columns.T[3:])
-    return {"remove": remove, "add": add}
-
-
-def _set(mechanism: Mechanism, **values: Any) -> None:
-    for name, value in values.items():
-        object.__setattr__(mechanism, name, value)
+    return divergences(columns, "remove", "add")
 
 
 class _Noisy(Mechanism):
@@ -137,17 +130,6 @@ class RandomParticipation(_Noisy):
         "local_size": False,
     }
 
-    def __post_init__(self) -> None:
-        _set(
-            self,
-            client_rate=rate("client_rate", self.client_rate),
-            sample_rate=rate("sample_rate", self.sample_rate),
-            local_size=_arguments.integer(
-                "local_size", self.local_size, least=0, most=_LARGEST_LOCAL_SIZE
-            ),
-            noise_multiplier=positive("noise_multiplier", self.noise_multiplier),
-        )
-
     def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
         return _both(
             _core.random_participation(
@@ -220,13 +202,6 @@ class LocalSampling(_Noisy):
 
     calibrated: ClassVar[dict[str, bool]] = {"noise_multiplier": True, "sample_rate": False}
 
-    def __post_init__(self) -> None:
-        _set(
-            self,
-            sample_rate=rate("sample_rate", self.sample_rate),
-            noise_multiplier=positive("noise_multiplier", self.noise_multiplier),
-        )
-
     def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
         return _both(_core.poisson_sampling(epsilon, self.noise_multiplier, self.sample_rate, 1.0))
 
@@ -244,14 +219,6 @@ class _ClientSampling(_Noisy):
         "client_rate": False,
         "sample_rate": False,
     }
-
-    def __post_init__(self) -> None:
-        _set(
-            self,
-            client_rate=rate("client_rate", self.client_rate),
-            sample_rate=rate("sample_rate", self.sample_rate),
-            noise_multiplier=positive("noise_multiplier", self.noise_multiplier),
-        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -363,9 +330,6 @@ class GaussianMechanism(_Noisy):
 
     adjacencies: ClassVar[tuple[str, ...]] = ("add_or_remove", "add", "remove", "replace")
     calibrated: ClassVar[dict[str, bool]] = {"noise_multiplier": True}
-
-    def __post_init__(self) -> None:
-        _set(self, noise_multiplier=positive("noise_multiplier", self.noise_multiplier))
 
     def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
         both = _both(_core.poisson_sampling(epsilon, self.noise_multiplier, 1.0, 1.0))

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from turnout.accounting.loss_grid import Continuous
 from turnout.accounting.values import Divergence
 
 __all__ = ["Client", "clients"]
@@ -41,7 +42,7 @@ class Law(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Client:
+class Client(Continuous):
     """One client's gradients, and the law of what a round of random participation shows of them.
 
     The new gradient and ``shown`` others have full norm, the others all in one direction; those
@@ -54,11 +55,6 @@ class Client:
     shown: int
     noise_multiplier: float
     angle: float
-
-    @property
-    def lattice(self) -> float | None:
-        """The losses are multiples of nothing."""
-        return None
 
     @property
     def name(self) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _core
-from turnout.accounting.loss_grid import Real
+from turnout.accounting.loss_grid import Continuous, Real
 from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.values import Divergence, Reached, nonnegative, shaped
 from turnout.accounting.variation import ToldApart, VariationRatio
@@ -24,7 +24,6 @@ __all__ = ["LocalRandomizer", "Shuffled"]
 
 Floats = npt.NDArray[np.float64]
 
-_LARGEST = 10_000_000_000
 
 #: Beyond this e^epsilon may overflow, and nothing is counted.
 _LARGEST_EPSILON = 700.0
@@ -34,18 +33,13 @@ _SLACK = 1e-6
 
 
 @dataclasses.dataclass(frozen=True)
-class TwoSets:
+class TwoSets(Continuous):
     """One node's report is in the one or the other of two sets, the others' are in both alike."""
 
     nodes: int
     own: float
     other: float
     third: float
-
-    @property
-    def lattice(self) -> float | None:
-        """The losses are multiples of nothing."""
-        return None
 
     @property
     def name(self) -> str:
@@ -198,8 +192,7 @@ class Shuffled(Mechanism):
                 "rounds share permanent answers and do not compose: take its "
                 "lifetime_variation_ratio, for all rounds together, or variation_ratio, for one"
             )
-        nodes = _arguments.integer("nodes", self.nodes, least=1, most=_LARGEST)
-        object.__setattr__(self, "nodes", nodes)
+        super().__post_init__()
         taking_part = stated_participation(self.participation)
         if not isinstance(taking_part, (Everyone, Bernoulli)):
             raise InvalidTypeError(

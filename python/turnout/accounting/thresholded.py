@@ -11,19 +11,18 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from turnout import _arguments
 from turnout.accounting import privacy_loss
 from turnout.accounting.composition import WORST
-from turnout.accounting.loss_grid import EXACT, Real
+from turnout.accounting.loss_grid import EXACT, Continuous, Real
 from turnout.accounting.mechanism import Mechanism
-from turnout.accounting.values import Divergence, Reached, directions, rate
+from turnout.accounting.values import WHOLE, Divergence, Reached, directions
 
 __all__ = ["MOST_THRESHOLD", "Item", "SampleAndThreshold"]
 
 Floats = npt.NDArray[np.float64]
 
 #: The largest threshold.
-MOST_THRESHOLD = 100_000
+MOST_THRESHOLD = WHOLE["threshold"][1]
 
 #: Added to every delta: what is rarer than floating point shows beside the likeliest count.
 _LEAST = 1e-290
@@ -107,12 +106,6 @@ class SampleAndThreshold(Mechanism):
     adjacencies: ClassVar[tuple[str, ...]] = ("add_or_remove", "add", "remove", "replace")
     calibrated: ClassVar[dict[str, bool]] = {"rate": False, "threshold": True}
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rate", rate("rate", self.rate))
-        most = MOST_THRESHOLD
-        threshold = _arguments.integer("threshold", self.threshold, least=1, most=most)
-        object.__setattr__(self, "threshold", threshold)
-
     def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
         return _Asked(lambda direction: self.tail(direction, epsilon))
 
@@ -170,18 +163,13 @@ class SampleAndThreshold(Mechanism):
 
 
 @dataclasses.dataclass(frozen=True)
-class Item:
+class Item(Continuous):
     """An item that so many others hold, and one to which a person may move."""
 
     rate: float
     threshold: int
     others: int
     elsewhere: int
-
-    @property
-    def lattice(self) -> float | None:
-        """The losses are multiples of nothing."""
-        return None
 
     @property
     def name(self) -> str:

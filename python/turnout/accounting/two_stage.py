@@ -12,14 +12,13 @@ import numpy.typing as npt
 from turnout import _arguments, _core
 from turnout.accounting.loss_grid import Real
 from turnout.accounting.mechanism import Mechanism
-from turnout.accounting.values import Divergence, rate
+from turnout.accounting.values import Divergence, divergences
 from turnout.errors import InvalidValueError
 
 __all__ = ["TwoStageCountSampling"]
 
 Floats = npt.NDArray[np.float64]
 
-_LARGEST_FLOOR = 10_000_000
 _LARGEST_DOMAIN = 2**32
 _LARGEST_GAMMA = 1e15
 
@@ -102,21 +101,15 @@ class TwoStageCountSampling(Mechanism):
     calibrated: ClassVar[dict[str, bool]] = {"rate": False, "floor": True, "dummies": True}
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         size = _arguments.integer("domain_size", self.domain_size, least=2, most=_LARGEST_DOMAIN)
         gamma = _arguments.number("gamma", self.gamma)
         if not 1.0 <= gamma <= _LARGEST_GAMMA:
             raise InvalidValueError(
                 f"gamma must be from 1 to {_LARGEST_GAMMA:g}, got {_arguments.shown(self.gamma)}"
             )
-        values = {
-            "rate": rate("rate", self.rate),
-            "domain_size": size,
-            "reported": _arguments.integer("reported", self.reported, least=1, most=size),
-            "gamma": gamma,
-            "floor": _arguments.integer("floor", self.floor, least=0, most=_LARGEST_FLOOR),
-            "dummies": _arguments.integer("dummies", self.dummies, least=0, most=_LARGEST_FLOOR),
-        }
-        for name, value in values.items():
+        reported = _arguments.integer("reported", self.reported, least=1, most=size)
+        for name, value in (("domain_size", size), ("reported", reported), ("gamma", gamma)):
             object.__setattr__(self, name, value)
 
     def reached(self) -> tuple[Real, ...]:
@@ -139,9 +132,4 @@ class TwoStageCountSampling(Mechanism):
         return _table(self.rate, items, self.gamma, self.floor, self.dummies)
 
     def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
-        columns = self._kernel.profile(epsilon).T
-        return {
-            "replace": Divergence(*columns[:3]),
-            "remove": Divergence(*columns[3:6]),
-            "add": Divergence(*columns[6:]),
-        }
+        return divergences(self._kernel.profile(epsilon), "replace", "remove", "add")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +12,13 @@ from turnout import _arguments
 from turnout.errors import InvalidTypeError, InvalidValueError
 
 __all__ = [
+    "WHOLE",
     "Bracket",
     "Divergence",
     "Reached",
+    "checked",
     "directions",
+    "divergences",
     "nonnegative",
     "numbers",
     "positive",
@@ -105,6 +108,12 @@ class Divergence(NamedTuple):
     second: Floats
 
 
+def divergences(columns: Floats, *ways: str) -> dict[str, Divergence]:
+    """Take apart what the core gives: three columns for each direction."""
+    found = columns.T
+    return {way: Divergence(*found[3 * at : 3 * at + 3]) for at, way in enumerate(ways)}
+
+
 def directions(word: str) -> tuple[tuple[str, str], ...]:
     """Give the pairs of directions of an adjacency."""
     return _DIRECTIONS[word]
@@ -165,6 +174,33 @@ def nonnegative(argument: str, value: npt.ArrayLike) -> Floats:
 def unit_interval(argument: str, value: npt.ArrayLike) -> Floats:
     """Return numbers in [0, 1]."""
     return _checked(argument, numbers(argument, value), 1.0, "at most 1")
+
+
+#: Parameters that are whole numbers, with the least and the largest of each.
+WHOLE = {
+    "local_size": (0, 10**10), "floor": (0, 10_000_000), "dummies": (0, 10_000_000),
+    "nodes": (1, 10**10), "rounds": (1, 10**9), "threshold": (1, 100_000), "slots": (1, 10**6),
+    "batches": (1, 10**6), "batch_size": (1, 10**10), "records": (2, 10**10),
+}  # fmt: skip
+
+_CHECKS = {
+    "client_rate": rate, "sample_rate": rate, "rate": rate, "noise_multiplier": positive,
+}  # fmt: skip
+
+
+def checked(name: str, value: Any) -> Any:
+    """Check a parameter of a mechanism by its name; others are taken as they are.
+
+    Examples
+    --------
+    >>> checked("noise_multiplier", 1), checked("floor", 3)
+    (1.0, 3)
+    """
+    if name in WHOLE:
+        least, most = WHOLE[name]
+        return _arguments.integer(name, value, least=least, most=most)
+    check = _CHECKS.get(name)
+    return value if check is None else check(name, value)
 
 
 def _checked(argument: str, array: Floats, most: float, expected: str) -> Floats:

@@ -13,8 +13,10 @@ from turnout.cli.account.shared import (
     AsJson,
     Delta,
     Epsilon,
+    bounds_of,
     check_noise,
     down,
+    given_of,
     one_of,
     print_json,
     table,
@@ -121,7 +123,7 @@ def batches(
         ("records", f"{records:,}, in {count:,} batches of {batch_size:,}"),
         ("passes", f"{passes:,}"),
         ("noise", f"{number(noise)} times the clipping norm, on the sum of a batch"),
-        ("delta", number(delta)) if delta is not None else ("epsilon", number(epsilon or 0.0)),
+        given_of(delta, epsilon),
     ]
     console.print(properties("Batches", rows))
     console.print()
@@ -154,19 +156,5 @@ def _ways(records: int, batch_size: int, noise: float, passes: int, count: int) 
 
 def _record(way: _Way, delta: float | None, epsilon: float | None) -> dict[str, Any]:
     composition = way.mechanism.compose(way.rounds, way.adjacency)
-    lower_epsilon = lower_delta = None
-    if delta is not None:
-        bounds = composition.epsilon_bounds(delta)
-        lower_epsilon, epsilon = bounds
-    else:
-        bounds = composition.delta_bounds(epsilon or 0.0)
-        lower_delta, delta = bounds
-    return {
-        "way": way.key,
-        "neighbours": way.adjacency,
-        "epsilon": epsilon,
-        "delta": delta,
-        "lower_epsilon": lower_epsilon,
-        "lower_delta": lower_delta,
-        "reached": bounds.reached,
-    }
+    found = bounds_of(composition, delta, epsilon)
+    return {"way": way.key, "neighbours": way.adjacency, **found}

@@ -13,6 +13,7 @@ from turnout.cli.account.shared import (
     AsJson,
     Delta,
     Epsilon,
+    given_of,
     one_of,
     optional_rate,
     print_json,
@@ -123,9 +124,8 @@ def counts(
     if target is not None:
         asked = f"epsilon {number(target['epsilon'])} at delta {number(target['delta'])}"
         rows.append(("target", f"{asked}, {_MEANINGS[adjacency]}"))
-    given = ("epsilon", epsilon) if epsilon is not None else ("delta", delta)
     rows += [
-        (given[0], number(given[1] or 0.0)),
+        given_of(delta if epsilon is None else None, epsilon),
         ("guarantee", "only where every item has as many people as the floor, whoever changes"),
     ]
     console = output()

@@ -17,9 +17,11 @@ from turnout.cli.account.shared import (
     LocalSize,
     PictureFile,
     Scheme,
+    bounds_of,
     check_noise,
     check_picture,
     down,
+    given_of,
     one_of,
     print_json,
     save_picture,
@@ -128,7 +130,6 @@ def participation(
         print_json({**setting, **_bound(records[0]), "schemes": records})
         return
     console = output()
-    given = ("delta", number(delta)) if delta is not None else ("epsilon", number(epsilon or 0.0))
     rows = [
         *describe_setting(
             client_rate=client_rate,
@@ -138,7 +139,7 @@ def participation(
             rounds=rounds,
             adjacency=adjacency,
         ),
-        given,
+        given_of(delta, epsilon),
     ]
     console.print(properties("Random participation", rows))
     console.print()
@@ -154,23 +155,8 @@ def _record(
 ) -> dict[str, Any]:
     """Compute what one scheme gives."""
     composition = scheme.mechanism.compose(rounds, adjacency)
-    lower_epsilon = lower_delta = None
-    reached = ""
-    if delta is not None:
-        bounds = composition.epsilon_bounds(delta)
-        (lower_epsilon, epsilon), reached = bounds, bounds.reached
-    elif epsilon is not None:
-        bounds = composition.delta_bounds(epsilon)
-        (lower_delta, delta), reached = bounds, bounds.reached
-    return {
-        "scheme": scheme.key,
-        "guarantee": scheme.guarantee,
-        "epsilon": epsilon,
-        "delta": delta,
-        "lower_epsilon": lower_epsilon,
-        "lower_delta": lower_delta,
-        "reached": reached,
-    }
+    found = bounds_of(composition, delta, epsilon)
+    return {"scheme": scheme.key, "guarantee": scheme.guarantee, **found}
 
 
 def _bound(record: dict[str, Any]) -> dict[str, Any]:

@@ -18,12 +18,14 @@ from turnout._atomic import atomic_write
 from turnout._extras import require
 from turnout.accounting import (
     CentralShuffling,
+    Composition,
     LocalSampling,
     Mechanism,
     RandomParticipation,
     WeakClientSampling,
 )
 from turnout.cli.running import check_epsilon, check_rate
+from turnout.cli.tables import number
 
 if TYPE_CHECKING:
     pass
@@ -36,9 +38,11 @@ __all__ = [
     "LocalSize",
     "PictureFile",
     "Scheme",
+    "bounds_of",
     "check_noise",
     "check_picture",
     "down",
+    "given_of",
     "one_of",
     "optional_rate",
     "print_json",
@@ -166,6 +170,31 @@ def schemes(
         Scheme("random_participation", "random participation", ours, "if participation is hidden"),
         *found,
     ]
+
+
+def bounds_of(
+    composition: Composition, delta: float | None, epsilon: float | None
+) -> dict[str, Any]:
+    """Compute epsilon at a delta, or delta at an epsilon, with lower values and what has them."""
+    lower_epsilon = lower_delta = None
+    if delta is not None:
+        bounds = composition.epsilon_bounds(delta)
+        lower_epsilon, epsilon = bounds
+    else:
+        bounds = composition.delta_bounds(epsilon or 0.0)
+        lower_delta, delta = bounds
+    return {
+        "epsilon": epsilon,
+        "delta": delta,
+        "lower_epsilon": lower_epsilon,
+        "lower_delta": lower_delta,
+        "reached": bounds.reached,
+    }
+
+
+def given_of(delta: float | None, epsilon: float | None) -> tuple[str, str]:
+    """Show which of the two was given."""
+    return ("epsilon", number(epsilon or 0.0)) if delta is None else ("delta", number(delta))
 
 
 def one_of(delta: float | None, epsilon: float | None) -> None:
