@@ -17,13 +17,71 @@ from turnout import _arguments
 from turnout.domain import Domain, domain_of
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 
-__all__ = ["MOST_CELLS", "ProductDomain", "Questions", "encoded", "questions_of"]
+__all__ = ["MOST_CELLS", "ProductDomain", "Questions", "domains_of", "encoded", "questions_of"]
 
 #: The most combinations of answers: each is a label, and has an estimate.
 MOST_CELLS = 2**20
 
 
-class ProductDomain(Domain):
+class _Columns:
+    """What is described by the answers to each of several questions."""
+
+    __slots__ = ()
+
+    _columns: dict[str, Domain]
+
+    @property
+    def columns(self) -> Mapping[str, Domain]:
+        """For each question its answers."""
+        return MappingProxyType(self._columns)
+
+    def __hash__(self) -> int:
+        """Hash the questions."""
+        return hash(tuple(self._columns.items()))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle the questions."""
+        return type(self), (self._columns,)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the questions in terms of JSON.
+
+        Returns
+        -------
+        dict
+            ``{"columns": [{"name": ..., "domain": ...}, ...]}``.
+
+        Raises
+        ------
+        InvalidTypeError
+            If a label cannot be written to a file.
+
+        Examples
+        --------
+        >>> ProductDomain({"a": 2, "b": ["no", "yes"]}).to_dict()["columns"][0]
+        {'name': 'a', 'domain': {'integers': 2}}
+        """
+        columns = self._columns.items()
+        return {"columns": [{"name": name, "domain": each.to_dict()} for name, each in columns]}
+
+    @staticmethod
+    def schema() -> dict[str, Any]:
+        """Describe their JSON as a JSON Schema, whose domains are ``#/$defs/domain``."""
+        column = {
+            "type": "object",
+            "properties": {"name": {"type": "string"}, "domain": {"$ref": "#/$defs/domain"}},
+            "required": ["name", "domain"],
+            "additionalProperties": False,
+        }
+        return {
+            "type": "object",
+            "properties": {"columns": {"type": "array", "minItems": 2, "items": column}},
+            "required": ["columns"],
+            "additionalProperties": False,
+        }
+
+
+class ProductDomain(_Columns, Domain):
     """All combinations of the answers to several questions, in a fixed order.
 
     A label is a tuple with one answer for each question. The last question runs fastest, as in
@@ -53,22 +111,7 @@ class ProductDomain(Domain):
     __slots__ = ("_columns",)
 
     def __init__(self, columns: Mapping[str, Domain | Sequence[Hashable] | int]) -> None:
-        if not isinstance(columns, Mapping):
-            raise InvalidTypeError(
-                "columns must be a mapping from the names of questions to their answers, got "
-                f"{_arguments.shown(columns)}"
-            )
-        self._columns: dict[str, Domain] = {}
-        for name, answers in columns.items():
-            if not isinstance(name, str):
-                raise InvalidTypeError(
-                    f"columns must have text for names, got {_arguments.shown(name)}"
-                )
-            self._columns[name] = domain_of(f"columns[{name!r}]", answers)
-        if len(self._columns) < 2:
-            raise InvalidValueError(
-                f"columns must name at least 2 questions, got {len(self._columns)}"
-            )
+        self._columns = domains_of("columns", columns)
         cells = math.prod(self.shape)
         if cells > MOST_CELLS:
             sizes = " x ".join(f"{size:,}" for size in self.shape)
@@ -78,11 +121,6 @@ class ProductDomain(Domain):
                 "tables of two by turnout.PairTables"
             )
         super().__init__(itertools.product(*(each.labels for each in self._columns.values())))
-
-    @property
-    def columns(self) -> Mapping[str, Domain]:
-        """For each question its answers."""
-        return MappingProxyType(self._columns)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -122,37 +160,11 @@ class ProductDomain(Domain):
             other._columns.items()
         )
 
-    def __hash__(self) -> int:
-        """Hash the questions."""
-        return hash(tuple(self._columns.items()))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the questions."""
-        return ProductDomain, (self._columns,)
+    __hash__ = _Columns.__hash__
 
     def __repr__(self) -> str:
         """Show the questions."""
         return f"ProductDomain({self._columns!r})"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Describe the domain in terms of JSON.
-
-        Returns
-        -------
-        dict
-            ``{"columns": [{"name": ..., "domain": ...}, ...]}``.
-
-        Raises
-        ------
-        InvalidTypeError
-            If a label cannot be written to a file.
-
-        Examples
-        --------
-        >>> ProductDomain({"a": 2, "b": ["no", "yes"]}).to_dict()["columns"][0]
-        {'name': 'a', 'domain': {'integers': 2}}
-        """
-        return _described(self._columns)
 
     @classmethod
     def from_dict(cls, description: Any) -> ProductDomain:
@@ -176,13 +188,8 @@ class ProductDomain(Domain):
             message = f"not the description of a domain of columns: {error}"
             raise CorruptDataError(message) from error
 
-    @staticmethod
-    def schema() -> dict[str, Any]:
-        """Describe their JSON as a JSON Schema, whose domains are ``#/$defs/domain``."""
-        return _schema()
 
-
-class Questions:
+class Questions(_Columns):
     """The answers to each of several questions: a row of codes for each person.
 
     Parameters
@@ -209,13 +216,8 @@ class Questions:
 
     def __init__(self, columns: Mapping[str, Domain]) -> None:
         if len(columns) < 2:
-            raise InvalidValueError(f"domains must be at least 2 attributes, got {len(columns)}")
+            raise InvalidValueError(f"columns must name at least 2 questions, got {len(columns)}")
         self._columns = dict(columns)
-
-    @property
-    def columns(self) -> Mapping[str, Domain]:
-        """For each question its answers."""
-        return MappingProxyType(self._columns)
 
     @property
     def size(self) -> int:
@@ -274,16 +276,6 @@ class Questions:
         text = json.dumps(self.to_dict(), separators=(",", ":"), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Describe the answers in terms of JSON: as those of a :class:`ProductDomain`.
-
-        Raises
-        ------
-        InvalidTypeError
-            If a label cannot be written to a file.
-        """
-        return _described(self._columns)
-
     @classmethod
     def from_dict(cls, description: Any) -> Questions:
         """Rebuild the answers from :meth:`to_dict`.
@@ -295,24 +287,13 @@ class Questions:
         """
         return cls(_columns_of(description))
 
-    @staticmethod
-    def schema() -> dict[str, Any]:
-        """Describe their JSON as a JSON Schema, whose domains are ``#/$defs/domain``."""
-        return _schema()
-
     def __eq__(self, other: object) -> bool:
         """Compare names and answers with their order."""
         if not isinstance(other, Questions):
             return NotImplemented
         return list(self._columns.items()) == list(other._columns.items())
 
-    def __hash__(self) -> int:
-        """Hash of what is compared."""
-        return hash(tuple(self._columns.items()))
-
-    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        """Copy and pickle the columns."""
-        return type(self), (self._columns,)
+    __hash__ = _Columns.__hash__
 
     def __repr__(self) -> str:
         """Show the names and how many answers each has."""
@@ -331,12 +312,8 @@ def questions_of(domain: Any) -> tuple[str, ...]:
     return tuple(domain.columns) if isinstance(domain, ProductDomain) else ()
 
 
-def _described(columns: Mapping[str, Domain]) -> dict[str, Any]:
-    return {"columns": [{"name": name, "domain": each.to_dict()} for name, each in columns.items()]}
-
-
 def _columns_of(description: Any) -> dict[str, Domain]:
-    """Read what :func:`_described` wrote: at least two columns."""
+    """Read what :meth:`_Columns.to_dict` wrote: at least two columns."""
     found: dict[str, Domain] = {}
     match description:
         case {"columns": list(columns), **rest} if not rest and len(columns) >= 2:
@@ -355,19 +332,34 @@ def _columns_of(description: Any) -> dict[str, Domain]:
     )
 
 
-def _schema() -> dict[str, Any]:
-    column = {
-        "type": "object",
-        "properties": {"name": {"type": "string"}, "domain": {"$ref": "#/$defs/domain"}},
-        "required": ["name", "domain"],
-        "additionalProperties": False,
-    }
-    return {
-        "type": "object",
-        "properties": {"columns": {"type": "array", "minItems": 2, "items": column}},
-        "required": ["columns"],
-        "additionalProperties": False,
-    }
+def domains_of(argument: str, columns: Any) -> dict[str, Domain]:
+    """Check the answers to each of several questions: numbers become domains of codes.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If that is no mapping from texts to domains, or has fewer than two.
+
+    Examples
+    --------
+    >>> domains_of("columns", {"sex": ["f", "m"], "age": 4})["age"].size
+    4
+    """
+    if not isinstance(columns, Mapping):
+        raise InvalidTypeError(
+            f"{argument} must be a mapping from the names of questions to their answers, got "
+            f"{_arguments.shown(columns)}"
+        )
+    found = {}
+    for name, answers in columns.items():
+        if not isinstance(name, str):
+            raise InvalidTypeError(
+                f"{argument} must have text for names, got {_arguments.shown(name)}"
+            )
+        found[name] = domain_of(f"{argument}[{name!r}]", answers)
+    if len(found) < 2:
+        raise InvalidValueError(f"{argument} must name at least 2 questions, got {len(found)}")
+    return found
 
 
 def _answer(row: Mapping[str, Any], name: str) -> Any:

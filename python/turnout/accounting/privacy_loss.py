@@ -455,17 +455,10 @@ class Sum:
 
 
 def _fast_length(least: int) -> int:
-    """Give the smallest even length of at least so many that has no prime factor above 5."""
-    best = 1 << max(1, (least - 1).bit_length())
-    five = 1
-    while five < best:
-        odd = five
-        while odd < best:
-            quotient = -(-least // odd)
-            best = min(best, odd << max(1, (quotient - 1).bit_length()))
-            odd *= 3
-        five *= 5
-    return best
+    """Give an even length of at least so many that has no prime factor above 5."""
+    from scipy import fft  # noqa: PLC0415 (slow)
+
+    return 2 * int(fft.next_fast_len(max(1, -(-least // 2)), real=True))
 
 
 def _power(values: npt.NDArray[np.complex128], exponent: int) -> npt.NDArray[np.complex128]:

@@ -10,23 +10,20 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _core
-from turnout.collecting.drawing import Counts, Drawn, Noise
-from turnout.collecting.kind import Kind
-from turnout.collecting.sums import WeightedSums
-from turnout.collecting.taking_part import probabilities_of
+from turnout.collecting.drawing import Counts
+from turnout.collecting.kernel import KernelKind
 from turnout.distribution.bins import BinnedBounds
 from turnout.distribution.groups import GroupedDistributionEstimate
 from turnout.distribution.law import WaveLaw
 from turnout.distribution.tally import DistributionTally
 from turnout.errors import CodeOutsideDomainError
-from turnout.participation import Participation
 
 __all__ = ["SquareWave"]
 
 Array = npt.NDArray[Any]
 
 
-class SquareWave(Kind[DistributionTally]):
+class SquareWave(KernelKind[DistributionTally]):
     """Report a cell near a number: for the distribution of the numbers, and all that it says.
 
     The bounds are divided into bins; the cells are the bins and ``window - 1`` more of the same
@@ -120,11 +117,6 @@ class SquareWave(Kind[DistributionTally]):
         """The largest likelihood ratio of a report under two values, exactly; at most e^eps."""
         return Fraction(*self._core.words)
 
-    @property
-    def realized_epsilon(self) -> float:
-        """The logarithm of :attr:`realized_ratio`, rounded up; never above :attr:`epsilon`."""
-        return self._core.realized_epsilon
-
     @cached_property
     def law(self) -> WaveLaw:
         """The law of a report given the bin."""
@@ -140,29 +132,8 @@ class SquareWave(Kind[DistributionTally]):
         """The type of the integers that a report is made of."""
         return np.dtype(np.uint16)
 
-    def draw_reports(self, answers: Array, participation: Participation, noise: Noise) -> Drawn:
-        """Randomize numbers: see :meth:`turnout.collecting.kind.Kind.draw_reports`."""
-        bins, rate = self._core.bins(answers), participation.uniform_rate
-        if rate is not None:
-            return Drawn(self._core.randomize(bins, rate, noise))
-        probabilities = probabilities_of(participation)
-        return Drawn(*self._core.randomize_personalized(bins, probabilities, noise))
-
-    def count_reports(self, reports: Array, probabilities: Array | None = None) -> Counts:
-        """Count the cells: see :meth:`turnout.collecting.kind.Kind.count_reports`."""
-        if probabilities is None:
-            return Counts(self._core.tally(reports), len(reports))
-        counts, *sums = self._core.tally_personalized(reports, probabilities)
-        return Counts(counts, len(reports), WeightedSums(*sums))
-
-    def draw_counts(self, answers: Array, participation: Participation, noise: Noise) -> Counts:
-        """Randomize and count: see :meth:`turnout.collecting.kind.Kind.draw_counts`."""
-        bins, rate = self._core.bins(answers), participation.uniform_rate
-        if rate is not None:
-            return Counts(*self._core.collect(bins, rate, noise))
-        probabilities = probabilities_of(participation)
-        counts, received, *sums = self._core.collect_personalized(bins, probabilities, noise)
-        return Counts(counts, received, WeightedSums(*sums))
+    def _codes(self, answers: Array) -> Array:
+        return self._core.bins(answers)
 
     def draw_from_counts(self, counts: Array, rate: float, seed: int | None) -> Counts:
         """Draw from counts: see :meth:`turnout.collecting.kind.Kind.draw_from_counts`.

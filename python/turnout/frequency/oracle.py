@@ -11,16 +11,13 @@ import numpy.typing as npt
 
 from turnout import _arguments, _kinds
 from turnout.accounting.variation import ToldApart, VariationRatio, difference_up
-from turnout.collecting.drawing import Counts, Drawn, Noise
-from turnout.collecting.kind import Kind
-from turnout.collecting.sums import WeightedSums
-from turnout.collecting.taking_part import probabilities_of
+from turnout.collecting.drawing import Counts
+from turnout.collecting.kernel import KernelKind
 from turnout.domain import Domain, domain_of
 from turnout.errors import InvalidValueError
 from turnout.frequency import warehouse
 from turnout.frequency.estimation.models import ScoreMoments
 from turnout.frequency.groups.estimate import GroupedEstimate
-from turnout.frequency.kernel import Kernel
 from turnout.frequency.tally import Tally
 from turnout.participation import Participation
 
@@ -32,7 +29,7 @@ LARGEST_DOMAIN = 2**20
 Array = npt.NDArray[Any]
 
 
-class FrequencyOracle(Kind[Tally]):
+class FrequencyOracle(KernelKind[Tally]):
     """Base class of the local randomizers of categorical answers."""
 
     tally_type: ClassVar[type[Any]] = Tally
@@ -72,11 +69,6 @@ class FrequencyOracle(Kind[Tally]):
     def domain(self) -> Domain:
         """The answers that can be given."""
         return self._domain
-
-    @property
-    def realized_epsilon(self) -> float:
-        """The logarithm of :attr:`realized_ratio`, rounded up; never above :attr:`epsilon`."""
-        return self._kernel.realized_epsilon
 
     @property
     def support_probabilities(self) -> tuple[float, float]:
@@ -131,43 +123,11 @@ class FrequencyOracle(Kind[Tally]):
         return self._domain.code_dtype
 
     @property
-    def _kernel(self) -> Kernel:
-        """What the compiled core offers; an oracle of one's own has none and says the rest."""
-        kernel: Kernel | None = getattr(self, "_core", None)
-        if kernel is None:
-            raise NotImplementedError(f"{type(self).__name__} has no compiled kernel")
-        return kernel
-
-    @property
     def realized_ratio(self) -> Fraction:
         """The largest likelihood ratio of a report under two answers, exactly; at most e^eps."""
         kernel: Any = self._kernel
         own, other = kernel.words
         return Fraction(own, other)
-
-    def draw_reports(self, answers: Array, participation: Participation, noise: Noise) -> Drawn:
-        """Randomize codes: see :meth:`turnout.collecting.kind.Kind.draw_reports`."""
-        rate = participation.uniform_rate
-        if rate is not None:
-            return Drawn(self._kernel.randomize(answers, rate, noise))
-        probabilities = probabilities_of(participation)
-        return Drawn(*self._kernel.randomize_personalized(answers, probabilities, noise))
-
-    def count_reports(self, reports: Array, probabilities: Array | None = None) -> Counts:
-        """Count the support: see :meth:`turnout.collecting.kind.Kind.count_reports`."""
-        if probabilities is None:
-            return Counts(self._kernel.tally(reports), len(reports))
-        support, *sums = self._kernel.tally_personalized(reports, probabilities)
-        return Counts(support, len(reports), WeightedSums(*sums))
-
-    def draw_counts(self, answers: Array, participation: Participation, noise: Noise) -> Counts:
-        """Randomize and count: see :meth:`turnout.collecting.kind.Kind.draw_counts`."""
-        rate = participation.uniform_rate
-        if rate is not None:
-            return Counts(*self._kernel.collect(answers, rate, noise))
-        probabilities = probabilities_of(participation)
-        support, received, *sums = self._kernel.collect_personalized(answers, probabilities, noise)
-        return Counts(support, received, WeightedSums(*sums))
 
     def estimate_groups(self, grouped: Any, method: str) -> GroupedEstimate:
         """Estimate the frequencies of the answers in each group of a grouped tally."""

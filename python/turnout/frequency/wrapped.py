@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout.accounting.variation import ToldApart, VariationRatio
+from turnout.collecting.kernel import Kernel
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.frequency.choice import compared, make_oracle
 from turnout.frequency.estimation.models import ScoreMoments
-from turnout.frequency.kernel import Kernel
 from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
 
 __all__ = ["CodesOracle", "OfCodes", "WrappedOracle"]

@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout.mean.law import SecondMoment
-from turnout.mean.mechanism import MeanMechanism
+from turnout.mean.mechanism import GridMechanism
 
 __all__ = ["Hybrid"]
 
 _WORDS = 2**64
 
 
-class Hybrid(MeanMechanism):
+class Hybrid(GridMechanism):
     """Report as :class:`Piecewise` most of the time, as :class:`Duchi` for the rest.
 
     The variance of the one grows with the square of the value, that of the other falls with it: the
@@ -61,17 +61,6 @@ class Hybrid(MeanMechanism):
 
     name = "hybrid"
 
-    @property
-    def realized_ratio(self) -> Fraction:
-        """The largest likelihood ratio of a report under two values, exactly; at most e^eps."""
-        return Fraction(*self._core.ratio) ** self.sampled
-
-    @property
-    def report_bits(self) -> int:
-        """The size of a report in bits: a cell, and which it is, for each sampled coordinate."""
-        place = (self.dimensions - 1).bit_length() if self.sampled < self.dimensions else 0
-        return self.sampled * ((self.cells - 1).bit_length() + place)
-
     @cached_property
     def _mixture(self) -> tuple[Fraction, int, Fraction, int]:
         """Chance and window of the piecewise part, gain and offset of Duchi's."""
@@ -103,6 +92,4 @@ class Hybrid(MeanMechanism):
         near, window, _, _ = self._mixture
         if not near:
             return np.zeros_like(positions)
-        rest = np.modf((positions + 1) / 2 * (self.cells - window))[0]
-        result: npt.NDArray[np.float64] = 4 * rest * (1 - rest)
-        return result
+        return self._uneven(positions, self.cells - window)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from turnout.mean.tally import MeanTally
 from turnout.mean.variance import rates_of
 from turnout.participation import Participation
 
-__all__ = ["MeanMechanism"]
+__all__ = ["GridMechanism", "MeanMechanism"]
 
 Array = npt.NDArray[Any]
 
@@ -111,6 +112,27 @@ class MeanMechanism(MeanLaw, Kind[MeanTally]):
         """Show the constructor."""
         more = f", dimensions={self.dimensions}" if self.dimensions > 1 else ""
         return f"{type(self).__name__}(epsilon={self.epsilon!r}, bounds={self.bounds!r}{more})"
+
+
+class GridMechanism(MeanMechanism):
+    """Base class of those that report a cell of each of some coordinates, chosen at random."""
+
+    @property
+    def realized_ratio(self) -> Fraction:
+        """The largest likelihood ratio of a report under two values, exactly; at most e^eps."""
+        return Fraction(*self._core.ratio) ** self.sampled
+
+    @property
+    def report_bits(self) -> int:
+        """The size of a report in bits: a cell, and which it is, for each sampled coordinate."""
+        place = (self.dimensions - 1).bit_length() if self.sampled < self.dimensions else 0
+        return self.sampled * ((self.cells - 1).bit_length() + place)
+
+    def _uneven(self, positions: Array, cells: int) -> npt.NDArray[np.float64]:
+        """Say how much is rounded where a position is a place among so many cells."""
+        rest = np.modf((positions + 1) / 2 * cells)[0]
+        result: npt.NDArray[np.float64] = 4 * rest * (1 - rest)
+        return result
 
 
 def _counts(sums: Any) -> Counts:

@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout.mean.law import SecondMoment
-from turnout.mean.mechanism import MeanMechanism
+from turnout.mean.mechanism import GridMechanism
 
 __all__ = ["Piecewise"]
 
 
-class Piecewise(MeanMechanism):
+class Piecewise(GridMechanism):
     """Report a cell of a fine grid, near the value with high probability.
 
     ``G`` cells; a window of ``w`` neighbouring ones, the place of which is linear in the value, up
@@ -60,17 +60,6 @@ class Piecewise(MeanMechanism):
     name = "piecewise"
 
     @property
-    def realized_ratio(self) -> Fraction:
-        """The largest likelihood ratio of a report under two values, exactly; at most e^eps."""
-        return Fraction(*self._core.ratio) ** self.sampled
-
-    @property
-    def report_bits(self) -> int:
-        """The size of a report in bits: a cell, and which it is, for each sampled coordinate."""
-        place = (self.dimensions - 1).bit_length() if self.sampled < self.dimensions else 0
-        return self.sampled * ((self.cells - 1).bit_length() + place)
-
-    @property
     def window(self) -> int:
         """How many cells are near the value."""
         return self._law[0]
@@ -102,6 +91,4 @@ class Piecewise(MeanMechanism):
         )
 
     def _rounding(self, positions: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        rest = np.modf((positions + 1) / 2 * (self.cells - self.window))[0]
-        result: npt.NDArray[np.float64] = 4 * rest * (1 - rest)
-        return result
+        return self._uneven(positions, self.cells - self.window)

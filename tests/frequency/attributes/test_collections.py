@@ -166,7 +166,7 @@ def test_a_table_that_does_not_fit_is_refused(
         ((float("inf"), DOMAINS), {}, "epsilon"),
         (("1", DOMAINS), {}, "epsilon"),
         ((1.0, ["a", "b"]), {}, "domains must be a mapping"),
-        ((1.0, {"a": 2}), {}, "at least 2 attributes"),
+        ((1.0, {"a": 2}), {}, "at least 2 questions"),
         ((1.0, {"a": 2, 3: 2}), {}, "text for names"),
         ((1.0, {"a": 2, "b": 1}), {}, r"domains\['b'\]"),
         ((1.0, DOMAINS), {"weights": {"sex": 1}}, "weights must have a number for each"),

@@ -13,11 +13,11 @@ from turnout import _arguments
 from turnout._seeds import derived
 from turnout.accounting.variation import ToldApart, VariationRatio
 from turnout.collecting.drawing import Noise
+from turnout.collecting.kernel import Kernel
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.frequency.draws import uniform_codes, weighted_choices
 from turnout.frequency.estimation.models import ScoreMoments
-from turnout.frequency.kernel import Kernel
 from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
 from turnout.frequency.wrapped import WrappedOracle
 

@@ -8,15 +8,14 @@ from fractions import Fraction
 from typing import Any
 
 from turnout import _arguments
-from turnout.domain import Domain, domain_of
-from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.domain import Domain
+from turnout.errors import InvalidValueError
 from turnout.frequency.choice import make_oracle
 from turnout.frequency.oracle import FrequencyOracle
 
 __all__ = [
     "SCALE",
     "OracleChoice",
-    "checked_domains",
     "checked_epsilon",
     "checked_weights",
     "oracles_for",
@@ -35,24 +34,6 @@ def checked_epsilon(epsilon: Any) -> float:
     if not 0.0 < whole < math.inf:
         raise InvalidValueError(f"epsilon must be a finite number above 0, got {whole!r}")
     return whole
-
-
-def checked_domains(domains: Any) -> dict[str, Domain]:
-    """Return the attributes with their domains; numbers become domains of codes."""
-    if not isinstance(domains, Mapping):
-        raise InvalidTypeError(
-            f"domains must be a mapping from names to domains, got {_arguments.shown(domains)}"
-        )
-    checked = {}
-    for name, domain in domains.items():
-        if not isinstance(name, str):
-            raise InvalidTypeError(
-                f"domains must have text for names, got {_arguments.shown(name)}"
-            )
-        checked[name] = domain_of(f"domains[{name!r}]", domain)
-    if len(checked) < 2:
-        raise InvalidValueError(f"domains must be at least 2 attributes, got {len(checked)}")
-    return checked
 
 
 def checked_weights(weights: Any, names: Mapping[str, Any]) -> dict[str, int]:

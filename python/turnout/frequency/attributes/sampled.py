@@ -18,7 +18,6 @@ from turnout.frequency.attributes.base import AttributeCollection
 from turnout.frequency.attributes.padded import PaddedOracle
 from turnout.frequency.attributes.parameters import (
     OracleChoice,
-    checked_domains,
     checked_epsilon,
     checked_weights,
     oracles_for,
@@ -26,6 +25,7 @@ from turnout.frequency.attributes.parameters import (
 from turnout.frequency.draws import uniform_codes, weighted_choices
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.participation import Everyone
+from turnout.products import domains_of
 
 __all__ = ["SampledAttribute"]
 
@@ -101,7 +101,7 @@ class SampledAttribute(AttributeCollection):
         padding: str | None = None,
     ) -> None:
         whole = checked_epsilon(epsilon)
-        checked = checked_domains(domains)
+        checked = domains_of("domains", domains)
         numbers = checked_weights(weights, checked)
         self._set_options({"padding": padding})
         oracles = oracles_for(oracle, dict.fromkeys(checked, whole), checked)

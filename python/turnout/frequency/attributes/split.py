@@ -11,12 +11,12 @@ from turnout.domain import Domain
 from turnout.frequency.attributes.base import AttributeCollection
 from turnout.frequency.attributes.parameters import (
     OracleChoice,
-    checked_domains,
     checked_epsilon,
     checked_weights,
     oracles_for,
 )
 from turnout.frequency.oracle import FrequencyOracle
+from turnout.products import domains_of
 
 __all__ = ["SplitBudget"]
 
@@ -69,7 +69,7 @@ class SplitBudget(AttributeCollection):
         weights: Mapping[str, float] | None = None,
     ) -> None:
         whole = checked_epsilon(epsilon)
-        checked = checked_domains(domains)
+        checked = domains_of("domains", domains)
         numbers = checked_weights(weights, checked)
         total = sum(numbers.values())
         parts = {

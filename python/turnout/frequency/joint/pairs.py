@@ -12,12 +12,12 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout.domain import Domain
 from turnout.errors import CorruptDataError, InvalidValueError
-from turnout.frequency.attributes.parameters import checked_domains, checked_epsilon
+from turnout.frequency.attributes.parameters import checked_epsilon
 from turnout.frequency.attributes.sampled import SampledAttribute
 from turnout.frequency.joint.pair_tally import PairTally
 from turnout.frequency.joint.table import JointTable
 from turnout.frequency.oracle import FrequencyOracle
-from turnout.products import MOST_CELLS, Questions
+from turnout.products import MOST_CELLS, Questions, domains_of
 
 __all__ = ["PairTables"]
 
@@ -82,7 +82,7 @@ class PairTables(SampledAttribute):
         *,
         oracle: Callable[[float, Domain], FrequencyOracle] | str = "auto",
     ) -> None:
-        checked = checked_domains(columns)
+        checked = domains_of("columns", columns)
         pairs = _pairs(checked)
         self._put(checked_epsilon(epsilon), checked, [oracle] * len(pairs))
 

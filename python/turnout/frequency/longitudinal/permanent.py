@@ -15,13 +15,13 @@ import numpy.typing as npt
 from turnout import _arguments, _core
 from turnout._rounding import logarithm_up, rounded_up
 from turnout.accounting.variation import VariationRatio
+from turnout.collecting.kernel import Kernel
 from turnout.collecting.reports import Reports
 from turnout.collecting.sums import DesignSums
 from turnout.collecting.taking_part import common_rate
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.improbable import rows_of_bits
-from turnout.frequency.kernel import Kernel
 from turnout.frequency.longitudinal.past import MOST_PHASES, PER
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.participation import Participation, Personalized, taking_part_in

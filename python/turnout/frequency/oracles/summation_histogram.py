@@ -14,11 +14,11 @@ import numpy.typing as npt
 from turnout import _core
 from turnout.accounting.variation import ToldApart, VariationRatio
 from turnout.collecting.drawing import Noise
+from turnout.collecting.kernel import Kernel
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.models import ScoreMoments
 from turnout.frequency.improbable import rows_of_noise
-from turnout.frequency.kernel import Kernel
 from turnout.frequency.oracle import FrequencyOracle
 
 __all__ = ["SummationHistogramEncoding"]

@@ -358,15 +358,7 @@ def isotonic(values: Floats) -> Floats:
     >>> isotonic(np.array([0.1, 0.5, 0.3, 0.9]))
     array([0.1, 0.4, 0.4, 0.9])
     """
-    means: list[float] = []
-    lengths: list[int] = []
-    for value in values.tolist():
-        mean, length = value, 1
-        while means and means[-1] >= mean:
-            before = lengths.pop()
-            mean = (means.pop() * before + mean * length) / (before + length)
-            length += before
-        means.append(mean)
-        lengths.append(length)
-    result: Floats = np.repeat(np.array(means), lengths)
+    from scipy.optimize import isotonic_regression  # noqa: PLC0415 (slow)
+
+    result: Floats = isotonic_regression(values).x
     return result

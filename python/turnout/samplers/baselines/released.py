@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.frequency.estimation.projection import simplex
 from turnout.samplers.base import PointSampler
 from turnout.samplers.budget import PrivacyBudget
 from turnout.samplers.randomness import uniforms
@@ -277,11 +278,7 @@ def project(weights: Floats) -> Floats:
     >>> project(np.array([0.75, 0.5, -0.5]))
     array([0.625, 0.375, 0.   ])
     """
-    ordered = np.sort(weights)[::-1]
-    levels = (np.cumsum(ordered) - 1.0) / np.arange(1, weights.size + 1)
-    last = int(np.flatnonzero(ordered > levels)[-1]) if (ordered > levels).any() else 0
-    kept = np.maximum(weights - levels[last], 0.0)
-    return clip(kept)
+    return clip(simplex(weights))
 
 
 def clip(weights: Floats) -> Floats:
