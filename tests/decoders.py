@@ -43,6 +43,7 @@ from turnout.federated.checkpoint import TrainingState, load_checkpoint, save_ch
 from turnout.federated.optimizers import SGD
 from turnout.federated.schedules import CosineDecay, Warmup
 from turnout.federated.trees import Structure, flatten
+from turnout.frequency.adaptive import SecondRound
 from turnout.frequency.attributes import AttributeTally, PaddedOracle, SampledAttribute
 from turnout.frequency.groups import GroupedTally
 from turnout.frequency.heavy_hitters import HeavyHitters, Search
@@ -270,6 +271,7 @@ OTHERS = [
     tn.OptimizedLocalHashing(1.0, 1000, buckets=5, seed_pool=16),
     tn.ProjectiveGeometryResponse(1.0, 1000),
     SEARCH.current,
+    SecondRound(5.0, 3, oracle=tn.DirectEncoding(4.0, 3), rates=[0.2, 0.25, 0.3]),
     tn.CountMeanSketch(1.0, 1000, hashes=8),
     tn.HadamardCountMeanSketch(1.0, 1000, hashes=8),
     MEMOIZED,

@@ -18,6 +18,7 @@ import turnout as tn
 from turnout import _kinds
 from turnout.collecting.plan_file import plan_file_text
 from turnout.errors import CorruptDataError, TurnoutError
+from turnout.frequency.adaptive import SecondRound
 from turnout.frequency.attributes import PaddedOracle
 from turnout.frequency.candidates import oracle_classes
 from turnout.signing import SigningKey
@@ -45,6 +46,7 @@ ORACLES: list[tn.FrequencyOracle] = [
     PaddedOracle(1.0, 3, oracle=tn.SubsetSelection(1.0, 3), share=0.25),
     tn.JointTable(1.0, {"a": 2, "b": ["no", ("x", None)]}, oracle="subset_selection"),
     tn.HeavyHitters(1.0, length=3, alphabet="ab").rounds().current,
+    SecondRound(5.0, 3, oracle=tn.DirectEncoding(4.0, 3), rates=[0.2, 0.25, 0.3]),
 ]
 PARTICIPATIONS = [tn.Everyone(), tn.Bernoulli(5e-324), tn.Bernoulli(1), tn.Personalized([1.0])]
 TERMS: list[dict[str, Any]] = [
@@ -96,6 +98,8 @@ def test_every_oracle_of_turnout_is_in_it() -> None:
 @pytest.mark.parametrize("oracle", ORACLES, ids=lambda oracle: oracle.name)
 @pytest.mark.parametrize("participation", PARTICIPATIONS, ids=repr)
 def test_what_is_written_fits(oracle: tn.FrequencyOracle, participation: tn.Participation) -> None:
+    if oracle.one_rate_because and participation.uniform_rate is None:
+        participation = tn.Bernoulli(0.5)
     for key in (None, KEY):
         for terms in TERMS:
             VALIDATOR.validate(file_of(tn.Plan(oracle, participation, **terms), key))

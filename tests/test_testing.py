@@ -12,6 +12,7 @@ import turnout as tn
 from turnout import _kinds
 from turnout.collecting.drawing import Counts, Drawn
 from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.frequency.adaptive import SecondRound
 from turnout.frequency.attributes import PaddedOracle, Questions
 from turnout.frequency.candidates import oracle_classes
 from turnout.products import ProductDomain
@@ -35,6 +36,9 @@ def kinds() -> dict[str, Any]:
         "piecewise": tn.mean.Piecewise(1.0, (0, 10)),
         "prefixes": tn.HeavyHitters(1.0, bits=8).rounds().current,
         "sampled_attribute": tn.SampledAttribute(1.0, QUESTIONS),
+        "second_round": SecondRound(
+            5.0, 5, oracle=tn.DirectEncoding(4.0, 5), rates=[0.2, 0.25, 0.3, 0.35, 0.4]
+        ),
         "split_budget": tn.SplitBudget(1.0, QUESTIONS),
         "square_wave": tn.SquareWave(1.0, (0, 10), bins=20),
     }
@@ -110,6 +114,25 @@ def test_all_kinds_are_checked() -> None:
     assert {"duchi", "hybrid", "piecewise", "square_wave", "direct_encoding", "memoized"} <= set(
         KINDS
     )
+
+
+class _Talkative(SecondRound):
+    """A kind whose silence says more than is counted."""
+
+    name = "talkative_of_the_contract"
+
+    def _present(self, answers: Any, noise: Any) -> Any:
+        return np.flatnonzero(np.asarray(answers) != 0)
+
+
+def test_silence_that_says_too_much_is_found_out() -> None:
+    rates = [0.2, 0.25, 0.3]
+    try:
+        oracle = _Talkative(5.0, 3, oracle=tn.DirectEncoding(4.0, 3), rates=rates)
+        with pytest.raises(AssertionError, match=r"guarantee: .* times as likely under"):
+            check_randomizer(oracle, [0, 1, 2] * 100)
+    finally:
+        _kinds.REGISTERED.pop(_Talkative.name)
 
 
 @pytest.mark.parametrize(

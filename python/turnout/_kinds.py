@@ -36,6 +36,7 @@ _MODULES: Final = {
     "prefixes": "turnout.frequency.heavy_hitters.round",
     "projective_geometry_response": _ORACLES + "projective_geometry",
     "sampled_attribute": "turnout.frequency.attributes.sampled",
+    "second_round": "turnout.frequency.adaptive.second",
     "split_budget": "turnout.frequency.attributes.split",
     "square_wave": "turnout.distribution.square_wave",
     "subset_selection": _ORACLES + "subset_selection",

@@ -126,3 +126,46 @@ def test_what_stands_for_no_number_may_be_a_word(tmp_path: Path, turnout: Run) -
     options = ("--plan", tmp_path / "s.round-0.json", "--column", "name", "--missing", "drop")
     made = turnout("randomize", people, *options, "-o", tmp_path / "reports.parquet")
     assert "1 without an answer" in made.stdout
+
+
+def test_two_rounds_ask_more_of_who_holds_a_rare_answer(tmp_path: Path, turnout: Run) -> None:
+    people, state = tmp_path / "people.csv", tmp_path / "two.json"
+    groups = ["0"] * 4000 + ["A"] * 800 + ["AB"] * 200
+    people.write_text("\n".join(["blood", *groups]) + "\n")
+    rates = ("--first-rate", 0.2, "--second-rate", 0.2, "--low", 0.1, "--high", 0.8)
+    begun = turnout("rounds", "rare", "-e", 7, "--labels", "0,A,AB", *rates, "-o", state)
+    assert begun.exit_code == 0, begun.stderr
+    parts = tmp_path / "groups"
+    split = turnout("rounds", "split", state, people, "--column", "blood", "-o", parts, "--json")
+    assert sum(file["rows"] for file in json.loads(split.stdout)["files"]) == len(groups)
+    for number in (0, 1):
+        plan, reports = tmp_path / f"two.round-{number}.json", tmp_path / f"{number}.parquet"
+        by_plan = ("--column", "blood", "--plan", plan, "-o", reports)
+        made = turnout("randomize", parts / f"round-{number}.parquet", *by_plan)
+        assert made.exit_code == 0, made.stderr
+        said = " ".join(made.stdout.split())
+        assert ("epsilon counts that too" in said) == (number == 1)
+        assert ("participation by the answer" in said) == (number == 1)
+        tally = tmp_path / f"{number}.tally"
+        assert turnout("tally", reports, "-o", tally).exit_code == 0
+        closed = turnout("rounds", "close", state, tally)
+        assert closed.exit_code == 0, closed.stderr
+    shown = turnout("rounds", "show", state)
+    assert "the larger, as nobody reports twice" in " ".join(shown.stdout.split())
+    record = json.loads(turnout("rounds", "show", state, "--json", "--interval", 1 - 1e-7).stdout)
+    assert record["spent"]["total"] <= 7
+    assert record["nodes"] == len(groups)
+    for row in record["estimates"]:
+        assert row["low"] <= groups.count(row["label"]) / len(groups) <= row["high"]
+    page = tmp_path / "page.html"
+    assert turnout("report", tmp_path / "1.tally", "-o", page).exit_code == 0
+    assert "Whether a person reports depends on the answer" in page.read_text()
+    twice = tmp_path / "twice.json"
+    asked = ("-e", 7, "-k", 3, *rates, "--share", 0.5, "-o", twice)
+    assert turnout("rounds", "rare", *asked).exit_code == 0
+    nobody = turnout("rounds", "split", twice, people, "--column", "blood", "-o", parts)
+    assert "all people are asked in each round" in nobody.stderr
+    refused = turnout("rounds", "rare", "-e", 0.1, "-k", 3, *rates, "-o", tmp_path / "x.json")
+    assert "--second-rate must be from 0.08 to" in refused.stderr
+    assert "the largest at which silence fits in epsilon" in refused.stderr
+    assert not (tmp_path / "x.json").exists()

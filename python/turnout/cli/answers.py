@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from turnout import Domain
 from turnout._files import read_bytes
 from turnout.errors import InvalidValueError
 
@@ -16,6 +17,7 @@ __all__ = [
     "LabelsFile",
     "Missing",
     "MissingValues",
+    "asked_domain",
     "check_labels",
     "read_labels",
 ]
@@ -67,3 +69,28 @@ def read_labels(labels: str | None, labels_file: Path | None) -> list[str] | Non
     except UnicodeDecodeError as error:
         raise InvalidValueError(f"{labels_file}: not UTF-8 text: {error}") from error
     return [line for line in lines if line.strip()]
+
+
+def asked_domain(size: int | None, labels: str | None, labels_file: Path | None) -> Domain | int:
+    """Take the labels, or their number.
+
+    Raises
+    ------
+    typer.BadParameter
+        If neither is given.
+    InvalidValueError
+        If they contradict each other.
+    """
+    check_labels(labels, labels_file)
+    stated = read_labels(labels, labels_file)
+    if stated is None:
+        if size is None:
+            raise typer.BadParameter(
+                "say how many answers there are, or which: --domain-size, --labels or "
+                "--labels-file",
+                param_hint="--domain-size",
+            )
+        return size
+    if size is not None and size != len(stated):
+        raise InvalidValueError(f"--domain-size is {size}, but there are {len(stated)} labels")
+    return Domain(stated)

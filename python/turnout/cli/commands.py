@@ -128,14 +128,22 @@ KEY = _group(
 
 ROUNDS = _group(
     "rounds",
-    "Questions that take rounds: frequent values of which there are far too many to count.\n\n"
-    "[bold]hitters[/] begins, [bold]split[/] asks each person in one round, [bold]close[/] takes "
-    "the tally of a round and writes the plan of the next, [bold]show[/] says what was found.",
+    "Questions that take rounds: frequent values of which there are far too many to count, and "
+    "rare answers.\n\n"
+    "[bold]hitters[/] and [bold]rare[/] begin, [bold]split[/] asks each person in one round, "
+    "[bold]close[/] takes the tally of a round and writes the plan of the next, [bold]show[/] "
+    "says what was found.",
     [
         Later(
             "hitters",
             "turnout.cli.rounds",
             "Begin to look for frequent words or numbers of which there are far too many to count.",
+        ),
+        Later(
+            "rare",
+            "turnout.cli.rounds",
+            "Begin a collection in two rounds, of which the second asks more of who holds a rare "
+            "answer.",
         ),
         Later(
             "split",

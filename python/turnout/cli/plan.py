@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from turnout import Domain, Plan
+from turnout import Plan
 from turnout._progress import doing
 from turnout.cli.account.shared import (
     AsJson,
@@ -21,7 +21,7 @@ from turnout.cli.account.shared import (
     save_picture,
     table,
 )
-from turnout.cli.answers import Labels, LabelsFile, check_labels, read_labels
+from turnout.cli.answers import Labels, LabelsFile, asked_domain
 from turnout.cli.mean_mechanisms import Distribution, Mean, numbers_of, option_of
 from turnout.cli.mean_plan import MeanPlan
 from turnout.cli.running import (
@@ -33,7 +33,6 @@ from turnout.cli.running import (
     was_given,
 )
 from turnout.cli.tables import file_size, number, percent, properties
-from turnout.errors import InvalidValueError
 from turnout.frequency.candidates import registered
 from turnout.planning import PlanCandidate, PlanCheck, PlanProposal
 from turnout.planning import plan as make_plan
@@ -221,7 +220,7 @@ def plan(
     if nodes is None:
         raise typer.BadParameter("say how many people there are", param_hint="--nodes")
     oracles = _checked_names(oracle)
-    domain = _domain(domain_size, labels, labels_file)
+    domain = asked_domain(domain_size, labels, labels_file)
     with doing("planning"):
         proposal = make_plan(
             epsilon=_epsilon(epsilon),
@@ -287,23 +286,6 @@ def _checked_names(names: list[str] | None) -> list[str] | None:
             listed = ", ".join(sorted(each.replace("_", "-") for each in known))
             raise typer.BadParameter(f"{given!r} is none of {listed}", param_hint="--oracle")
     return wanted
-
-
-def _domain(size: int | None, labels: str | None, labels_file: Path | None) -> Domain | int:
-    """Take the labels, or their number."""
-    check_labels(labels, labels_file)
-    stated = read_labels(labels, labels_file)
-    if stated is None:
-        if size is None:
-            raise typer.BadParameter(
-                "say how many answers there are, or which: --domain-size, --labels or "
-                "--labels-file",
-                param_hint="--domain-size",
-            )
-        return size
-    if size is not None and size != len(stated):
-        raise InvalidValueError(f"--domain-size is {size}, but there are {len(stated)} labels")
-    return Domain(stated)
 
 
 def _signing_key(sign: Path | None, target: Path | None) -> SigningKey | None:

@@ -69,6 +69,16 @@ _LARGE = 2**30
 _MANY_GROUPS = 100
 
 
+_PROMISE = (
+    "Whatever a person answered, no report is more than {} times as likely as under another answer."
+)
+_RATE = (
+    "Who sees which people report learns that they took part; the participation rate adds no "
+    "protection beyond epsilon."
+)
+_SILENCE = "Nor is it to send none: who reports depends on the answer, and epsilon counts that too."
+
+
 @dataclass(frozen=True)
 class _Wish:
     """What the options say about the plan."""
@@ -449,10 +459,5 @@ def _summary(
         showing(plan).asked(oracle.domain),
         ("epsilon", f"{number(oracle.epsilon)} asked, {number(oracle.realized_epsilon)} realised"),
         ("file", f"{file_size(size)}, {oracle.report_bits:g} bits a report"),
-        (
-            "guarantee",
-            f"Whatever a person answered, no report is more than {ratio} times as likely as "
-            "under another answer. Who sees which people report learns that they took part; "
-            "the participation rate adds no protection beyond epsilon.",
-        ),
+        ("guarantee", f"{_PROMISE.format(ratio)} {_SILENCE if oracle.silent else _RATE}"),
     ]

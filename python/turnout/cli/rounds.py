@@ -9,7 +9,7 @@ import typer
 
 from turnout import Plan
 from turnout.cli.account.shared import AsJson, print_json
-from turnout.cli.answers import ColumnName
+from turnout.cli.answers import ColumnName, Labels, LabelsFile, asked_domain
 from turnout.cli.running import (
     check_epsilon,
     check_level,
@@ -19,22 +19,24 @@ from turnout.cli.running import (
     refusing,
 )
 from turnout.cli.scans import Duplicates, GroupBy, IdColumn, ProbabilityColumn, Sources, scanned
-from turnout.cli.showing.rounds import show_search, summary
+from turnout.cli.showing.rounds import show_search, show_two, summary
 from turnout.cli.showing.shown import Clip, describe_participation
 from turnout.cli.table_files import check_table, write_table
 from turnout.cli.tables import number, percent, properties
 from turnout.cli.tallies import read_tally
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.errors import InvalidValueError
-from turnout.frequency.heavy_hitters import HeavyHitters
+from turnout.frequency.adaptive import SecondRound, TwoRoundCollection
+from turnout.frequency.heavy_hitters import HeavyHitters, Round, Search
 from turnout.frequency.rounds import Rounds
 from turnout.pipeline.splitting import split as split_rows
 from turnout.signing import SigningKey
 
-__all__ = ["close", "hitters", "show", "split"]
+__all__ = ["close", "hitters", "rare", "show", "split"]
 
 State = Annotated[
-    Path, typer.Argument(metavar="STATE", help="The file that turnout rounds hitters wrote.")
+    Path,
+    typer.Argument(metavar="STATE", help="What turnout rounds hitters or rare wrote."),
 ]
 NewState = Annotated[
     Path,
@@ -44,7 +46,7 @@ NewState = Annotated[
 ]
 Epsilon = Annotated[
     float,
-    typer.Option("--epsilon", "-e", callback=check_epsilon, help="Privacy of the whole search."),
+    typer.Option("--epsilon", "-e", callback=check_epsilon, help="Privacy of all rounds together."),
 ]
 Rate = Annotated[
     float | None,
@@ -152,6 +154,81 @@ def hitters(
 
 
 @refusing
+def rare(
+    *,
+    epsilon: Epsilon,
+    first_rate: Annotated[
+        float, typer.Option("--first-rate", help="The share of the people that report first.")
+    ],
+    second_rate: Annotated[
+        float,
+        typer.Option("--second-rate", help="The expected share that report in the second round."),
+    ],
+    low: Annotated[
+        float, typer.Option("--low", help="The least probability to report in the second round.")
+    ],
+    high: Annotated[
+        float, typer.Option("--high", help="The largest, of those who hold a rare answer.")
+    ],
+    target: NewState,
+    domain_size: Annotated[
+        int | None,
+        typer.Option(
+            "--domain-size", "-k", min=2, help="How many answers there are; or say --labels."
+        ),
+    ] = None,
+    labels: Labels = None,
+    labels_file: LabelsFile = None,
+    power: Annotated[
+        float, typer.Option("--power", help="How strongly the rates follow rarity; 0 not at all.")
+    ] = 1.0,
+    share: Annotated[
+        float | None,
+        typer.Option(
+            "--share",
+            help="Ask the same people twice: the share of epsilon that the first round spends.",
+        ),
+    ] = None,
+    oracle: Annotated[
+        str, typer.Option("--oracle", metavar="NAME", help="How reports are randomized.")
+    ] = "direct-encoding",
+    sign: Sign = None,
+    as_json: AsJson = False,
+) -> None:
+    """Begin a collection in two rounds, of which the second asks more of who holds a rare answer.
+
+    Writes the state, and the plan of the first round beside it, as turnout rounds hitters does.
+    turnout rounds close takes the tally of the first round, decides how likely the holders of each
+    answer report in the second, and writes its plan. Who reports then depends on the answer; what
+    that says, and what silence says, is counted in epsilon, and the rest is left for the reports.
+
+    It pays at a large epsilon, from 6 on, and few reports; else one round is better.
+
+    --json prints protocol, finished, round (the number of the open one) and plan_file.
+
+    [bold]Example:[/]
+
+        turnout rounds rare -e 8 --labels A,B,AB,0 --first-rate .02 --second-rate .03 \
+            --low .01 --high .5 -o blood.json
+    """
+    _refuse_there(target)
+    collection = TwoRoundCollection(
+        asked_domain(domain_size, labels, labels_file),
+        epsilon=epsilon,
+        first_rate=first_rate,
+        second_rate=second_rate,
+        low=low,
+        high=high,
+        once=share is None,
+        share=0.5 if share is None else share,
+        power=power,
+        oracle=oracle.lower().replace("-", "_"),
+    )
+    rows = [("domain", f"{collection.domain.size:,} labels"), ("epsilon", number(epsilon))]
+    _say(collection.rounds(), target, _Wish(None, sign, as_json), rows, {})
+
+
+@refusing
 def split(
     state: State,
     sources: Sources,
@@ -180,6 +257,8 @@ def split(
         turnout rounds split search.json people.parquet --column word -o groups/
     """
     under_way: Any = Rounds.read(state)
+    if not under_way.shares:
+        raise InvalidValueError(f"{state}: all people are asked in each round: nobody is split off")
     answers = scanned(
         sources,
         column,
@@ -251,11 +330,13 @@ def show(
 
     For a search: the values, the most frequent first, from which frequency on a value was found
     with a probability of 90 %, and whether the bound on memory left prefixes out that stood out.
+    Of two rounds: the shares, and what both rounds spent.
 
-    --json prints protocol, finished, round and rounds (a list of objects with number, bits,
-    candidates, kept, nodes, received, level, cut and more); at the end also nodes, confirmed, cut,
-    detectable_frequency, realized_epsilon, interval, and estimates: a list of objects with label,
-    count, frequency, standard_error, low and high.
+    --json prints protocol, finished and round, and at the end nodes, interval and estimates: a list
+    of objects with label, count, frequency, standard_error, low and high. Of a search it has rounds
+    too (a list of objects with number, bits, candidates, kept, nodes, received, level, cut and
+    more), and at the end confirmed, cut, detectable_frequency and realized_epsilon; of two rounds
+    received and spent (an object with total, first, report, silence and randomizer).
 
     [bold]Example:[/]
 
@@ -269,7 +350,8 @@ def show(
         raise InvalidValueError(
             f"{state}: round {under_way.number} is open, and nothing is found yet for --output"
         )
-    made = show_search(under_way, level, clip=clip)
+    kind = show_search if isinstance(under_way, Search) else show_two
+    made = kind(under_way, level, clip=clip)
     if target is not None:
         write_table(target, made.make_table())
     if as_json:
@@ -328,11 +410,23 @@ def _say(
 def _plan_rows(
     plan: Plan, file: Path, under_way: Rounds[Any, Any], key: SigningKey | None
 ) -> list[tuple[str, str]]:
-    oracle = plan.oracle
+    oracle: Any = plan.oracle
+    asked: list[tuple[str, str]] = []
+    if isinstance(oracle, Round):
+        asked = [("candidates", f"{len(oracle.candidates):,}, and all others")]
+    if isinstance(oracle, SecondRound):
+        low, high = oracle.rates.min(), oracle.rates.max()
+        spent = under_way.protocol.spending(oracle)
+        asked = [
+            ("rates", f"{percent(low, 3)} to {percent(high, 3)}, by the answer"),
+            ("spends", str(spent)),
+        ]
+    inner = getattr(oracle, "oracle", oracle)
+    last = max(len(under_way.shares) - 1, 1)
     return [
-        ("round", f"{under_way.number}; the last is {len(under_way.shares) - 1} at most"),
-        ("candidates", f"{oracle.domain.size - 1:,}, and all others"),
-        ("oracle", oracle.oracle.name.replace("_", " ")),
+        ("round", f"{under_way.number}; the last is {last} at most"),
+        *asked,
+        ("oracle", inner.name.replace("_", " ")),
         ("participation", describe_participation(plan)),
         ("plan file", f"{file}{'' if key is None else f', signed by {key.public_key}'}"),
     ]

@@ -9,12 +9,13 @@ from typing import Any, ClassVar, Generic, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from turnout import _arguments, _kinds
+from turnout import _arguments, _core, _kinds
 from turnout.collecting.drawing import Counts, Drawn, Noise
 from turnout.collecting.elsewhere import AnswersElsewhere, ReportsElsewhere, answers_in
 from turnout.collecting.plan import Plan
 from turnout.collecting.reports import Reports
 from turnout.collecting.sums import DesignSums
+from turnout.collecting.taking_part import common_rate
 from turnout.collecting.tally import T
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.participation import Participation, Personalized, taking_part_in
@@ -51,6 +52,10 @@ class Kind(ABC, Generic[T]):
 
     #: Why all nodes must share one rate of participation; empty where each may have its own.
     one_rate_because: ClassVar[str] = ""
+
+    #: Whether a node may send nothing by what its answer is, which :attr:`realized_ratio` counts:
+    #: then not everyone reports even where everyone takes part.
+    silent: bool = False
 
     #: Who may be asked, where that is not everyone: for those who hand answers over.
     asked_of: ClassVar[str] = ""
@@ -123,6 +128,20 @@ class Kind(ABC, Generic[T]):
             If an answer is outside the domain, whether its node takes part or not, or there are not
             as many probabilities as answers.
         """
+
+    def reporting(
+        self, answers: Array, participation: Participation, noise: Noise
+    ) -> npt.NDArray[np.int64]:
+        """Tell which nodes :meth:`draw_reports` makes the reports of, in their order.
+
+        Parameters
+        ----------
+        answers, participation, noise
+            As there; noise that is not fresh.
+        """
+        if isinstance(participation, Personalized):
+            return _core.participants_personalized(participation.probabilities, noise)
+        return _core.participants(len(answers), common_rate(participation), noise)
 
     @abstractmethod
     def count_reports(self, reports: Array, probabilities: Array | None = None) -> Counts:
@@ -527,6 +546,8 @@ def randomized(
         If an answer is outside the domain, or there are not as many personal probabilities as
         answers.
     """
+    # Who cannot have its own probability of taking part is refused before anything is drawn.
+    Plan(oracle, participation)
     drawn = oracle.draw_reports(codes, participation, noise)
     return Reports.made(oracle, participation, drawn, len(codes), _design(participation))
 
@@ -539,8 +560,8 @@ def collected(oracle: Kind[T], codes: Array, participation: Participation, noise
     CodeOutsideDomainError, InvalidValueError
         As :func:`randomized`.
     """
-    counts = oracle.draw_counts(codes, participation, noise)
     plan = Plan(oracle, participation)
+    counts = oracle.draw_counts(codes, participation, noise)
     tally: T = oracle.tally_type.of(plan, counts, len(codes), _design(participation))
     return tally
 

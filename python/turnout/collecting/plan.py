@@ -116,6 +116,11 @@ class Plan(Generic[R_co]):
         """The answers that can be given: a :class:`turnout.Domain`, or :class:`turnout.Bounds`."""
         return self.oracle.domain
 
+    @property
+    def everyone_reports(self) -> bool:
+        """Whether there is a report of each node that is asked."""
+        return self.participation.uniform_rate == 1.0 and not self.oracle.silent
+
     def to_dict(self) -> dict[str, Any]:
         """Describe the plan in terms of JSON."""
         description = {

@@ -53,6 +53,11 @@ class Randomizer(Protocol):
     one_rate_because: ClassVar[str]
 
     @property
+    def silent(self) -> bool:
+        """Whether a node may send nothing by what its answer is."""
+        ...
+
+    @property
     def epsilon(self) -> float:
         """The privacy parameter that was asked for, in nats."""
         ...

@@ -176,7 +176,7 @@ def gather(
     plan.check_current(None if received is None else _arguments.moment("received", received))
     if nodes is not None:
         nodes = _arguments.integer("nodes", nodes, least=0, most=2**64 - 1)
-    elif plan.participation.uniform_rate != 1.0:
+    elif not plan.everyone_reports:
         raise InvalidValueError(
             "nodes must say how many people were asked: under "
             f"{plan.participation!r} silent ones send nothing"
@@ -248,7 +248,7 @@ class _Gathering:
     def _nodes(self, nodes: int | None, good: int) -> int:
         """Check the number of people against that of good messages; bad ones may be anybody's."""
         refused = sum(self._refusals.values())
-        everyone = self._plan.participation.uniform_rate == 1.0
+        everyone = self._plan.everyone_reports
         if nodes is not None and (good > nodes or (everyone and nodes > good + refused)):
             bound = "equal the number" if everyone else "be at least the number"
             bad = f", or that and some of {refused} bad ones" if everyone and refused else ""

@@ -76,7 +76,7 @@ class Reports(Generic[R_co]):
         self._plan = Plan(oracle, participation)
         self._codes = _checked(oracle, codes)
         self._nodes = _arguments.integer("nodes", nodes, least=0, most=2**64 - 1)
-        _check_number(participation, len(self._codes), self._nodes)
+        _check_number(self._plan, len(self._codes), self._nodes)
         self._probabilities: npt.NDArray[np.float64] | None = None
         self._design: DesignSums | None = None
         if participation.uniform_rate is None:
@@ -287,12 +287,12 @@ def _frozen(array: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[np.int
     return view
 
 
-def _check_number(participation: Participation, received: int, nodes: int) -> None:
+def _check_number(plan: Plan, received: int, nodes: int) -> None:
     if received > nodes:
         raise InvalidValueError(
             f"nodes must be at least the number of reports {received}, got {nodes}"
         )
-    if participation.uniform_rate == 1.0 and received != nodes:
+    if plan.everyone_reports and received != nodes:
         raise InvalidValueError(
             f"nodes must equal the number of reports {received} when everyone takes part, "
             f"got {nodes}"

@@ -79,7 +79,7 @@ class BaseTally(ABC):
         self._nodes = _arguments.integer("nodes", nodes, least=0, most=2**64 - 1)
         self._received = _arguments.integer("received", received, least=0, most=self._nodes)
         self._check_sums()
-        if plan.participation.uniform_rate == 1.0 and self._received != self._nodes:
+        if plan.everyone_reports and self._received != self._nodes:
             raise InvalidValueError(
                 f"received must equal nodes = {self._nodes} when everyone takes part, "
                 f"got {self._received}"

@@ -81,7 +81,7 @@ class Rounds(ABC, Generic[K, R]):
 
     @classmethod
     @abstractmethod
-    def _begun(cls, parameters: dict[str, Any]) -> Any:
+    def begun(cls, parameters: dict[str, Any]) -> Any:
         """Begin with the parameters that a document holds."""
 
     @property
@@ -317,7 +317,7 @@ def rounds_from_json(text: object) -> Any:
             **rest,
         } if not rest and name in _PROTOCOLS:
             try:
-                found = _PROTOCOLS[name]._begun({str(key): parameters[key] for key in parameters})
+                found = _PROTOCOLS[name].begun({str(key): parameters[key] for key in parameters})
             except (TurnoutError, TypeError) as error:
                 raise CorruptDataError(f"not a {_DOCUMENT.word}: {error}") from error
             for number, tally in enumerate(tallies):

@@ -34,6 +34,8 @@ class WrappedOracle(FrequencyOracle):
         self, epsilon: float, domain: Domain | Sequence[Hashable] | int, oracle: FrequencyOracle
     ) -> None:
         super().__init__(epsilon, domain)
+        if oracle.silent:
+            raise InvalidValueError(f"oracle must report of every node, got {oracle!r}")
         self._inner = oracle
 
     @property

@@ -15,14 +15,12 @@ import numpy.typing as npt
 
 from turnout import _arguments, _core
 from turnout._secrets import HiddenBytes
-from turnout.collecting.drawing import Noise
 from turnout.collecting.groups.counting import tally_by_group
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.kind import Kind, collected, randomized
 from turnout.collecting.plan import Plan
 from turnout.collecting.reports import Reports
 from turnout.collecting.sums import DesignSums
-from turnout.collecting.taking_part import common_rate
 from turnout.collecting.tally import BaseTally
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.participation import Participation, Personalized, from_dict, taking_part_in
@@ -149,7 +147,7 @@ def randomize_block(plan: Plan, block: EncodedBlock, noise: JobNoise) -> BlockRe
     reports = randomized(plan.oracle, block.codes, participation, streams)
     if block.groups is None and block.pseudonyms is None:
         return BlockReports(reports)
-    positions = _positions(participation, len(block.codes), streams)
+    positions = plan.oracle.reporting(block.codes, participation, streams)
     pseudonyms = None if block.pseudonyms is None else block.pseudonyms[positions]
     if block.groups is None:
         return BlockReports(reports, pseudonyms=pseudonyms)
@@ -214,10 +212,3 @@ def _streams(noise: JobNoise, block: EncodedBlock) -> _core.NoiseStreams:
             "its noise with the next one"
         )
     return noise.block(block.index)
-
-
-def _positions(participation: Participation, nodes: int, noise: Noise) -> npt.NDArray[np.int64]:
-    """Tell which nodes sent the reports, in the order of the reports."""
-    if isinstance(participation, Personalized):
-        return _core.participants_personalized(participation.probabilities, noise)
-    return _core.participants(nodes, common_rate(participation), noise)

@@ -160,7 +160,7 @@ def _nodes(
     """Leave out the nodes of repeated reports, where everyone reports."""
     if not left_out:
         return nodes, design
-    if plan.participation.uniform_rate == 1.0:
+    if plan.everyone_reports:
         return nodes - left_out, design
     raise InvalidValueError(
         "duplicates='first' needs a collection in which everyone takes part: of a random part of "
@@ -187,7 +187,7 @@ def _grouped(header: Header, groups: Groups, batches: Iterable[ReportBatch]) -> 
     tallies = {}
     for position, key in enumerate(groups.keys):
         counted = total[key] if key in total else plan.oracle.tally_type.empty(plan)
-        everyone = plan.participation.uniform_rate == 1.0
+        everyone = plan.everyone_reports
         nodes = counted.received if everyone and left_out else groups.nodes[position]
         design = None if groups.designs is None else groups.designs[position]
         tallies[key] = counted.under(plan, nodes=nodes, design=design)

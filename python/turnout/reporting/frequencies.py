@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from turnout._extras import require
 from turnout.collecting.plan import Plan
 from turnout.errors import EstimatorError
+from turnout.frequency.adaptive import SecondRound
 from turnout.frequency.estimation.columns import ordered, sorted_records
 from turnout.reporting.contents import Contents
 from turnout.reporting.markup import join, tag
@@ -128,6 +129,9 @@ class FrequencyWording:
 
     def making(self, plan: Plan) -> list[tuple[str, str]]:
         """Say how likely a report supports an answer."""
+        if isinstance(plan.oracle, SecondRound):
+            low, high = plan.oracle.rates.min(), plan.oracle.rates.max()
+            return [("takes part, by the answer", f"{low:.6g} to {high:.6g} (probabilities)")]
         p, q = plan.oracle.support_probabilities
         return [("report supports own, other answer", f"{p:.6g}, {q:.6g} (probabilities)")]
 

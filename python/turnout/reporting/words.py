@@ -87,6 +87,8 @@ def participation(plan: Plan) -> str:
     rate = plan.participation.uniform_rate
     if rate is None:
         return "each person with a probability of their own"
+    if plan.oracle.silent:
+        return "by the answer, which ε counts"
     return "everyone" if rate == 1.0 else f"{percent(rate)} of the people, at random"
 
 
@@ -135,7 +137,13 @@ def guarantee(plan: Plan, groups: tuple[str, ...] = (), times: int = 1) -> list[
         f"A bet that was won 50 times in 100 is then won at most {wins} times in 100, with any "
         "computing power and whatever else is known about the person.",
     ]
-    if plan.participation.uniform_rate != 1.0:
+    if plan.oracle.silent:
+        statements.append(
+            "Whether a person reports depends on the answer: it says something, and so does "
+            f"silence. Neither is more than {odds} times as likely under one answer as under "
+            "another; ε counts both."
+        )
+    elif plan.participation.uniform_rate != 1.0:
         statements.append(
             "Who sees which people report learns that they took part. To them the participation "
             "rate adds no protection beyond ε; it saves reports."

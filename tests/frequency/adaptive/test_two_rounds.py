@@ -192,9 +192,9 @@ def test_collect_and_simulate_agree_in_law(statistical: ModuleType) -> None:
 
 def test_nobody_is_asked_twice() -> None:
     tallies = collection().collect(VALUES, seed=4)
-    assert tallies.first.received + tallies.second.asked == NODES
+    assert tallies.first.received + tallies.second.nodes == NODES
     again = collection(False).collect(VALUES, seed=4)
-    assert again.second.asked == NODES
+    assert again.second.nodes == NODES
 
 
 @pytest.mark.parametrize("hidden", [False, True])
@@ -236,13 +236,13 @@ def test_tallies_of_one_round_add_up() -> None:
     second = collection().simulate(COUNTS, seed=1).second.round
     one, other = second.collect(VALUES[::2], seed=1), second.collect(VALUES[1::2], seed=2)
     total = one + other
-    assert total.asked == NODES
+    assert total.nodes == NODES
     assert np.array_equal(total.support, one.support + other.support)
     elsewhere = collection().simulate(COUNTS, seed=2).second
     with pytest.raises(PlanMismatchError):
         _ = one + elsewhere
     with pytest.raises(TypeError):
-        _ = one + 1
+        _ = one + 1  # type: ignore[operator]
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,10 @@ def test_tallies_of_one_round_add_up() -> None:
     [
         ({"low": 0.6, "high": 0.5}, "low must be at most high"),
         ({"low": 0.001, "high": 0.9}, "low and high must leave something"),
-        ({"second_rate": 0.6}, "rate must be from low"),
+        (
+            {"second_rate": 0.6},
+            "second_rate must be from 0.045 to 0.45: the mean of rates from low",
+        ),
         ({"second_rate": 0.98}, "second_rate must be at most"),
         ({"first_rate": 1.0}, "first_rate must be below 1"),
         ({"first_rate": 0.0}, "first_rate must be a probability"),
@@ -279,18 +282,19 @@ def test_wrong_types_are_refused() -> None:
 
 def test_tallies_that_do_not_belong_are_refused() -> None:
     tallies = collection().simulate(COUNTS, seed=1)
-    other = tn.DirectEncoding(5.0, 4).simulate(COUNTS)
+    other = tn.DirectEncoding(4.0, 4).simulate(COUNTS)
     with pytest.raises(PlanMismatchError):
         collection().second_round(other)
     with pytest.raises(PlanMismatchError):
         collection().estimate(other, tallies.second)
-    half = SecondTally(tallies.second.round, tallies.second.support, tallies.second.received, 1999)
+    second = tallies.second
+    half = SecondTally(second.plan, second.support, second.received, 1999)
     with pytest.raises(InvalidValueError, match="second must be of the"):
         collection().estimate(tallies.first, half)
     with pytest.raises(InvalidValueError, match="weight must be in"):
         tallies.estimate(1.5)
-    with pytest.raises(InvalidValueError, match="support must be at most"):
-        SecondTally(tallies.second.round, [9, 0, 0, 0], 3, 10)
+    with pytest.raises(InvalidValueError, match=r"support\[0\] must be at most"):
+        SecondTally(second.plan, [9, 0, 0, 0], 3, 10)
 
 
 def test_a_first_round_without_reports_says_so() -> None:

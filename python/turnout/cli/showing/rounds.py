@@ -10,11 +10,13 @@ from rich.console import Console
 
 from turnout.cli.account.shared import table
 from turnout.cli.showing.shown import CUT, Shown
-from turnout.cli.tables import digits_for, number, percent, percents, printable
+from turnout.cli.tables import digits_for, number, percent, percents, print_estimates, printable
+from turnout.frequency.adaptive import TwoRounds
+from turnout.frequency.estimation.columns import ordered
 from turnout.frequency.heavy_hitters import HeavyHitterResult, RoundRecord, Search
 from turnout.frequency.rounds import Rounds
 
-__all__ = ["show_search", "summary"]
+__all__ = ["show_search", "show_two", "summary"]
 
 
 def summary(under_way: Rounds[Any, Any]) -> dict[str, Any]:
@@ -75,6 +77,49 @@ def show_search(search: Search, level: float, *, clip: bool) -> Shown:
         lambda: result.to_arrow(level, simultaneous=simultaneous),
         rows,
         lambda console: _print_found(console, result, found, level),
+        lambda: None,
+    )
+
+
+def show_two(under_way: TwoRounds, level: float, *, clip: bool) -> Shown:
+    """Show two rounds: the shares, or how far they are."""
+    protocol = under_way.protocol
+    rows = [
+        ("domain", f"{protocol.domain.size:,} labels"),
+        ("epsilon", number(protocol.epsilon)),
+    ]
+    described = summary(under_way)
+    if not under_way.finished:
+        rows.append(("open", f"round {under_way.number}"))
+        return Shown(lambda: described, lambda: None, rows, lambda console: None, lambda: None)
+    found = under_way.result.estimate()
+    estimate = found.clip_intervals() if clip else found
+    spent = under_way.result.spent
+    codes = ordered(estimate, "frequency", None)
+    parts = {name: getattr(spent, name) for name in ("first", "report", "silence", "randomizer")}
+    rows += [
+        ("nodes", f"{estimate.nodes:,}"),
+        ("reports", f"{estimate.received:,} in both rounds"),
+        ("spent", str(spent)),
+        ("interval", f"{percent(level)}, for each share by itself{CUT if clip else ''}"),
+    ]
+
+    def body(console: Console) -> None:
+        console.print()
+        print_estimates(console, estimate, codes, level, None)
+
+    return Shown(
+        lambda: {
+            **described,
+            "nodes": estimate.nodes,
+            "received": estimate.received,
+            "spent": {"total": spent.total, **parts},
+            "interval": {"level": level, "simultaneous": None},
+            "estimates": estimate.columns(codes, level, None).records(),
+        },
+        lambda: estimate.to_arrow(level),
+        rows,
+        body,
         lambda: None,
     )
 

@@ -223,6 +223,8 @@ def describe_participation(plan: Plan) -> str:
     rate = plan.participation.uniform_rate
     if rate is None:
         return "each node with its own probability"
+    if plan.oracle.silent:
+        return "by the answer, which epsilon counts"
     return "everyone" if rate == 1 else f"{percent(rate)} of the nodes, at random"
 
 

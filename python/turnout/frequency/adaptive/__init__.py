@@ -5,7 +5,7 @@ data collection". Who takes part then depends on what they hold, so that taking 
 silent, say something: :mod:`~turnout.frequency.adaptive.spending` counts it.
 """
 
-from turnout.frequency.adaptive.collection import TwoRoundCollection, TwoRoundTallies
+from turnout.frequency.adaptive.collection import TwoRoundCollection
 from turnout.frequency.adaptive.rates import rates_for_rare
 from turnout.frequency.adaptive.second import SecondRound, SecondTally
 from turnout.frequency.adaptive.spending import Spending, second_round_ratios
@@ -14,6 +14,8 @@ from turnout.frequency.adaptive.study import (
     TwoRoundRecord,
     compare_two_rounds,
 )
+from turnout.frequency.adaptive.tallies import TwoRoundTallies
+from turnout.frequency.adaptive.under_way import TwoRounds
 
 __all__ = [
     "SecondRound",
@@ -23,6 +25,7 @@ __all__ = [
     "TwoRoundComparison",
     "TwoRoundRecord",
     "TwoRoundTallies",
+    "TwoRounds",
     "compare_two_rounds",
     "rates_for_rare",
     "second_round_ratios",

@@ -2,125 +2,168 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Hashable, Sequence
+from fractions import Fraction
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _core
+from turnout._rounding import logarithm_up
+from turnout._seeds import derived
+from turnout.accounting.variation import ToldApart, VariationRatio
+from turnout.collecting.drawing import Counts, Drawn, Noise
+from turnout.collecting.plan import Plan
+from turnout.collecting.taking_part import common_rate
 from turnout.domain import Domain
-from turnout.errors import InvalidValueError, PlanMismatchError
-from turnout.frequency.adaptive.spending import Spending
-from turnout.frequency.oracle import FrequencyOracle
-from turnout.participation import Personalized
+from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
+from turnout.frequency.adaptive.spending import second_round_ratios
+from turnout.frequency.estimation.estimate import FrequencyEstimate
+from turnout.frequency.estimation.estimators import Estimation
+from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
+from turnout.frequency.tally import Tally
+from turnout.frequency.wrapped import WrappedOracle
+from turnout.participation import Everyone, Participation, taking_part_in
 
-__all__ = ["SecondRound", "SecondTally"]
+__all__ = ["SecondRound", "SecondTally", "seeds_of"]
 
+Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
-Counts = npt.NDArray[np.uint64]
 
 
-@dataclass(frozen=True, eq=False)
-class SecondTally:
-    """How many reports of a second round support each answer.
+class SecondTally(Tally):
+    """How many reports of a second round support each answer, and how many nodes were asked.
 
-    Attributes
-    ----------
-    round
-        The round; tallies of different nodes in the same round add up with ``+``.
-    support
-        uint64, one for each answer.
-    received
-        The number of reports.
-    asked
-        The number of nodes that were asked, reporting or not.
+    ``nodes`` are those that were asked, reporting or not.
     """
 
-    round: SecondRound
-    support: Counts
-    received: int
-    asked: int
+    __slots__ = ()
 
-    def __post_init__(self) -> None:
-        """Check the numbers."""
-        _arguments.instance("round", self.round, SecondRound, "a SecondRound")
-        asked = _arguments.integer("asked", self.asked, least=0, most=2**64 - 1)
-        _arguments.integer("received", self.received, least=0, most=asked)
-        support = _arguments.counts("support", self.support, self.round.domain.size)
-        if support.max() > self.received:
-            raise InvalidValueError(
-                f"support must be at most received = {self.received}, got {support.max()}"
-            )
-        support.flags.writeable = False
-        object.__setattr__(self, "support", support)
+    default_method: ClassVar[str] = "horvitz_thompson"
 
-    def __add__(self, other: object) -> SecondTally:
-        """Add the tally of other nodes."""
-        if not isinstance(other, SecondTally):
-            return NotImplemented
-        if other.round is not self.round and other.round != self.round:
-            raise PlanMismatchError("other was made in another round: its rates or oracle differ")
-        return SecondTally(
-            self.round,
-            self.support + other.support,
-            self.received + other.received,
-            self.asked + other.asked,
+    @property
+    def round(self) -> SecondRound:
+        """The round."""
+        made: SecondRound = self._plan.oracle
+        return made
+
+    def estimate(self, method: str = "horvitz_thompson") -> FrequencyEstimate:
+        """Estimate the frequencies among the nodes that were asked, without bias.
+
+        Parameters
+        ----------
+        method
+            ``"horvitz_thompson"``: each answer by the rate of those who hold it.
+
+        Returns
+        -------
+        FrequencyEstimate
+            Frequencies with standard errors and normal intervals.
+
+        Raises
+        ------
+        InvalidValueError
+            If there is no such method.
+        EstimatorError
+            If nobody was asked.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> second = SecondRound(5.0, 3, oracle=tn.DirectEncoding(4.0, 3), rates=[0.2, 0.25, 0.3])
+        >>> tally = second.collect([0] * 6000 + [1] * 3000 + [2] * 1000, seed=1)
+        >>> tally.estimate().interval(0.999).contains([0.6, 0.3, 0.1])
+        array([ True,  True,  True])
+        """
+        _arguments.choice("method", method, ("horvitz_thompson",))
+        if self.nodes == 0:
+            raise EstimatorError("nobody was asked in the second round")
+        found = self.round.estimation(self)
+        return FrequencyEstimate.from_estimation(
+            self._plan, method, self.nodes, self.received, found
         )
 
 
-class SecondRound:
-    """What the second round asks for; made by :meth:`TwoRoundCollection.second_round`.
+class SecondRound(WrappedOracle):
+    """Report through an oracle, or say nothing, with a chance that depends on the answer.
 
     A node that holds ``x`` takes part with probability ``pi_x``. The probabilities of the answers
-    are public; which of them a node used is what it holds, so that reports come without it.
+    are public; which of them a node used is what it holds, so that reports come without it. Who
+    sends and who stays silent is seen: both count in :attr:`realized_ratio`.
+
+    Made by :meth:`TwoRoundCollection.second_round`. Its plan is served as any other; a device that
+    stays silent sends nothing.
 
     Parameters
     ----------
-    oracle
-        The randomizer; with hidden participation over one code more than the domain has.
+    epsilon
+        What a report, or silence, may say, in nats.
     domain
         The answers.
+    oracle
+        The randomizer, or its description; with hidden participation over one code more than the
+        domain has.
     rates
-        The probability of taking part for each answer.
-    spent
-        What both rounds spend.
+        The probability of taking part for each answer, in [2^-30, 1].
     hidden
-        Whether a node that does not take part reports the last code of the oracle.
+        Whether a node that does not take part reports the last code of the oracle, and so nobody
+        is silent.
 
     Raises
     ------
     InvalidValueError, InvalidTypeError
-        If the arguments do not fit each other.
+        If the arguments do not fit each other, or taking part says more than ``epsilon`` allows.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> second = SecondRound(5.0, 3, oracle=tn.DirectEncoding(4.0, 3), rates=[0.2, 0.25, 0.3])
+    >>> plan = tn.Plan(second, tn.Everyone())
+    >>> sent = [plan.report(1, seed=number) for number in range(100)]
+    >>> messages = [message for message in sent if message is not None]
+    >>> 10 < len(messages) < 40, plan.gather(messages, nodes=100).nodes
+    (True, 100)
     """
 
-    __slots__ = ("_domain", "_hidden", "_oracle", "_rates", "_spent")
+    name = "second_round"
+    tally_type = SecondTally
+    #: Silence has a likelihood of its own.
+    two_valued = False
+    one_rate_because = "whether a node takes part depends on its answer already"
+    asked_of = "those of the second round alone: see who was asked in the first"
 
     def __init__(
         self,
-        oracle: FrequencyOracle,
-        domain: Domain,
-        rates: npt.ArrayLike,
-        spent: Spending,
+        epsilon: float,
+        domain: Domain | Sequence[Hashable] | int,
         *,
+        oracle: FrequencyOracle | dict[str, Any],
+        rates: npt.ArrayLike,
         hidden: bool = False,
     ) -> None:
-        self._oracle = _arguments.instance("oracle", oracle, FrequencyOracle, "an oracle")
-        self._domain = _arguments.instance("domain", domain, Domain, "a Domain")
-        self._spent = _arguments.instance("spent", spent, Spending, "a Spending")
+        inner = oracle_from_dict(oracle) if isinstance(oracle, dict) else oracle
+        _arguments.instance("oracle", inner, FrequencyOracle, "an oracle")
+        super().__init__(epsilon, domain, inner)
+        if not isinstance(hidden, (bool, np.bool_)):
+            raise InvalidTypeError(f"hidden must be True or False, got {_arguments.shown(hidden)}")
         self._hidden = bool(hidden)
-        if oracle.support_dtype.kind != "u":
+        if inner.support_dtype.kind != "u":
             raise InvalidValueError(
-                f"oracle must count the reports that support an answer, got {oracle.name}, whose "
+                f"oracle must count the reports that support an answer, got {inner.name}, whose "
                 "reports hold scores"
             )
-        codes = domain.size + self._hidden
-        if oracle.domain.size != codes:
+        if not inner.fresh or isinstance(inner, WrappedOracle):
             raise InvalidValueError(
-                f"oracle must be of {codes} codes for a domain of {domain.size}, got "
-                f"{oracle.domain.size}"
+                f"oracle must draw reports of single answers afresh, got {_arguments.shown(inner)}"
             )
-        self._rates = _arguments.frequencies("rates", rates, domain.size).copy()
+        codes = self._domain.size + self._hidden
+        if inner.domain.size != codes:
+            raise InvalidValueError(
+                f"oracle must be of {codes} codes for a domain of {self._domain.size}, got "
+                f"{inner.domain.size}"
+            )
+        self._rates = _arguments.frequencies("rates", rates, self._domain.size).copy()
         wrong = ~((self._rates >= 2.0**-30) & (self._rates <= 1.0))
         if wrong.any():
             position = int(np.flatnonzero(wrong)[0])
@@ -128,16 +171,12 @@ class SecondRound:
                 f"rates[{position}] must be in [2^-30, 1], got {self._rates[position]}"
             )
         self._rates.flags.writeable = False
-
-    @property
-    def oracle(self) -> FrequencyOracle:
-        """The randomizer."""
-        return self._oracle
-
-    @property
-    def domain(self) -> Domain:
-        """The answers."""
-        return self._domain
+        self._ratios = second_round_ratios(inner.realized_ratio, self._rates, hidden=self._hidden)
+        if self.realized_epsilon > self._epsilon:
+            raise InvalidValueError(
+                f"epsilon must be at least {self.realized_epsilon!r}, what a report or silence "
+                f"says, got {self._epsilon!r}"
+            )
 
     @property
     def rates(self) -> Floats:
@@ -145,93 +184,153 @@ class SecondRound:
         return self._rates
 
     @property
-    def spent(self) -> Spending:
-        """What both rounds spend."""
-        return self._spent
-
-    @property
     def hidden(self) -> bool:
         """Whether a node that does not take part sends a dummy report instead of nothing."""
         return self._hidden
 
-    def collect(self, values: Any, *, seed: int | None = None) -> SecondTally:
-        """Ask nodes, and count their reports.
+    @property
+    def silent(self) -> bool:  # type: ignore[override]
+        """Whether a node may send nothing by what its answer is."""
+        return not self._hidden
 
-        Parameters
-        ----------
-        values
-            The answers of the nodes that are asked: with ``once=True`` those that did not report in
-            the first round.
-        seed
-            For tests and simulations only, as for :meth:`FrequencyOracle.randomize`.
+    @property
+    def by_blocks(self) -> bool:  # type: ignore[override]
+        """Whether the reports of a block of nodes can be drawn by themselves."""
+        return self._inner.by_blocks
 
-        Returns
-        -------
-        SecondTally
-            The support of each answer.
+    @property
+    def ratios(self) -> tuple[Fraction, Fraction]:
+        """The largest likelihood ratio of a report, and that of silence, exactly."""
+        return self._ratios
 
-        Raises
-        ------
-        TurnoutError
-            As for :meth:`FrequencyOracle.randomize`.
-        """
-        return self.collected(self._domain.encode(values), _arguments.seed(seed))
+    @property
+    def realized_ratio(self) -> Fraction:
+        """The larger of :attr:`ratios`."""
+        return max(self._ratios)
 
-    def collected(self, codes: npt.NDArray[Any], checked: int | None) -> SecondTally:
-        """Ask the nodes that hold these codes, which are known to be of the domain."""
-        if self._hidden:
-            kept = np.where(self._coins(codes, checked), codes.astype(np.int64), self._domain.size)
-            tally = self._oracle.collect(kept, seed=checked)
-            return self._tallied(tally.support, tally.received, codes.size)
-        # The kernel gives the rate of each report too: it would tell the answer, and stays here.
-        rates = Personalized(self._rates[codes])
-        reports = self._oracle.draw_reports(codes, rates, checked).reports
-        counts = self._oracle.count_reports(reports)
-        return self._tallied(counts.sums, counts.received, codes.size)
+    @property
+    def realized_epsilon(self) -> float:
+        """The logarithm of :attr:`realized_ratio`, rounded up; never above :attr:`epsilon`."""
+        return logarithm_up(self.realized_ratio)
 
-    def simulate(self, true_counts: Any, *, seed: int | None = None) -> SecondTally:
-        """Draw a tally with the law of :meth:`collect`, from the true counts of the nodes asked.
+    @property
+    def variation_ratio(self) -> VariationRatio:
+        """That of the worst randomizer with the same ratio."""
+        return VariationRatio.of_any(self.realized_ratio)
 
-        Parameters
-        ----------
-        true_counts
-            How many of the nodes asked hold each answer.
-        seed
-            As for :meth:`collect`.
+    @property
+    def told_apart(self) -> ToldApart | None:
+        """None: how many reports there are depends on the answers."""
+        return None
 
-        Returns
-        -------
-        SecondTally
-            The support of each answer.
+    @property
+    def support_probabilities(self) -> tuple[float, float]:
+        """Refused: how likely a node supports an answer depends on the rate of its own.
 
         Raises
         ------
-        InvalidValueError, InvalidTypeError
-            If the counts are no counts.
+        InvalidValueError
+            Always.
         """
-        counts = _arguments.counts("true_counts", true_counts, self._domain.size)
-        checked = _arguments.seed(seed)
-        generator = np.random.default_rng(None if checked is None else [checked, 1])
-        present = generator.binomial(counts.astype(np.int64), self._rates)
-        asked = sum(counts.tolist())
+        raise InvalidValueError(
+            "oracle must support each answer alike: of a second round, whose rates depend on the "
+            "answer, the tally estimates"
+        )
+
+    def parameters(self) -> dict[str, Any]:
+        """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""
+        return {
+            "oracle": self._inner.to_dict(),
+            "rates": self._rates.tolist(),
+            "hidden": self._hidden,
+        }
+
+    def refuse_counting(self) -> None:
+        """Refuse to be counted by a database: a count does not say how many were asked.
+
+        Raises
+        ------
+        InvalidValueError
+            Always.
+        """
+        raise InvalidValueError(
+            "a second round is counted from its reports: who sends one depends on the answer"
+        )
+
+    def check_support(self, support: Array, received: int) -> None:
+        """Refuse support counts that so many reports cannot have.
+
+        Raises
+        ------
+        InvalidValueError
+            If they contradict the number of reports.
+        """
+        # The support of the dummy answer is left out.
+        check = FrequencyOracle.check_support if self._hidden else WrappedOracle.check_support
+        check(self, support, received)
+
+    def reporting(
+        self, answers: Array, participation: Participation, noise: Noise
+    ) -> npt.NDArray[np.int64]:
+        """Tell which nodes send the reports: see :class:`turnout.collecting.kind.Kind`."""
+        positions = _core.participants(len(answers), common_rate(participation), noise)
         if self._hidden:
-            present = np.append(present, asked - int(present.sum()))
-        tally = self._oracle.simulate(present, seed=checked)
-        return self._tallied(tally.support, tally.received, asked)
+            return positions
+        return positions[self._present(answers[positions], noise)]
+
+    def _present(self, answers: Array, noise: Noise) -> npt.NDArray[np.int64]:
+        """Draw who takes part by what they hold."""
+        return _core.participants_personalized(self._rates[answers], derived(noise, 2))
+
+    def draw_reports(self, answers: Array, participation: Participation, noise: Noise) -> Drawn:
+        """Randomize codes: see :meth:`turnout.collecting.kind.Kind.draw_reports`."""
+        self._domain.check_codes("values", answers)
+        positions = _core.participants(len(answers), common_rate(participation), noise)
+        codes = answers[positions]
+        present = self._present(codes, noise)
+        if self._hidden:
+            kept = np.full(codes.size, self._domain.size, np.int64)
+            kept[present] = codes[present]
+        else:
+            kept = codes[present]
+        # How likely each of them took part would tell the answer: reports come without it.
+        return self._inner.draw_reports(kept, Everyone(), derived(noise, 3))
+
+    def count_reports(self, reports: Array, probabilities: Array | None = None) -> Counts:
+        """Count the support: see :meth:`turnout.collecting.kind.Kind.count_reports`."""
+        counted = self._inner.count_reports(reports)
+        return Counts(counted.sums[: self._domain.size], counted.received)
+
+    def draw_counts(self, answers: Array, participation: Participation, noise: Noise) -> Counts:
+        """Randomize and count: see :meth:`turnout.collecting.kind.Kind.draw_counts`."""
+        return self.count_reports(self.draw_reports(answers, participation, noise).reports)
+
+    def draw_from_counts(self, counts: Array, rate: float, seed: int | None) -> Counts:
+        """Draw from true counts: see :meth:`turnout.collecting.kind.Kind.draw_from_counts`."""
+        generator = np.random.default_rng(None if seed is None else [seed, 1])
+        asked = counts.astype(np.int64)
+        if rate < 1.0:
+            asked = generator.binomial(asked, rate)
+        present = generator.binomial(asked, self._rates)
+        if self._hidden:
+            present = np.append(present, int(asked.sum()) - int(present.sum()))
+        tally = self._inner.simulate(present, seed=seed)
+        return Counts(tally.support[: self._domain.size], tally.received)
 
     def counts(self, tally: SecondTally) -> Floats:
         """Estimate how many of the nodes asked hold each answer, without bias.
 
         ``F_i = (C(i) - q S) / ((p - q) pi_i)`` from the support ``C`` and the number ``S`` of
         reports: ``E C(i) = q sum_x F_x pi_x + (p - q) F_i pi_i``. With hidden participation ``S``
-        is the number of nodes asked.
+        is the number of nodes asked. Where not all of them take part, the rate multiplies ``pi``.
         """
-        p, q = self._oracle.support_probabilities
-        result: Floats = (tally.support - tally.received * q) / ((p - q) * self._rates)
+        p, q = self._inner.support_probabilities
+        rates = self._rates * common_rate(tally.participation)
+        result: Floats = (tally.support - tally.received * q) / ((p - q) * rates)
         return result
 
     def variance(self, true_counts: Any) -> Floats:
-        """Compute the exact variance of :meth:`counts` for the given nodes.
+        """Compute the exact variance of :meth:`counts` for the given nodes, if all are asked.
 
         Parameters
         ----------
@@ -257,53 +356,45 @@ class SecondRound:
         held = counts.astype(np.float64)
         return self.variance_of(held, float(held @ self._rates), float(held.sum()))
 
-    def variance_of(self, held: Floats, present: float, asked: float) -> Floats:
-        """Give the variance where ``held`` nodes hold an answer and ``present`` take part."""
-        p, q = self._oracle.support_probabilities
+    def variance_of(self, held: Floats, present: float, asked: float, rate: float = 1.0) -> Floats:
+        """Give the variance where ``held`` nodes hold an answer and ``present`` would take part.
+
+        Everything counts those who are asked; of whom all take part, or a rate.
+        """
+        p, q = self._inner.support_probabilities
         d, pi = p - q, self._rates
-        own = q + d * pi if self._hidden else pi * (p * (1 - 2 * q) + q * q)
-        if self._hidden:
-            noise = (asked - held) * q * (1 - q) + held * own * (1 - own)
-        else:
-            noise = (present - held * pi) * q * (1 - q) + held * (own - (pi * d) ** 2)
-        result: Floats = noise / (d * pi) ** 2
+        # What a holder of the answer contributes, and how many others send a report.
+        own = q + d * pi if self._hidden else p
+        square = own * (1 - 2 * q) + q * q
+        if not self._hidden:
+            square = square * pi
+        others = asked - held if self._hidden else present - held * pi
+        noise = rate * others * q * (1 - q) + held * (rate * square - (rate * pi * d) ** 2)
+        result: Floats = noise / (rate * d * pi) ** 2
         return result
 
-    def _tallied(self, support: Counts, received: int, asked: int) -> SecondTally:
-        return SecondTally(self, support[: self._domain.size], received, asked)
+    def estimation(self, tally: SecondTally) -> Estimation:
+        """Estimate the frequencies among the nodes asked, with their law."""
+        rate, asked = common_rate(tally.participation), tally.nodes
+        frequencies = self.counts(tally) / asked
+        present = tally.received / rate
 
-    def _coins(self, codes: npt.NDArray[Any], seed: int | None) -> npt.NDArray[np.bool_]:
-        """Whether each node takes part: exact coins, drawn for the nodes of one answer at once."""
-        coins = np.zeros(codes.size, dtype=np.bool_)
-        seeds = seeds_of(seed, self._domain.size)
-        order = np.argsort(codes, kind="stable")
-        bounds = np.searchsorted(codes[order], np.arange(self._domain.size + 1))
-        for code, rate in enumerate(self._rates.tolist()):
-            nodes = order[bounds[code] : bounds[code + 1]]
-            if nodes.size:
-                drawn = _core.bernoulli_counts(1, rate, nodes.size, seeds[code])
-                coins[nodes] = drawn > 0
-        return coins
+        def variances(shares: Floats) -> Floats:
+            held = np.clip(shares, 0.0, 1.0) * asked
+            found = self.variance_of(held, present, asked, rate) / asked**2
+            return np.maximum(found, 0.0)
 
-    def __eq__(self, other: object) -> bool:
-        """Compare what nodes are asked for."""
-        if not isinstance(other, SecondRound):
-            return NotImplemented
-        return (
-            (self._oracle, self._domain, self._hidden, self._spent)
-            == (other._oracle, other._domain, other._hidden, other._spent)
-        ) and np.array_equal(self._rates, other._rates)
-
-    def __hash__(self) -> int:
-        """Hash of what is compared."""
-        return hash((self._oracle, self._domain, self._hidden, self._rates.tobytes()))
+        plain = variances(frequencies)
+        # Drawn up by two reports: an answer that nobody reports has some variance too.
+        cautious = variances(np.clip(frequencies, 0.0, 1.0) + 2.0 / (asked * rate * self._rates))
+        return Estimation(frequencies, plain, interval_variances=np.maximum(plain, cautious))
 
     def __repr__(self) -> str:
-        """Show the oracle, the range of the rates and what is spent."""
+        """Show the oracle and the range of the rates."""
         low, high = self._rates.min(), self._rates.max()
         return (
-            f"SecondRound({self._oracle!r}, rates {low:.4g} to {high:.4g}, "
-            f"spent={self._spent.total:.6g})"
+            f"SecondRound(epsilon={self._epsilon!r}, {self._domain!r}, {self._inner.name}, rates "
+            f"{low:.4g} to {high:.4g}{', hidden' if self._hidden else ''})"
         )
 
 

@@ -72,7 +72,8 @@ class Search(Rounds[Round, HeavyHitterResult]):
         return [1] * self._protocol.groups
 
     @classmethod
-    def _begun(cls, parameters: dict[str, Any]) -> Search:
+    def begun(cls, parameters: dict[str, Any]) -> Search:
+        """Begin with the parameters that a document holds."""
         return cls(SearchParameters(**parameters))
 
     def _following(self, tally: Tally) -> Round | None:
