@@ -96,8 +96,8 @@ class TwoRoundParameters:
             part = self._second_rate / target
             lowered = "" if high == self._high else ", the largest at which silence fits in epsilon"
             raise InvalidValueError(
-                f"second_rate must be from {self._low * part:.6g} to {high * part:.6g}: the mean of "
-                f"rates from low = {self._low} to {high:.6g}{lowered}; got {self._second_rate}"
+                f"second_rate must be from {self._low * part:.6g} to {high * part:.6g}: the mean "
+                f"of rates from low = {self._low} to {high:.6g}{lowered}; got {self._second_rate}"
             )
         rates_for_rare(
             np.full(size, 1 / size), rate=target, low=self._low, high=high, power=self._power
