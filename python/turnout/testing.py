@@ -271,7 +271,8 @@ def _simulate(oracle: Any, answers: Any, folder: Path) -> None:
         rate, size = who.uniform_rate or 0.0, sum(counts)
         assert made.nodes == size, "not all nodes are in the tally"
         far = _FAR * (size * rate * (1 - rate)) ** 0.5
-        assert abs(made.received - rate * size) <= far, "not as many report as take part"
+        as_many = abs(made.received - rate * size) <= far
+        assert as_many or oracle.silent, "not as many report as take part"
         assert made == made + oracle.tally_type.empty(made.plan)
 
 

@@ -150,7 +150,8 @@ class TwoRoundCollection(TwoRoundParameters):
         support = self.first_oracle.simulate(chosen, seed=one).support
         first = self._first_tally(support, int(chosen.sum()), int(counts.sum()))
         asked = counts - chosen if self._once else counts
-        return TwoRoundTallies(self, first, self.second_round(first).simulate(asked, seed=two))
+        second: Any = self.second_round(first).simulate(asked, seed=two)
+        return TwoRoundTallies(self, first, second)
 
     def _first_tally(self, support: Any, received: int, nodes: int) -> Tally:
         return Tally(Plan(self.first_oracle, self.first_participation), support, received, nodes)

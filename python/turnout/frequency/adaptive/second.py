@@ -14,7 +14,6 @@ from turnout._rounding import logarithm_up
 from turnout._seeds import derived
 from turnout.accounting.variation import ToldApart, VariationRatio
 from turnout.collecting.drawing import Counts, Drawn, Noise
-from turnout.collecting.plan import Plan
 from turnout.collecting.taking_part import common_rate
 from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
@@ -24,7 +23,7 @@ from turnout.frequency.estimation.estimators import Estimation
 from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
 from turnout.frequency.tally import Tally
 from turnout.frequency.wrapped import WrappedOracle
-from turnout.participation import Everyone, Participation, taking_part_in
+from turnout.participation import Everyone, Participation
 
 __all__ = ["SecondRound", "SecondTally", "seeds_of"]
 
