@@ -51,6 +51,8 @@ def number(argument: str, value: object) -> float:
 
 def integer(argument: str, value: object, *, least: int, most: int | None = None) -> int:
     """Return an integer within bounds."""
+    if type(value) is int and least <= value and (most is None or value <= most):
+        return value  # the words of an error are not put together for every call
     bounds = (
         f"an integer of at least {least}" if most is None else f"an integer from {least} to {most}"
     )

@@ -48,11 +48,12 @@ class PrimeField:
     array([0, 1, 0, 0], dtype=uint32)
     """
 
-    __slots__ = ("_core",)
+    __slots__ = ("_core", "_dtype")
 
     def __init__(self, modulus: int) -> None:
         checked = _arguments.integer("modulus", modulus, least=2, most=_LARGEST)
         self._core = _core.PrimeField(checked)
+        self._dtype = np.dtype(np.uint32 if checked <= 2**32 else np.uint64)
 
     @classmethod
     def larger_than(cls, bound: int) -> PrimeField:
@@ -99,7 +100,7 @@ class PrimeField:
     @property
     def dtype(self) -> np.dtype[Any]:
         """The type of arrays of elements."""
-        return np.dtype(np.uint32 if self.modulus <= 2**32 else np.uint64)
+        return self._dtype
 
     def elements(self, values: npt.ArrayLike, argument: str = "values") -> Elements:
         """Check that whole numbers are elements, and make an array of them.
@@ -324,9 +325,7 @@ class PrimeField:
         """
         count = _arguments.integer("parties", parties, least=2, most=_LARGEST)
         elements = self._vector("vector", vector)
-        joined, packed = self._core.share_compressed(elements, count, _arguments.seed(seed))
-        starts = range(0, len(joined), SEED_BYTES)
-        return [joined[start : start + SEED_BYTES] for start in starts], packed
+        return self._core.share_compressed(elements, count, _arguments.seed(seed))
 
     def expand(self, seed: bytes, length: int) -> Elements:
         """Make the share that a seed stands for.
@@ -437,10 +436,11 @@ class PrimeField:
         return (_length(length) * self.bits + 7) // 8
 
     def _vector(self, argument: str, values: npt.ArrayLike) -> Elements:
+        # Here and not in the core, which takes no other arrays: short vectors come by the thousand.
         if (
             isinstance(values, np.ndarray)
+            and values.dtype == self._dtype
             and values.ndim == 1
-            and values.dtype == self.dtype
             and values.flags.c_contiguous
         ):
             return values  # the core checks the entries

@@ -2,11 +2,9 @@
 
 use core::ops::Range;
 
-use rand::Rng;
-
 use crate::parallel;
 use crate::parameters::Probability;
-use crate::random::{Purpose, SKIPS_MAXIMUM_LENGTH, Skips, Streams};
+use crate::random::{Purpose, SKIPS_MAXIMUM_LENGTH, Skips, Streams, Words};
 use crate::{Error, Result};
 
 /// The most that can be selected from.
@@ -131,7 +129,7 @@ fn chunk_length(rate: Probability) -> u64 {
 /// The indices of a chunk that are selected. One stretch after the other reads the stream: where
 /// the last one is cut changes nothing that was drawn before.
 #[expect(clippy::cast_possible_truncation, reason = "a stretch has at most 2^16")]
-fn select_chunk<R: Rng>(skips: &Skips, chunk: Range<u64>, rng: &mut R) -> Vec<i64> {
+fn select_chunk<R: Words>(skips: &Skips, chunk: Range<u64>, rng: &mut R) -> Vec<i64> {
     let (mut indices, mut selected) = (Vec::new(), Vec::new());
     for start in chunk.clone().step_by(STRETCH as usize) {
         let length = STRETCH.min(chunk.end - start) as usize;

@@ -9,7 +9,9 @@ use crate::stirling::stirling_error;
 
 /// A binomial count: the number of successes in `trials` trials of probability `probability`.
 ///
-/// Rejection from a hat of blocks. Let `m` be the mode and `s` a width at which the mass has at
+/// With a mean and a mean of failures of at least 10, transformed rejection with a squeeze: Hoermann,
+/// "The generation of binomial random variates", J. Stat. Comput. Simul. 46 (1993), algorithm BTRS.
+/// Four of five draws need no mass. Else rejection from a hat of blocks. Let `m` be the mode and `s` a width at which the mass has at
 /// least halved on both sides. The binomial mass is log-concave, so `j` widths away it is at most
 /// `2^-j` of the mode's: blocks of width `s`, chosen by the leading zeros of a random word, cover
 /// it, and about half of the draws are accepted, for any number of trials. Compare Bringmann,
@@ -39,9 +41,105 @@ pub fn binomial<R: Rng>(trials: u64, probability: f64, rng: &mut R) -> u64 {
     }
     if probability > 0.5 {
         // Exact: 1 - p is a floating-point number for p in [1/2, 1].
-        return trials - Hat::new(trials, 1.0 - probability).draw(rng);
+        return trials - at_most_half(trials, 1.0 - probability, rng);
     }
-    Hat::new(trials, probability).draw(rng)
+    at_most_half(trials, probability, rng)
+}
+
+fn at_most_half<R: Rng>(trials: u64, probability: f64, rng: &mut R) -> u64 {
+    let mean = trials as f64 * probability;
+    if mean >= Transformed::LEAST_MEAN && trials <= Transformed::MOST_TRIALS {
+        Transformed::new(trials, probability, mean).draw(rng)
+    } else {
+        Hat::new(trials, probability).draw(rng)
+    }
+}
+
+/// The middle of a cell of width 2^-53: never zero.
+fn uniform<R: Rng>(rng: &mut R) -> f64 {
+    ((rng.next_u64() >> 11) as f64 + 0.5) * (0.5 * f64::EPSILON)
+}
+
+/// Uniform numbers `u` in (-1/2, 1/2), bent to `G(u) = (2 a / (1/2 - |u|) + b) u + c`: the count is
+/// `floor(G(u))`, accepted with probability `f(count) G'(u) / (f(mode) alpha)`, which is at least
+/// `squeeze` in the middle (a test looks at all of it).
+struct Transformed {
+    trials: u64,
+    probability: f64,
+    a: f64,
+    b: f64,
+    /// `c` as a whole number and what is beyond it.
+    centre: (u64, f64),
+    squeeze: f64,
+    alpha: f64,
+}
+
+impl Transformed {
+    const LEAST_MEAN: f64 = 10.0;
+
+    /// Above, a mean in floating point may be off by a trial.
+    const MOST_TRIALS: u64 = 1 << 53;
+
+    /// The least `1/2 - |u|` of the middle.
+    const MIDDLE: f64 = 0.07;
+
+    fn new(trials: u64, probability: f64, mean: f64) -> Self {
+        let deviation = (mean * (1.0 - probability)).sqrt();
+        let b = 1.15 + 2.53 * deviation;
+        let centre = mean + 0.5;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive")]
+        let whole = centre as u64;
+        Self {
+            trials,
+            probability,
+            a: -0.0873 + 0.0248 * b + 0.01 * probability,
+            b,
+            centre: (whole, centre - whole as f64),
+            squeeze: 0.92 - 4.2 / b,
+            alpha: (2.83 + 5.1 / b) * deviation,
+        }
+    }
+
+    fn draw<R: Rng>(&self, rng: &mut R) -> u64 {
+        let mut mass = None;
+        loop {
+            let (bent, height) = (uniform(rng) - 0.5, uniform(rng));
+            let left = 0.5 - bent.abs();
+            let Some(count) = self.count(bent, left) else { continue };
+            if left >= Self::MIDDLE && height <= self.squeeze {
+                return count;
+            }
+            let (mass, at_mode) = mass.get_or_insert_with(|| self.mass());
+            if libm::log(height) <= self.acceptance(mass, *at_mode, count, left) {
+                return count;
+            }
+        }
+    }
+
+    /// `floor(G(u))`, if it is a count.
+    #[inline]
+    fn count(&self, bent: f64, left: f64) -> Option<u64> {
+        let (whole, beyond) = self.centre;
+        let distance = ((2.0 * self.a / left + self.b) * bent + beyond).floor();
+        #[expect(clippy::cast_possible_truncation, reason = "what is too large stays too large")]
+        whole.checked_add_signed(distance as i64).filter(|&count| count <= self.trials)
+    }
+
+    /// The mass, and its logarithm at the mode.
+    fn mass(&self) -> (Mass, f64) {
+        let mass = Mass::new(self.trials, self.probability);
+        let mean = self.trials as f64 * self.probability;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive")]
+        let mode = ((mean + self.probability) as u64).min(self.trials);
+        let at_mode = mass.logarithm(mode);
+        (mass, at_mode)
+    }
+
+    /// The logarithm of the probability that a count is accepted.
+    fn acceptance(&self, mass: &Mass, at_mode: f64, count: u64, left: f64) -> f64 {
+        let slope = self.a / (left * left) + self.b;
+        mass.logarithm(count) - at_mode + libm::log(slope / self.alpha)
+    }
 }
 
 /// Blocks of geometrically falling height that cover the mass.
@@ -86,10 +184,8 @@ impl Hat {
                 position.and_then(|position| self.mode.checked_sub(position)?.checked_sub(1))
             };
             let Some(count) = count.filter(|&count| count <= self.mass.trials) else { continue };
-            // The middle of a cell of width 2^-53: never zero.
-            let uniform = ((rng.next_u64() >> 11) as f64 + 0.5) * (0.5 * f64::EPSILON);
             let height = self.at_mode - f64::from(block) * LN_2;
-            if libm::log(uniform) <= self.mass.logarithm(count) - height {
+            if libm::log(uniform(rng)) <= self.mass.logarithm(count) - height {
                 return count;
             }
         }
@@ -231,12 +327,40 @@ mod tests {
     }
 
     #[test]
+    fn no_acceptance_is_above_one_and_none_of_the_middle_below_the_squeeze() {
+        for trials in [20, 21, 40, 100, 333, 1000, 12_345, 1_000_000, 1_000_000_000, 1 << 53] {
+            for mean in [10.0, 10.4, 11.0, 13.3, 20.0, 57.0, 200.0, 1e4, 1e8, 1e15] {
+                let Some(probability) = Some(mean / trials as f64).filter(|&p| p <= 0.5) else {
+                    continue;
+                };
+                let mean = trials as f64 * probability;
+                let law = Transformed::new(trials, probability, mean);
+                let (mass, at_mode) = law.mass();
+                for step in -4999..5000_i32 {
+                    let bent = f64::from(step) / 10_000.0;
+                    let left = 0.5 - bent.abs();
+                    let Some(count) = law.count(bent, left) else { continue };
+                    let logarithm = law.acceptance(&mass, at_mode, count, left);
+                    let label = format!("{trials} {probability} {bent}: {}", logarithm.exp());
+                    assert!(logarithm <= 0.0, "{label}");
+                    assert!(
+                        left < Transformed::MIDDLE || logarithm.exp() >= law.squeeze,
+                        "{label}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
     fn small_binomials_fit_their_masses() {
         // Chi-square with k - 1 degrees of freedom against its quantile at alpha = 1e-6
         // (Wilson-Hilferty, z = 4.75).
         let streams = AesStreams::from_seed(5);
         for (case, (trials, probability)) in
-            [(1_u32, 0.3), (6, 0.5), (12, 0.9), (30, 0.04)].into_iter().enumerate()
+            [(1_u32, 0.3), (6, 0.5), (12, 0.9), (30, 0.04), (24, 0.45), (90, 0.86)]
+                .into_iter()
+                .enumerate()
         {
             let mut stream = streams.stream(Purpose::Simulation, case as u64);
             let draws = 400_000_u32;

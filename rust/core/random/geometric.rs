@@ -1,10 +1,11 @@
 //! Exact Bernoulli selection by geometric skips.
 //!
 //! The gap before the next selected node has `P[G >= g] = r^g` with `r = 1 - p`. A table of the
-//! cumulative distribution, cut to 64 bits, turns one random word into a gap. The cut is no
-//! approximation: when the word falls on the boundary itself (once in 2^64 draws for each
-//! boundary), further words and interval arithmetic of growing precision settle the comparison of
-//! the infinite binary expansion with the true probability. For small `p` the gap is drawn as
+//! cumulative distribution, cut to 64 bits, turns half a random word into a gap. The cut is no
+//! approximation: when the half falls on the half of a boundary (once in 2^32 draws for each
+//! boundary) it gets another half, and when that word falls on the boundary itself, further words and
+//! interval arithmetic of growing precision settle the comparison of the infinite binary expansion
+//! with the true probability. For small `p` the gap is drawn as
 //! `256 a + b`: quotient and remainder of a geometric variable are independent, `a` geometric with
 //! ratio `r^256` and `b` geometric with ratio `r` cut to 0..256.
 
@@ -12,6 +13,7 @@ use num_bigint::BigUint;
 use num_traits::ToPrimitive;
 use rand::Rng;
 
+use super::Words;
 use super::interval::{Interval, decompose};
 use crate::parameters::Probability;
 
@@ -93,58 +95,108 @@ impl Skips {
     /// Replaces the content of `selected` by the positions in `0..length` that are selected, in
     /// ascending order.
     ///
-    /// `length` is cut to [`SKIPS_MAXIMUM_LENGTH`].
+    /// `length` is cut to [`SKIPS_MAXIMUM_LENGTH`]. Words are drawn some at a time: those that are left
+    /// over are dropped.
     #[inline]
-    pub fn select<R: Rng>(&self, length: usize, rng: &mut R, selected: &mut Vec<u16>) {
+    pub fn select<R: Words>(&self, length: usize, rng: &mut R, selected: &mut Vec<u16>) {
         selected.clear();
         let length = length.min(SKIPS_MAXIMUM_LENGTH);
-        match &self.digits {
-            Digits::None => {
-                #[expect(clippy::cast_possible_truncation, reason = "length <= 2^16")]
-                selected.extend((0..length).map(|position| position as u16));
-            }
-            Digits::One(table) => {
-                let end = table.length();
-                let mut position = 0;
-                loop {
-                    let gap = table.draw(rng, |bits| stay_probability(self.rate, bits));
-                    position += gap;
-                    if position >= length {
-                        return;
-                    }
-                    if gap < end {
-                        push(selected, position);
-                        position += 1;
-                    }
+        let mut walk = Walk { rate: self.rate, length, position: 0, picked: [0; PICKS], found: 0 };
+        let mut buffer = [0; DRAWN];
+        loop {
+            // Never by the length: a shorter one gives the same positions, as far as it goes.
+            let left = SKIPS_MAXIMUM_LENGTH - walk.position;
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive")]
+            let expected = (left as f64 * self.rate.get()) as usize;
+            let done = match &self.digits {
+                Digits::None => {
+                    #[expect(clippy::cast_possible_truncation, reason = "length <= 2^16")]
+                    selected.extend((0..length).map(|position| position as u16));
+                    return;
                 }
-            }
-            Digits::Two { high, low } => {
-                let end = high.length();
-                let mut position = 0;
-                loop {
-                    let digit = high.draw(rng, |bits| stay_probability(self.rate, bits));
-                    position += SPAN * digit;
-                    if position >= length {
-                        return;
-                    }
-                    if digit < end {
-                        position += low.draw(rng, |bits| stay_probability(self.rate, bits));
-                        if position >= length {
-                            return;
-                        }
-                        push(selected, position);
-                        position += 1;
-                    }
+                Digits::One(table) => {
+                    let words = &mut buffer[..(expected / 2 + 8).min(DRAWN)];
+                    rng.fill_words(words);
+                    words.iter().any(|&word| {
+                        walk.step(table, word & LOW, rng) || walk.step(table, word >> 32, rng)
+                    })
                 }
+                Digits::Two { high, low } => {
+                    let words = &mut buffer[..(expected + 4).min(DRAWN)];
+                    rng.fill_words(words);
+                    words.iter().any(|&word| walk.leap(high, low, word, rng))
+                }
+            };
+            selected.extend_from_slice(&walk.picked[..walk.found]);
+            walk.found = 0;
+            if done {
+                return;
             }
         }
     }
 }
 
-#[inline(always)]
-fn push(selected: &mut Vec<u16>, position: usize) {
-    #[expect(clippy::cast_possible_truncation, reason = "below SKIPS_MAXIMUM_LENGTH = 2^16")]
-    selected.push(position as u16);
+/// The low 32 bits.
+const LOW: u64 = u32::MAX as u64;
+
+/// Words drawn at once, at most.
+const DRAWN: usize = 128;
+
+/// Positions found in the words drawn at once, at most.
+const PICKS: usize = 2 * DRAWN;
+
+/// A way through the nodes.
+struct Walk {
+    rate: Probability,
+    length: usize,
+    /// The first node that is not decided.
+    position: usize,
+    picked: [u16; PICKS],
+    found: usize,
+}
+
+impl Walk {
+    /// One gap, from one half of a word. Says whether the end is reached.
+    #[inline(always)]
+    fn step<R: Rng>(&mut self, table: &Table, half: u64, rng: &mut R) -> bool {
+        let gap = table.draw(half, rng, |bits| stay_probability(self.rate, bits));
+        self.position += gap;
+        if self.position >= self.length {
+            return true;
+        }
+        if gap < table.length() {
+            self.pick();
+        }
+        false
+    }
+
+    /// One gap, its high digit from the high half of a word and its low digit from the low half.
+    #[inline(always)]
+    fn leap<R: Rng>(&mut self, high: &Table, low: &Table, word: u64, rng: &mut R) -> bool {
+        let stay = |bits| stay_probability(self.rate, bits);
+        let digit = high.draw(word >> 32, rng, stay);
+        self.position += SPAN * digit;
+        if self.position >= self.length {
+            return true;
+        }
+        if digit < high.length() {
+            self.position += low.draw(word & LOW, rng, stay);
+            if self.position >= self.length {
+                return true;
+            }
+            self.pick();
+        }
+        false
+    }
+
+    #[inline(always)]
+    fn pick(&mut self) {
+        #[expect(clippy::cast_possible_truncation, reason = "below SKIPS_MAXIMUM_LENGTH = 2^16")]
+        let position = self.position as u16;
+        self.picked[self.found % PICKS] = position;
+        self.found += 1;
+        self.position += 1;
+    }
 }
 
 /// `1 - rate`, enclosed.
@@ -192,7 +244,10 @@ impl Distribution {
 }
 
 /// Leading bits of a word that index the guide: most cells then hold no boundary.
-const GUIDE_BITS: u32 = 11;
+const GUIDE_BITS: u32 = 12;
+
+/// In the guide: a boundary is in this cell, or the digit is this or more.
+const CLOSER: u8 = u8::MAX;
 
 /// Inversion of one digit's distribution, with a guide table on the leading bits of the word.
 #[derive(Debug, Clone)]
@@ -211,11 +266,13 @@ impl Table {
             }
             bits *= 2;
         };
-        let mut guide = Box::new([0; 1 << GUIDE_BITS]);
-        for (first, entry) in (0_u64..).zip(guide.iter_mut()) {
-            let index =
-                thresholds.partition_point(|&threshold| threshold < first << (64 - GUIDE_BITS));
-            *entry = u8::try_from(index).unwrap_or(u8::MAX);
+        let cell = |threshold: u64| threshold >> (64 - GUIDE_BITS);
+        let mut guide = Box::new([CLOSER; 1 << GUIDE_BITS]);
+        for (place, entry) in (0_u64..).zip(guide.iter_mut()) {
+            let index = thresholds.partition_point(|&threshold| cell(threshold) < place);
+            if thresholds.get(index).is_none_or(|&threshold| cell(threshold) > place) {
+                *entry = u8::try_from(index).unwrap_or(CLOSER);
+            }
         }
         Self { distribution, thresholds, guide }
     }
@@ -225,18 +282,36 @@ impl Table {
         self.thresholds.len()
     }
 
+    /// The digit of a word of which `half` is the upper half.
     #[inline(always)]
-    fn draw<R: Rng>(&self, rng: &mut R, stay: impl Fn(u64) -> Interval) -> usize {
-        let word = rng.next_u64();
-        let mut index = usize::from(self.guide[(word >> (64 - GUIDE_BITS)) as usize]);
-        while let Some(&threshold) = self.thresholds.get(index) {
-            if word < threshold {
-                return index;
+    fn draw<R: Rng>(&self, half: u64, rng: &mut R, stay: impl Fn(u64) -> Interval) -> usize {
+        let place = (half >> (32 - GUIDE_BITS)) as usize % self.guide.len();
+        match self.guide[place] {
+            CLOSER => self.look_closer(half, rng, &stay),
+            digit => digit.into(),
+        }
+    }
+
+    /// The digit, by the boundaries: the lower half is drawn if it decides.
+    #[inline(never)]
+    fn look_closer<R: Rng>(
+        &self,
+        half: u64,
+        rng: &mut R,
+        stay: &impl Fn(u64) -> Interval,
+    ) -> usize {
+        let mut index = self.thresholds.partition_point(|&threshold| threshold >> 32 < half);
+        if self.thresholds.get(index).is_some_and(|&threshold| threshold >> 32 == half) {
+            let word = (half << 32) | (rng.next_u64() >> 32);
+            while let Some(&threshold) = self.thresholds.get(index) {
+                if word < threshold {
+                    return index;
+                }
+                if word == threshold {
+                    return self.settle(index, word, rng, stay);
+                }
+                index += 1;
             }
-            if word == threshold {
-                return self.settle(index, word, rng, &stay);
-            }
-            index += 1;
         }
         index
     }
@@ -304,6 +379,14 @@ mod tests {
         }
     }
 
+    impl Words for Given {}
+
+    /// The digit of a word, and of what follows it.
+    fn digit(table: &Table, rate: Probability, word: u64, then: u64) -> usize {
+        let mut rest = Given { words: vec![word << 32], then };
+        table.draw(word >> 32, &mut rest, |bits| stay_probability(rate, bits))
+    }
+
     fn single(rate: f64) -> Result<(Table, Probability)> {
         let rate = Probability::new(rate)?;
         match Skips::new(rate).digits {
@@ -352,20 +435,21 @@ mod tests {
     fn a_word_on_a_boundary_is_settled_by_the_words_that_follow() -> Result<()> {
         for rate in [0.3, 0.05, 0.01] {
             let (table, rate) = single(rate)?;
-            let stay = |bits| stay_probability(rate, bits);
             // Not digit 0: its boundary is the rate itself, a short binary fraction.
             for index in [1, table.length() / 2, table.length() - 1] {
                 let word = table.thresholds[index];
-                let below = table.draw(&mut Given { words: vec![word], then: 0 }, stay);
-                let above = table.draw(&mut Given { words: vec![word], then: u64::MAX }, stay);
+                let (below, above) =
+                    (digit(&table, rate, word, 0), digit(&table, rate, word, u64::MAX));
                 assert_eq!((below, above), (index, index + 1));
+                // The upper half is the boundary's, the lower one beside it.
+                let (less, more) =
+                    (digit(&table, rate, word - 1, 0), digit(&table, rate, word + 1, 0));
+                assert_eq!((less, more), (index, index + 1));
             }
         }
         // 1/2: the boundary is the threshold itself, so the word on it is always beyond.
         let (table, rate) = single(0.5)?;
-        let stay = |bits| stay_probability(rate, bits);
-        let on = table.draw(&mut Given { words: vec![1 << 63], then: 0 }, stay);
-        assert_eq!(on, 1);
+        assert_eq!(digit(&table, rate, 1 << 63, 0), 1);
         Ok(())
     }
 
@@ -373,12 +457,14 @@ mod tests {
     fn the_guide_never_skips_a_digit() -> Result<()> {
         for rate in [0.999, 0.5, 0.1, 0.02, 0.001, 1e-9, 1e-300] {
             let (table, rate) = single(rate)?;
-            let stay = |bits| stay_probability(rate, bits);
-            for step in 0..4096_u64 {
-                let word = (step << 52) | 0xf_1234_5678_9abc;
-                let slow = table.thresholds.partition_point(|&threshold| threshold <= word);
-                let fast = table.draw(&mut Given { words: vec![word], then: 0 }, stay);
-                assert_eq!(fast, slow);
+            for step in 0..8192_u64 {
+                for low in [0, 0x7_1234_5678_9abc, (1 << 51) - 1] {
+                    let word = (step << 51) | low;
+                    let slow = table.thresholds.partition_point(|&threshold| threshold <= word);
+                    if !table.thresholds.contains(&word) {
+                        assert_eq!(digit(&table, rate, word, 0), slow);
+                    }
+                }
             }
         }
         Ok(())

@@ -227,9 +227,12 @@ impl AesStream {
     fn refill(&mut self, words: usize) {
         let length = words.div_ceil(2).max(self.end).clamp(FEW_BLOCKS, BLOCKS);
         let blocks = &mut self.blocks[..length];
-        for (block, offset) in blocks.iter_mut().zip(0_u128..) {
-            // Positions of a stream are below 2^64: nothing is carried into its number.
-            block.0 = self.counter.wrapping_add(offset).to_le_bytes();
+        // Positions of a stream are below 2^64: nothing is carried into its number.
+        #[expect(clippy::cast_possible_truncation, reason = "the position, and the number")]
+        let (position, stream) = (self.counter as u64, (self.counter >> 64) as u64);
+        let halves = Array::slice_as_flattened_mut(blocks).as_chunks_mut::<8>().0;
+        for ([low, high], offset) in halves.as_chunks_mut::<2>().0.iter_mut().zip(0..) {
+            (*low, *high) = (position.wrapping_add(offset).to_le_bytes(), stream.to_le_bytes());
         }
         self.cipher.encrypt_blocks(blocks);
         self.counter = self.counter.wrapping_add(length as u128);

@@ -70,7 +70,7 @@ def test_heavy_hitters_are_found(name: str) -> None:
     protocol = HeavyHitters(3.0, bits=16, step=5, keep=8, oracle=oracle_classes()[name])
     first = protocol.rounds().current
     assert Round.from_dict(first.to_dict()) == first
-    found = protocol.collect(values, participation=tn.Bernoulli(0.8), seed=1)
+    found = protocol.collect(values, participation=tn.Bernoulli(0.8), seed=2)
     assert found.values == (7, 50_000, 123)
     truth = np.array([4, 3, 2]) / 12
     limits = found.interval(1 - 1e-6, simultaneous="bonferroni")

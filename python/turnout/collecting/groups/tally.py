@@ -311,7 +311,7 @@ class GroupedTally(Mapping[Key, T]):
         Examples
         --------
         >>> import turnout as tn
-        >>> tally = tn.DirectEncoding(2.0, 2).simulate([3000, 1000], seed=1)
+        >>> tally = tn.DirectEncoding(2.0, 2).simulate([8000, 2000], seed=1)
         >>> GroupedTally(["country"], {"DE": tally}).estimate()["DE"].frequencies.round(1)
         array([0.8, 0.2])
         """

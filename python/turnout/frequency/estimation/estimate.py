@@ -226,7 +226,7 @@ class FrequencyEstimate(Tabular):
         >>> import turnout as tn
         >>> tally = tn.DirectEncoding(1.0, 3).simulate([100, 200, 700], seed=1)
         >>> tally.estimate().interval(0.9, simultaneous="sidak")  # doctest: +ELLIPSIS
-        Interval({0: ...0.1... to 0.2..., 1: ... to ..., 2: ... to ...}, level=0.9, 'score', ...)
+        Interval({0: ... to ..., 1: ... to ..., 2: ... to ...}, level=0.9, 'score', ...)
         """
         interval = self._interval(level, method, simultaneous, slice(None))
         return replace(interval, labels=self.domain.sequence)

@@ -17,6 +17,9 @@ use crate::pool::run;
 /// Sums of shares as a (parties, length) array, uniform elements drawn, and additions.
 type OneHotSums<'py> = (Bound<'py, PyAny>, u128, u128);
 
+/// Seeds, and a packed share.
+type CompressedShares<'py> = (Vec<Bound<'py, PyBytes>>, Bound<'py, PyBytes>);
+
 /// The integers modulo a prime.
 #[pyclass(frozen, module = "turnout._core")]
 pub(crate) struct PrimeField {
@@ -125,14 +128,14 @@ impl PrimeField {
         by_width!(self.field, share(self.field, vector, parties, seed))
     }
 
-    /// Seeds for all shares of a vector but the last, one after the other, and the last, packed.
+    /// Seeds for all shares of a vector but the last, and the last, packed.
     #[pyo3(signature = (vector, parties, seed=None))]
     fn share_compressed<'py>(
         &self,
         vector: &Bound<'py, PyAny>,
         parties: usize,
         seed: Option<u64>,
-    ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
+    ) -> PyResult<CompressedShares<'py>> {
         by_width!(self.field, share_compressed(self.field, vector, parties, seed))
     }
 
@@ -299,7 +302,7 @@ fn share_compressed<'py, E: Element>(
     secret: &Bound<'py, PyAny>,
     parties: usize,
     seed: Option<u64>,
-) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
+) -> PyResult<CompressedShares<'py>> {
     let py = secret.py();
     let array = elements::<E>("vector", secret)?;
     let secret = slice(py, "vector", &array)?;
@@ -307,7 +310,8 @@ fn share_compressed<'py, E: Element>(
         let shares = field.share_compressed(secret, parties, &mut stream(seed)?)?;
         Ok((shares.seeds, field.pack(&shares.explicit)?))
     })?;
-    Ok((PyBytes::new(py, seeds.as_flattened()), PyBytes::new(py, &packed)))
+    let seeds = seeds.iter().map(|seed| PyBytes::new(py, seed)).collect();
+    Ok((seeds, PyBytes::new(py, &packed)))
 }
 
 fn share_one_hot<'py, E: Element>(

@@ -1,6 +1,6 @@
 //! Selection, randomization and tally in one pass, with no reports in memory.
 
-use super::DirectEncoding;
+use super::{DirectEncoding, Room};
 use crate::Result;
 use crate::frequency::codes::{all_inside, outside};
 use crate::frequency::oracle::BLOCK;
@@ -79,7 +79,7 @@ impl Part {
         chunk: usize,
     ) -> bool {
         let mut stream = streams.stream(Purpose::Report, chunk as u64);
-        let mut buffer = [0_u32; BLOCK];
+        let (mut room, mut buffer) = (Room::new(), [0_u32; BLOCK]);
         if selection.is_everyone() {
             // Block by block, so that every code is fetched from memory once.
             for nodes in nodes.chunks(BLOCK) {
@@ -88,7 +88,7 @@ impl Part {
                 }
                 let reports = &mut buffer[..nodes.len()];
                 let codes = nodes.iter().map(|node| node.index());
-                oracle.report(codes, reports, &mut stream, u32::from_index);
+                oracle.report_in(&mut room, codes, reports, &mut stream, u32::from_index);
                 self.counter.add(reports);
             }
             return true;
@@ -100,7 +100,7 @@ impl Part {
         for selected in self.selected.chunks(BLOCK) {
             let reports = &mut buffer[..selected.len()];
             let codes = selected.iter().map(|&node| nodes[usize::from(node)].index());
-            oracle.report(codes, reports, &mut stream, u32::from_index);
+            oracle.report_in(&mut room, codes, reports, &mut stream, u32::from_index);
             self.counter.add(reports);
             if let (Some(sums), Some(rates)) = (&mut self.weighted, selection.probabilities()) {
                 let rates = &rates.get()[chunk * CHUNK..];

@@ -1,6 +1,6 @@
 //! One report for each node that takes part.
 
-use super::DirectEncoding;
+use super::{DirectEncoding, Room};
 use crate::frequency::codes::{all_inside, outside};
 use crate::frequency::oracle::{BLOCK, rates};
 use crate::frequency::{CHUNK, Code, ReportCode, Reports, Selection};
@@ -51,9 +51,10 @@ impl DirectEncoding {
                 selection.select(streams, index, nodes.len(), selected);
                 let mut stream = streams.stream(Purpose::Report, index as u64);
                 let mut reports = vec![O::default(); selected.len()];
+                let mut room = Room::new();
                 for (selected, reports) in selected.chunks(BLOCK).zip(reports.chunks_mut(BLOCK)) {
                     let codes = selected.iter().map(|&node| nodes[usize::from(node)].index());
-                    self.report(codes, reports, &mut stream, O::from_index);
+                    self.report_in(&mut room, codes, reports, &mut stream, O::from_index);
                 }
                 (reports, rates(selection, index, selected))
             })
@@ -75,10 +76,11 @@ impl DirectEncoding {
         let mut reports = vec![O::default(); codes.len()];
         let inside = parallel::map_chunks(&mut reports, CHUNK, |chunk, reports| {
             let mut stream = streams.stream(Purpose::Report, chunk as u64);
+            let mut room = Room::new();
             let blocks = codes[chunk * CHUNK..].chunks(BLOCK).zip(reports.chunks_mut(BLOCK));
             blocks.fold(true, |inside, (nodes, reports)| {
                 let codes = nodes.iter().map(|node| node.index());
-                self.report(codes, reports, &mut stream, O::from_index);
+                self.report_in(&mut room, codes, reports, &mut stream, O::from_index);
                 inside & all_inside(nodes, self.domain)
             })
         });
