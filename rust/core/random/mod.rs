@@ -1,7 +1,8 @@
 //! Randomness: cryptographic streams, and exact decisions drawn from their words.
 //!
 //! * [`Streams`] splits one key into independent streams by purpose and fixed chunk index, so that
-//!   results never depend on the number of threads; [`AesStreams`] is AES-256 in counter mode.
+//!   results never depend on the number of threads; [`AesStreams`] is AES-256 in counter mode, or `ChaCha20`
+//!   where a processor has no AES and nobody asks for the same words again.
 //! * [`Threshold`] and [`Bernoulli`] turn a probability into integer comparisons.
 //! * [`BiasedBits`] draws many bits of one exact probability at a time.
 //! * [`Skips`] selects nodes by exact geometric skips: the cost follows the number selected.

@@ -4,8 +4,8 @@ use core::convert::Infallible;
 
 use aes::cipher::{Array, BlockCipherEncrypt, KeyInit};
 use aes::{Aes256Enc, Block};
-use rand::rngs::SysRng;
-use rand::{CryptoRng, Rng, TryCryptoRng, TryRng};
+use rand::rngs::{ChaCha20Rng, SysRng};
+use rand::{CryptoRng, Rng, SeedableRng, TryCryptoRng, TryRng};
 
 use crate::{Error, Result};
 
@@ -88,6 +88,10 @@ pub trait Words: Rng {
 /// pseudo-random permutation: after 2^40 blocks they differ from uniform words with advantage at
 /// most 2^-48 (PRP/PRF switching). The hardware instructions are detected when the program runs.
 ///
+/// Where there are none, AES takes ten times as long as `ChaCha20`, and a family of the operating
+/// system, which nobody can draw again, is `ChaCha20` with the same streams. A seed and a key are AES
+/// on every machine.
+///
 /// ```
 /// use rand::Rng;
 /// use turnout::random::{AesStreams, Purpose, Streams};
@@ -100,12 +104,59 @@ pub trait Words: Rng {
 /// ```
 #[derive(Clone)]
 pub struct AesStreams {
-    cipher: Aes256Enc,
+    cipher: Cipher,
     first: u64,
 }
 
+/// What makes blocks of numbers and a key.
+#[derive(Clone)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all are the large one, copied for each stream"
+)]
+enum Cipher {
+    Aes(Aes256Enc),
+    ChaCha([u8; 32]),
+}
+
+impl Cipher {
+    fn aes(key: [u8; 32]) -> Self {
+        Self::Aes(Aes256Enc::new(&key.into()))
+    }
+
+    /// The quicker one on this machine.
+    fn quicker(key: [u8; 32]) -> Self {
+        if aes::hardware_accelerated() { Self::aes(key) } else { Self::ChaCha(key) }
+    }
+
+    /// The blocks from `counter` on: the stream in its upper half, the position in its lower.
+    fn fill(&self, counter: u128, blocks: &mut [Block]) {
+        #[expect(clippy::cast_possible_truncation, reason = "the position, and the number")]
+        let (position, stream) = (counter as u64, (counter >> 64) as u64);
+        match self {
+            Self::Aes(cipher) => {
+                // Positions of a stream are below 2^64: nothing is carried into its number.
+                let halves = Array::slice_as_flattened_mut(blocks).as_chunks_mut::<8>().0;
+                for ([low, high], offset) in halves.as_chunks_mut::<2>().0.iter_mut().zip(0..) {
+                    (*low, *high) =
+                        (position.wrapping_add(offset).to_le_bytes(), stream.to_le_bytes());
+                }
+                cipher.encrypt_blocks(blocks);
+            }
+            Self::ChaCha(key) => {
+                let mut words = ChaCha20Rng::from_seed(*key);
+                words.set_stream(stream);
+                // Words of 32 bits.
+                words.set_word_pos(u128::from(position) << 2);
+                words.fill_bytes(Array::slice_as_flattened_mut(blocks));
+            }
+        }
+    }
+}
+
 impl AesStreams {
-    /// A fresh family, keyed by the operating system.
+    /// A fresh family, keyed by the operating system: AES, or `ChaCha20` where the processor has no
+    /// instructions for AES.
     ///
     /// Every call takes a new key, so processes that fork never share a stream.
     ///
@@ -117,7 +168,7 @@ impl AesStreams {
         SysRng
             .try_fill_bytes(&mut key)
             .map_err(|error| Error::Entropy { reason: error.to_string() })?;
-        Ok(Self::from_key(key))
+        Ok(Self { cipher: Cipher::quicker(key), first: 0 })
     }
 
     /// A family that is the same for the same integer: for tests and for simulations, never for
@@ -133,7 +184,7 @@ impl AesStreams {
     /// somebody.
     #[must_use]
     pub fn from_key(key: [u8; 32]) -> Self {
-        Self { cipher: Aes256Enc::new(&key.into()), first: 0 }
+        Self { cipher: Cipher::aes(key), first: 0 }
     }
 
     /// The same family from chunk `first` on: what was the stream of chunk `first + i` is that of
@@ -177,7 +228,11 @@ impl AesStreams {
         stream.counter |= u128::from(number & ((1 << 62) - 1)) << 1;
         let mut key = [0; 32];
         stream.fill_bytes(&mut key);
-        Self::from_key(key)
+        let cipher = match self.cipher {
+            Cipher::Aes(_) => Cipher::aes(key),
+            Cipher::ChaCha(_) => Cipher::ChaCha(key),
+        };
+        Self { cipher, first: 0 }
     }
 }
 
@@ -212,7 +267,7 @@ const FEW_BLOCKS: usize = 8;
 /// One stream of an [`AesStreams`] family.
 #[derive(Clone)]
 pub struct AesStream {
-    cipher: Aes256Enc,
+    cipher: Cipher,
     counter: u128,
     blocks: [Block; BLOCKS],
     /// The words `next..end` of the blocks are ready.
@@ -221,20 +276,12 @@ pub struct AesStream {
 }
 
 impl AesStream {
-    /// Encrypts as many blocks as `words` need, or twice as many as last time: a short stream costs
-    /// little, and a long one soon has its blocks encrypted [`BLOCKS`] at a time.
+    /// Makes as many blocks as `words` need, or twice as many as last time: a short stream costs
+    /// little, and a long one soon has its blocks made [`BLOCKS`] at a time.
     #[inline(never)]
     fn refill(&mut self, words: usize) {
         let length = words.div_ceil(2).max(self.end).clamp(FEW_BLOCKS, BLOCKS);
-        let blocks = &mut self.blocks[..length];
-        // Positions of a stream are below 2^64: nothing is carried into its number.
-        #[expect(clippy::cast_possible_truncation, reason = "the position, and the number")]
-        let (position, stream) = (self.counter as u64, (self.counter >> 64) as u64);
-        let halves = Array::slice_as_flattened_mut(blocks).as_chunks_mut::<8>().0;
-        for ([low, high], offset) in halves.as_chunks_mut::<2>().0.iter_mut().zip(0..) {
-            (*low, *high) = (position.wrapping_add(offset).to_le_bytes(), stream.to_le_bytes());
-        }
-        self.cipher.encrypt_blocks(blocks);
+        self.cipher.fill(self.counter, &mut self.blocks[..length]);
         self.counter = self.counter.wrapping_add(length as u128);
         (self.next, self.end) = (0, 2 * length);
     }
@@ -312,30 +359,79 @@ mod tests {
     #[test]
     fn the_words_are_aes_of_the_counter() {
         // Independent of `refill`: one block at a time, through the block interface.
-        let streams = AesStreams::from_seed(99);
-        let mut stream = streams.stream(Purpose::Report, 5);
+        let cipher = Aes256Enc::new(&[99; 32].into());
+        let mut stream = AesStreams::from_key([99; 32]).stream(Purpose::Report, 5);
         // Long enough that blocks are encrypted in every number from the fewest to the most.
         let start = (u128::from(Purpose::Report as u8) << 120) | (5_u128 << 64);
         for position in 0..600_u128 {
             let mut block: Block = Array((start + position).to_le_bytes());
-            streams.cipher.encrypt_block(&mut block);
+            cipher.encrypt_block(&mut block);
             let expected = u128::from_le_bytes(block.0);
             assert_eq!(u128::from(stream.next_u64()), expected & u128::from(u64::MAX));
             assert_eq!(u128::from(stream.next_u64()), expected >> 64);
         }
     }
 
+    /// Makes the family of a key.
+    type Made = fn([u8; 32]) -> AesStreams;
+
+    /// With AES, and with what takes its place where there are no instructions for it.
+    const BOTH: [Made; 2] =
+        [AesStreams::from_key, |key| AesStreams { cipher: Cipher::ChaCha(key), first: 0 }];
+
+    /// Bytes of hexadecimal digits.
+    fn bytes(digits: &str) -> Vec<u8> {
+        let digit =
+            |letter: u8| u8::try_from(char::from(letter).to_digit(16).unwrap_or(0)).unwrap_or(0);
+        digits.as_bytes().chunks(2).map(|pair| 16 * digit(pair[0]) + digit(pair[1])).collect()
+    }
+
+    #[test]
+    fn the_other_cipher_is_chacha20() {
+        // RFC 8439, appendix A.1, test vectors 1 and 2; and a nonce, the number of the stream, that
+        // is not zero: draft-agl-tls-chacha20poly1305-04, section 7.
+        let cipher = Cipher::ChaCha([0; 32]);
+        let mut blocks = [Array([0; 16]); 8];
+        cipher.fill(0, &mut blocks);
+        let expected = "76b8e0ada0f13d90405d6ae55386bd28bdd219b8a08ded1aa836efcc8b770dc7\
+                        da41597c5157488d7724e03fb8d84a376a43b8f41518a11cc387b669b2ee6586\
+                        9f07e7be5551387a98ba977c732d080dcb0f29a048e3656912c6533e32ee7aed\
+                        29b721769ce64e43d57133b074d839d531ed1f28510afb45ace10a1f4b794d6f";
+        assert_eq!(Array::slice_as_flattened(&blocks), bytes(expected));
+        cipher.fill(1 << 64, &mut blocks[..4]);
+        let expected = "ef3fdfd6c61578fbf5cf35bd3dd33b8009631634d21e42ac33960bd138e50d32\
+                        111e4caf237ee53ca8ad6426194a88545ddc497a0b466e7d6bbdb0041b2f586b";
+        assert_eq!(Array::slice_as_flattened(&blocks[..4]), bytes(expected));
+        // From any place on.
+        let mut later = [Array([0; 16]); 5];
+        cipher.fill(0, &mut blocks);
+        cipher.fill(3, &mut later);
+        assert_eq!(later, blocks[3..]);
+    }
+
+    #[test]
+    fn only_fresh_families_depend_on_the_machine() -> Result<()> {
+        let fresh = AesStreams::from_operating_system()?;
+        assert_eq!(matches!(fresh.cipher, Cipher::Aes(_)), aes::hardware_accelerated());
+        assert!(matches!(AesStreams::from_seed(1).cipher, Cipher::Aes(_)));
+        assert!(matches!(AesStreams::from_key([1; 32]).cipher, Cipher::Aes(_)));
+        Ok(())
+    }
+
     #[test]
     fn the_key_of_a_part_is_two_blocks_of_its_own() {
-        let streams = AesStreams::from_seed(3).starting_at(11);
-        let mut keys = streams.stream(Purpose::PartKey, 0);
-        for number in 0..5 {
-            let mut key = [0; 32];
-            keys.fill_bytes(&mut key);
-            let mut expected = AesStreams::from_key(key).stream(Purpose::Report, 2);
-            let mut found = streams.part(number).stream(Purpose::Report, 2);
-            assert_eq!(found.next_u64(), expected.next_u64());
+        for made in BOTH {
+            let streams = made([3; 32]).starting_at(11);
+            let mut keys = streams.stream(Purpose::PartKey, 0);
+            for number in 0..5 {
+                let mut key = [0; 32];
+                keys.fill_bytes(&mut key);
+                let mut expected = made(key).stream(Purpose::Report, 2);
+                let mut found = streams.part(number).stream(Purpose::Report, 2);
+                assert_eq!(found.next_u64(), expected.next_u64());
+            }
         }
+        let streams = AesStreams::from_seed(3).starting_at(11);
         let mut elsewhere = AesStreams::from_seed(3).part(0).stream(Purpose::Report, 2);
         let mut here = streams.part(0).stream(Purpose::Report, 2);
         assert_ne!(here.next_u64(), elsewhere.next_u64());
@@ -361,17 +457,19 @@ mod tests {
 
     #[test]
     fn the_words_do_not_depend_on_how_many_are_asked_for_at_once() {
-        let streams = AesStreams::from_key([7; 32]);
-        let mut expected = vec![0; 4096];
-        let mut one_by_one = streams.stream(Purpose::Share, 3);
-        expected.fill_with(|| one_by_one.next_u64());
-        for step in [1, 2, 15, 17, 60, 255, 256, 257, 1000, 4096] {
-            let mut found = vec![0; 4096];
-            let mut stream = streams.stream(Purpose::Share, 3);
-            for piece in found.chunks_mut(step) {
-                stream.fill_words(piece);
+        for made in BOTH {
+            let streams = made([7; 32]);
+            let mut expected = vec![0; 4096];
+            let mut one_by_one = streams.stream(Purpose::Share, 3);
+            expected.fill_with(|| one_by_one.next_u64());
+            for step in [1, 2, 15, 17, 60, 255, 256, 257, 1000, 4096] {
+                let mut found = vec![0; 4096];
+                let mut stream = streams.stream(Purpose::Share, 3);
+                for piece in found.chunks_mut(step) {
+                    stream.fill_words(piece);
+                }
+                assert_eq!(found, expected, "{step} at once");
             }
-            assert_eq!(found, expected, "{step} at once");
         }
     }
 

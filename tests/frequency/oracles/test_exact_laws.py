@@ -329,8 +329,8 @@ def test_the_cases_are_all_oracles() -> None:
         for name, oracle in oracle_classes().items()
         if oracle.__module__.startswith("turnout.")
     }
-    # A joint table has the reports of the oracle in it, bit by bit.
-    assert known == set(LAWS) | {"summation_histogram_encoding", "joint_table"}
+    # A joint table, known where another test imported it, has the reports of the oracle in it.
+    assert known - {"joint_table"} == set(LAWS) | {"summation_histogram_encoding"}
     assert {make(1.0, 3).name for make in MAKE.values()} == set(LAWS)
 
 
