@@ -12,6 +12,7 @@ import hashlib
 import json
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NoReturn
@@ -19,7 +20,7 @@ from typing import Any, NoReturn
 from turnout import _arguments
 from turnout.errors import CorruptDataError, InvalidTypeError, UnsupportedVersionError
 
-__all__ = ["MOST_DIGITS", "SealedDocument", "decoder", "parsed", "rational"]
+__all__ = ["MOST_DIGITS", "SealedDocument", "check_version", "decoder", "parsed", "rational"]
 
 #: The most digits of a whole number: of a fraction, of its numerator and of its denominator.
 MOST_DIGITS = 1000
@@ -55,6 +56,40 @@ def decoder(**options: Any) -> json.JSONDecoder:
     return json.JSONDecoder(
         parse_int=_integer, parse_float=_float, parse_constant=_refuse_constant, **options
     )
+
+
+def check_version(word: str, description: object, format: str | None, version: int) -> None:  # noqa: A002
+    """Refuse a document of a version that this release does not read, by name.
+
+    Parameters
+    ----------
+    word
+        What messages call such a document.
+    description
+        What it holds; what is of another format is left to the caller.
+    format, version
+        What its members of these names say.
+
+    Raises
+    ------
+    UnsupportedVersionError
+        If it is of another version.
+
+    Examples
+    --------
+    >>> check_version("note", {"format": "notes", "version": 2}, "notes", 1)
+    Traceback (most recent call last):
+        ...
+    turnout.errors.UnsupportedVersionError: the note has version 2; this release of turnout reads 1
+    """
+    if not isinstance(description, Mapping) or description.get("format") != format:
+        return
+    found = description.get("version")
+    if type(found) is not int or found != version:
+        raise UnsupportedVersionError(
+            f"the {word} has version {_arguments.shown(found)}; this release of turnout reads "
+            f"{version}"
+        )
 
 
 def rational(text: str) -> Fraction:
@@ -161,14 +196,7 @@ class SealedDocument:
         UnsupportedVersionError
             If it is one.
         """
-        match description:
-            case {"format": self.format, "version": version} if (
-                type(version) is not int or version != self.version
-            ):
-                raise UnsupportedVersionError(
-                    f"the {self.word} has version {_arguments.shown(version)}; this release of "
-                    f"turnout reads {self.version}"
-                )
+        check_version(self.word, description, self.format, self.version)
 
 
 def _canonical(description: dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Generic, Literal, overload
 
 from turnout import _arguments, _kinds, participation
 from turnout._atomic import atomic_write
-from turnout._documents import parsed
+from turnout._documents import check_version, parsed
 from turnout._files import read_bytes
 from turnout.collecting.plan_differences import differences
 from turnout.collecting.plan_file import is_unicode, plan_file_text, read_plan_file
@@ -161,14 +161,8 @@ class Plan(Generic[R_co]):
         CorruptDataError
             If it is no plan.
         """
+        check_version("plan", description, "turnout-plan", _VERSION)
         match description:
-            case {"format": "turnout-plan", "version": version} if (
-                type(version) is not int or version != _VERSION
-            ):
-                raise UnsupportedVersionError(
-                    f"the plan has version {_arguments.shown(version)}; this release of turnout "
-                    f"reads {_VERSION}"
-                )
             case {
                 "format": "turnout-plan",
                 "version": int(),

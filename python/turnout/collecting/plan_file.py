@@ -38,11 +38,10 @@ import re
 from typing import Any
 
 from turnout import _arguments
-from turnout._documents import decoder, parsed
+from turnout._documents import check_version, decoder, parsed
 from turnout.errors import (
     CorruptDataError,
     InvalidValueError,
-    UnsupportedVersionError,
 )
 from turnout.signing import SigningKey, verify
 
@@ -124,14 +123,9 @@ def read_plan_file(data: bytes, public_key: str | None) -> tuple[Any, bytes]:
         valid.
     """
     members, text = _members(data)
-    version = members.get("version")
     if members.get("format") != _FORMAT:
         raise CorruptDataError(f"not a plan file of turnout: its format is not {_FORMAT!r}")
-    if type(version) is not int or version != _VERSION:
-        raise UnsupportedVersionError(
-            f"the plan file has version {_arguments.shown(version)}; this release of turnout reads "
-            f"{_VERSION}"
-        )
+    check_version("plan file", members, _FORMAT, _VERSION)
     missing = _MEMBERS - {"signature"} - members.keys()
     unknown = members.keys() - _MEMBERS
     if missing or unknown:

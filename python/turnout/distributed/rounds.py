@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from turnout import _arguments
-from turnout._documents import parsed
+from turnout._documents import check_version, parsed
 from turnout.distributed.aggregation import Aggregation, aggregation_from_dict
 from turnout.distributed.deployment import Deployed
 from turnout.distributed.electing import Electing
@@ -19,7 +19,6 @@ from turnout.errors import (
     CorruptDataError,
     InvalidTypeError,
     InvalidValueError,
-    UnsupportedVersionError,
 )
 
 __all__ = ["Round"]
@@ -207,14 +206,8 @@ class Round:
             description: Any = parsed(bytes(data))
         except (ValueError, RecursionError) as error:
             raise CorruptDataError(f"not a round of turnout's: {error}") from error
+        check_version("round", description, "turnout-round", _VERSION)
         match description:
-            case {"format": "turnout-round", "version": version} if (
-                type(version) is not int or version != _VERSION
-            ):
-                raise UnsupportedVersionError(
-                    f"the round has version {_arguments.shown(version)}; this release of turnout "
-                    f"reads {_VERSION}"
-                )
             case {"nonce": str(nonce), "mechanism": mechanism}:
                 try:
                     found = cls(aggregation_from_dict(mechanism), bytes.fromhex(nonce))

@@ -35,7 +35,7 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout._arrays import read_archive, read_array
 from turnout._atomic import atomic_write
-from turnout._documents import parsed
+from turnout._documents import check_version, parsed
 from turnout._files import read_bytes
 from turnout._seal import new_placeholder, seal_file, verify_seal
 from turnout.accounting import PrivacyLedger
@@ -293,12 +293,7 @@ def _read(data: bytes) -> TrainingState:
 def _check_version(metadata: Any) -> None:
     if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
         raise CorruptDataError("its metadata are of something else")
-    version = metadata.get("version")
-    if type(version) is not int or version != VERSION:
-        raise UnsupportedVersionError(
-            f"the checkpoint has version {_arguments.shown(version)}; this release of turnout "
-            f"reads {VERSION}"
-        )
+    check_version("checkpoint", metadata, FORMAT, VERSION)
 
 
 def _state(metadata: dict[str, Any], arrays: list[npt.NDArray[Any]]) -> TrainingState:

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from turnout import _arguments
-from turnout.errors import CorruptDataError, UnsupportedVersionError
+from turnout._documents import check_version
+from turnout.errors import CorruptDataError
 
 __all__ = ["FORMAT", "VERSION", "fields"]
 
@@ -43,12 +44,7 @@ def fields(description: Any) -> dict[str, Any]:
     """
     if not isinstance(description, Mapping) or description.get("format") != FORMAT:
         raise CorruptDataError(f"not a plan of federated training: {_arguments.shown(description)}")
-    version = description.get("version")
-    if version != VERSION:
-        raise UnsupportedVersionError(
-            f"a plan of federated training of version {_arguments.shown(version)}; this release "
-            f"reads version {VERSION}"
-        )
+    check_version("plan of federated training", description, FORMAT, VERSION)
     values = {str(name): value for name, value in description.items()}
     del values["format"], values["version"]
     if set(values) != _NAMES:

@@ -25,7 +25,7 @@ from typing import Any, BinaryIO, Final
 
 from turnout import _arguments
 from turnout._atomic import atomic_write
-from turnout._documents import parsed
+from turnout._documents import check_version, parsed
 from turnout._files import read_bytes
 from turnout._secrets import HiddenBytes
 from turnout.collecting.plan import Plan
@@ -313,13 +313,8 @@ def _overwrite(file: BinaryIO) -> None:
 
 
 def _parsed(folder: Path, described: Any) -> Job:
+    check_version("job", described, "turnout-job", _VERSION)
     match described:
-        case {"format": "turnout-job", "version": version} if (
-            type(version) is not int or version != _VERSION
-        ):
-            raise UnsupportedVersionError(
-                f"a job of version {_arguments.shown(version)}; this release reads {_VERSION}"
-            )
         case {
             "format": "turnout-job",
             "version": int(),

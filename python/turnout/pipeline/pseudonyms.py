@@ -11,8 +11,7 @@ from typing import Any, Final, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from turnout import _arguments
-from turnout._documents import parsed
+from turnout._documents import check_version, parsed
 from turnout._secret_files import read_secret_file, write_secret_file
 from turnout._secrets import HiddenBytes
 from turnout.errors import (
@@ -88,16 +87,13 @@ class PseudonymKey:
         """
         place, data = os.fspath(path), read_secret_file(path)
         try:
-            match parsed(data):
-                case {"format": "turnout-pseudonym-key", "version": 1, "key": str(text)}:
+            described = parsed(data)
+            check_version("key file", described, "turnout-pseudonym-key", 1)
+            match described:
+                case {"format": "turnout-pseudonym-key", "key": str(text)}:
                     return cls(bytes.fromhex(text))
-                case {"format": "turnout-pseudonym-key", "version": version} if version != 1:
-                    raise UnsupportedVersionError(
-                        f"{place}: a key file of version {_arguments.shown(version)}; this release "
-                        "of turnout reads 1"
-                    )
-        except UnsupportedVersionError:
-            raise
+        except UnsupportedVersionError as error:
+            raise UnsupportedVersionError(f"{place}: {error}") from error
         except (ValueError, RecursionError):
             # Not the text of the error: it may quote the key.
             raise CorruptDataError(f"{place}: not a key file of turnout") from None

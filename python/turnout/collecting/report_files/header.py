@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from turnout import _arguments
-from turnout._documents import parsed
+from turnout._documents import check_version, parsed
 from turnout._seal import SEAL_MARKER
 from turnout.collecting.keys import Key, checked_names, from_json, to_json
 from turnout.collecting.plan import Plan
 from turnout.collecting.sums import DesignSums
-from turnout.errors import CorruptDataError, TurnoutError, UnsupportedVersionError
+from turnout.errors import CorruptDataError, TurnoutError
 
 __all__ = ["CHECKSUM_KEY", "METADATA_KEY", "OWN_COLUMNS", "Groups", "Header", "PartFacts"]
 
@@ -248,11 +248,7 @@ def _object(text: bytes | None) -> dict[str, Any]:
         raise CorruptDataError("the schema metadata is not JSON") from error
     if not isinstance(header, dict) or header.get("format") != _FORMAT_NAME:
         raise CorruptDataError(f"the schema metadata is not of {_FORMAT_NAME!r}")
-    version = header.get("version")
-    if type(version) is not int or version != _VERSION:
-        raise UnsupportedVersionError(
-            f"report file of version {version!r}; this release reads version {_VERSION}"
-        )
+    check_version("report file", header, _FORMAT_NAME, _VERSION)
     for key in ("nodes", "reports"):
         if type(header.get(key)) is not int or header[key] < 0:
             raise CorruptDataError(f"{key!r} is {header.get(key)!r}, not a non-negative integer")

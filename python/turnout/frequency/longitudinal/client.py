@@ -15,7 +15,7 @@ import numpy as np
 
 from turnout import _arguments
 from turnout._atomic import atomic_write
-from turnout._documents import parsed
+from turnout._documents import check_version, parsed
 from turnout._files import read_bytes
 from turnout._secrets import HiddenBytes
 from turnout._turns import turn
@@ -343,12 +343,8 @@ class MemoizedClient:
             state = parsed(body)
         except (ValueError, RecursionError) as error:
             raise CorruptDataError(f"not the state of a client: {error}") from error
+        check_version("state", state, None, _VERSION)
         match state:
-            case {"version": version} if type(version) is not int or version != _VERSION:
-                raise UnsupportedVersionError(
-                    f"the state has version {_arguments.shown(version)}; this release of turnout "
-                    f"reads {_VERSION}"
-                )
             case {
                 "version": int(),
                 "context": str(context),
