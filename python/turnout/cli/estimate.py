@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from turnout import GroupedTally
-from turnout.cli.account.shared import AsJson, PictureFile, check_picture, save_picture
-from turnout.cli.running import check_level, output, refuse_overwriting_inputs, refusing, was_given
+from turnout.cli.options import AsJson, Level, PictureFile, check_picture, save_picture
+from turnout.cli.running import output, refuse_overwriting_inputs, refusing, was_given
 from turnout.cli.showing import showing
 from turnout.cli.showing.joint import estimate_conditional
 from turnout.cli.showing.shown import Clip, Method, Order, Over, Projection, Simultaneous, Wish
@@ -52,10 +52,7 @@ def estimate(
     ],
     *,
     method: Method = None,
-    level: Annotated[
-        float,
-        typer.Option("--interval", callback=check_level, help="Confidence level of the intervals."),
-    ] = 0.95,
+    level: Level = 0.95,
     simultaneous: Annotated[
         Simultaneous | None,
         typer.Option(

@@ -13,17 +13,11 @@ from rich.table import Table
 
 from turnout import Plan
 from turnout._progress import doing
-from turnout.cli.account.shared import (
-    AsJson,
-    PictureFile,
-    check_picture,
-    print_json,
-    save_picture,
-    table,
-)
+from turnout.cli.account.shared import table
 from turnout.cli.answers import Labels, LabelsFile, asked_domain
 from turnout.cli.mean_mechanisms import Distribution, Mean, numbers_of, option_of
 from turnout.cli.mean_plan import MeanPlan
+from turnout.cli.options import AsJson, PictureFile, check_picture, print_json, save_picture
 from turnout.cli.running import (
     check_level,
     moment,

@@ -26,6 +26,7 @@ from turnout.cli.mean_mechanisms import (
     numbers_of,
     option_of,
 )
+from turnout.cli.options import PublicKey, Seed
 from turnout.cli.running import (
     note,
     output,
@@ -178,10 +179,7 @@ def randomize(
         Path | None,
         typer.Option("--plan", metavar="FILE", help="A plan file, in place of the options above."),
     ] = None,
-    public_key: Annotated[
-        str | None,
-        typer.Option("--public-key", metavar="HEX", help="Refuse a plan not signed by this key."),
-    ] = None,
+    public_key: PublicKey = None,
     missing: Missing = None,
     missing_value: MissingValues = None,
     id_column: IdColumn = None,
@@ -200,14 +198,7 @@ def randomize(
         int | None,
         typer.Option("--workers", min=1, help="Files worked on at once; default: processors."),
     ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            "--seed",
-            min=0,
-            help="For tests only: whoever knows the seed can undo the noise.",
-        ),
-    ] = None,
+    seed: Seed = None,
 ) -> None:
     r"""Turn answers into reports that are safe to hand over.
 

@@ -11,7 +11,8 @@ from turnout import GroupedTally
 from turnout._documents import parsed
 from turnout._files import read_bytes
 from turnout.cli.estimate import Top
-from turnout.cli.running import check_level, output, refuse_overwriting_inputs, refusing
+from turnout.cli.options import Level
+from turnout.cli.running import output, refuse_overwriting_inputs, refusing
 from turnout.cli.showing.shown import Clip, Method, Order, Over, Simultaneous
 from turnout.cli.table_files import TABLE_SUFFIXES, check_table, write_table
 from turnout.cli.tables import file_size, properties
@@ -49,10 +50,7 @@ def report(
         str | None, typer.Option("--title", help="The heading: the question that was asked.")
     ] = None,
     method: Method = None,
-    level: Annotated[
-        float,
-        typer.Option("--interval", callback=check_level, help="Confidence level of the intervals."),
-    ] = 0.95,
+    level: Level = 0.95,
     simultaneous: Annotated[
         Simultaneous | None,
         typer.Option("--simultaneous", help="Make the level hold for many intervals at once."),

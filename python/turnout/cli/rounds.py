@@ -8,11 +8,10 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from turnout import Plan
-from turnout.cli.account.shared import AsJson, print_json
 from turnout.cli.answers import ColumnName, Labels, LabelsFile, asked_domain
+from turnout.cli.options import AsJson, Level, print_json
 from turnout.cli.running import (
     check_epsilon,
-    check_level,
     check_rate,
     output,
     refuse_overwriting_inputs,
@@ -313,10 +312,7 @@ def close(
 def show(
     state: State,
     *,
-    level: Annotated[
-        float,
-        typer.Option("--interval", callback=check_level, help="Confidence level of the intervals."),
-    ] = 0.95,
+    level: Level = 0.95,
     clip: Clip = False,
     target: Annotated[
         Path | None,

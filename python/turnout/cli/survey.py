@@ -13,10 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from turnout import Bounds, Everyone, FrequencyEstimate, GroupedTally, Plan
-from turnout.cli.account.shared import AsJson
 from turnout.cli.answers import LabelsFile, MissingValues, check_labels, read_labels
 from turnout.cli.estimate import Top
-from turnout.cli.running import check_epsilon, check_level, check_rate, output, refusing
+from turnout.cli.options import AsJson, Level, Seed
+from turnout.cli.running import check_epsilon, check_rate, output, refusing
 from turnout.cli.scans import Sources, in_domain, scanned, settled
 from turnout.cli.showing import showing
 from turnout.cli.showing.shown import Clip, Shown, Simultaneous, Wish, json_group, json_record
@@ -150,10 +150,7 @@ def survey(
         int | None,
         typer.Option("--parties", min=2, help="With --trust aggregators: how many add up; 3."),
     ] = None,
-    level: Annotated[
-        float,
-        typer.Option("--interval", callback=check_level, help="Confidence level of the intervals."),
-    ] = 0.95,
+    level: Level = 0.95,
     simultaneous: Annotated[
         Simultaneous | None,
         typer.Option("--simultaneous", help="Make the level hold for many intervals at once."),
@@ -161,12 +158,7 @@ def survey(
     clip: Clip = False,
     top: Top = str(_TOP),
     as_json: AsJson = False,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            "--seed", min=0, help="For tests only: whoever knows the seed can undo the noise."
-        ),
-    ] = None,
+    seed: Seed = None,
 ) -> None:
     """Randomize the answers of columns and show how often each is given, with intervals.
 

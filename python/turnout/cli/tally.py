@@ -12,8 +12,8 @@ import typer
 
 from turnout import GroupedTally, Plan, metrics
 from turnout._atomic import atomic_write
-from turnout.cli.account.shared import AsJson
 from turnout.cli.device_messages import MESSAGE_SUFFIXES, MessageCounts, OnBad, gathered
+from turnout.cli.options import AsJson, PublicKey
 from turnout.cli.running import moment, note, output, refuse_overwriting_inputs, refusing
 from turnout.cli.showing import showing
 from turnout.cli.showing.shown import describe_participation
@@ -83,10 +83,7 @@ def tally(
             "--plan", metavar="FILE", help="The plan of all of them; files of messages need it."
         ),
     ] = None,
-    public_key: Annotated[
-        str | None,
-        typer.Option("--public-key", metavar="HEX", help="Refuse a plan not signed by this key."),
-    ] = None,
+    public_key: PublicKey = None,
     nodes: Annotated[
         int | None,
         typer.Option(

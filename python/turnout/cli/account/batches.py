@@ -10,7 +10,6 @@ from turnout.accounting import FixedSizeBatches, LocalSampling, RandomCheckIns, 
 from turnout.accounting.batches import MOST_SLOTS, share_of
 from turnout.accounting.mechanism import Mechanism
 from turnout.cli.account.shared import (
-    AsJson,
     Delta,
     Epsilon,
     bounds_of,
@@ -18,10 +17,10 @@ from turnout.cli.account.shared import (
     down,
     given_of,
     one_of,
-    print_json,
     table,
     up,
 )
+from turnout.cli.options import AsJson, print_json
 from turnout.cli.running import messages, output, refusing
 from turnout.cli.tables import number, properties
 

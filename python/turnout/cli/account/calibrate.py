@@ -14,17 +14,16 @@ from turnout.accounting import calibrate as calibrated_value
 from turnout.cli.account.participation import describe_setting
 from turnout.cli.account.shared import (
     Adjacency,
-    AsJson,
     LocalSize,
     Scheme,
     check_delta,
     check_noise,
     optional_rate,
-    print_json,
     schemes,
     table,
     up,
 )
+from turnout.cli.options import AsJson, print_json
 from turnout.cli.running import check_epsilon, note, output, refusing
 from turnout.cli.tables import number, properties
 from turnout.errors import InvalidValueError

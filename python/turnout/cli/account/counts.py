@@ -9,17 +9,8 @@ import typer
 from turnout._progress import doing
 from turnout.accounting import CountSampling
 from turnout.cli.account.calibrate import checked
-from turnout.cli.account.shared import (
-    AsJson,
-    Delta,
-    Epsilon,
-    given_of,
-    one_of,
-    optional_rate,
-    print_json,
-    table,
-    up,
-)
+from turnout.cli.account.shared import Delta, Epsilon, given_of, one_of, optional_rate, table, up
+from turnout.cli.options import AsJson, print_json
 from turnout.cli.running import output, refusing
 from turnout.cli.tables import number, properties
 

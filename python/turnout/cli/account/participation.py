@@ -11,24 +11,20 @@ from turnout._progress import doing
 from turnout.accounting.pictures import plot_delta, plot_epsilon_against_rounds
 from turnout.cli.account.shared import (
     Adjacency,
-    AsJson,
     Delta,
     Epsilon,
     LocalSize,
-    PictureFile,
     Scheme,
     bounds_of,
     check_noise,
-    check_picture,
     down,
     given_of,
     one_of,
-    print_json,
-    save_picture,
     schemes,
     table,
     up,
 )
+from turnout.cli.options import AsJson, PictureFile, check_picture, print_json, save_picture
 from turnout.cli.running import check_rate, output, refusing
 from turnout.cli.tables import number, properties
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -14,8 +12,6 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from turnout._atomic import atomic_write
-from turnout._extras import require
 from turnout.accounting import (
     CentralShuffling,
     Composition,
@@ -32,27 +28,21 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Adjacency",
-    "AsJson",
     "Delta",
     "Epsilon",
     "LocalSize",
-    "PictureFile",
     "Scheme",
     "bounds_of",
     "check_noise",
-    "check_picture",
     "down",
     "given_of",
     "one_of",
     "optional_rate",
-    "print_json",
-    "save_picture",
     "schemes",
     "table",
     "up",
 ]
 
-_PICTURES = {".png": "png", ".svg": "svg", ".pdf": "pdf"}
 _DIGITS = 5
 
 
@@ -97,11 +87,6 @@ LocalSize = Annotated[
         help="Most elements a client has beside the protected one; leave out if unknown.",
     ),
 ]
-PictureFile = Annotated[
-    Path | None,
-    typer.Option("--plot", metavar="FILE", help="Save a picture: .png, .svg or .pdf."),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
 class Scheme:
@@ -244,34 +229,3 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequen
     for row in rows:
         result.add_row(*(Text(cell) for cell in row))
     return result
-
-
-def print_json(value: dict[str, Any]) -> None:
-    """Print an object; what is infinite is null."""
-    typer.echo(json.dumps(_finite(value), allow_nan=False))
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(entry) for key, entry in value.items()}
-    if isinstance(value, list):
-        return [_finite(entry) for entry in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def check_picture(path: Path | None) -> None:
-    """Refuse a picture of an unknown kind before anything is computed."""
-    if path is not None and path.suffix.lower() not in _PICTURES:
-        known = ", ".join(_PICTURES)
-        raise typer.BadParameter(f"{path} does not end in {known}", param_hint="--plot")
-
-
-def save_picture(path: Path, draw: Callable[[], Any]) -> None:
-    """Draw a picture and write it to a file."""
-    require("matplotlib", "cli").use("Agg")
-    figure: Any = draw().figure
-    try:
-        with atomic_write(path) as temporary:
-            figure.savefig(temporary, format=_PICTURES[path.suffix.lower()], dpi=150)
-    finally:
-        require("matplotlib.pyplot", "cli").close(figure)

@@ -11,7 +11,8 @@ from turnout import Bernoulli, DirectEncoding, Everyone
 from turnout._progress import doing
 from turnout._search import first_at_most
 from turnout.accounting import GaussianMechanism, Shuffled, calibrate_noise
-from turnout.cli.account.shared import AsJson, Delta, Epsilon, down, one_of, print_json, up
+from turnout.cli.account.shared import Delta, Epsilon, down, one_of, up
+from turnout.cli.options import AsJson, print_json
 from turnout.cli.running import check_epsilon, check_rate, output, refusing
 from turnout.cli.tables import number, percent, properties
 

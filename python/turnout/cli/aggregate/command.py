@@ -9,14 +9,7 @@ import typer
 
 from turnout import Domain
 from turnout._progress import doing
-from turnout.cli.account.shared import (
-    AsJson,
-    PictureFile,
-    check_delta,
-    check_picture,
-    print_json,
-    save_picture,
-)
+from turnout.cli.account.shared import check_delta
 from turnout.cli.aggregate.mechanisms import Name, Wanted, check_parties
 from turnout.cli.aggregate.results import (
     comparison_records,
@@ -36,6 +29,7 @@ from turnout.cli.answers import (
     check_labels,
 )
 from turnout.cli.estimate import Top
+from turnout.cli.options import AsJson, PictureFile, Seed, check_picture, print_json, save_picture
 from turnout.cli.running import (
     check_epsilon,
     check_level,
@@ -281,10 +275,7 @@ def aggregate(
         Order, typer.Option("--sort", rich_help_panel=_ESTIMATES, help="Order of the labels.")
     ] = "frequency",
     top: Top = "20",
-    seed: Annotated[
-        int | None,
-        typer.Option("--seed", min=0, help="For tests only: whoever knows it can undo the noise."),
-    ] = None,
+    seed: Seed = None,
 ) -> None:
     r"""Count answers under secret sharing, so that no server sees one, and the counts are private.
 

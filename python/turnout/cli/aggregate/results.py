@@ -8,8 +8,9 @@ from typing import Any
 
 from rich.table import Table
 
-from turnout.cli.account.shared import print_json, save_picture, table, up
+from turnout.cli.account.shared import table, up
 from turnout.cli.aggregate.mechanisms import parameters, rows
+from turnout.cli.options import print_json, save_picture
 from turnout.cli.running import output
 from turnout.cli.showing.frequencies import interval_rows
 from turnout.cli.tables import number

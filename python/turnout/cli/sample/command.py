@@ -9,14 +9,8 @@ from typing import Annotated, Any, Literal
 import typer
 from rich.console import Console
 
-from turnout.cli.account.shared import (
-    AsJson,
-    PictureFile,
-    check_picture,
-    print_json,
-    save_picture,
-)
 from turnout.cli.answers import LabelsFile, MissingValues
+from turnout.cli.options import AsJson, PictureFile, check_picture, print_json, save_picture
 from turnout.cli.running import (
     check_epsilon,
     messages,

@@ -1,0 +1,77 @@
+"""Options that many commands have, and what they do."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from turnout._atomic import atomic_write
+from turnout._extras import require
+from turnout.cli.running import check_level
+
+__all__ = [
+    "AsJson",
+    "Level",
+    "PictureFile",
+    "PublicKey",
+    "Seed",
+    "check_picture",
+    "print_json",
+    "save_picture",
+]
+
+_PICTURES = {".png": "png", ".svg": "svg", ".pdf": "pdf"}
+
+PictureFile = Annotated[
+    Path | None,
+    typer.Option("--plot", metavar="FILE", help="Save a picture: .png, .svg or .pdf."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Level = Annotated[
+    float,
+    typer.Option("--interval", callback=check_level, help="Confidence level of the intervals."),
+]
+PublicKey = Annotated[
+    str | None,
+    typer.Option("--public-key", metavar="HEX", help="Refuse a plan not signed by this key."),
+]
+Seed = Annotated[
+    int | None,
+    typer.Option("--seed", min=0, help="For tests only: whoever knows it can undo the noise."),
+]
+
+
+def print_json(value: dict[str, Any]) -> None:
+    """Print an object; what is infinite is null."""
+    typer.echo(json.dumps(_finite(value), allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_finite(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def check_picture(path: Path | None) -> None:
+    """Refuse a picture of an unknown kind before anything is computed."""
+    if path is not None and path.suffix.lower() not in _PICTURES:
+        known = ", ".join(_PICTURES)
+        raise typer.BadParameter(f"{path} does not end in {known}", param_hint="--plot")
+
+
+def save_picture(path: Path, draw: Callable[[], Any]) -> None:
+    """Draw a picture and write it to a file."""
+    require("matplotlib", "cli").use("Agg")
+    figure: Any = draw().figure
+    try:
+        with atomic_write(path) as temporary:
+            figure.savefig(temporary, format=_PICTURES[path.suffix.lower()], dpi=150)
+    finally:
+        require("matplotlib.pyplot", "cli").close(figure)
