@@ -66,7 +66,7 @@ def check_version(word: str, description: object, format: str | None, version: i
     word
         What messages call such a document.
     description
-        What it holds; what is of another format is left to the caller.
+        What it holds; what is of another format, or says no version, is left to the caller.
     format, version
         What its members of these names say.
 
@@ -84,7 +84,7 @@ def check_version(word: str, description: object, format: str | None, version: i
     """
     if not isinstance(description, Mapping) or description.get("format") != format:
         return
-    found = description.get("version")
+    found = description.get("version", version)
     if type(found) is not int or found != version:
         raise UnsupportedVersionError(
             f"the {word} has version {_arguments.shown(found)}; this release of turnout reads "

@@ -46,8 +46,8 @@ def fields(description: Any) -> dict[str, Any]:
         raise CorruptDataError(f"not a plan of federated training: {_arguments.shown(description)}")
     check_version("plan of federated training", description, FORMAT, VERSION)
     values = {str(name): value for name, value in description.items()}
-    del values["format"], values["version"]
-    if set(values) != _NAMES:
+    del values["format"]
+    if values.pop("version", None) is None or set(values) != _NAMES:
         raise CorruptDataError(
             "not a plan of federated training: expected the fields "
             f"{', '.join(sorted(_NAMES))}, got {_arguments.shown(sorted(values))}"

@@ -246,7 +246,8 @@ def _object(text: bytes | None) -> dict[str, Any]:
         header = parsed(text)
     except (ValueError, RecursionError) as error:
         raise CorruptDataError("the schema metadata is not JSON") from error
-    if not isinstance(header, dict) or header.get("format") != _FORMAT_NAME:
+    named = isinstance(header, dict) and header.get("format") == _FORMAT_NAME
+    if not named or "version" not in header:
         raise CorruptDataError(f"the schema metadata is not of {_FORMAT_NAME!r}")
     check_version("report file", header, _FORMAT_NAME, _VERSION)
     for key in ("nodes", "reports"):
