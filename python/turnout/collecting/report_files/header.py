@@ -246,8 +246,11 @@ def _object(text: bytes | None) -> dict[str, Any]:
         header = parsed(text)
     except (ValueError, RecursionError) as error:
         raise CorruptDataError("the schema metadata is not JSON") from error
-    named = isinstance(header, dict) and header.get("format") == _FORMAT_NAME
-    if not named or "version" not in header:
+    if (
+        not isinstance(header, dict)
+        or "version" not in header
+        or header.get("format") != _FORMAT_NAME
+    ):
         raise CorruptDataError(f"the schema metadata is not of {_FORMAT_NAME!r}")
     check_version("report file", header, _FORMAT_NAME, _VERSION)
     for key in ("nodes", "reports"):
