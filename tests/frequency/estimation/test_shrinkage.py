@@ -14,6 +14,7 @@ import turnout as tn
 from turnout.distributed import NoisyAggregation
 from turnout.errors import EstimatorError
 from turnout.frequency.candidates import factories
+from turnout.frequency.estimation import prior, shrinkage
 from turnout.frequency.estimation.prior import Cells, explanations
 from turnout.frequency.estimation.projection import PROJECTIONS
 from turnout.frequency.estimation.shrinkage import _to_one, shrunk
@@ -133,8 +134,6 @@ def test_cells_change_next_to_nothing() -> None:
     errors = np.full(380, 0.001)
     values = generator.normal(shares, errors)
     whole, _ = shrunk(values, errors**2)
-    from turnout.frequency.estimation import shrinkage
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shrinkage, "_UNBINNED", 10)
         binned, _ = shrunk(values, errors**2)
@@ -237,3 +236,41 @@ def test_biased_estimates_and_unknown_errors_are_refused() -> None:
     )
     with pytest.raises(EstimatorError, match="'c' cannot be shrunk"):
         tally.estimate("c").shrink()
+
+
+def test_a_few_large_answers_say_nothing_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Nearly all have one answer, each other a tenth of a percent, as the noise is: where the one
+    # sets the scale of all priors, the others are drawn to nothing.
+    shares = np.array([0.991] + [0.001] * 9)
+    apart = ratio(shares, 3.0, 1.0, 12, 3)
+    monkeypatch.setattr(shrinkage, "_GAP", math.inf)
+    assert apart < min(1.1, 0.85 * ratio(shares, 3.0, 1.0, 12, 3))
+
+
+def test_answers_below_a_gap_have_nothing_or_what_their_own_priors_say() -> None:
+    errors = np.full(40, 0.01)
+    noise = np.random.default_rng(5).normal(0.0, 0.01, 40)
+    for rest in (0.0, 0.012):
+        truth = np.r_[0.5 - 19 * rest, 0.5 - 19 * rest, np.full(38, rest)]
+        frequencies, how = shrunk(truth + noise - noise.mean(), errors**2)
+        assert (how.weights.get("nothing", 0.0) > 0.1) == (rest == 0.0), how.weights
+        assert np.abs(frequencies - truth)[2:].max() < 0.35 * np.abs(noise).max()
+
+
+def test_gamma_masses_and_moments_are_integrals_of_the_density() -> None:
+    cells = Cells(np.array([0.01]), np.array([0.005]), np.ones(1), 0.02)
+    spacing, places = 0.01, np.array([0.0, 0.01, 0.02, 0.05])
+    for (masses, moments), shapes, times in (
+        (prior._gamma_masses(cells, places, spacing), prior._SHAPES, np.ones(11)),
+        (prior._few_masses(cells, places, spacing), np.full(6, 4.0), prior._TIMES),
+    ):
+        for row, (shape, one_in) in enumerate(zip(shapes.tolist(), times.tolist(), strict=True)):
+            scale = 0.02 * one_in / shape
+            for column in (1, 2, 3):
+                x = places[column] + spacing * ((np.arange(4000) + 0.5) / 4000 - 0.5)
+                density = (
+                    (x / scale) ** (shape - 1) * np.exp(-x / scale) / math.gamma(shape) / scale
+                )
+                mass, moment = density.mean() * spacing, (x * density).mean() * spacing
+                assert masses[row, column] == pytest.approx(mass / one_in, rel=1e-5)
+                assert moments[row, column] == pytest.approx(moment / one_in, rel=1e-5)

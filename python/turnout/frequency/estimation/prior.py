@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Cells", "Explanation", "atoms", "explanations", "flat"]
+__all__ = ["Cells", "Explanation", "atoms", "explanations", "flat", "nothing"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -120,6 +120,23 @@ def flat(cells: Cells) -> Explanation:
     return Explanation("none", evidence + advance, cells.values, errors**2, advance)
 
 
+def nothing(cells: Cells, gain: float, handicap: float) -> Explanation:
+    """Explain by no frequency at all, all that was estimated being noise.
+
+    Parameters
+    ----------
+    cells
+        The estimates.
+    gain
+        What it saves, as evidence, that no share had to be found from them.
+    handicap
+        As of the flat prior, so that these two compete by their evidence.
+    """
+    score = float(cells.counts @ np.log(cells.likelihood(np.zeros(1))[:, 0])) + gain
+    none = np.zeros(cells.values.size)
+    return Explanation("nothing", score + handicap, none, none, handicap)
+
+
 def explanations(cells: Cells) -> list[Explanation]:
     """Explain the estimates by priors that are learned from them."""
     spacing = _SPACING * float(np.median(cells.errors))
@@ -163,21 +180,25 @@ def _any_shape(cells: Cells, places: Floats, likelihood: Floats, start: Floats) 
     return Explanation("any shape", float(cells.counts @ np.log(marginal)) - cost, means, spread)
 
 
+def _gamma_law(shapes: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """Give the masses of gamma laws of scale one between bounds, and those of one shape more."""
+    from scipy import special  # noqa: PLC0415
+
+    mass = special.gammainc(shapes, high) - special.gammainc(shapes, low)
+    whole = special.gammaln(shapes + 1.0)
+    ends = np.exp(special.xlogy(shapes, np.stack([low, high])) - np.stack([low, high]) - whole)
+    return mass, mass - (ends[1] - ends[0])
+
+
 def _gamma_masses(cells: Cells, places: Floats, spacing: float) -> tuple[Floats, Floats]:
     """Give the masses and first moments of gamma laws around each place.
 
     Frequencies from a symmetric Dirichlet law are nearly such.
     """
-    from scipy import special  # noqa: PLC0415
-
     low, high = np.maximum(places - spacing / 2, 0.0), places + spacing / 2
     scales = (_SHAPES / cells.mean)[:, None]
-
-    def around(shapes: Floats) -> Floats:
-        mass = special.gammainc(shapes, high * scales) - special.gammainc(shapes, low * scales)
-        return np.maximum(mass, _TINY)
-
-    return around(_SHAPES[:, None]), cells.mean * around(_SHAPES[:, None] + 1.0)
+    masses, more = _gamma_law(_SHAPES[:, None], low * scales, high * scales)
+    return np.maximum(masses, _TINY), cells.mean * np.maximum(more, _TINY)
 
 
 def _few_masses(cells: Cells, places: Floats, spacing: float) -> tuple[Floats, Floats]:
@@ -185,18 +206,11 @@ def _few_masses(cells: Cells, places: Floats, spacing: float) -> tuple[Floats, F
 
     These have gamma laws, whose mean makes that of all answers right.
     """
-    from scipy import special  # noqa: PLC0415
-
     low, high = np.maximum(places - spacing / 2, 0.0), places + spacing / 2
     times, shapes = (each.ravel()[:, None] for each in np.meshgrid(_TIMES, _FEW_SHAPES))
-    means = cells.mean * times
-
-    def around(at: Floats) -> Floats:
-        scales = shapes / means
-        mass: Floats = special.gammainc(at, high * scales) - special.gammainc(at, low * scales)
-        return mass
-
-    masses, moments = around(shapes) / times, cells.mean * around(shapes + 1.0)
+    scales = shapes / (cells.mean * times)
+    masses, more = _gamma_law(shapes, low * scales, high * scales)
+    masses, moments = masses / times, cells.mean * more
     masses[:, 0] += 1.0 - 1.0 / times[:, 0]
     return np.maximum(masses, _TINY), np.maximum(moments, _TINY)
 
@@ -242,6 +256,8 @@ def atoms(cells: Cells, places: Floats, likelihood: Floats) -> list[Explanation]
 
     values, counts = cells.values, cells.counts
     precisions = counts / cells.errors**2
+    ratios, inverse = values / cells.errors, 1.0 / cells.errors
+    kept = np.stack([counts, precisions, precisions * values], axis=1)
     size, largest = cells.size, cells.largest
     where, weights = np.array([cells.mean]), np.ones(1)
     most, steps = (_FEW_ATOMS, _STEPS) if size < _MANY else (_MANY_ATOMS, _MORE_STEPS)
@@ -253,11 +269,17 @@ def atoms(cells: Cells, places: Floats, likelihood: Floats) -> list[Explanation]
             where = np.append(where, places[int(np.argmax(gradient))])
             weights = np.append(weights * 0.9, 0.1)
             for _ in range(steps):
-                shares = cells.likelihood(where) * weights
-                shares /= shares.sum(axis=1, keepdims=True)
-                weights = (counts @ shares) / size
-                pull = precisions @ shares + _TINY
-                where = np.maximum((precisions * values) @ shares / pull, 0.0)
+                # A row for each atom; what all of a cell have in common does not matter.
+                shares = ratios - where[:, None] * inverse
+                shares *= shares
+                shares *= -0.5
+                np.exp(shares, out=shares)
+                shares *= weights[:, None]
+                shares += _TINY
+                shares /= shares.sum(axis=0)
+                sums = shares @ kept
+                weights = sums[:, 0] / size
+                where = np.maximum(sums[:, 2] / sums[:, 1], 0.0)
         shares = cells.likelihood(where) * weights
         marginal = shares.sum(axis=1)
         shares /= marginal[:, None]

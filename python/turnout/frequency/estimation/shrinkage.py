@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from turnout.frequency.estimation.prior import Cells, explanations, flat
+from turnout.frequency.estimation.prior import Cells, explanations, flat, nothing
 from turnout.frequency.estimation.projection import simplex
 
 __all__ = ["Posterior", "Shrinkage", "finished", "posterior", "shrunk"]
@@ -29,6 +30,12 @@ _FEW = 10
 _FAR = 3.0
 #: Standard errors that differ by more than this factor are said to.
 _UNEVEN = 1.5
+#: The largest estimates stand apart where there is such a gap below them, in standard errors.
+_GAP = 4.0
+#: What it costs, as evidence, that the others' share was found from the estimates.
+_COST = 1.0
+#: That share is at least such a part of its standard error, or of all of theirs.
+_LEAST = 0.1
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,7 @@ class Shrinkage:
         and ``"few"`` laws (of which only some answers have anything), ``"one atom"`` (all answers
         equally frequent), ``"2 atoms"`` and so on, and ``"none"``: the projection onto the simplex,
         which learns nothing from other answers;
+        ``"nothing"``: answers below a gap have nothing at all;
         ``"other groups"``: what groups say of each other, where that was asked for.
     moved
         By how many standard errors the answer that moved most was moved.
@@ -124,8 +132,31 @@ def posterior(frequencies: Floats, variances: Floats) -> Posterior:
         return Posterior(frequencies, errors, none, none, projected, variances, {"none": 1.0}, 0.0)
     floor = 0.25 * float(np.median(errors[errors > 0]))
     learned = errors > floor
-    cells, place = _cells(values, errors, learned)
+    rest = max(1.0 - float(np.maximum(values[~learned], 0.0).sum()), 1.0 / size)
+    known = _explained(values, errors, projected, learned, rest)
+    rare = _below_a_gap(values, errors, learned)
+    return known if rare is None else _averaged(known, rare, projected)
+
+
+def _explained(
+    values: Floats,
+    errors: Floats,
+    projected: Floats,
+    among: npt.NDArray[np.bool_],
+    share: float | None = None,
+) -> Posterior:
+    """Average what priors make of some of the answers, by their evidence.
+
+    Whether they have any share is another question where the share is not given, but theirs.
+    """
+    total = share
+    if total is None:
+        doubt = float(np.sqrt((errors[among] ** 2).sum()))
+        total = max(float(values[among].sum()), _LEAST * doubt)
+    cells, place = _cells(values, errors, among, total)
     found = [flat(cells), *explanations(cells)]
+    if share is None:
+        found.append(nothing(cells, _COST, found[0].handicap))
     scores = np.array([explanation.score for explanation in found])
     handicaps = np.array([explanation.handicap for explanation in found])
     evidence = float(np.logaddexp.reduce(scores - handicaps))
@@ -153,7 +184,55 @@ def posterior(frequencies: Floats, variances: Floats) -> Posterior:
     kinds: dict[str, float] = {}
     for weight, explanation in zip(weights.tolist(), found, strict=True):
         kinds[explanation.name] = kinds.get(explanation.name, 0.0) + weight
-    return Posterior(values, errors, learned, counted, every, spread, kinds, evidence)
+    return Posterior(values, errors, among, counted, every, spread, kinds, evidence)
+
+
+def _below_a_gap(
+    values: Floats, errors: Floats, learned: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.bool_] | None:
+    """Find the answers below the widest gap between the largest estimates; None if there is none.
+
+    At most half of the answers are above it.
+    """
+    places = np.flatnonzero(learned)
+    order = places[np.argsort(-values[places], kind="stable")]
+    most = order.size // 2
+    if most == 0:
+        return None
+    gaps = values[order[:most]] - values[order[1 : most + 1]]
+    gaps /= np.hypot(errors[order[:most]], errors[order[1 : most + 1]])
+    widest = int(np.argmax(gaps))
+    if gaps[widest] < _GAP:
+        return None
+    below = learned.copy()
+    below[order[: widest + 1]] = False
+    return below
+
+
+def _averaged(whole: Posterior, rare: npt.NDArray[np.bool_], projected: Floats) -> Posterior:
+    """Average what all answers say of each other with what those below a gap say of theirs.
+
+    Those above it could be any, and have any share: they say nothing of the others, which have
+    priors of their own mean, or nothing at all.
+    """
+    from scipy import special  # noqa: PLC0415
+
+    values, errors = whole.values, whole.errors
+    others = _explained(values, errors, projected, rare)
+    number = np.array([whole.learned.sum(), rare.sum(), whole.learned.sum() - rare.sum()])
+    choices = float(special.gammaln(number + 1.0) @ [1.0, -1.0, -1.0])
+    score = others.evidence - _COST - choices
+    evidence = float(np.logaddexp(score, whole.evidence))
+    weight = math.exp(score - evidence)
+    apart = np.where(rare, others.means, values)
+    means = weight * apart + (1 - weight) * whole.means
+    squares = weight * (np.where(rare, others.spread, errors**2) + apart**2)
+    squares += (1 - weight) * (whole.spread + whole.means**2)
+    kinds = {name: (1 - weight) * part for name, part in whole.weights.items()}
+    for name, part in others.weights.items():
+        kinds[name] = kinds.get(name, 0.0) + weight * part
+    spread = np.maximum(squares - means**2, 0.0)
+    return replace(whole, means=means, spread=spread, weights=kinds, evidence=evidence)
 
 
 def finished(known: Posterior) -> tuple[Floats, Shrinkage]:
@@ -176,7 +255,9 @@ def finished(known: Posterior) -> tuple[Floats, Shrinkage]:
     return result, Shrinkage(kinds, moved, _cautions(result.size, errors[learned], moved))
 
 
-def _cells(values: Floats, errors: Floats, learned: npt.NDArray[np.bool_]) -> tuple[Cells, Codes]:
+def _cells(
+    values: Floats, errors: Floats, learned: npt.NDArray[np.bool_], share: float
+) -> tuple[Cells, Codes]:
     """Count answers with nearly the same estimate and error; where each is, -1 for nowhere.
 
     Of too many cells those of the largest estimates are left out: so far apart, answers say nothing
@@ -186,7 +267,7 @@ def _cells(values: Floats, errors: Floats, learned: npt.NDArray[np.bool_]) -> tu
     chosen = np.flatnonzero(learned)
     if chosen.size <= _UNBINNED:
         place[chosen] = np.arange(chosen.size)
-        mean = _mean(values, place)
+        mean = _mean(values, learned, place, share)
         cells = Cells(values[chosen], errors[chosen], np.ones(chosen.size), mean)
         return cells, place
     own, spread = values[chosen], errors[chosen]
@@ -203,15 +284,15 @@ def _cells(values: Floats, errors: Floats, learned: npt.NDArray[np.bool_]) -> tu
     number = np.where(keep, np.cumsum(keep) - 1, -1)
     place[chosen] = number[inverse]
     counted = counts[keep].astype(np.float64)
-    mean = _mean(values, place)
+    mean = _mean(values, learned, place, share)
     return Cells(total[keep] / counted, np.sqrt(squared[keep] / counted), counted, mean), place
 
 
-def _mean(values: Floats, place: Codes) -> float:
-    """Give the mean frequency of the answers in cells: all together have one."""
+def _mean(values: Floats, among: npt.NDArray[np.bool_], place: Codes, share: float) -> float:
+    """Give the mean frequency of the answers in cells, of all whose total is known."""
     inside = place >= 0
-    rest = 1.0 - float(np.maximum(values[~inside], 0.0).sum())
-    return max(rest, 1.0 / values.size) / float(inside.sum())
+    rest = share - float(np.maximum(values[among & ~inside], 0.0).sum())
+    return max(rest, _LEAST * share) / float(inside.sum())
 
 
 def _to_one(means: Floats, variances: Floats) -> Floats:
