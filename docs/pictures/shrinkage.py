@@ -8,7 +8,9 @@ projections.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -51,6 +53,30 @@ def populations(k: int) -> dict[str, Floats]:
     return {name: shape / shape.sum() for name, shape in shapes.items()}
 
 
+def held_out(k: int) -> dict[str, Floats]:
+    """Give frequencies of shapes that nothing was chosen by."""
+    ranks, generator = np.arange(1.0, k + 1.0), np.random.default_rng(1000 + k)
+    low, high = 0.05 * k + 0.5, 0.1 * k + 0.5
+    two = [np.exp(-0.5 * ((ranks - at * k) / w) ** 2) for at, w in ((0.25, low), (0.75, high))]
+    shapes = {
+        "two bells": two[0] + 0.5 * two[1],
+        "Pareto(1.2)": generator.pareto(1.2, k) + 1,
+        "Pareto(2)": generator.pareto(2.0, k) + 1,
+        "lognormal(1)": generator.lognormal(0.0, 1.0, k),
+        "lognormal(2)": generator.lognormal(0.0, 2.0, k),
+        "mixture of Poisson": generator.poisson(np.where(generator.random(k) < 0.2, 20, 2)) + 0.5,
+        "three levels": np.where(ranks <= k // 10 + 1, 10.0, np.where(ranks <= k // 2, 3.0, 1.0)),
+        "3 % have nearly all": (ranks <= max(1, k * 3 // 100)) + 1e-3,
+        "ramp": ranks / k,
+        "Dirichlet(5)": generator.gamma(5.0, size=k),
+        "Dirichlet(.2)": generator.gamma(0.2, size=k) + 1e-9,
+        "half have nothing": np.where(ranks <= k // 2, generator.exponential(size=k), 0.0) + 1e-9,
+        "one of a fifth": np.r_[0.25 * (ranks**-0.5).sum(), ranks[1:] ** -0.5],
+        "three stand out": np.where(ranks <= 3, 6.0, 1.0),
+    }
+    return {name: shape / shape.sum() for name, shape in shapes.items()}
+
+
 def estimates(
     counts: npt.NDArray[np.int64], epsilon: float, who: str, seed: int
 ) -> tn.FrequencyEstimate:
@@ -65,11 +91,19 @@ def estimates(
     return oracle.simulate(counts, participation=taking_part, seed=seed).estimate()
 
 
-def ratios(k: int, epsilon: float, who: str, repeats: int) -> dict[str, float]:
+def ratios(
+    k: int,
+    epsilon: float,
+    who: str,
+    repeats: int,
+    *,
+    nodes: int = NODES,
+    shapes: Callable[[int], dict[str, Floats]] = populations,
+) -> dict[str, float]:
     """Divide the error of shrinking by that of the best projection, in each population."""
     result = {}
-    for name, shares in populations(k).items():
-        counts = np.floor(shares * NODES).astype(np.int64)
+    for name, shares in shapes(k).items():
+        counts = np.floor(shares * nodes).astype(np.int64)
         truth = counts / counts.sum()
         squares = np.zeros(4)
         for repeat in range(repeats):
@@ -81,7 +115,7 @@ def ratios(k: int, epsilon: float, who: str, repeats: int) -> dict[str, float]:
     return result
 
 
-def mean_of(found: dict[str, float]) -> float:
+def mean_of(found: Mapping[Any, float]) -> float:
     """Compute the geometric mean."""
     return float(np.exp(np.mean(np.log(np.maximum(list(found.values()), 1e-2)))))
 
@@ -92,11 +126,34 @@ def table(scale: float) -> None:
         for k in (3, 5, 10, 30, 42, 100, 300, 1000, 2000):
             row = []
             for epsilon in (0.5, 1.0, 3.0):
-                repeats = max(3, int(scale * {3: 200, 5: 150, 10: 100, 30: 40, 42: 40, 100: 24}.get(k, 12)))
+                repeats = max(
+                    3, int(scale * {3: 200, 5: 150, 10: 100, 30: 40, 42: 40, 100: 24}.get(k, 12))
+                )
                 found = ratios(k, epsilon, who, repeats if who != "by answer" else repeats // 2 + 1)
                 worst = max(found, key=lambda name: found[name])
                 row.append(f"{found[worst]:.2f} ({worst}) {mean_of(found):.2f}")
             sys.stdout.write(f"{who} {k} {' | '.join(row)}\n")
+
+
+def held_out_table(repeats: int) -> None:
+    """Print the largest ratios in populations that nothing was chosen by, and how many are."""
+    for nodes in (2_000, NODES):
+        for who in ("everybody", "by answer"):
+            found = {
+                (k, epsilon, name): ratio
+                for k in (3, 10, 30, 100, 300)
+                for epsilon in (0.5, 1.0, 3.0)
+                for name, ratio in ratios(
+                    k, epsilon, who, repeats, nodes=nodes, shapes=held_out
+                ).items()
+            }
+            worst = sorted(found, key=lambda place: -found[place])[:5]
+            above = sum(ratio > 1.05 for ratio in found.values())
+            shown = ", ".join(f"{place}: {found[place]:.2f}" for place in worst)
+            sys.stdout.write(
+                f"{nodes} {who}: {above} of {len(found)} above 1.05, mean {mean_of(found):.2f}; "
+                f"{shown}\n"
+            )
 
 
 def coverage(repeats: int) -> None:
@@ -148,3 +205,4 @@ if __name__ == "__main__":
     if "--tables" in sys.argv:
         coverage(20)
         table(float(sys.argv[-1]) if sys.argv[-1] != "--tables" else 1.0)
+        held_out_table(20)

@@ -120,21 +120,14 @@ def flat(cells: Cells) -> Explanation:
     return Explanation("none", evidence + advance, cells.values, errors**2, advance)
 
 
-def nothing(cells: Cells, gain: float, handicap: float) -> Explanation:
+def nothing(cells: Cells, gain: float) -> Explanation:
     """Explain by no frequency at all, all that was estimated being noise.
 
-    Parameters
-    ----------
-    cells
-        The estimates.
-    gain
-        What it saves, as evidence, that no share had to be found from them.
-    handicap
-        As of the flat prior, so that these two compete by their evidence.
+    It gains what a share that was found from the estimates costs.
     """
     score = float(cells.counts @ np.log(cells.likelihood(np.zeros(1))[:, 0])) + gain
     none = np.zeros(cells.values.size)
-    return Explanation("nothing", score + handicap, none, none, handicap)
+    return Explanation("nothing", score, none, none)
 
 
 def explanations(cells: Cells) -> list[Explanation]:

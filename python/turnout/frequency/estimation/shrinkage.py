@@ -155,11 +155,15 @@ def _explained(
         total = max(float(values[among].sum()), _LEAST * doubt)
     cells, place = _cells(values, errors, among, total)
     found = [flat(cells), *explanations(cells)]
-    if share is None:
-        found.append(nothing(cells, _COST, found[0].handicap))
     scores = np.array([explanation.score for explanation in found])
     handicaps = np.array([explanation.handicap for explanation in found])
     evidence = float(np.logaddexp.reduce(scores - handicaps))
+    if share is None:
+        # Against all others together, by the evidence alone.
+        ahead = float(np.logaddexp.reduce(scores)) - evidence
+        found.append(nothing(cells, _COST))
+        scores = np.append(scores, found[-1].score + ahead)
+        evidence = float(np.logaddexp(evidence, found[-1].score))
     weights = np.exp(scores - scores.max())
     weights /= weights.sum()
     used = [pair for pair in zip(weights[1:], found[1:], strict=True) if pair[0] > 1e-6]
