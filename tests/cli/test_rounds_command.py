@@ -169,3 +169,26 @@ def test_two_rounds_ask_more_of_who_holds_a_rare_answer(tmp_path: Path, turnout:
     assert "--second-rate must be from 0.08 to" in refused.stderr
     assert "the largest at which silence fits in epsilon" in refused.stderr
     assert not (tmp_path / "x.json").exists()
+
+
+def test_people_are_split_once_and_a_second_row_of_one_is_left_out(
+    tmp_path: Path, turnout: Run
+) -> None:
+    pq = pytest.importorskip("pyarrow.parquet")
+    state, people, parts = tmp_path / "s.json", tmp_path / "people.csv", tmp_path / "parts"
+    assert turnout("rounds", "hitters", "-e", 4, "--bits", 6, "-o", state).exit_code == 0
+    options = ("--column", "word", "--id-column", "user", "-o", parts)
+    people.write_text("user,word,other\n")
+    assert "has no rows to split" in turnout("rounds", "split", state, people, *options).stderr
+    people.write_text("user,word,other\n" + "".join(f"{n // 2},{n % 64},9\n" for n in range(600)))
+    twice = turnout("rounds", "split", state, people, *options)
+    assert "300 person(s) have more than one row" in " ".join(twice.stderr.split())
+    assert not parts.exists()
+    assert list(tmp_path.glob(".*")) == []
+    first = turnout("rounds", "split", state, people, *options, "--duplicates", "first")
+    assert first.exit_code == 0, first.stderr
+    assert parts.stat().st_mode & 0o077 == 0
+    tables = [pq.read_table(file) for file in sorted(parts.iterdir())]
+    assert all(table.column_names == ["word", "user"] for table in tables)
+    users = [user for table in tables for user in table["user"].to_pylist()]
+    assert sorted(map(int, users)) == list(range(300))

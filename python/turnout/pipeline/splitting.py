@@ -48,7 +48,7 @@ def split(
     Raises
     ------
     InvalidValueError
-        If the folder exists, or a row cannot be read.
+        If the folder exists, there are no rows, or a row cannot be read.
     OSError
         If a file cannot be written.
 
@@ -96,6 +96,8 @@ def split(
                     part = kept(table, group == number)
                     counts[number] += part.num_rows
                     writer.write_table(part)
+        if not any(counts):
+            raise InvalidValueError(f"{answers.name} has no rows to split")
         made.rename(target)
     finally:
         shutil.rmtree(made, ignore_errors=True)
