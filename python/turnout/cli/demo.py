@@ -14,8 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from turnout import Bernoulli, DirectEncoding, Domain, Everyone, FrequencyEstimate
-from turnout._atomic import atomic_write
 from turnout._extras import require
+from turnout.cli.options import save_picture
 from turnout.cli.running import output, refusing
 from turnout.cli.tables import percent
 
@@ -93,7 +93,7 @@ def demo(
             console.print(_table(question, [each for each in found if each.rate == rate]))
             console.print()
     picture = folder / _PICTURE
-    _save_picture(questions, results, picture)
+    save_picture(picture, lambda: _drawn(questions, results))
     console.print(_conclusion(questions, results))
     console.print(f"\nThe picture: {picture}", markup=False, soft_wrap=True)
 
@@ -188,11 +188,8 @@ def _conclusion(questions: Sequence[_Question], results: Sequence[Sequence[_Resu
     return text
 
 
-def _save_picture(
-    questions: Sequence[_Question], results: Sequence[Sequence[_Result]], path: Path
-) -> None:
+def _drawn(questions: Sequence[_Question], results: Sequence[Sequence[_Result]]) -> Any:
     """One row of panels a question, one panel an epsilon: truth as bars, estimates as points."""
-    require("matplotlib", "cli").use("Agg")
     pyplot = require("matplotlib.pyplot", "cli")
     figure, grid = pyplot.subplots(
         len(questions), len(_EPSILONS), figsize=(12, 7.2), sharey="row", layout="constrained"
@@ -212,11 +209,7 @@ def _save_picture(
     )
     handles, names = grid[0][0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
-    try:
-        with atomic_write(path) as temporary:
-            figure.savefig(temporary, format="png", dpi=150)
-    finally:
-        pyplot.close(figure)
+    return figure
 
 
 def _draw_panel(axes: Any, question: _Question, results: Sequence[_Result]) -> None:
