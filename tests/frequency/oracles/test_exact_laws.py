@@ -21,11 +21,11 @@ import numpy as np
 import pytest
 
 import turnout as tn
+from turnout import _kinds
 from turnout.accounting import Shuffled
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency import FrequencyOracle, oracles
 from turnout.frequency.attributes.padded import PaddedOracle
-from turnout.frequency.candidates import oracle_classes
 from turnout.frequency.longitudinal import Memoized
 
 for _module in pkgutil.iter_modules(oracles.__path__, oracles.__name__ + "."):
@@ -324,13 +324,14 @@ def largest(laws: Laws) -> Fraction:
 
 
 def test_the_cases_are_all_oracles() -> None:
+    # These have the reports of the oracle in them; how likely silence is, their own tests say.
+    others = {"joint_table", "prefixes", "second_round", "summation_histogram_encoding"}
     known = {
         name
-        for name, oracle in oracle_classes().items()
-        if oracle.__module__.startswith("turnout.")
+        for name, kind in _kinds.known().items()
+        if issubclass(kind, FrequencyOracle) and kind.__module__.startswith("turnout.")
     }
-    # A joint table, known where another test imported it, has the reports of the oracle in it.
-    assert known - {"joint_table"} == set(LAWS) | {"summation_histogram_encoding"}
+    assert known == set(LAWS) | others
     assert {make(1.0, 3).name for make in MAKE.values()} == set(LAWS)
 
 
