@@ -1,8 +1,8 @@
 """Compare turnout's speed, memory and accuracy with NumPy and the published packages.
 
-One run measures everything and prints tables of direct encoding, the other oracles, accounting,
-sharing, samplers and federated training, of the error that is left at equal privacy, of the epsilon
-that each accountant states, and of what the programs' noise reveals::
+One run measures everything and prints tables of direct encoding, the other oracles, files, fresh
+processes, accounting, sharing, samplers and federated training, of the error that is left at equal
+privacy, of the epsilon that each accountant states, and of what the programs' noise reveals::
 
     pip install -r benches/requirements.txt
     python benches/compare.py --page docs/compare/benchmarks.rst --json bench.json
@@ -42,15 +42,18 @@ import core_results
 import epsilon_jobs
 import federated_jobs
 import jobs
+import machine
 import memory
 import oracle_jobs
 import oracle_peers
 import page
 import peer_checks
 import population_jobs
+import reading_jobs
 import report
 import sampling_jobs
 import sharing_jobs
+import startup_jobs
 from jobs import Job, Layout
 from measurement import measure
 from peers import PEERS, Peer
@@ -60,6 +63,7 @@ DISTRIBUTIONS = (
     "turnout",
     "numpy",
     "scipy",
+    *reading_jobs.PEERS,
     *PEERS,
     "numba",
     accounting_jobs.PEER,
@@ -71,8 +75,8 @@ DISTRIBUTIONS = (
     "ldp-toolbox",
     "opacus",
 )
-SPEEDS = ("direct", "oracles", "accounting", "sharing", "samplers", "federated")
-TABLES = (*SPEEDS, "accuracy", "populations", "epsilon", "checks")
+SPEEDS = ("direct", "oracles", "reading", "accounting", "sharing", "samplers", "federated")
+TABLES = (*SPEEDS, "startup", "accuracy", "populations", "epsilon", "checks")
 MEMORY_NODES = (10**6, 10**7, 10**8)
 #: The width of the table where there is no terminal to fit.
 WIDTH = 170
@@ -166,11 +170,14 @@ def speeds(
     sizes = () if options.no_memory or tables[0].name != "direct" else MEMORY_NODES
     total = sum(len(table.jobs) for table in tables) + len(sizes) * len(columns)
     with _progress(err, total) as progress:
-        measured = [measure_jobs(table, options.seconds, progress) for table in tables]
+        limits = machine.measure(turnout) if any(one.layout.limited for one in tables) else None
+        measured = [measure_jobs(table, options.seconds, progress, limits) for table in tables]
         measured[0] += measure_memory(columns, sizes, progress)
     figures = []
     for table, rows in zip(tables, measured, strict=True):
         notes = [*table.notes, *(f"{name}: {why}" for name, why in table.missing.items())]
+        if limits is not None and table.layout.limited:
+            notes.append(limits.note())
         figures.append(Figures(table.name, table.title, table.layout.headings, rows, notes))
     return figures
 
@@ -185,6 +192,8 @@ def qualities(
         def show(what: str) -> None:
             status.update(what)
 
+        if "startup" in wanted:
+            yield startup_jobs.measure(turnout, options.nodes, show)
         if "accuracy" in wanted:
             yield from accuracy_jobs.measure(turnout, seconds, show)
         if "populations" in wanted:
@@ -200,6 +209,8 @@ def build(turnout: ModuleType | None, options: argparse.Namespace) -> list[Table
     """Return the tables, that of direct encoding first."""
     peers, missing = load_peers()
     packages, missing_packages = oracle_peers.load()
+    reads = options.table is None or "reading" in options.table
+    readers, missing_readers = reading_jobs.load_peers()
     accountant, missing_accountant = accounting_jobs.load_peer()
     flower, missing_flower = sharing_jobs.load_peer()
     networks, missing_networks = sampling_jobs.load_peer()
@@ -224,6 +235,15 @@ def build(turnout: ModuleType | None, options: argparse.Namespace) -> list[Table
             oracle_jobs.build(turnout, packages),
             oracle_jobs.NOTES,
             missing_packages,
+        ),
+        Table(
+            "reading",
+            reading_jobs.title(options.nodes),
+            reading_jobs.LAYOUT,
+            # Its files are written when it is built.
+            reading_jobs.build(turnout, options.nodes, readers) if reads else [],
+            reading_jobs.NOTES,
+            missing_readers,
         ),
         Table(
             "accounting",
@@ -268,7 +288,9 @@ def without_slow(work: Sequence[Job]) -> list[Job]:
     ]
 
 
-def measure_jobs(table: Table, seconds: float, progress: Progress) -> list[Row]:
+def measure_jobs(
+    table: Table, seconds: float, progress: Progress, limits: machine.Machine | None
+) -> list[Row]:
     """Time the contenders of every job of a table; return a row for each job."""
     task, rows = progress.task_ids[0], []
     before = progress.tasks[0].completed
@@ -279,7 +301,7 @@ def measure_jobs(table: Table, seconds: float, progress: Progress) -> list[Row]:
 
         progress.update(task, description=job.name, refresh=True)
         timings = measure(job.contenders, seconds, show)
-        rows.append(report.throughput_row(table.layout, job, timings, table.missing))
+        rows.append(report.throughput_row(table.layout, job, timings, table.missing, limits))
     return rows
 
 

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 import reference
+from machine import Cost
 from measurement import Contender
 from peers import Peer
 from reference import Codes
@@ -39,20 +40,25 @@ class Layout:
     ratios
         The columns that turnout is divided by, with the headings of the ratios; the target of a
         job is a ratio to the first.
+    limited
+        Whether the limit of the machine stands beside what turnout reaches.
     """
 
     columns: tuple[str, ...]
     ratios: dict[str, str]
+    limited: bool = False
 
     @property
     def headings(self) -> tuple[str, ...]:
         """The headings of all columns."""
-        return ("job", *self.columns, *self.ratios.values(), "target", "met?")
+        limits = ("limit", "reached") if self.limited else ()
+        return ("job", *self.columns, *self.ratios.values(), *limits, "target", "met?")
 
 
 LAYOUT = Layout(
     columns=("turnout", "NumPy", "NumPy, tuned", "pure-ldp", "multi-freq-ldpy"),
     ratios={"NumPy": "ratio to NumPy", "NumPy, tuned": "to tuned"},
+    limited=True,
 )
 
 
@@ -86,6 +92,8 @@ class Job:
         Whether the row shows the time of a call instead of nodes a second.
     nobody
         The columns that have nothing for this job.
+    cost
+        What a node, or a call that is timed, costs at least.
     """
 
     name: str
@@ -93,6 +101,7 @@ class Job:
     target: Target = Target()
     timed: bool = False
     nobody: frozenset[str] = frozenset()
+    cost: Cost | None = None
 
 
 @dataclass(frozen=True)
@@ -156,7 +165,9 @@ def _randomize(turnout: ModuleType | None, peers: list[Peer], inputs: Inputs, co
         call = partial(peer.randomize, inputs.short)
         accept = _accept_reports(np.asarray(inputs.short), np.asarray)
         contenders.append(_peer_contender(peer, inputs, call, accept))
-    return Job(f"randomize, {codes.dtype}", contenders, Target(ratio=5.0))
+    # A report has one byte and takes half a word.
+    cost = Cost(bytes=codes.itemsize + 1, words=0.5)
+    return Job(f"randomize, {codes.dtype}", contenders, Target(ratio=5.0), cost=cost)
 
 
 def _tally(turnout: ModuleType | None, peers: list[Peer], inputs: Inputs) -> Job:
@@ -183,7 +194,7 @@ def _tally(turnout: ModuleType | None, peers: list[Peer], inputs: Inputs) -> Job
     for peer in peers:
         call = partial(peer.tally, short)
         contenders.append(_peer_contender(peer, inputs, call, _accept_peer_counts))
-    return Job("tally", contenders, Target(ratio=2.0))
+    return Job("tally", contenders, Target(ratio=2.0), cost=Cost(bytes=1))
 
 
 def _collect(
@@ -215,7 +226,10 @@ def _collect(
         call = partial(peer.collect, inputs.short, participation)
         contenders.append(_peer_contender(peer, inputs, call, _accept_peer_counts))
     target = Target(ratio=15.0) if participation < 1.0 else Target()
-    return Job(f"collect at {participation:g}, {codes.dtype}", contenders, target)
+    # Every code is read; who takes part costs half a word, and the report the other half.
+    words = 0.5 if participation >= 1.0 else participation
+    cost = Cost(bytes=codes.itemsize, words=words)
+    return Job(f"collect at {participation:g}, {codes.dtype}", contenders, target, cost=cost)
 
 
 def _simulate(turnout: ModuleType | None) -> Job:
@@ -233,7 +247,9 @@ def _simulate(turnout: ModuleType | None) -> Job:
     contenders.append(Contender("NumPy", "law of the counts", n, call, accept))
     nobody = frozenset({"NumPy, tuned", "pure-ldp", "multi-freq-ldpy"})
     name = f"simulate n=1e12, k={k}, at {PARTICIPATION:g}"
-    return Job(name, contenders, Target(seconds=1e-3), timed=True, nobody=nobody)
+    # Three binomial counts for each code, of two words each.
+    cost = Cost(words=6.0 * k)
+    return Job(name, contenders, Target(ratio=1.0), timed=True, nobody=nobody, cost=cost)
 
 
 def _oracle(turnout: ModuleType, k: int = DOMAIN_SIZE) -> Any:

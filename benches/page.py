@@ -4,8 +4,9 @@ Both are made of the JSON that ``compare.py`` writes. The text of the page stand
 ``benchmarks.rst``; in it ``{{table direct}}`` stands for a table with its title, ``{{goals
 direct}}`` for the goals that it meets and misses, ``{{notes direct}}`` for what is said below it,
 ``{{machine}}`` and ``{{versions}}`` for where it was measured, ``{{run}}`` for whether that was a
-short run. In the README what is measured stands between ``<!-- make bench: direct -->`` and
-``<!-- end -->``. No number is written by hand.
+short run, ``{{behind}}`` for the rows in which somebody else is ahead. In the README what is
+measured stands between ``<!-- make bench: direct -->`` and ``<!-- end -->``. No number is written
+by hand.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ QUICK = (
     "This was a short run (``--quick``): what takes seconds a call was left out, and what is\n"
     "random was repeated less often.\n"
 )
+NOWHERE = "* In no row."
 #: NumPy's program as one writes it first.
 PLAIN = {"np.where", "mask, np.where", "int64"}
 #: The rows of direct encoding in the README, with the names they have there.
@@ -66,15 +68,17 @@ def page(measured: dict[str, Any], template: str | None = None) -> str:
     """
     tables = {table["name"]: table for table in measured["tables"]}
     writers = {"table": rst_table, "goals": goals, "notes": notes}
+    whole = {
+        "machine": lambda: machine(measured["environment"]),
+        "versions": lambda: _filled(versions(measured["environment"]) + "."),
+        "run": lambda: QUICK if measured.get("quick") else "",
+        "behind": lambda: behind(measured["tables"]),
+    }
 
     def fill(match: re.Match[str]) -> str:
         word, _, name = match.group(1).partition(" ")
-        if word == "machine":
-            return machine(measured["environment"])
-        if word == "versions":
-            return _filled(versions(measured["environment"]) + ".")
-        if word == "run":
-            return QUICK if measured.get("quick") else ""
+        if match.group(1) in whole:
+            return whole[match.group(1)]()
         if word not in writers:
             message = f"the template has an unknown mark: {match.group(0)}"
             raise ValueError(message)
@@ -139,6 +143,18 @@ def goals(table: Table) -> str:
         text = f"Against NumPy written with ``where`` and ``bincount``: {'; '.join(plain)}."
         lines.append(_item(text))
     return "\n".join(lines)
+
+
+def behind(tables: Iterable[Table]) -> str:
+    """Return the rows in which turnout is slower than another column, as a list."""
+    told = [
+        _item(_escaped(f"{row['job']}: {ratio:.3g} times {column} ({table['title']})."))
+        for table in tables
+        for row in table["rows"]
+        for column, ratio in row.get("ratios", {}).items()
+        if ratio is not None and ratio < 1.0
+    ]
+    return "\n".join(told) if told else NOWHERE
 
 
 def _item(text: str) -> str:

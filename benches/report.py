@@ -10,6 +10,7 @@ from rich.table import Table
 
 import memory
 from jobs import LAYOUT, Job, Layout
+from machine import Machine
 from measurement import Timing
 
 #: The columns that hold words.
@@ -43,7 +44,11 @@ class Figures:
 
 
 def throughput_row(
-    layout: Layout, job: Job, timings: list[Timing], missing: Mapping[str, str]
+    layout: Layout,
+    job: Job,
+    timings: list[Timing],
+    missing: Mapping[str, str],
+    machine: Machine | None = None,
 ) -> Row:
     """Return the row of a job: in every column the best contender, then ratios and target.
 
@@ -58,6 +63,8 @@ def throughput_row(
     missing
         Columns whose package could not be loaded, with the reason: its first words, up to a
         colon, are shown.
+    machine
+        What the machine can do at most, if that was measured.
     """
     best: dict[str, Timing] = {}
     for timing in timings:
@@ -81,10 +88,23 @@ def throughput_row(
         job.name,
         *(cell(column) for column in layout.columns),
         *("-" if ratio is None else f"{_digits(ratio)}x" for ratio in ratios.values()),
+        *(_limit(job, best.get("turnout"), machine) if layout.limited else ()),
         str(job.target),
         _verdict(job, best.get("turnout"), next(iter(ratios.values()))),
     )
     return Row(cells, _note(job, timings), _raw(job, timings, ratios))
+
+
+def _limit(job: Job, own: Timing | None, machine: Machine | None) -> tuple[str, ...]:
+    """Return the limit of a job, and the share of it that is reached."""
+    if machine is None or job.cost is None:
+        return "-", "-"
+    least = machine.seconds(job.cost)
+    shown = duration(least) if job.timed else rate(1.0 / least)
+    if own is None:
+        return shown, "-"
+    reached = least / own.best if job.timed else least * own.rate
+    return shown, f"{100 * reached:.0f} %"
 
 
 def memory_row(nodes: int, growths: dict[str, int], verdict: str, problems: dict[str, str]) -> Row:
@@ -94,6 +114,7 @@ def memory_row(nodes: int, growths: dict[str, int], verdict: str, problems: dict
         name,
         *(size(growths[column]) if column in growths else "-" for column in LAYOUT.columns),
         *("-" for _ in LAYOUT.ratios),
+        *("-", "-"),
         "flat in n",
         verdict,
     )
@@ -142,6 +163,8 @@ def rate(per_second: float) -> str:
 
 def duration(seconds: float) -> str:
     """Return a duration with three significant digits, such as ``"0.312 ms"``."""
+    if seconds < 1e-5:
+        return f"{_digits(seconds * 1e6)} us"
     return f"{_digits(seconds)} s" if seconds >= 1.0 else f"{_digits(seconds * 1e3)} ms"
 
 

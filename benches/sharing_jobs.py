@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jobs import Job, Layout, Target
+from machine import Cost
 from measurement import Contender
 
 USERS = 1000
@@ -33,6 +34,7 @@ REFERENCE = "NumPy"
 LAYOUT = Layout(
     columns=("turnout", REFERENCE, PEER),
     ratios={REFERENCE: "ratio to NumPy"},
+    limited=True,
 )
 TITLE = f"Secret sharing modulo {MODULUS}, time of a call"
 NOTES = [
@@ -95,7 +97,10 @@ def _one_user(field: Any, peer: ModuleType | None, size: int) -> Job:
             Contender(PEER, "pseudo_rand_gen", 1, call, lambda masks: masks[0].size == size)
         )
     target = Target(seconds=2e-6) if size == USERS else Target()
-    return Job(f"one user's shares, 2 aggregators, N={size:,}", contenders, target, timed=True)
+    # Half a word for each element of the share that a seed stands for, after a key for the seed.
+    cost = Cost(bytes=4.0 * size + size * 10 / 8, words=size / 2, calls=1, alone=True)
+    name = f"one user's shares, 2 aggregators, N={size:,}"
+    return Job(name, contenders, target, timed=True, cost=cost)
 
 
 def _numpy_share(generator: np.random.Generator, vector: Elements) -> tuple[Elements, Elements]:

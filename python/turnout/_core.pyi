@@ -43,6 +43,7 @@ __all__ = [
     "discrete_laplace_piece",
     "discrete_laplace_realized",
     "divide_up",
+    "draw_words",
     "ed25519_public_key",
     "ed25519_sign",
     "ed25519_verify",
@@ -397,6 +398,7 @@ def bernoulli_counts(
     trials: int, rate: float, length: int, seed: int | None = None
 ) -> _Integers: ...
 def divide_up(value: float, parts: int) -> float: ...
+def draw_words(count: int) -> int: ...
 
 @final
 class SetSampler:

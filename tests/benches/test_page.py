@@ -109,6 +109,24 @@ def test_goals_met_and_missed_are_computed(load, measured):
     ]
 
 
+def test_rows_in_which_somebody_else_is_ahead_are_named(load, measured):
+    page = load("page")
+    assert page.page(measured, "{{behind}}") == "* In no row."
+    measured["tables"][0]["rows"][1] = row("randomize, int64", 5e7, "no")
+    told = page.page(measured, "{{behind}}")
+    assert told == "* randomize, int64: 0.25 times NumPy (Direct encoding)."
+
+
+def test_the_limit_is_the_longer_of_bytes_and_words(load):
+    machine = load("machine")
+    found = machine.Machine(bandwidth=10e9, words=1e9, cores=2, key=1e-6)
+    assert found.seconds(machine.Cost(bytes=9, words=0.5)) == 0.9e-9
+    assert found.seconds(machine.Cost(bytes=2, words=0.5)) == 0.5e-9
+    # One thread has half of it, and waits for its key.
+    alone = machine.Cost(words=500, calls=1, alone=True)
+    assert found.seconds(alone) == pytest.approx(2e-6)
+
+
 def test_the_page_names_the_machine_and_what_is_missing(load, measured):
     page = load("page")
     template = "{{machine}}|{{versions}}|{{table direct}}|{{table core}}|{{notes direct}}"

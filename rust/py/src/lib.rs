@@ -66,7 +66,7 @@ mod _core {
     #[pymodule_export]
     use super::networks::{network_logits, network_scores};
     #[pymodule_export]
-    use super::noise::NoiseStreams;
+    use super::noise::{NoiseStreams, draw_words};
     #[pymodule_export]
     use super::participation::{design_sums, participants, participants_personalized};
     #[pymodule_export]

@@ -2,9 +2,11 @@
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use turnout::random::AesStreams;
+use rayon::prelude::*;
+use turnout::random::{AesStreams, Purpose, Streams, Words};
 
 use crate::errors::invalid_type;
+use crate::pool::run;
 
 /// The streams of a secret key, from some chunk of nodes on.
 #[pyclass(frozen, module = "turnout._core")]
@@ -62,6 +64,28 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Seed {
         })?;
         Ok(number.into())
     }
+}
+
+/// Words of one stream of [`draw_words`].
+const WORDS: u64 = 1 << 16;
+
+/// Draws fresh words, at least so many, on all threads, and gives nothing but their exclusive or: what
+/// the rate of the generator is measured by.
+#[pyfunction]
+pub(crate) fn draw_words(py: Python<'_>, count: u64) -> PyResult<u64> {
+    run(py, || {
+        let streams = AesStreams::from_operating_system()?;
+        let chunk = |index| {
+            let mut stream = streams.stream(Purpose::Simulation, index);
+            let (mut words, mut all) = ([0; 256], 0);
+            for _ in 0..WORDS / 256 {
+                stream.fill_words(&mut words);
+                all = words.iter().fold(all, |all, word| all ^ word);
+            }
+            all
+        };
+        Ok((0..count.div_ceil(WORDS)).into_par_iter().map(chunk).reduce(|| 0, |one, other| one ^ other))
+    })
 }
 
 /// Fresh streams from the operating system, or those of a seed.
