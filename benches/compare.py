@@ -27,7 +27,7 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -162,7 +162,7 @@ def speeds(
     """Measure the tables of speed and memory."""
     if not set(wanted) & set(SPEEDS):
         return []
-    tables = [table for table in build(turnout, options) if table.name in wanted]
+    tables = build(turnout, options, wanted)
     if options.quick:
         tables = [replace(table, jobs=without_slow(table.jobs)) for table in tables]
     columns = [name for name in memory.CONTENDERS if name != "turnout" or turnout is not None]
@@ -193,7 +193,8 @@ def qualities(
             status.update(what)
 
         if "startup" in wanted:
-            yield startup_jobs.measure(turnout, options.nodes, show)
+            runs = 1 if options.quick else startup_jobs.RUNS
+            yield startup_jobs.measure(turnout, options.nodes, runs, show)
         if "accuracy" in wanted:
             yield from accuracy_jobs.measure(turnout, seconds, show)
         if "populations" in wanted:
@@ -205,79 +206,45 @@ def qualities(
             yield from peer_checks.measure(turnout)
 
 
-def build(turnout: ModuleType | None, options: argparse.Namespace) -> list[Table]:
-    """Return the tables, that of direct encoding first."""
-    peers, missing = load_peers()
-    packages, missing_packages = oracle_peers.load()
-    reads = options.table is None or "reading" in options.table
-    readers, missing_readers = reading_jobs.load_peers()
-    accountant, missing_accountant = accounting_jobs.load_peer()
-    flower, missing_flower = sharing_jobs.load_peer()
-    networks, missing_networks = sampling_jobs.load_peer()
-    compiler, missing_compiler = federated_jobs.load_peer()
-    inputs = jobs.Inputs(options.nodes, options.peer_nodes)
-    notes = [
-        f"n={report.magnitude(options.nodes)}; pure-ldp and multi-freq-ldpy "
-        f"n={report.magnitude(options.peer_nodes)}; rates are nodes per second, best call.",
-        "NumPy: the fastest plain program, one thread; tuned: one draw a node, gaps, blocks.",
-        "collect at less than 1: the peers have no participation, it is done around them.",
-        "peak memory: growth beyond the input in a fresh process, over collects at "
-        + " and ".join(f"{participation:g}" for participation in memory.RATES)
-        + ".",
-    ]
-    title = f"Direct encoding, epsilon {jobs.EPSILON:g}, k={jobs.DOMAIN_SIZE}"
-    return [
-        Table("direct", title, jobs.LAYOUT, jobs.build(turnout, peers, inputs), notes, missing),
-        Table(
-            "oracles",
-            oracle_jobs.TITLE,
-            oracle_jobs.LAYOUT,
-            oracle_jobs.build(turnout, packages),
-            oracle_jobs.NOTES,
-            missing_packages,
-        ),
-        Table(
-            "reading",
-            reading_jobs.title(options.nodes),
-            reading_jobs.LAYOUT,
-            # Its files are written when it is built.
-            reading_jobs.build(turnout, options.nodes, readers) if reads else [],
-            reading_jobs.NOTES,
-            missing_readers,
-        ),
-        Table(
-            "accounting",
-            accounting_jobs.TITLE,
-            accounting_jobs.LAYOUT,
-            accounting_jobs.build(turnout, accountant),
-            accounting_jobs.NOTES,
-            missing_accountant,
-        ),
-        Table(
-            "sharing",
-            sharing_jobs.TITLE,
-            sharing_jobs.LAYOUT,
-            sharing_jobs.build(turnout, flower),
-            sharing_jobs.NOTES,
-            missing_flower,
-        ),
-        Table(
-            "samplers",
-            sampling_jobs.TITLE,
-            sampling_jobs.LAYOUT,
-            sampling_jobs.build(turnout, networks),
-            sampling_jobs.NOTES,
-            missing_networks,
-        ),
-        Table(
-            "federated",
-            federated_jobs.TITLE,
-            federated_jobs.LAYOUT,
-            federated_jobs.build(turnout, compiler),
-            federated_jobs.NOTES,
-            missing_compiler,
-        ),
-    ]
+def build(
+    turnout: ModuleType | None, options: argparse.Namespace, wanted: Sequence[str]
+) -> list[Table]:
+    """Return the tables that are wanted, that of direct encoding first; load no other package."""
+    tables = []
+    if "direct" in wanted:
+        peers, missing = load_peers()
+        inputs = jobs.Inputs(options.nodes, options.peer_nodes)
+        notes = [
+            f"n={report.magnitude(options.nodes)}; pure-ldp and multi-freq-ldpy "
+            f"n={report.magnitude(options.peer_nodes)}; rates are nodes per second, best call.",
+            "NumPy: the fastest plain program, one thread; tuned: one draw a node, gaps, blocks.",
+            "collect at less than 1: the peers have no participation, it is done around them.",
+            "peak memory: growth beyond the input in a fresh process, over collects at "
+            + " and ".join(f"{participation:g}" for participation in memory.RATES)
+            + ".",
+        ]
+        title = f"Direct encoding, epsilon {jobs.EPSILON:g}, k={jobs.DOMAIN_SIZE}"
+        work = jobs.build(turnout, peers, inputs)
+        tables.append(Table("direct", title, jobs.LAYOUT, work, notes, missing))
+    if "reading" in wanted:
+        readers, missing = reading_jobs.load_peers()
+        work = reading_jobs.build(turnout, options.nodes, readers)
+        title = reading_jobs.title(options.nodes)
+        notes = reading_jobs.NOTES
+        tables.append(Table("reading", title, reading_jobs.LAYOUT, work, notes, missing))
+    subjects: dict[str, tuple[Any, Callable[[], tuple[Any, dict[str, str]]]]] = {
+        "oracles": (oracle_jobs, oracle_peers.load),
+        "accounting": (accounting_jobs, accounting_jobs.load_peer),
+        "sharing": (sharing_jobs, sharing_jobs.load_peer),
+        "samplers": (sampling_jobs, sampling_jobs.load_peer),
+        "federated": (federated_jobs, federated_jobs.load_peer),
+    }
+    for name, (subject, load) in subjects.items():
+        if name in wanted:
+            peer, missing = load()
+            work = subject.build(turnout, peer)
+            tables.append(Table(name, subject.TITLE, subject.LAYOUT, work, subject.NOTES, missing))
+    return tables
 
 
 def without_slow(work: Sequence[Job]) -> list[Job]:

@@ -57,11 +57,13 @@ tn.pipeline.randomize(tn.pipeline.scan(sys.argv[1], "answer"), oracle, new)
 """
 
 
-def measure(turnout: ModuleType | None, rows: int, show: Callable[[str], object]) -> Figures:
+def measure(
+    turnout: ModuleType | None, rows: int, runs: int, show: Callable[[str], object]
+) -> Figures:
     """Measure processes that start, and a job with ``rows`` and with four times as many."""
     measured: list[Row] = []
 
-    def add(name: str, command: list[str], runs: int = RUNS) -> int:
+    def add(name: str, command: list[str], runs: int) -> int:
         show(name)
         try:
             seconds, peak = least(command, runs)
@@ -73,12 +75,12 @@ def measure(turnout: ModuleType | None, rows: int, show: Callable[[str], object]
         return peak
 
     python = [sys.executable, "-c"]
-    add("python -c pass", [*python, "pass"])
+    add("python -c pass", [*python, "pass"], runs)
     if turnout is not None:
-        add("import turnout", [*python, "import turnout"])
-        add("turnout --version", [sys.executable, "-m", "turnout", "--version"])
+        add("import turnout", [*python, "import turnout"], runs)
+        add("turnout --version", [sys.executable, "-m", "turnout", "--version"], runs)
     for name in IMPORTS:
-        add(f"import {name}", [*python, f"import {name}"])
+        add(f"import {name}", [*python, f"import {name}"], runs)
     if turnout is not None:
         with tempfile.TemporaryDirectory(prefix="turnout-bench-") as folder:
             peaks = []
@@ -86,7 +88,7 @@ def measure(turnout: ModuleType | None, rows: int, show: Callable[[str], object]
                 answers = str(Path(folder, "answers.parquet"))
                 subprocess.run([*python, WRITE, str(count), answers], check=True)
                 job = [*python, STREAM, answers, folder]
-                peaks.append(add(f"a job that streams, {magnitude(count)} rows", job, 2))
+                peaks.append(add(f"a job that streams, {magnitude(count)} rows", job, min(runs, 2)))
         told = "flat" if peaks[1] <= peaks[0] + FLAT_BYTES else "not flat"
         note = (
             f"Memory of the job: {told}, for four times the rows {size(peaks[1] - peaks[0])} more."

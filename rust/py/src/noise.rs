@@ -84,7 +84,10 @@ pub(crate) fn draw_words(py: Python<'_>, count: u64) -> PyResult<u64> {
             }
             all
         };
-        Ok((0..count.div_ceil(WORDS)).into_par_iter().map(chunk).reduce(|| 0, |one, other| one ^ other))
+        Ok((0..count.div_ceil(WORDS))
+            .into_par_iter()
+            .map(chunk)
+            .reduce(|| 0, |one, other| one ^ other))
     })
 }
 
