@@ -94,7 +94,9 @@ class Rounds(ABC, Generic[K, R]):
             If the rounds are over.
         """
         if self._current is None:
-            raise ProtocolError("the rounds are over: result (turnout rounds show) has what was found")
+            raise ProtocolError(
+                "the rounds are over: result (turnout rounds show) has what was found"
+            )
         return self._current
 
     @property
