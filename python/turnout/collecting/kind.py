@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from turnout import _arguments, _core, _kinds
+from turnout import _arguments, _arrays, _core, _kinds
 from turnout.collecting.drawing import Counts, Drawn, Noise
 from turnout.collecting.elsewhere import AnswersElsewhere, ReportsElsewhere, answers_in
 from turnout.collecting.plan import Plan
@@ -530,7 +530,7 @@ class Kind(ABC, Generic[T]):
         counts = _arguments.counts("true_counts", true_counts, self.domain.size)
         drawn = self.draw_from_counts(counts, rate, _arguments.seed(seed))
         tally: T = self.tally_type(
-            Plan(self, taking_part), drawn.sums, drawn.received, sum(counts.tolist())
+            Plan(self, taking_part), drawn.sums, drawn.received, _arrays.total(counts)
         )
         return tally
 

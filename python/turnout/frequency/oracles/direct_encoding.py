@@ -9,7 +9,7 @@ from typing import Any, Final, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from turnout import _core
+from turnout import _arrays, _core
 from turnout.accounting.variation import ToldApart, VariationRatio
 from turnout.collecting.drawing import Counts
 from turnout.domain import Domain
@@ -130,7 +130,7 @@ class DirectEncoding(FrequencyOracle):
         InvalidValueError
             If they do not.
         """
-        total = sum(support.tolist())
+        total = _arrays.total(support)
         if total != received:
             raise InvalidValueError(
                 f"support must add up to the {received} reports received, got {total}"
