@@ -63,17 +63,13 @@ class KernelKind(Kind[T]):
         """The logarithm of :attr:`realized_ratio`, rounded up; never above :attr:`epsilon`."""
         return self._kernel.realized_epsilon
 
-    def _codes(self, answers: Array) -> Array:
-        """Give the codes that the kernel takes for answers of the domain."""
-        return answers
-
     def draw_reports(self, answers: Array, participation: Participation, noise: Noise) -> Drawn:
         """Randomize codes: see :meth:`turnout.collecting.kind.Kind.draw_reports`."""
-        codes, rate = self._codes(answers), participation.uniform_rate
+        rate = participation.uniform_rate
         if rate is not None:
-            return Drawn(self._kernel.randomize(codes, rate, noise))
+            return Drawn(self._kernel.randomize(answers, rate, noise))
         probabilities = probabilities_of(participation)
-        return Drawn(*self._kernel.randomize_personalized(codes, probabilities, noise))
+        return Drawn(*self._kernel.randomize_personalized(answers, probabilities, noise))
 
     def count_reports(self, reports: Array, probabilities: Array | None = None) -> Counted:
         """Count the support: see :meth:`turnout.collecting.kind.Kind.count_reports`."""
@@ -84,9 +80,9 @@ class KernelKind(Kind[T]):
 
     def draw_counts(self, answers: Array, participation: Participation, noise: Noise) -> Counted:
         """Randomize and count: see :meth:`turnout.collecting.kind.Kind.draw_counts`."""
-        codes, rate = self._codes(answers), participation.uniform_rate
+        rate = participation.uniform_rate
         if rate is not None:
-            return Counted(*self._kernel.collect(codes, rate, noise))
+            return Counted(*self._kernel.collect(answers, rate, noise))
         probabilities = probabilities_of(participation)
-        support, received, *sums = self._kernel.collect_personalized(codes, probabilities, noise)
+        support, received, *sums = self._kernel.collect_personalized(answers, probabilities, noise)
         return Counted(support, received, WeightedSums(*sums))

@@ -546,8 +546,9 @@ def randomized(
         If an answer is outside the domain, or there are not as many personal probabilities as
         answers.
     """
-    # Who cannot have its own probability of taking part is refused before anything is drawn.
-    Plan(oracle, participation)
+    if oracle.one_rate_because and participation.uniform_rate is None:
+        # Refuses it, before anything is drawn.
+        Plan(oracle, participation)
     drawn = oracle.draw_reports(codes, participation, noise)
     return Reports.made(oracle, participation, drawn, len(codes), _design(participation))
 

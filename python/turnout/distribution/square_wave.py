@@ -10,13 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _core
-from turnout.collecting.drawing import Counts
+from turnout.collecting.drawing import Counts, Drawn, Noise
 from turnout.collecting.kernel import KernelKind
 from turnout.distribution.bins import BinnedBounds
 from turnout.distribution.groups import GroupedDistributionEstimate
 from turnout.distribution.law import WaveLaw
 from turnout.distribution.tally import DistributionTally
 from turnout.errors import CodeOutsideDomainError
+from turnout.participation import Participation
 
 __all__ = ["SquareWave"]
 
@@ -132,8 +133,13 @@ class SquareWave(KernelKind[DistributionTally]):
         """The type of the integers that a report is made of."""
         return np.dtype(np.uint16)
 
-    def _codes(self, answers: Array) -> Array:
-        return self._core.bins(answers)
+    def draw_reports(self, answers: Array, participation: Participation, noise: Noise) -> Drawn:
+        """Randomize numbers: see :meth:`turnout.collecting.kind.Kind.draw_reports`."""
+        return super().draw_reports(self._core.bins(answers), participation, noise)
+
+    def draw_counts(self, answers: Array, participation: Participation, noise: Noise) -> Counts:
+        """Randomize and count: see :meth:`turnout.collecting.kind.Kind.draw_counts`."""
+        return super().draw_counts(self._core.bins(answers), participation, noise)
 
     def draw_from_counts(self, counts: Array, rate: float, seed: int | None) -> Counts:
         """Draw from counts: see :meth:`turnout.collecting.kind.Kind.draw_from_counts`.
