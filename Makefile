@@ -103,7 +103,7 @@ test-python: needs $(TESTING)/.made
 
 # Everything that `make test` leaves out.
 test-rest: needs $(TESTING)/.made check-wheel
-	$(MAKE) fuzz FUZZ_SECONDS=10
+	$(MAKE) fuzz FUZZ_SECONDS=10 FUZZ_SEED=1
 	RUSTDOCFLAGS='--deny warnings' cargo doc --workspace --no-deps --locked
 	$(PYTEST) -m 'slow and not everyday' tests README.md docs
 	$(TESTING)/bin/sphinx-build -W --keep-going -q -b html docs $(BUILD)/docs-test
@@ -124,6 +124,8 @@ check-wheel: $(MATURIN)
 # libFuzzer with the core, and atheris with the Python package: $(FUZZ_SECONDS) for each target. What cargo-fuzz
 # would tell the compiler, without its sanitizers, which need a nightly one: the core has no unsafe code.
 FUZZ_SECONDS ?= 60
+# 0: another one each time.
+FUZZ_SEED ?= 0
 FUZZED := $(abspath $(BUILD))/fuzz
 FUZZ_RUST := reports numbers elements elections
 FUZZ_PYTHON := documents messages files
@@ -141,11 +143,11 @@ fuzz: needs $(TESTING)/.made
 $(FUZZ_RUST:%=fuzz-%): fuzz-%:
 	mkdir -p $(FUZZED)/$*
 	RAYON_NUM_THREADS=1 $(FUZZED)/target/$$(rustc --print host-tuple)/release/$* $(FUZZED)/$* rust/tests/decoders/corpus/$* \
-		-max_total_time=$(FUZZ_SECONDS) -max_len=1024 -timeout=10 -rss_limit_mb=1024 -verbosity=0 -print_final_stats=1 \
+		-seed=$(FUZZ_SEED) -max_total_time=$(FUZZ_SECONDS) -max_len=1024 -timeout=10 -rss_limit_mb=1024 -verbosity=0 -print_final_stats=1 \
 		-artifact_prefix=$(FUZZED)/$*-
 
 $(FUZZ_PYTHON:%=fuzz-%): fuzz-%:
-	RAYON_NUM_THREADS=1 $(TESTING)/bin/python fuzz/decoders.py $* $(FUZZ_SECONDS)
+	RAYON_NUM_THREADS=1 $(TESTING)/bin/python fuzz/decoders.py $* $(FUZZ_SECONDS) $(FUZZ_SEED)
 
 # Every test with its time: what takes 0.3 s or more is written to tests/slow.txt.
 slow-tests: needs $(TESTING)/.made

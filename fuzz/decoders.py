@@ -1,4 +1,4 @@
-"""Fuzz the decoders of the Python package: ``python fuzz/decoders.py documents 60``.
+"""Fuzz the decoders of the Python package: ``python fuzz/decoders.py documents 60 0``.
 
 The targets are those of ``tests/decoders.py``, in three groups. With atheris inputs are made by
 what they reach; without it they are valid ones and those of the corpus, altered. What breaks a
@@ -118,8 +118,8 @@ def altered_bytes(data: bytes, chance: random.Random) -> bytes:
     return bytes(content)
 
 
-def main(group: str, seconds: int) -> None:
-    """Fuzz the decoders of a group."""
+def main(group: str, seconds: int, chosen: int) -> None:
+    """Fuzz the decoders of a group, from a seed; 0 stands for another one each time."""
     if atheris is None:
         table = load()
     else:
@@ -170,7 +170,7 @@ def main(group: str, seconds: int) -> None:
         known = [file.read_bytes() for file in (table.CORPUS / name).glob("*")]
         seeds += [bytes([number]) + one for one in [table.DECODERS[name].content, *known]]
     if atheris is None:
-        chance, end = random.Random(), time.monotonic() + seconds
+        chance, end = random.Random(chosen or None), time.monotonic() + seconds
         while time.monotonic() < end:
             decode(alter(chance.choice(seeds), MOST_BYTES, chance.getrandbits(32)))
         sys.stderr.write(f"{sum(runs.values())} runs of {len(names)} decoders\n")
@@ -183,13 +183,13 @@ def main(group: str, seconds: int) -> None:
         options = [
             f"-max_total_time={seconds}", f"-max_len={MOST_BYTES}", "-timeout=10",
             "-rss_limit_mb=3000", f"-artifact_prefix={artifacts}/{group}-", "-print_final_stats=1",
-            "-verbosity=0",
+            "-verbosity=0", f"-seed={chosen}",
         ]  # fmt: skip
         atheris.Setup([sys.argv[0], folder, *options], decode, custom_mutator=alter)
         atheris.Fuzz()
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3 or sys.argv[1] not in GROUPS or not sys.argv[2].isdigit():
-        sys.exit(f"expected one of {', '.join(GROUPS)} and a number of seconds")
-    main(sys.argv[1], int(sys.argv[2]))
+    if len(sys.argv) != 4 or sys.argv[1] not in GROUPS or not "".join(sys.argv[2:]).isdigit():
+        sys.exit(f"expected one of {', '.join(GROUPS)}, a number of seconds, and a seed or 0")
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
