@@ -285,10 +285,10 @@ def _direct(table: Table) -> str:
 
 
 def _told(row: dict[str, Any], found: float | None) -> str:
-    """Return a rate, or the time of a call where the goal is a time."""
+    """Return a rate, or the time of a call where the job is one call."""
     if found is None:
         return "-"
-    if row["target"]["seconds"] is None:
+    if not row["timed"]:
         return rate(found)
     nodes = next(one["nodes"] for one in row["timings"])
     return duration(nodes / found)

@@ -214,6 +214,7 @@ def _note(job: Job, timings: list[Timing]) -> str:
 def _raw(job: Job, timings: list[Timing], ratios: Mapping[str, float | None]) -> dict[str, Any]:
     return {
         "job": job.name,
+        "timed": job.timed,
         "target": {"ratio_to_numpy": job.target.ratio, "seconds": job.target.seconds},
         "ratios": dict(ratios),
         "timings": [
