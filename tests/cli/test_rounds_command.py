@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 import turnout as tn
@@ -52,6 +53,8 @@ def test_words_are_found_by_plans_files_and_tallies(
     files = json.loads(turnout("rounds", "split", state, people, *options).stdout)["files"]
     assert len(files) == protocol.groups
     assert sum(file["rows"] for file in files) == len(WORDS)
+    # Who a row is of is in no file.
+    assert [pq.read_schema(file["path"]).names for file in files] == [["word"]] * len(files)
     twice = turnout("rounds", "split", state, people, *options)
     assert "who is split anew may be asked in two rounds" in " ".join(twice.stderr.split())
     public = SigningKey.read(key).public_key
@@ -174,13 +177,12 @@ def test_two_rounds_ask_more_of_who_holds_a_rare_answer(tmp_path: Path, turnout:
 def test_people_are_split_once_and_a_second_row_of_one_is_left_out(
     tmp_path: Path, turnout: Run
 ) -> None:
-    pq = pytest.importorskip("pyarrow.parquet")
     state, people, parts = tmp_path / "s.json", tmp_path / "people.csv", tmp_path / "parts"
-    assert turnout("rounds", "hitters", "-e", 4, "--bits", 6, "-o", state).exit_code == 0
+    assert turnout("rounds", "hitters", "-e", 4, "--bits", 10, "-o", state).exit_code == 0
     options = ("--column", "word", "--id-column", "user", "-o", parts)
     people.write_text("user,word,other\n")
     assert "has no rows to split" in turnout("rounds", "split", state, people, *options).stderr
-    people.write_text("user,word,other\n" + "".join(f"{n // 2},{n % 64},9\n" for n in range(600)))
+    people.write_text("user,word,other\n" + "".join(f"{n // 2},{n},9\n" for n in range(600)))
     twice = turnout("rounds", "split", state, people, *options)
     assert "300 person(s) have more than one row" in " ".join(twice.stderr.split())
     assert not parts.exists()
@@ -189,6 +191,7 @@ def test_people_are_split_once_and_a_second_row_of_one_is_left_out(
     assert first.exit_code == 0, first.stderr
     assert parts.stat().st_mode & 0o077 == 0
     tables = [pq.read_table(file) for file in sorted(parts.iterdir())]
-    assert all(table.column_names == ["word", "user"] for table in tables)
-    users = [user for table in tables for user in table["user"].to_pylist()]
-    assert sorted(map(int, users)) == list(range(300))
+    # The first row of each person, and nothing of who that is.
+    assert all(table.column_names == ["word"] for table in tables)
+    words = [word for table in tables for word in table["word"].to_pylist()]
+    assert sorted(map(int, words)) == list(range(0, 600, 2))

@@ -124,12 +124,16 @@ def test_no_task_goes_on_after_the_end(
         completed(ray, lambda number: task.remote(number, str(tmp_path)), range(50), 3)
     ) as each:
         next(each)
+        if seconds > patience:
+            # What Ray cancels must run: else it may run all the same, unknown to Ray.
+            while len(list(tmp_path.glob("begun-*"))) < 2:
+                time.sleep(0.01)
     assert time.monotonic() - start < 40
     names = {path.name for path in tmp_path.iterdir()}
     begun = {name[6:] for name in names if name.startswith("begun")}
     assert {name[6:] for name in names if name.startswith("ended")} == begun
     assert len(begun) <= 3
-    assert begun == {"1", "2"} or seconds > 1
+    assert begun == {"1", "2"}
 
 
 def test_killed_worker_is_replaced(ray: Any, tmp_path: Path) -> None:

@@ -10,7 +10,14 @@ from typing import Annotated, Any
 import typer
 
 from turnout import GroupedTally
-from turnout.cli.options import AsJson, Level, PictureFile, check_picture, save_picture
+from turnout.cli.options import (
+    AsJson,
+    Level,
+    PictureFile,
+    TableFile,
+    check_picture,
+    save_picture,
+)
 from turnout.cli.running import output, refuse_overwriting_inputs, refusing, was_given
 from turnout.cli.showing import showing
 from turnout.cli.showing.joint import estimate_conditional
@@ -82,12 +89,7 @@ def estimate(
             "too.",
         ),
     ] = False,
-    target: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Save the table, all of it: .csv or .parquet."
-        ),
-    ] = None,
+    target: TableFile = None,
     plot: PictureFile = None,
     as_json: AsJson = False,
     clip: Clip = False,

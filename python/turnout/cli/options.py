@@ -20,6 +20,8 @@ __all__ = [
     "PictureFile",
     "PublicKey",
     "Seed",
+    "Sign",
+    "TableFile",
     "check_picture",
     "print_json",
     "save_picture",
@@ -43,6 +45,16 @@ PublicKey = Annotated[
 Seed = Annotated[
     int | None,
     typer.Option("--seed", min=0, help="For tests only: whoever knows it can undo the noise."),
+]
+Sign = Annotated[
+    Path | None,
+    typer.Option("--sign", metavar="KEY", help="Sign the plan with this key; see turnout key."),
+]
+TableFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="Save the table, all of it: .csv or .parquet."
+    ),
 ]
 
 

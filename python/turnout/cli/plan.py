@@ -17,7 +17,7 @@ from turnout.cli.account.shared import table
 from turnout.cli.answers import Labels, LabelsFile, asked_domain
 from turnout.cli.mean_mechanisms import Distribution, Mean, numbers_of, option_of
 from turnout.cli.mean_plan import MeanPlan
-from turnout.cli.options import AsJson, PictureFile, check_picture, print_json, save_picture
+from turnout.cli.options import AsJson, PictureFile, Sign, check_picture, print_json, save_picture
 from turnout.cli.running import (
     check_level,
     moment,
@@ -127,10 +127,7 @@ def plan(
             "--output", "-o", metavar="FILE", help="Write the plan file that drives devices."
         ),
     ] = None,
-    sign: Annotated[
-        Path | None,
-        typer.Option("--sign", metavar="KEY", help="Sign it with this key; see turnout key."),
-    ] = None,
+    sign: Sign = None,
     serial: Annotated[
         int | None,
         typer.Option(

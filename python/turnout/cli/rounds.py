@@ -9,7 +9,7 @@ import typer
 
 from turnout import Plan
 from turnout.cli.answers import ColumnName, Labels, LabelsFile, asked_domain
-from turnout.cli.options import AsJson, Level, print_json
+from turnout.cli.options import AsJson, Level, Sign, TableFile, print_json
 from turnout.cli.running import (
     check_epsilon,
     check_rate,
@@ -56,10 +56,6 @@ Rate = Annotated[
         help="Probability that a person who is asked reports; default 1, later as in the last "
         "round.",
     ),
-]
-Sign = Annotated[
-    Path | None,
-    typer.Option("--sign", metavar="KEY", help="Sign the plan with this key; see turnout key."),
 ]
 
 
@@ -314,12 +310,7 @@ def show(
     *,
     level: Level = 0.95,
     clip: Clip = False,
-    target: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Save the table, all of it: .csv or .parquet."
-        ),
-    ] = None,
+    target: TableFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what was found, with intervals, and what happened in each round.

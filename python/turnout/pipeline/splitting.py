@@ -32,7 +32,8 @@ def split(
     Parameters
     ----------
     answers
-        The rows; the files have their columns and no others.
+        The rows; the files have their columns and no others, without that of identifiers: the
+        rows of a person were told apart by it, and nobody needs it afterwards.
     assign
         Draws the groups of so many rows.
     folder
@@ -77,8 +78,9 @@ def split(
     try:
         with contextlib.ExitStack() as files:
             writers: list[Any] = []
+            names = [name for name in answers.columns if name != answers.id_column]
             for block in answers.blocks():
-                table = block.read().select(answers.columns)
+                table = block.read().select(names)
                 if block.left_out is not None and block.left_out.size:
                     keep = np.ones(table.num_rows, bool)
                     keep[block.left_out] = False
