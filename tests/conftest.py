@@ -7,6 +7,12 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from hypothesis import settings
+
+# What passes for a tree passes for it again. New examples each time: --hypothesis-profile explore.
+settings.register_profile("check", derandomize=True)
+settings.register_profile("explore", derandomize=False)
+settings.load_profile("check")
 
 
 @pytest.fixture(scope="session")

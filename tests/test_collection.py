@@ -105,7 +105,7 @@ PARTICIPATIONS = st.one_of(
 )
 
 
-@settings(max_examples=150, derandomize=True, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     epsilon=st.floats(1e-6, 42),
     domain=st.one_of(

@@ -508,7 +508,7 @@ ANY_LABEL = st.recursive(ATOMS, lambda inner: st.lists(inner, max_size=3).map(tu
 ANY_LABELS = st.lists(ANY_LABEL, min_size=2, max_size=12, unique=True)
 
 
-@settings(max_examples=200, derandomize=True, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(labels=ANY_LABELS, data=st.data())
 def test_any_labels_come_back_from_their_codes_and_from_json(
     labels: list[Hashable], data: st.DataObject
@@ -525,7 +525,7 @@ def test_any_labels_come_back_from_their_codes_and_from_json(
     assert rebuilt.encode(values).tolist() == codes.tolist()
 
 
-@settings(max_examples=100, derandomize=True, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(values=st.lists(st.one_of(st.text(max_size=3), st.none()), min_size=1, max_size=30))
 def test_all_libraries_agree_on_the_codes_of_any_text(values: list[str | None]) -> None:
     domain = tn.Domain([*dict.fromkeys(values), "a label of four"])

@@ -152,7 +152,7 @@ PLANS = st.builds(
 )
 
 
-@settings(max_examples=150, derandomize=True, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(plan=PLANS, key=st.sampled_from([None, KEY]))
 def test_plans_come_back_from_their_files(
     plan: tn.Plan, key: SigningKey | None, tmp_path_factory: pytest.TempPathFactory

@@ -122,7 +122,7 @@ DOMAINS = st.one_of(
 )
 
 
-@settings(max_examples=150, derandomize=True, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     epsilon=st.floats(1e-6, 42),
     domain=DOMAINS,
@@ -169,7 +169,7 @@ def broken(description: dict[str, Any], place: tuple[Any, ...], how: str, value:
     return result
 
 
-@settings(max_examples=1500, derandomize=True, deadline=None)
+@settings(max_examples=1500, deadline=None)
 @given(data=st.data())
 def test_what_the_schema_refuses_the_reader_refuses(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory

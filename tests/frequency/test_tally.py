@@ -313,7 +313,7 @@ def test_estimates_can_be_pickled(kind: int) -> None:
     assert other.to_records() == estimate.to_records()
 
 
-@settings(max_examples=100, derandomize=True, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     size=st.integers(2, 300),
     nodes=st.integers(0, 400),
@@ -385,7 +385,7 @@ def test_a_tally_with_random_bytes_altered_is_refused(name: str) -> None:
                 tn.Tally.from_bytes(bytes(altered))
 
 
-@settings(max_examples=300, derandomize=True, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(data=st.binary(max_size=200))
 def test_any_other_bytes_are_no_tally(data: bytes) -> None:
     for given_bytes in (data, b"\x89TALLY\r\n" + data, b"\x89TALLY\r\n\1\0\0\0" + data):
@@ -608,7 +608,7 @@ VALUE = st.recursive(
 PATHS = sorted({(name, path) for name, path, _ in EDITS})
 
 
-@settings(max_examples=500, derandomize=True, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(place=st.sampled_from(PATHS), value=VALUE)
 def test_whatever_the_header_says_it_is_read_exactly_or_refused(
     place: tuple[str, str], value: Any

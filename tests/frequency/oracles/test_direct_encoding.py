@@ -169,7 +169,7 @@ def test_every_integer_below_two_to_the_64_is_a_seed(seed: Any) -> None:
     assert oracle.randomize(values, seed=seed) != oracle.randomize(values, seed=int(seed) ^ 1)
 
 
-@settings(max_examples=150, derandomize=True, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     nodes=st.integers(0, 3000),
     size=st.sampled_from([2, 3, 17, 256, 257, 65_536, 65_537, 2**20]),
