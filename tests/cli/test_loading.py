@@ -109,3 +109,14 @@ def test_a_summary_is_the_first_paragraph_of_the_commands_own_help(words: str) -
     command = ALL[words]
     text = inspect.getdoc(command.function()) or ""
     assert command.help == " ".join(text.split("\n\n")[0].split())
+
+
+@pytest.mark.parametrize("words", ALL)
+def test_every_parameter_of_a_command_says_what_it_is(words: str) -> None:
+    command = ALL[words]
+    found = command.make_context(words, [], resilient_parsing=True).command
+    assert "Parameters" not in (found.help or "")
+    assert [one.name for one in found.params if not getattr(one, "help", None)] == []
+    listed = (inspect.getdoc(command.function()) or "").partition("Parameters\n----------\n")[2]
+    names = {line for line in listed.splitlines() if line and not line.startswith(" ")}
+    assert names <= {one.name for one in found.params}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -48,17 +49,34 @@ class Later(TyperCommand):
             add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False
         )
         function = self.function()
-        alone.command(self.name, help=_reflowed(function))(function)
-        return get_command(alone).make_context(info_name, args, parent, **extra)
+        text, documented = _documented(function)
+        alone.command(self.name, help=text)(function)
+        command = get_command(alone)
+        for name, hint in get_type_hints(function, include_extras=True).items():
+            # What several commands have says what it is in its type.
+            for said in getattr(hint, "__metadata__", ()):
+                documented.setdefault(name, said.help)
+        for parameter in command.params:
+            # Some releases of Click forget the help of arguments, so it is given here.
+            if parameter.name in documented:
+                parameter.help = documented[parameter.name]
+        return command.make_context(info_name, args, parent, **extra)
 
 
-def _reflowed(command: Callable[..., None]) -> str:
-    """Make help of a docstring: a paragraph is one line, an indented one keeps its lines."""
-    paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
-    return "\n\n".join(
-        inspect.cleandoc(text) if text.startswith(" ") else " ".join(text.split())
-        for text in paragraphs
+def _documented(command: Callable[..., None]) -> tuple[str, dict[str, str]]:
+    """Make help of a docstring, for the command and for each of its parameters.
+
+    A paragraph is one line, an indented one keeps its lines.
+    """
+    said, _, listed = inspect.cleandoc(command.__doc__ or "").partition(
+        "\n\nParameters\n----------\n"
     )
+    text = "\n\n".join(
+        inspect.cleandoc(part) if part.startswith(" ") else " ".join(part.split())
+        for part in said.split("\n\n")
+    )
+    found = re.findall(r"^(\w+)\n((?: +.+\n?)+)", listed, re.MULTILINE)
+    return text, {name: " ".join(words.split()) for name, words in found}
 
 
 def _group(name: str, text: str, commands: Iterable[TyperCommand | TyperGroup]) -> TyperGroup:

@@ -57,13 +57,8 @@ class _Result:
 @refusing
 def demo(
     *,
-    folder: Annotated[
-        Path,
-        typer.Option("--output", "-o", metavar="FOLDER", help="Folder for the picture."),
-    ] = Path(),
-    seed: Annotated[
-        int | None, typer.Option("--seed", min=0, help="Repeat a run; without it each run differs.")
-    ] = None,
+    folder: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER")] = Path(),
+    seed: Annotated[int | None, typer.Option(min=0)] = None,
 ) -> None:
     """Ask 6,366 real people two private questions and compare with the truth.
 
@@ -75,6 +70,13 @@ def demo(
     [bold]Example:[/]
 
         turnout demo --output pictures
+
+    Parameters
+    ----------
+    folder
+        Folder for the picture.
+    seed
+        Repeat a run; without it each run differs.
     """
     console = output()
     folder.mkdir(parents=True, exist_ok=True)

@@ -54,71 +54,24 @@ Top = Annotated[
 @refusing
 def estimate(
     context: typer.Context,
-    source: Annotated[
-        Path, typer.Argument(metavar="TALLY", help="A file that turnout tally wrote.")
-    ],
+    source: Annotated[Path, typer.Argument(metavar="TALLY")],
     *,
     method: Method = None,
     level: Level = 0.95,
-    simultaneous: Annotated[
-        Simultaneous | None,
-        typer.Option(
-            "--simultaneous", help="Make the level hold for all labels at once, not for each."
-        ),
-    ] = None,
-    project: Annotated[
-        Projection,
-        typer.Option(
-            "--project",
-            help="Make the frequencies a distribution: no negative ones, a sum of 1.",
-        ),
-    ] = "none",
-    shrink: Annotated[
-        bool,
-        typer.Option(
-            "--shrink",
-            help="Make a distribution of them by what the answers have in common: the smallest "
-            "error over all answers together (empirical Bayes).",
-        ),
-    ] = False,
-    across: Annotated[
-        bool,
-        typer.Option(
-            "--across",
-            help="With --shrink, of a grouped tally: groups that are alike learn from each other, "
-            "too.",
-        ),
-    ] = False,
+    simultaneous: Simultaneous | None = None,
+    project: Projection = "none",
+    shrink: Annotated[bool, typer.Option("--shrink")] = False,
+    across: Annotated[bool, typer.Option("--across")] = False,
     target: TableFile = None,
     plot: PictureFile = None,
     as_json: AsJson = False,
     clip: Clip = False,
-    order: Annotated[Order, typer.Option("--sort", help="Order of the labels.")] = "frequency",
+    order: Annotated[Order, typer.Option("--sort")] = "frequency",
     top: Top = "20",
-    by: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--by",
-            metavar="COLUMN",
-            help="Of a grouped tally: the columns to group by; repeatable. All by default.",
-        ),
-    ] = None,
-    given: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--given",
-            metavar="COLUMN",
-            help="Of a joint table: shares among those who gave each answer to it; repeatable.",
-        ),
-    ] = None,
-    of: Annotated[
-        str | None,
-        typer.Option("--of", metavar="COLUMN", help="With --given: the question of the shares."),
-    ] = None,
-    over: Annotated[
-        Over,
-        typer.Option("--over", help="Of a grouped tally: what --simultaneous holds for at once."),
-    ] = "all",
+    by: Annotated[list[str] | None, typer.Option(metavar="COLUMN")] = None,
+    given: Annotated[list[str] | None, typer.Option(metavar="COLUMN")] = None,
+    of: Annotated[str | None, typer.Option(metavar="COLUMN")] = None,
+    over: Over = "all",
 ) -> None:
     """Estimate how often each answer is given, or the mean of numbers, with honest intervals.
 
@@ -150,6 +103,30 @@ def estimate(
         turnout estimate week.tally --json | jq '.estimates[0]'
 
         turnout estimate countries.tally --by day --simultaneous sidak --plot days.png
+
+    Parameters
+    ----------
+    source
+        A file that turnout tally wrote.
+    simultaneous
+        Make the level hold for all labels at once, not for each.
+    project
+        Make the frequencies a distribution: no negative ones, a sum of 1.
+    shrink
+        Make a distribution of them by what the answers have in common: the smallest error over all
+        answers together (empirical Bayes).
+    across
+        With --shrink, of a grouped tally: groups that are alike learn from each other, too.
+    order
+        Order of the labels.
+    by
+        Of a grouped tally: the columns to group by; repeatable. All by default.
+    given
+        Of a joint table: shares among those who gave each answer to it; repeatable.
+    of
+        With --given: the question of the shares.
+    over
+        Of a grouped tally: what --simultaneous holds for at once.
     """
     check_picture(plot)
     check_table(target, "--output")

@@ -56,90 +56,28 @@ _OF_A_MEAN = {
 def plan(
     context: typer.Context,
     *,
-    epsilon: Annotated[
-        str,
-        typer.Option(
-            "--epsilon",
-            "-e",
-            metavar="NUMBER",
-            help="Privacy of one report; LOW:HIGH for a range, A,B,C to choose from.",
-        ),
-    ],
-    nodes: Annotated[
-        int | None, typer.Option("--nodes", "-n", min=1, help="How many people there are.")
-    ] = None,
-    domain_size: Annotated[
-        int | None,
-        typer.Option(
-            "--domain-size", "-k", min=2, help="How many answers there are; or say --labels."
-        ),
-    ] = None,
+    epsilon: Annotated[str, typer.Option("--epsilon", "-e", metavar="NUMBER")],
+    nodes: Annotated[int | None, typer.Option("--nodes", "-n", min=1)] = None,
+    domain_size: Annotated[int | None, typer.Option("--domain-size", "-k", min=2)] = None,
     labels: Labels = None,
     labels_file: LabelsFile = None,
     mean: Mean = None,
     distribution: Distribution = None,
-    participation: Annotated[
-        float | None,
-        typer.Option(
-            "--participation",
-            "-p",
-            help="With --mean or --distribution: probability that a person reports.",
-        ),
-    ] = None,
-    target: Annotated[Target, typer.Option("--target", "-t", help="What --value is of.")] = "rmse",
-    value: Annotated[
-        float | None,
-        typer.Option("--value", "-v", help="The largest error; the cheapest way is found."),
-    ] = None,
-    budget: Annotated[
-        float | None,
-        typer.Option("--budget", "-b", help="The largest cost; the smallest error is found."),
-    ] = None,
-    cost_per_report: Annotated[
-        float, typer.Option("--cost-per-report", min=0.0, help="What a report costs.")
-    ] = 1.0,
-    cost_per_bit: Annotated[
-        float, typer.Option("--cost-per-bit", min=0.0, help="What each bit of it costs.")
-    ] = 0.0,
-    confidence: Annotated[
-        float,
-        typer.Option("--confidence", callback=check_level, help="For max_error."),
-    ] = 0.95,
-    report_bits: Annotated[
-        int | None, typer.Option("--report-bits", min=1, help="The largest report, in bits.")
-    ] = None,
-    oracle: Annotated[
-        list[str] | None,
-        typer.Option("--oracle", metavar="NAME", help="Choose from these only; repeatable."),
-    ] = None,
-    check: Annotated[
-        int | None,
-        typer.Option(
-            "--check", metavar="RUNS", min=10, help="Simulate so many collections, and measure."
-        ),
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option("--seed", min=0, help="Makes --check reproducible.")
-    ] = None,
-    target_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Write the plan file that drives devices."
-        ),
-    ] = None,
+    participation: Annotated[float | None, typer.Option("--participation", "-p")] = None,
+    target: Annotated[Target, typer.Option("--target", "-t")] = "rmse",
+    value: Annotated[float | None, typer.Option("--value", "-v")] = None,
+    budget: Annotated[float | None, typer.Option("--budget", "-b")] = None,
+    cost_per_report: Annotated[float, typer.Option(min=0.0)] = 1.0,
+    cost_per_bit: Annotated[float, typer.Option(min=0.0)] = 0.0,
+    confidence: Annotated[float, typer.Option(callback=check_level)] = 0.95,
+    report_bits: Annotated[int | None, typer.Option(min=1)] = None,
+    oracle: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None,
+    check: Annotated[int | None, typer.Option(metavar="RUNS", min=10)] = None,
+    seed: Annotated[int | None, typer.Option(min=0)] = None,
+    target_file: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE")] = None,
     sign: Sign = None,
-    serial: Annotated[
-        int | None,
-        typer.Option(
-            "--serial", min=0, help="Its number: devices that know a larger one refuse it."
-        ),
-    ] = None,
-    expires: Annotated[
-        str | None,
-        typer.Option(
-            "--expires", metavar="TIME", help="When it ends, such as 2030-12-31T00:00:00Z."
-        ),
-    ] = None,
+    serial: Annotated[int | None, typer.Option(min=0)] = None,
+    expires: Annotated[str | None, typer.Option(metavar="TIME")] = None,
     plot: PictureFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -183,6 +121,43 @@ def plan(
         turnout plan -e 1 -n 100000 -v .01 --labels never,once,often -o plan.json --sign plans.key
 
         turnout plan --mean 0:24 -e 1 --participation .3 -o hours.json
+
+    Parameters
+    ----------
+    epsilon
+        Privacy of one report; LOW:HIGH for a range, A,B,C to choose from.
+    nodes
+        How many people there are.
+    domain_size
+        How many answers there are; or say --labels.
+    participation
+        With --mean or --distribution: probability that a person reports.
+    target
+        What --value is of.
+    value
+        The largest error; the cheapest way is found.
+    budget
+        The largest cost; the smallest error is found.
+    cost_per_report
+        What a report costs.
+    cost_per_bit
+        What each bit of it costs.
+    confidence
+        For max_error.
+    report_bits
+        The largest report, in bits.
+    oracle
+        Choose from these only; repeatable.
+    check
+        Simulate so many collections, and measure.
+    seed
+        Makes --check reproducible.
+    target_file
+        Write the plan file that drives devices.
+    serial
+        Its number: devices that know a larger one refuse it.
+    expires
+        When it ends, such as 2030-12-31T00:00:00Z.
     """
     check_picture(plot)
     key = _signing_key(sign, target_file)

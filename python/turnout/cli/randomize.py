@@ -135,50 +135,16 @@ def randomize(
     sources: Sources,
     *,
     column: ColumnName,
-    target: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="OUT",
-            help="A report file (.parquet or .arrow), or a folder for a job that can be resumed.",
-        ),
-    ],
-    epsilon: Annotated[
-        float | None,
-        typer.Option("--epsilon", "-e", help="Privacy of one report; less is more."),
-    ] = None,
-    participation: Annotated[
-        float | None,
-        typer.Option("--participation", "-p", help="Probability that a person reports; default 1."),
-    ] = None,
-    oracle_name: Annotated[
-        str | None,
-        typer.Option(
-            "--oracle",
-            metavar="NAME",
-            help=(
-                "How answers are randomized. The default, auto, takes the one of smallest error."
-            ),
-        ),
-    ] = None,
-    joint: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--joint",
-            metavar="COLUMN",
-            help="A further column, whose answer goes into the same report, for a joint table or "
-            "under a --plan of several questions; repeatable.",
-        ),
-    ] = None,
+    target: Annotated[Path, typer.Option("--output", "-o", metavar="OUT")],
+    epsilon: Annotated[float | None, typer.Option("--epsilon", "-e")] = None,
+    participation: Annotated[float | None, typer.Option("--participation", "-p")] = None,
+    oracle_name: Annotated[str | None, typer.Option("--oracle", metavar="NAME")] = None,
+    joint: Annotated[list[str] | None, typer.Option(metavar="COLUMN")] = None,
     mean: Mean = None,
     distribution: Distribution = None,
     labels: Labels = None,
     labels_file: LabelsFile = None,
-    plan_file: Annotated[
-        Path | None,
-        typer.Option("--plan", metavar="FILE", help="A plan file, in place of the options above."),
-    ] = None,
+    plan_file: Annotated[Path | None, typer.Option("--plan", metavar="FILE")] = None,
     public_key: PublicKey = None,
     missing: Missing = None,
     missing_value: MissingValues = None,
@@ -187,17 +153,9 @@ def randomize(
     pseudonym_key: PseudonymKeyFile = None,
     group_by: GroupBy = None,
     probability_column: ProbabilityColumn = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the job in the folder, if there is one.")
-    ] = False,
-    overwrite: Annotated[
-        bool,
-        typer.Option("--overwrite", help="Replace a report file that is there already."),
-    ] = False,
-    workers: Annotated[
-        int | None,
-        typer.Option("--workers", min=1, help="Files worked on at once; default: processors."),
-    ] = None,
+    resume: Annotated[bool, typer.Option("--resume")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite")] = False,
+    workers: Annotated[int | None, typer.Option(min=1)] = None,
     seed: Seed = None,
 ) -> None:
     r"""Turn answers into reports that are safe to hand over.
@@ -247,6 +205,28 @@ def randomize(
         turnout randomize people.csv --column sex --joint vote --epsilon 1 -o joint.parquet
 
         turnout randomize people.parquet --column hours --mean 0:24 --epsilon 1 -o hours.parquet
+
+    Parameters
+    ----------
+    target
+        A report file (.parquet or .arrow), or a folder for a job that can be resumed.
+    epsilon
+        Privacy of one report; less is more.
+    participation
+        Probability that a person reports; default 1.
+    oracle_name
+        How answers are randomized. The default, auto, takes the one of smallest error.
+    joint
+        A further column, whose answer goes into the same report, for a joint table or under a
+        --plan of several questions; repeatable.
+    plan_file
+        A plan file, in place of the options above.
+    resume
+        Go on with the job in the folder, if there is one.
+    overwrite
+        Replace a report file that is there already.
+    workers
+        Files worked on at once; default: processors.
     """
     numbers = numbers_of(mean, distribution)
     wish = _Wish(

@@ -16,7 +16,7 @@ from turnout.cli.running import output, refuse_overwriting_inputs, refusing
 from turnout.cli.showing.shown import Clip, Method, Order, Over, Simultaneous
 from turnout.cli.table_files import TABLE_SUFFIXES, check_table, write_table
 from turnout.cli.tables import file_size, properties
-from turnout.cli.tallies import ALLOW_EQUAL, merged_tallies
+from turnout.cli.tallies import AllowEqual, merged_tallies
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.pipeline.job import STATE_FOLDER
 from turnout.reporting import CollectionFacts, save_pictures
@@ -28,52 +28,21 @@ __all__ = ["report"]
 
 @refusing
 def report(
-    sources: Annotated[
-        list[Path],
-        typer.Argument(metavar="TALLY", help="Tallies of one plan, grouped or not; they add up."),
-    ],
+    sources: Annotated[list[Path], typer.Argument(metavar="TALLY")],
     *,
-    target: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="OUT",
-            help="The page, a file ending in .html; or the table alone, .csv or .parquet.",
-        ),
-    ] = None,
-    pictures: Annotated[
-        Path | None,
-        typer.Option("--pictures", metavar="FOLDER", help="Also save each picture as PDF/SVG/PNG."),
-    ] = None,
-    title: Annotated[
-        str | None, typer.Option("--title", help="The heading: the question that was asked.")
-    ] = None,
+    target: Annotated[Path | None, typer.Option("--output", "-o", metavar="OUT")] = None,
+    pictures: Annotated[Path | None, typer.Option(metavar="FOLDER")] = None,
+    title: str | None = None,
     method: Method = None,
     level: Level = 0.95,
-    simultaneous: Annotated[
-        Simultaneous | None,
-        typer.Option("--simultaneous", help="Make the level hold for many intervals at once."),
-    ] = None,
-    over: Annotated[
-        Over, typer.Option("--over", help="What it holds for at once, if there are groups.")
-    ] = "all",
+    simultaneous: Simultaneous | None = None,
+    over: Over = "all",
     clip: Clip = False,
-    time: Annotated[
-        str | None,
-        typer.Option("--time", metavar="COLUMN", help="The column of the groups that is the time."),
-    ] = None,
-    order: Annotated[Order, typer.Option("--sort", help="Order of the labels.")] = "frequency",
+    time: Annotated[str | None, typer.Option(metavar="COLUMN")] = None,
+    order: Annotated[Order, typer.Option("--sort")] = "frequency",
     top: Top = "20",
-    facts: Annotated[
-        Path | None,
-        typer.Option(
-            "--facts",
-            metavar="JOB",
-            help="The folder of the job's reports, or a JSON file: rows, dropped, duplicates.",
-        ),
-    ] = None,
-    allow_equal: Annotated[bool, typer.Option("--allow-equal", help=ALLOW_EQUAL)] = False,
+    facts: Annotated[Path | None, typer.Option(metavar="JOB")] = None,
+    allow_equal: AllowEqual = False,
 ) -> None:
     """Write a report of a collection that people can read.
 
@@ -86,6 +55,27 @@ def report(
         turnout report week.tally -o week.html --title "How often do you travel?"
 
         turnout report north.tally south.tally -o shares.csv
+
+    Parameters
+    ----------
+    sources
+        Tallies of one plan, grouped or not; they add up.
+    target
+        The page, a file ending in .html; or the table alone, .csv or .parquet.
+    pictures
+        Also save each picture as PDF/SVG/PNG.
+    title
+        The heading: the question that was asked.
+    simultaneous
+        Make the level hold for many intervals at once.
+    over
+        What it holds for at once, if there are groups.
+    time
+        The column of the groups that is the time.
+    order
+        Order of the labels.
+    facts
+        The folder of the job's reports, or a JSON file: rows, dropped, duplicates.
     """
     if target is None and pictures is None:
         raise typer.BadParameter("say where to write: --output, --pictures or both")

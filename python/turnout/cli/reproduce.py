@@ -23,34 +23,14 @@ _COLORS = {"agrees": "green", "differs": "yellow", "paper is wrong": "red", "not
 
 @refusing
 def reproduce(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[NAME...]",
-            help="What to run: sampling/figure-1, all of a paper (sampling), or all.",
-        ),
-    ] = None,
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME...]")] = None,
     *,
-    listed: Annotated[
-        bool, typer.Option("--list", help="Name the figures and tables, and run nothing.")
-    ] = False,
-    full: Annotated[
-        bool,
-        typer.Option(
-            "--full/--quick",
-            help="Sizes and repeats of the papers where they say, or smaller ones.",
-        ),
-    ] = False,
-    target: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for pictures and results.")
-    ] = Path("reproduction"),
-    data: Annotated[
-        Path | None, typer.Option("--data", metavar="DIR", help="Folder with real data sets.")
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Makes the results reproducible.")] = 1,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print what results.json holds and nothing else.")
-    ] = False,
+    listed: Annotated[bool, typer.Option("--list")] = False,
+    full: Annotated[bool, typer.Option("--full/--quick")] = False,
+    target: Annotated[Path, typer.Option("--output", "-o", metavar="DIR")] = Path("reproduction"),
+    data: Annotated[Path | None, typer.Option(metavar="DIR")] = None,
+    seed: Annotated[int, typer.Option(min=0)] = 1,
+    as_json: Annotated[bool, typer.Option("--json")] = False,
 ) -> None:
     """Compute figures and tables of the papers again, each with a verdict.
 
@@ -65,6 +45,23 @@ def reproduce(
         turnout reproduce sampling/figure-1 -o figures
 
         turnout reproduce all --full
+
+    Parameters
+    ----------
+    names
+        What to run: sampling/figure-1, all of a paper (sampling), or all.
+    listed
+        Name the figures and tables, and run nothing.
+    full
+        Sizes and repeats of the papers where they say, or smaller ones.
+    target
+        Folder for pictures and results.
+    data
+        Folder with real data sets.
+    seed
+        Makes the results reproducible.
+    as_json
+        Print what results.json holds and nothing else.
     """
     if listed:
         _print_list(output())

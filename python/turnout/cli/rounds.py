@@ -64,48 +64,16 @@ def hitters(
     *,
     epsilon: Epsilon,
     target: NewState,
-    bits: Annotated[
-        int | None, typer.Option("--bits", metavar="N", help="For whole numbers of N bits.")
-    ] = None,
-    length: Annotated[
-        int | None,
-        typer.Option("--length", metavar="N", help="For texts of at most N bytes or characters."),
-    ] = None,
-    alphabet: Annotated[
-        str | None,
-        typer.Option(
-            "--alphabet", metavar="TEXT", help="The characters that occur; default: any, as UTF-8."
-        ),
-    ] = None,
-    oracle: Annotated[
-        str, typer.Option("--oracle", metavar="NAME", help="How reports are randomized.")
-    ] = "auto",
-    step: Annotated[
-        int, typer.Option("--step", help="By how many bits prefixes grow in a round.")
-    ] = 4,
-    keep: Annotated[
-        int, typer.Option("--keep", help="The most prefixes that are kept: the bound on memory.")
-    ] = 512,
-    family_wise_error: Annotated[
-        float,
-        typer.Option(
-            "--family-wise-error",
-            help="The largest probability that a round keeps any prefix that nobody holds.",
-        ),
-    ] = 0.05,
-    confirm: Annotated[
-        bool,
-        typer.Option(
-            "--confirm/--no-confirm", help="Whether a last round estimates what was found afresh."
-        ),
-    ] = True,
+    bits: Annotated[int | None, typer.Option(metavar="N")] = None,
+    length: Annotated[int | None, typer.Option(metavar="N")] = None,
+    alphabet: Annotated[str | None, typer.Option(metavar="TEXT")] = None,
+    oracle: Annotated[str, typer.Option(metavar="NAME")] = "auto",
+    step: int = 4,
+    keep: int = 512,
+    family_wise_error: float = 0.05,
+    confirm: Annotated[bool, typer.Option("--confirm/--no-confirm")] = True,
     participation: Rate = None,
-    nodes: Annotated[
-        int | None,
-        typer.Option(
-            "--nodes", "-n", min=1, help="Say how frequent a value must be among so many people."
-        ),
-    ] = None,
+    nodes: Annotated[int | None, typer.Option("--nodes", "-n", min=1)] = None,
     sign: Sign = None,
     as_json: AsJson = False,
 ) -> None:
@@ -125,6 +93,27 @@ def hitters(
         turnout rounds hitters --epsilon 4 --length 6 -o search.json
 
         turnout rounds hitters -e 4 --bits 32 --nodes 1000000 -o search.json --sign plans.key
+
+    Parameters
+    ----------
+    bits
+        For whole numbers of N bits.
+    length
+        For texts of at most N bytes or characters.
+    alphabet
+        The characters that occur; default: any, as UTF-8.
+    oracle
+        How reports are randomized.
+    step
+        By how many bits prefixes grow in a round.
+    keep
+        The most prefixes that are kept: the bound on memory.
+    family_wise_error
+        The largest probability that a round keeps any prefix that nobody holds.
+    confirm
+        Whether a last round estimates what was found afresh.
+    nodes
+        Say how frequent a value must be among so many people.
     """
     _refuse_there(target)
     protocol = HeavyHitters(
@@ -152,41 +141,17 @@ def hitters(
 def rare(
     *,
     epsilon: Epsilon,
-    first_rate: Annotated[
-        float, typer.Option("--first-rate", help="The share of the people that report first.")
-    ],
-    second_rate: Annotated[
-        float,
-        typer.Option("--second-rate", help="The expected share that report in the second round."),
-    ],
-    low: Annotated[
-        float, typer.Option("--low", help="The least probability to report in the second round.")
-    ],
-    high: Annotated[
-        float, typer.Option("--high", help="The largest, of those who hold a rare answer.")
-    ],
+    first_rate: Annotated[float, typer.Option()],
+    second_rate: Annotated[float, typer.Option()],
+    low: Annotated[float, typer.Option()],
+    high: Annotated[float, typer.Option()],
     target: NewState,
-    domain_size: Annotated[
-        int | None,
-        typer.Option(
-            "--domain-size", "-k", min=2, help="How many answers there are; or say --labels."
-        ),
-    ] = None,
+    domain_size: Annotated[int | None, typer.Option("--domain-size", "-k", min=2)] = None,
     labels: Labels = None,
     labels_file: LabelsFile = None,
-    power: Annotated[
-        float, typer.Option("--power", help="How strongly the rates follow rarity; 0 not at all.")
-    ] = 1.0,
-    share: Annotated[
-        float | None,
-        typer.Option(
-            "--share",
-            help="Ask the same people twice: the share of epsilon that the first round spends.",
-        ),
-    ] = None,
-    oracle: Annotated[
-        str, typer.Option("--oracle", metavar="NAME", help="How reports are randomized.")
-    ] = "direct-encoding",
+    power: float = 1.0,
+    share: float | None = None,
+    oracle: Annotated[str, typer.Option(metavar="NAME")] = "direct-encoding",
     sign: Sign = None,
     as_json: AsJson = False,
 ) -> None:
@@ -205,6 +170,25 @@ def rare(
 
         turnout rounds rare -e 8 --labels A,B,AB,0 --first-rate .02 --second-rate .03 \
             --low .01 --high .5 -o blood.json
+
+    Parameters
+    ----------
+    first_rate
+        The share of the people that report first.
+    second_rate
+        The expected share that report in the second round.
+    low
+        The least probability to report in the second round.
+    high
+        The largest, of those who hold a rare answer.
+    domain_size
+        How many answers there are; or say --labels.
+    power
+        How strongly the rates follow rarity; 0 not at all.
+    share
+        Ask the same people twice: the share of epsilon that the first round spends.
+    oracle
+        How reports are randomized.
     """
     _refuse_there(target)
     collection = TwoRoundCollection(
@@ -229,9 +213,7 @@ def split(
     sources: Sources,
     *,
     column: ColumnName,
-    target: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", help="The folder of the groups.")
-    ],
+    target: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER")],
     id_column: IdColumn = None,
     duplicates: Duplicates = "refuse",
     group_by: GroupBy = None,
@@ -250,6 +232,11 @@ def split(
     [bold]Example:[/]
 
         turnout rounds split search.json people.parquet --column word -o groups/
+
+    Parameters
+    ----------
+    target
+        The folder of the groups.
     """
     under_way: Any = Rounds.read(state)
     if not under_way.shares:
@@ -275,9 +262,7 @@ def split(
 @refusing
 def close(
     state: State,
-    tally: Annotated[
-        Path, typer.Argument(metavar="TALLY", help="A file that turnout tally wrote.")
-    ],
+    tally: Annotated[Path, typer.Argument(metavar="TALLY")],
     *,
     participation: Rate = None,
     sign: Sign = None,
@@ -293,6 +278,11 @@ def close(
     [bold]Example:[/]
 
         turnout rounds close search.json round-0.tally
+
+    Parameters
+    ----------
+    tally
+        A file that turnout tally wrote.
     """
     under_way: Any = Rounds.read(state)
     refuse_overwriting_inputs(state, [tally])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import functools
+import inspect
 import math
 import re
 from collections.abc import Callable, Iterable
@@ -13,7 +14,6 @@ from typing import Any, NoReturn, TypeVar, cast, get_type_hints
 
 import typer
 from rich.console import Console
-from typer.models import OptionInfo
 
 from turnout.errors import InvalidValueError, TurnoutError
 
@@ -75,14 +75,14 @@ def refusing(command: Command) -> Command:
 
 
 def _options(command: Callable[..., None]) -> list[str]:
-    """List the long options of a command, as its annotations say."""
+    """List the long options of a command: what must be named is an option."""
+    hints = get_type_hints(command, include_extras=True)
     found = []
-    for name, hint in get_type_hints(command, include_extras=True).items():
-        for said in getattr(hint, "__metadata__", ()):
-            words = getattr(said, "param_decls", None) or ()
-            long = [word.split("/")[0] for word in words if word.startswith("--")]
-            if isinstance(said, OptionInfo):
-                found += long or [f"--{name.replace('_', '-')}"]
+    for name, parameter in inspect.signature(command).parameters.items():
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            said = getattr(hints[name], "__metadata__", (None,))[0]
+            words = getattr(said, "param_decls", None) or (f"--{name.replace('_', '-')}",)
+            found += [word.split("/")[0] for word in words if word.startswith("--")]
     return found
 
 

@@ -62,99 +62,24 @@ def _delta(value: float | None) -> float | None:
 def survey(
     sources: Sources,
     *,
-    column: Annotated[
-        list[str],
-        typer.Option("--column", "-c", help="Column with the answers; repeatable."),
-    ],
-    epsilon: Annotated[
-        float,
-        typer.Option(
-            "--epsilon",
-            "-e",
-            callback=check_epsilon,
-            help="Privacy of all that a person reports; less is more.",
-        ),
-    ],
-    by: Annotated[
-        list[str] | None,
-        typer.Option("--by", help="A column of groups, which are not protected; repeatable."),
-    ] = None,
+    column: Annotated[list[str], typer.Option("--column", "-c")],
+    epsilon: Annotated[float, typer.Option("--epsilon", "-e", callback=check_epsilon)],
+    by: list[str] | None = None,
     participation: Annotated[
-        float,
-        typer.Option(
-            "--participation",
-            "-p",
-            callback=check_rate,
-            help="Probability that a person reports.",
-        ),
+        float, typer.Option("--participation", "-p", callback=check_rate)
     ] = 1.0,
-    labels: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--labels",
-            metavar="[COLUMN=]A,B,C",
-            help="The possible answers of a column, comma-separated; repeatable.",
-        ),
-    ] = None,
+    labels: Annotated[list[str] | None, typer.Option(metavar="[COLUMN=]A,B,C")] = None,
     labels_file: LabelsFile = None,
-    bounds: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--bounds",
-            metavar="[COLUMN=]LOW:HIGH",
-            help="Mean and quantiles of a column of numbers; repeatable.",
-        ),
-    ] = None,
-    mean: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--mean",
-            metavar="[COLUMN=]LOW:HIGH",
-            help="The mean alone of a column of numbers, more precisely; repeatable.",
-        ),
-    ] = None,
-    quantiles: Annotated[
-        Any,
-        typer.Option(
-            "--quantiles",
-            metavar="A,B,C",
-            parser=_shares,
-            help="With --bounds: which quantiles, the quartiles if not given.",
-        ),
-    ] = None,
-    missing: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--missing",
-            metavar="[COLUMN=]LABEL|drop",
-            help="Count missing answers as this label, or drop those people; repeatable.",
-        ),
-    ] = None,
+    bounds: Annotated[list[str] | None, typer.Option(metavar="[COLUMN=]LOW:HIGH")] = None,
+    mean: Annotated[list[str] | None, typer.Option(metavar="[COLUMN=]LOW:HIGH")] = None,
+    quantiles: Annotated[Any, typer.Option(metavar="A,B,C", parser=_shares)] = None,
+    missing: Annotated[list[str] | None, typer.Option(metavar="[COLUMN=]LABEL|drop")] = None,
     missing_value: MissingValues = None,
-    trust: Annotated[
-        Literal["local", "aggregators"],
-        typer.Option(
-            "--trust",
-            help="local: nobody; aggregators: count under secret sharing, with far less error.",
-        ),
-    ] = "local",
-    delta: Annotated[
-        float | None,
-        typer.Option(
-            "--delta",
-            callback=_delta,
-            help="With --trust aggregators: the guarantee may have a delta.",
-        ),
-    ] = None,
-    parties: Annotated[
-        int | None,
-        typer.Option("--parties", min=2, help="With --trust aggregators: how many add up; 3."),
-    ] = None,
+    trust: Literal["local", "aggregators"] = "local",
+    delta: Annotated[float | None, typer.Option(callback=_delta)] = None,
+    parties: Annotated[int | None, typer.Option(min=2)] = None,
     level: Level = 0.95,
-    simultaneous: Annotated[
-        Simultaneous | None,
-        typer.Option("--simultaneous", help="Make the level hold for many intervals at once."),
-    ] = None,
+    simultaneous: Simultaneous | None = None,
     clip: Clip = False,
     top: Top = str(_TOP),
     as_json: AsJson = False,
@@ -176,6 +101,35 @@ def survey(
         turnout survey people.parquet -c age -e 2 --bounds 0:120
 
         turnout survey answers.csv -c vote -c age -e 2 --bounds age=0:120
+
+    Parameters
+    ----------
+    column
+        Column with the answers; repeatable.
+    epsilon
+        Privacy of all that a person reports; less is more.
+    by
+        A column of groups, which are not protected; repeatable.
+    participation
+        Probability that a person reports.
+    labels
+        The possible answers of a column, comma-separated; repeatable.
+    bounds
+        Mean and quantiles of a column of numbers; repeatable.
+    mean
+        The mean alone of a column of numbers, more precisely; repeatable.
+    quantiles
+        With --bounds: which quantiles, the quartiles if not given.
+    missing
+        Count missing answers as this label, or drop those people; repeatable.
+    trust
+        local: nobody; aggregators: count under secret sharing, with far less error.
+    delta
+        With --trust aggregators: the guarantee may have a delta.
+    parties
+        With --trust aggregators: how many add up; 3.
+    simultaneous
+        Make the level hold for many intervals at once.
     """
     if len(set(column)) < len(column):
         raise typer.BadParameter("names a column twice", param_hint="--column")

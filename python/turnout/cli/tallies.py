@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from turnout import GroupedTally
 from turnout._files import read_bytes
@@ -15,8 +17,8 @@ from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.pipeline.report_set import check_plans
 
 __all__ = [
-    "ALLOW_EQUAL",
     "REPORT_SUFFIXES",
+    "AllowEqual",
     "Counts",
     "merged",
     "merged_tallies",
@@ -31,11 +33,14 @@ Counts = tallies.BaseTally | GroupedTally[Any]
 #: What names of files of reports end in.
 REPORT_SUFFIXES = (".parquet", ".arrow", ".ipc", ".feather")
 
-#: What the option of that name does.
-ALLOW_EQUAL = (
-    "Add up tallies with the same counts, which are copies of one collection or, rarely, two small "
-    "ones that agree."
-)
+AllowEqual = Annotated[
+    bool,
+    typer.Option(
+        "--allow-equal",
+        help="Add up tallies with the same counts, which are copies of one collection or, rarely, "
+        "two small ones that agree.",
+    ),
+]
 
 
 def read_tally(source: Path) -> Counts:

@@ -19,8 +19,8 @@ from turnout.cli.showing import showing
 from turnout.cli.showing.shown import describe_participation
 from turnout.cli.tables import file_size, number, properties
 from turnout.cli.tallies import (
-    ALLOW_EQUAL,
     REPORT_SUFFIXES,
+    AllowEqual,
     Counts,
     merged,
     read_tallies,
@@ -41,79 +41,22 @@ def _check_memory(value: float) -> float:
 
 @refusing
 def tally(
-    sources: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="REPORTS...",
-            help=(
-                "Report files (.parquet, .arrow), folders of them, quoted patterns, files of "
-                "messages (.jsonl), and tallies made earlier, of one plan."
-            ),
-        ),
-    ],
+    sources: Annotated[list[str], typer.Argument(metavar="REPORTS...")],
     *,
-    target: Annotated[
-        Path, typer.Option("--output", "-o", metavar="OUT", help="File for the tally.")
-    ],
-    group_by: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--group-by",
-            help="Keep a tally for each group: a column of the reports or a folder NAME=VALUE.",
-        ),
-    ] = None,
-    duplicates: Annotated[
-        str | None,
-        typer.Option(
-            "--duplicates",
-            metavar="refuse|first",
-            help="Look for second reports with one pseudonym, and refuse them or leave them out.",
-        ),
-    ] = None,
-    partial: Annotated[
-        bool, typer.Option("--partial", help="Take what is there of a job that is not complete.")
-    ] = False,
-    workers: Annotated[
-        int | None,
-        typer.Option("--workers", min=1, help="Files read at once; default: processors."),
-    ] = None,
-    plan_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--plan", metavar="FILE", help="The plan of all of them; files of messages need it."
-        ),
-    ] = None,
+    target: Annotated[Path, typer.Option("--output", "-o", metavar="OUT")],
+    group_by: list[str] | None = None,
+    duplicates: Annotated[str | None, typer.Option(metavar="refuse|first")] = None,
+    partial: Annotated[bool, typer.Option("--partial")] = False,
+    workers: Annotated[int | None, typer.Option(min=1)] = None,
+    plan_file: Annotated[Path | None, typer.Option("--plan", metavar="FILE")] = None,
     public_key: PublicKey = None,
-    nodes: Annotated[
-        int | None,
-        typer.Option(
-            "--nodes",
-            "-n",
-            min=0,
-            help="How many people were asked for messages, silent ones included.",
-        ),
-    ] = None,
-    on_bad: Annotated[
-        OnBad,
-        typer.Option("--on-bad", help="Leave bad messages out and count them, or refuse all."),
-    ] = "count",
-    received: Annotated[
-        str | None,
-        typer.Option(
-            "--received", metavar="TIME", help="When the last message came in; default: now."
-        ),
-    ] = None,
+    nodes: Annotated[int | None, typer.Option("--nodes", "-n", min=0)] = None,
+    on_bad: OnBad = "count",
+    received: Annotated[str | None, typer.Option(metavar="TIME")] = None,
     as_json: AsJson = False,
-    allow_equal: Annotated[bool, typer.Option("--allow-equal", help=ALLOW_EQUAL)] = False,
-    max_memory: Annotated[
-        float,
-        typer.Option(
-            "--max-memory",
-            metavar="GB",
-            callback=_check_memory,
-            help="Memory that the counts of a file may take up.",
-        ),
-    ] = MAX_MEMORY / 10**9,
+    allow_equal: AllowEqual = False,
+    max_memory: Annotated[float, typer.Option(metavar="GB", callback=_check_memory)] = MAX_MEMORY
+    / 10**9,
 ) -> None:
     """Count the reports of many files into one small tally.
 
@@ -141,6 +84,32 @@ def tally(
         turnout tally reports/ --group-by country --group-by day -o countries.tally
 
         turnout tally day.jsonl --plan plan.json --nodes 100000 -o day.tally
+
+    Parameters
+    ----------
+    sources
+        Report files (.parquet, .arrow), folders of them, quoted patterns, files of messages
+        (.jsonl), and tallies made earlier, of one plan.
+    target
+        File for the tally.
+    group_by
+        Keep a tally for each group: a column of the reports or a folder NAME=VALUE.
+    duplicates
+        Look for second reports with one pseudonym, and refuse them or leave them out.
+    partial
+        Take what is there of a job that is not complete.
+    workers
+        Files read at once; default: processors.
+    plan_file
+        The plan of all of them; files of messages need it.
+    nodes
+        How many people were asked for messages, silent ones included.
+    on_bad
+        Leave bad messages out and count them, or refuse all.
+    received
+        When the last message came in; default: now.
+    max_memory
+        Memory that the counts of a file may take up.
     """
     if duplicates not in (None, "refuse", "first"):
         raise typer.BadParameter(

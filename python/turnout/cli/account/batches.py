@@ -45,27 +45,10 @@ class _Way(NamedTuple):
 @refusing
 def batches(
     *,
-    records: Annotated[
-        int, typer.Option("--records", "-n", min=2, help="How many records there are.")
-    ],
-    batch_size: Annotated[
-        int,
-        typer.Option(
-            "--batch-size", "-b", min=1, help="How many records a batch has, or has in the mean."
-        ),
-    ],
-    noise: Annotated[
-        float,
-        typer.Option(
-            "--noise",
-            callback=check_noise,
-            help="Noise multiplier: standard deviation of the noise on a sum over the clipping "
-            "norm.",
-        ),
-    ],
-    passes: Annotated[
-        int, typer.Option("--passes", min=1, help="How many times all records are gone through.")
-    ] = 1,
+    records: Annotated[int, typer.Option("--records", "-n", min=2)],
+    batch_size: Annotated[int, typer.Option("--batch-size", "-b", min=1)],
+    noise: Annotated[float, typer.Option(callback=check_noise)],
+    passes: Annotated[int, typer.Option(min=1)] = 1,
     delta: Delta = None,
     epsilon: Epsilon = None,
     as_json: AsJson = False,
@@ -90,6 +73,17 @@ def batches(
 
         turnout account batches --records 60000 --batch-size 256 --noise 1 --passes 10 \
             --delta 1e-5
+
+    Parameters
+    ----------
+    records
+        How many records there are.
+    batch_size
+        How many records a batch has, or has in the mean.
+    noise
+        Noise multiplier: standard deviation of the noise on a sum over the clipping norm.
+    passes
+        How many times all records are gone through.
     """
     one_of(delta, epsilon)
     if batch_size >= records:

@@ -46,46 +46,19 @@ _DIGITS = 6
 @refusing
 def calibrate(
     *,
-    epsilon: Annotated[
-        float, typer.Option("--epsilon", "-e", callback=check_epsilon, help="The target.")
-    ],
-    delta: Annotated[
-        float, typer.Option("--delta", "-d", callback=check_delta, help="The target.")
-    ],
-    parameter: Annotated[
-        Parameter | None,
-        typer.Option("--calibrate", help="What to find; without it, what is left out."),
-    ] = None,
+    epsilon: Annotated[float, typer.Option("--epsilon", "-e", callback=check_epsilon)],
+    delta: Annotated[float, typer.Option("--delta", "-d", callback=check_delta)],
+    parameter: Annotated[Parameter | None, typer.Option("--calibrate")] = None,
     client_rate: Annotated[
-        float | None,
-        typer.Option(
-            "--client-rate",
-            "-p",
-            callback=optional_rate,
-            help="Probability that a client takes part.",
-        ),
+        float | None, typer.Option("--client-rate", "-p", callback=optional_rate)
     ] = None,
     sample_rate: Annotated[
-        float | None,
-        typer.Option(
-            "--sample-rate",
-            "-q",
-            callback=optional_rate,
-            help="Probability that an element of a client that takes part is sampled.",
-        ),
+        float | None, typer.Option("--sample-rate", "-q", callback=optional_rate)
     ] = None,
     local_size: LocalSize = None,
-    noise: Annotated[
-        float | None,
-        typer.Option("--noise", callback=check_noise, help="Noise over the clipping norm."),
-    ] = None,
-    rounds: Annotated[
-        int | None,
-        typer.Option("--rounds", min=1, help="How many rounds there are; 1 if left out."),
-    ] = None,
-    adjacency: Annotated[
-        Adjacency, typer.Option("--adjacency", help="What neighbouring data sets are.")
-    ] = "add_or_remove",
+    noise: Annotated[float | None, typer.Option(callback=check_noise)] = None,
+    rounds: Annotated[int | None, typer.Option(min=1)] = None,
+    adjacency: Adjacency = "add_or_remove",
     as_json: AsJson = False,
 ) -> None:
     r"""Find what random participation needs to meet an epsilon and a delta.
@@ -106,6 +79,25 @@ def calibrate(
 
         turnout account calibrate -p .001 -q .1 --local-size 30 --noise 2.5 \
             --calibrate rounds --epsilon .5 --delta 1e-5
+
+    Parameters
+    ----------
+    epsilon
+        The target.
+    delta
+        The target.
+    parameter
+        What to find; without it, what is left out.
+    client_rate
+        Probability that a client takes part.
+    sample_rate
+        Probability that an element of a client that takes part is sampled.
+    noise
+        Noise over the clipping norm.
+    rounds
+        How many rounds there are; 1 if left out.
+    adjacency
+        What neighbouring data sets are.
     """
     given: dict[str, Any] = {
         "noise": noise,

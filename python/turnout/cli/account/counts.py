@@ -30,31 +30,12 @@ _MEANINGS = {
 @refusing
 def counts(
     *,
-    rate: Annotated[
-        float | None,
-        typer.Option(
-            "--rate", "-p", callback=optional_rate, help="Probability that a person is kept."
-        ),
-    ] = None,
-    floor: Annotated[
-        int | None,
-        typer.Option(
-            "--floor",
-            "-m",
-            min=0,
-            help="People, real or dummy, that hold every item at least; honest ones only.",
-        ),
-    ] = None,
+    rate: Annotated[float | None, typer.Option("--rate", "-p", callback=optional_rate)] = None,
+    floor: Annotated[int | None, typer.Option("--floor", "-m", min=0)] = None,
     delta: Delta = None,
     epsilon: Epsilon = None,
-    parameter: Annotated[
-        Literal["rate", "floor"] | None,
-        typer.Option("--calibrate", help="Find this one; needs the other, --epsilon and --delta."),
-    ] = None,
-    adjacency: Annotated[
-        Neighbours,
-        typer.Option("--adjacency", help="The neighbours that --calibrate protects."),
-    ] = "replace",
+    parameter: Annotated[Literal["rate", "floor"] | None, typer.Option("--calibrate")] = None,
+    adjacency: Neighbours = "replace",
     as_json: AsJson = False,
 ) -> None:
     """Account for counts of sampled people, published without noise.
@@ -77,6 +58,17 @@ def counts(
         turnout account counts --rate .5 --floor 100 --epsilon 1
 
         turnout account counts --floor 100 --epsilon 1 --delta 1e-5 --calibrate rate
+
+    Parameters
+    ----------
+    rate
+        Probability that a person is kept.
+    floor
+        People, real or dummy, that hold every item at least; honest ones only.
+    parameter
+        Find this one; needs the other, --epsilon and --delta.
+    adjacency
+        The neighbours that --calibrate protects.
     """
     mechanism, target = _mechanism(
         rate=rate,

@@ -46,36 +46,14 @@ _NEIGHBOURS = {
 @refusing
 def participation(
     *,
-    client_rate: Annotated[
-        float,
-        typer.Option(
-            "--client-rate", "-p", callback=check_rate, help="Probability that a client takes part."
-        ),
-    ],
-    sample_rate: Annotated[
-        float,
-        typer.Option(
-            "--sample-rate",
-            "-q",
-            callback=check_rate,
-            help="Probability that an element of a client that takes part is sampled.",
-        ),
-    ],
-    noise: Annotated[
-        float,
-        typer.Option(
-            "--noise",
-            callback=check_noise,
-            help="Noise multiplier: standard deviation of the noise over the clipping norm.",
-        ),
-    ],
+    client_rate: Annotated[float, typer.Option("--client-rate", "-p", callback=check_rate)],
+    sample_rate: Annotated[float, typer.Option("--sample-rate", "-q", callback=check_rate)],
+    noise: Annotated[float, typer.Option(callback=check_noise)],
     local_size: LocalSize = None,
-    rounds: Annotated[int, typer.Option("--rounds", min=1, help="How many rounds there are.")] = 1,
+    rounds: Annotated[int, typer.Option(min=1)] = 1,
     delta: Delta = None,
     epsilon: Epsilon = None,
-    adjacency: Annotated[
-        Adjacency, typer.Option("--adjacency", help="What neighbouring data sets are.")
-    ] = "add_or_remove",
+    adjacency: Adjacency = "add_or_remove",
     plot: PictureFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -103,6 +81,19 @@ def participation(
             --local-size 30 --noise 2.5 --rounds 1000 --delta 1e-5
 
         turnout account participation -p .1 -q .001 --noise .9 --epsilon .015 --json
+
+    Parameters
+    ----------
+    client_rate
+        Probability that a client takes part.
+    sample_rate
+        Probability that an element of a client that takes part is sampled.
+    noise
+        Noise multiplier: standard deviation of the noise over the clipping norm.
+    rounds
+        How many rounds there are.
+    adjacency
+        What neighbouring data sets are.
     """
     one_of(delta, epsilon)
     check_picture(plot)

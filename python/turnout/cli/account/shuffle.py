@@ -22,27 +22,11 @@ __all__ = ["shuffle"]
 @refusing
 def shuffle(
     *,
-    local_epsilon: Annotated[
-        float,
-        typer.Option(
-            "--epsilon-local", callback=check_epsilon, help="Privacy of one report by itself."
-        ),
-    ],
-    domain_size: Annotated[
-        int, typer.Option("--domain-size", "-k", min=2, help="How many answers there are.")
-    ],
-    nodes: Annotated[
-        int,
-        typer.Option("--nodes", "-n", min=1, help="How many people there are; honest ones only."),
-    ],
+    local_epsilon: Annotated[float, typer.Option("--epsilon-local", callback=check_epsilon)],
+    domain_size: Annotated[int, typer.Option("--domain-size", "-k", min=2)],
+    nodes: Annotated[int, typer.Option("--nodes", "-n", min=1)],
     participation: Annotated[
-        float,
-        typer.Option(
-            "--participation",
-            "-p",
-            callback=check_rate,
-            help="Probability that a person reports, hidden by the shuffler.",
-        ),
+        float, typer.Option("--participation", "-p", callback=check_rate)
     ] = 1.0,
     delta: Delta = None,
     epsilon: Epsilon = None,
@@ -67,6 +51,17 @@ def shuffle(
 
         turnout account shuffle --epsilon-local 1 --domain-size 10 --nodes 100000 \
             --participation .5 --delta 1e-6
+
+    Parameters
+    ----------
+    local_epsilon
+        Privacy of one report by itself.
+    domain_size
+        How many answers there are.
+    nodes
+        How many people there are; honest ones only.
+    participation
+        Probability that a person reports, hidden by the shuffler.
     """
     one_of(delta, epsilon)
     oracle = DirectEncoding(local_epsilon, domain_size)

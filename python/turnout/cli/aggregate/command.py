@@ -82,198 +82,47 @@ def aggregate(
     sources: Sources,
     *,
     column: ColumnName,
-    epsilon: Annotated[
-        float,
-        typer.Option(
-            "--epsilon",
-            "-e",
-            callback=check_epsilon,
-            help="Privacy of what is published; less is more.",
-        ),
-    ],
-    mechanism: Annotated[
-        Name,
-        typer.Option(
-            "--mechanism",
-            "-m",
-            metavar="NAME",
-            help="How the counts are protected; recommend compares all.",
-        ),
-    ],
-    delta: Annotated[
-        float | None,
-        typer.Option(
-            "--delta",
-            "-d",
-            callback=check_delta,
-            help="Not needed for discrete-laplace; without it recommend compares what needs none.",
-        ),
-    ] = None,
-    floor: Annotated[
-        int | None,
-        typer.Option(
-            "--floor",
-            min=1,
-            rich_help_panel=_SAMPLING,
-            help="Every item has so many people, whatever happens.",
-        ),
-    ] = None,
-    dummies: Annotated[
-        int | None,
-        typer.Option(
-            "--dummies",
-            min=1,
-            rich_help_panel=_SAMPLING,
-            help="People that do not exist, on every item; holds for any data.",
-        ),
-    ] = None,
-    threshold: Annotated[
-        int | None,
-        typer.Option(
-            "--threshold",
-            min=1,
-            rich_help_panel=_SAMPLING,
-            help="Publish counts from here on only; holds for any data, the server is trusted.",
-        ),
-    ] = None,
+    epsilon: Annotated[float, typer.Option("--epsilon", "-e", callback=check_epsilon)],
+    mechanism: Annotated[Name, typer.Option("--mechanism", "-m", metavar="NAME")],
+    delta: Annotated[float | None, typer.Option("--delta", "-d", callback=check_delta)] = None,
+    floor: Annotated[int | None, typer.Option(min=1, rich_help_panel=_SAMPLING)] = None,
+    dummies: Annotated[int | None, typer.Option(min=1, rich_help_panel=_SAMPLING)] = None,
+    threshold: Annotated[int | None, typer.Option(min=1, rich_help_panel=_SAMPLING)] = None,
     parties: Annotated[
-        str | None,
-        typer.Option(
-            "--parties",
-            metavar="M|users",
-            callback=check_parties,
-            rich_help_panel=_TRUST,
-            help="Who adds up: so many aggregators, or the users. 3 if left out.",
-        ),
+        str | None, typer.Option(metavar="M|users", callback=check_parties, rich_help_panel=_TRUST)
     ] = None,
     noise_source: Annotated[
-        Literal["users", "parties"] | None,
-        typer.Option(
-            "--source", rich_help_panel=_NOISE, help="Who adds it. The users if left out."
-        ),
+        Literal["users", "parties"] | None, typer.Option("--source", rich_help_panel=_NOISE)
     ] = None,
-    honest_aggregators: Annotated[
-        int,
-        typer.Option(
-            "--honest-aggregators",
-            min=1,
-            rich_help_panel=_TRUST,
-            help="How many do not collude, at least.",
-        ),
-    ] = 1,
-    max_colluding_users: Annotated[
-        int,
-        typer.Option(
-            "--max-colluding-users",
-            min=0,
-            rich_help_panel=_TRUST,
-            help="How many users may collude.",
-        ),
-    ] = 0,
-    max_missing_users: Annotated[
-        int,
-        typer.Option(
-            "--max-missing-users",
-            min=0,
-            rich_help_panel=_TRUST,
-            help="How many users may be missing.",
-        ),
-    ] = 0,
+    honest_aggregators: Annotated[int, typer.Option(min=1, rich_help_panel=_TRUST)] = 1,
+    max_colluding_users: Annotated[int, typer.Option(min=0, rich_help_panel=_TRUST)] = 0,
+    max_missing_users: Annotated[int, typer.Option(min=0, rich_help_panel=_TRUST)] = 0,
     adjacency: Annotated[
-        Literal["replace", "add_or_remove"],
-        typer.Option(
-            "--adjacency",
-            rich_help_panel=_TRUST,
-            help="What is hidden: a person's item, or the person.",
-        ),
+        Literal["replace", "add_or_remove"], typer.Option(rich_help_panel=_TRUST)
     ] = "replace",
-    reported: Annotated[
-        int | None,
-        typer.Option(
-            "--reported", min=1, rich_help_panel=_TWO_STAGE, help="Items that a user reports."
-        ),
-    ] = None,
+    reported: Annotated[int | None, typer.Option(min=1, rich_help_panel=_TWO_STAGE)] = None,
     reporting: Annotated[
-        Literal["uniform", "adaptive"] | None,
-        typer.Option(
-            "--reporting",
-            rich_help_panel=_TWO_STAGE,
-            help="How they are drawn. uniform if left out.",
-        ),
+        Literal["uniform", "adaptive"] | None, typer.Option(rich_help_panel=_TWO_STAGE)
     ] = None,
-    gamma: Annotated[
-        float | None,
-        typer.Option(
-            "--gamma",
-            rich_help_panel=_TWO_STAGE,
-            help="Adaptive: how much likelier the own item is.",
-        ),
-    ] = None,
-    collusion_bound: Annotated[
-        int | None,
-        typer.Option(
-            "--collusion-bound",
-            min=0,
-            rich_help_panel=_TWO_STAGE,
-            help="Elect more users than this for an item.",
-        ),
-    ] = None,
-    elected: Annotated[
-        int | None,
-        typer.Option(
-            "--elected",
-            min=1,
-            rich_help_panel=_TWO_STAGE,
-            help="Elect exactly so many for an item.",
-        ),
-    ] = None,
+    gamma: Annotated[float | None, typer.Option(rich_help_panel=_TWO_STAGE)] = None,
+    collusion_bound: Annotated[int | None, typer.Option(min=0, rich_help_panel=_TWO_STAGE)] = None,
+    elected: Annotated[int | None, typer.Option(min=1, rich_help_panel=_TWO_STAGE)] = None,
     labels: Labels = None,
     labels_file: LabelsFile = None,
     missing: Missing = None,
     missing_value: MissingValues = None,
-    run: Annotated[
-        bool, typer.Option("--run", help="Run what --mechanism recommend finds best.")
-    ] = False,
+    run: Annotated[bool, typer.Option("--run")] = False,
     level: Annotated[
         float,
-        typer.Option(
-            "--interval",
-            "--level",
-            callback=check_level,
-            rich_help_panel=_ESTIMATES,
-            help="Confidence level of the intervals.",
-        ),
+        typer.Option("--interval", "--level", callback=check_level, rich_help_panel=_ESTIMATES),
     ] = _LEVEL,
     clip: Clip = False,
-    simultaneous: Annotated[
-        Simultaneous | None,
-        typer.Option(
-            "--simultaneous",
-            rich_help_panel=_ESTIMATES,
-            help="Make the level hold for all labels at once, not for each.",
-        ),
-    ] = None,
-    project: Annotated[
-        Projection,
-        typer.Option(
-            "--project",
-            rich_help_panel=_ESTIMATES,
-            help="Make the frequencies a distribution: no negative ones, a sum of 1.",
-        ),
-    ] = "none",
-    shrink: Annotated[
-        bool,
-        typer.Option(
-            "--shrink",
-            rich_help_panel=_ESTIMATES,
-            help="Make a distribution of them by what the labels have in common (empirical Bayes).",
-        ),
-    ] = False,
+    simultaneous: Annotated[Simultaneous | None, typer.Option(rich_help_panel=_ESTIMATES)] = None,
+    project: Annotated[Projection, typer.Option(rich_help_panel=_ESTIMATES)] = "none",
+    shrink: Annotated[bool, typer.Option("--shrink", rich_help_panel=_ESTIMATES)] = False,
     plot: PictureFile = None,
     as_json: AsJson = False,
-    order: Annotated[
-        Order, typer.Option("--sort", rich_help_panel=_ESTIMATES, help="Order of the labels.")
-    ] = "frequency",
+    order: Annotated[Order, typer.Option("--sort", rich_help_panel=_ESTIMATES)] = "frequency",
     top: Top = "20",
     seed: Seed = None,
 ) -> None:
@@ -304,6 +153,55 @@ def aggregate(
             --dummies 100 --plot occupations.png
 
         turnout aggregate adult.csv -c occupation -m recommend --epsilon 1
+
+    Parameters
+    ----------
+    epsilon
+        Privacy of what is published; less is more.
+    mechanism
+        How the counts are protected; recommend compares all.
+    delta
+        Not needed for discrete-laplace; without it recommend compares what needs none.
+    floor
+        Every item has so many people, whatever happens.
+    dummies
+        People that do not exist, on every item; holds for any data.
+    threshold
+        Publish counts from here on only; holds for any data, the server is trusted.
+    parties
+        Who adds up: so many aggregators, or the users. 3 if left out.
+    noise_source
+        Who adds it. The users if left out.
+    honest_aggregators
+        How many do not collude, at least.
+    max_colluding_users
+        How many users may collude.
+    max_missing_users
+        How many users may be missing.
+    adjacency
+        What is hidden: a person's item, or the person.
+    reported
+        Items that a user reports.
+    reporting
+        How they are drawn. uniform if left out.
+    gamma
+        Adaptive: how much likelier the own item is.
+    collusion_bound
+        Elect more users than this for an item.
+    elected
+        Elect exactly so many for an item.
+    run
+        Run what --mechanism recommend finds best.
+    level
+        Confidence level of the intervals.
+    simultaneous
+        Make the level hold for all labels at once, not for each.
+    project
+        Make the frequencies a distribution: no negative ones, a sum of 1.
+    shrink
+        Make a distribution of them by what the labels have in common (empirical Bayes).
+    order
+        Order of the labels.
     """
     check_labels(labels, labels_file)
     check_picture(plot)

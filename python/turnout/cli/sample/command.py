@@ -60,159 +60,36 @@ def _check_jobs(value: int) -> int:
 
 @refusing
 def sample(
-    source: Annotated[
-        Path,
-        typer.Argument(
-            metavar="IN", help="CSV (also .csv.gz), Parquet or Arrow IPC file with rows of users."
-        ),
-    ],
+    source: Annotated[Path, typer.Argument(metavar="IN")],
     *,
-    columns: Annotated[
-        str,
-        typer.Option(
-            "--columns",
-            "-c",
-            metavar="A,B",
-            help="Columns of a record, comma-separated: all of numbers, or all of labels.",
-        ),
-    ],
-    epsilon: Annotated[
-        float,
-        typer.Option(
-            "--epsilon",
-            "-e",
-            callback=_check_epsilon,
-            help="Privacy of a user's record; less is more.",
-        ),
-    ],
-    rows_are: Annotated[
-        str | None,
-        typer.Option(
-            "--rows-are",
-            metavar="COLUMN",
-            help="Column that says whose row it is; without it every row is a user of its own.",
-        ),
-    ] = None,
-    target: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="OUT", help="File of records: .csv or .parquet."),
-    ] = None,
-    overwrite: Annotated[
-        bool,
-        typer.Option("--overwrite", help="Replace a file of records that is there already."),
-    ] = False,
-    method: Annotated[
-        Method | None,
-        typer.Option(
-            "--method",
-            "-m",
-            metavar="NAME",
-            help="For numbers density (if not given) or boosting, for labels minimax, "
-            "randomized-response or mollifier: by --records if not given.",
-        ),
-    ] = None,
+    columns: Annotated[str, typer.Option("--columns", "-c", metavar="A,B")],
+    epsilon: Annotated[float, typer.Option("--epsilon", "-e", callback=_check_epsilon)],
+    rows_are: Annotated[str | None, typer.Option(metavar="COLUMN")] = None,
+    target: Annotated[Path | None, typer.Option("--output", "-o", metavar="OUT")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite")] = False,
+    method: Annotated[Method | None, typer.Option("--method", "-m", metavar="NAME")] = None,
     known_records: Annotated[
-        int | None,
-        typer.Option(
-            "--records",
-            metavar="N",
-            min=1,
-            rich_help_panel=_LABELS,
-            help="About how many rows a user has, if that is public; many if not given.",
-        ),
+        int | None, typer.Option("--records", metavar="N", min=1, rich_help_panel=_LABELS)
     ] = None,
     rounds: Annotated[
-        int | None,
-        typer.Option(
-            "--rounds",
-            metavar="N",
-            min=1,
-            max=10_000,
-            rich_help_panel=_NUMBERS,
-            help="Rounds of --method boosting, 10 if not given; time grows with them.",
-        ),
+        int | None, typer.Option(metavar="N", min=1, max=10_000, rich_help_panel=_NUMBERS)
     ] = None,
-    ids: Annotated[
-        bool,
-        typer.Option(
-            "--ids/--no-ids", help="Write whose record it is; without ids records are sorted."
-        ),
-    ] = True,
+    ids: Annotated[bool, typer.Option("--ids/--no-ids")] = True,
     bounds: Annotated[
-        str | None,
-        typer.Option(
-            "--bounds",
-            metavar="A=LOW:HIGH,...",
-            rich_help_panel=_NUMBERS,
-            help="Public range of every column; no value may be outside.",
-        ),
+        str | None, typer.Option(metavar="A=LOW:HIGH,...", rich_help_panel=_NUMBERS)
     ] = None,
-    rounded: Annotated[
-        bool,
-        typer.Option(
-            "--round", rich_help_panel=_NUMBERS, help="Write the nearest integers within bounds."
-        ),
-    ] = False,
+    rounded: Annotated[bool, typer.Option("--round", rich_help_panel=_NUMBERS)] = False,
     labels: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--labels",
-            metavar="[COLUMN=]A,B,C",
-            rich_help_panel=_LABELS,
-            help="The possible labels of a column; repeatable.",
-        ),
+        list[str] | None, typer.Option(metavar="[COLUMN=]A,B,C", rich_help_panel=_LABELS)
     ] = None,
     labels_file: LabelsFile = None,
-    missing: Annotated[
-        str | None,
-        typer.Option(
-            "--missing",
-            metavar="LABEL|drop",
-            help="Count missing values as this label, or drop rows that have one.",
-        ),
-    ] = None,
+    missing: Annotated[str | None, typer.Option(metavar="LABEL|drop")] = None,
     missing_value: MissingValues = None,
-    jobs: Annotated[
-        int,
-        typer.Option(
-            "--jobs",
-            "-j",
-            callback=_check_jobs,
-            help="Processes that draw, one if not given; -1 for all cores.",
-        ),
-    ] = 1,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            "--seed",
-            min=0,
-            max=2**64 - 1,
-            help="For tests only: whoever knows the seed can undo the protection.",
-        ),
-    ] = None,
-    reference: Annotated[
-        Path | None,
-        typer.Option(
-            "--reference",
-            metavar="FILE",
-            help="Draw around the distribution of these rows, which must be public.",
-        ),
-    ] = None,
-    assume: Annotated[
-        Assumption | None,
-        typer.Option(
-            "--assume",
-            rich_help_panel=_LABELS,
-            help="That every user holds one value: then shares are estimated, with intervals.",
-        ),
-    ] = None,
-    with_quality: Annotated[
-        bool,
-        typer.Option(
-            "--quality",
-            help="Compare the records with the rows: for whoever holds these, it protects nobody.",
-        ),
-    ] = False,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", callback=_check_jobs)] = 1,
+    seed: Annotated[int | None, typer.Option(min=0, max=2**64 - 1)] = None,
+    reference: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
+    assume: Annotated[Assumption | None, typer.Option(rich_help_panel=_LABELS)] = None,
+    with_quality: Annotated[bool, typer.Option("--quality")] = False,
     as_json: AsJson = False,
     plot: PictureFile = None,
 ) -> None:
@@ -237,6 +114,48 @@ def sample(
 
         turnout sample visits.csv --columns age,hours --epsilon 1 --rows-are user \
             --bounds age=17:90,hours=0:99 -o records.csv
+
+    Parameters
+    ----------
+    source
+        CSV (also .csv.gz), Parquet or Arrow IPC file with rows of users.
+    columns
+        Columns of a record, comma-separated: all of numbers, or all of labels.
+    epsilon
+        Privacy of a user's record; less is more.
+    rows_are
+        Column that says whose row it is; without it every row is a user of its own.
+    target
+        File of records: .csv or .parquet.
+    overwrite
+        Replace a file of records that is there already.
+    method
+        For numbers density (if not given) or boosting, for labels minimax, randomized-response or
+        mollifier: by --records if not given.
+    known_records
+        About how many rows a user has, if that is public; many if not given.
+    rounds
+        Rounds of --method boosting, 10 if not given; time grows with them.
+    ids
+        Write whose record it is; without ids records are sorted.
+    bounds
+        Public range of every column; no value may be outside.
+    rounded
+        Write the nearest integers within bounds.
+    labels
+        The possible labels of a column; repeatable.
+    missing
+        Count missing values as this label, or drop rows that have one.
+    jobs
+        Processes that draw, one if not given; -1 for all cores.
+    seed
+        For tests only: whoever knows the seed can undo the protection.
+    reference
+        Draw around the distribution of these rows, which must be public.
+    assume
+        That every user holds one value: then shares are estimated, with intervals.
+    with_quality
+        Compare the records with the rows: for whoever holds these, it protects nobody.
     """
     check_target(target)
     check_picture(plot)
