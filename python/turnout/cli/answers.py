@@ -11,17 +11,6 @@ from turnout import Domain
 from turnout._files import read_bytes
 from turnout.errors import InvalidValueError
 
-__all__ = [
-    "ColumnName",
-    "Labels",
-    "LabelsFile",
-    "Missing",
-    "MissingValues",
-    "asked_domain",
-    "check_labels",
-    "read_labels",
-]
-
 ColumnName = Annotated[
     str, typer.Option("--column", "-c", help="Column with the answers; no other is read.")
 ]

@@ -13,8 +13,6 @@ from turnout import __version__
 from turnout._progress import beating
 from turnout.cli.commands import Application
 
-__all__ = ["app", "run"]
-
 app = typer.Typer(
     name="turnout",
     cls=Application,

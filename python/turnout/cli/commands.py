@@ -5,14 +5,12 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
-
-__all__ = ["COMMANDS", "Application", "Later"]
 
 
 class Later(TyperCommand):
@@ -79,11 +77,21 @@ def _documented(command: Callable[..., None]) -> tuple[str, dict[str, str]]:
     return text, {name: " ".join(words.split()) for name, words in found}
 
 
-def _group(name: str, text: str, commands: Iterable[TyperCommand | TyperGroup]) -> TyperGroup:
+def _later(module: str, **summaries: str) -> list[TyperCommand | TyperGroup]:
+    """Stand for the functions of these names, each of a module that may be named after it."""
+    return [
+        Later(name, f"turnout.cli.{module.format(name)}", summary)
+        for name, summary in summaries.items()
+    ]
+
+
+def _group(
+    name: str, text: str, commands: list[TyperCommand | TyperGroup]
+) -> TyperCommand | TyperGroup:
     return TyperGroup(
         name=name,
         help=text,
-        commands=list(commands),
+        commands=commands,
         no_args_is_help=True,
         rich_markup_mode="rich",
     )
@@ -97,51 +105,25 @@ ACCOUNT = _group(
     "accounts for shuffled reports, [bold]counts[/] for counts of sampled people, "
     "[bold]batches[/] for the ways in which trainings draw them. Printed numbers are rounded to "
     "the safe side.",
-    [
-        Later(
-            "participation",
-            "turnout.cli.account.participation",
-            "Account for federated learning with random participation.",
-        ),
-        Later(
-            "calibrate",
-            "turnout.cli.account.calibrate",
-            "Find what random participation needs to meet an epsilon and a delta.",
-        ),
-        Later(
-            "shuffle",
-            "turnout.cli.account.shuffle",
-            "Account for shuffled reports of direct encoding.",
-        ),
-        Later(
-            "counts",
-            "turnout.cli.account.counts",
-            "Account for counts of sampled people, published without noise.",
-        ),
-        Later(
-            "batches",
-            "turnout.cli.account.batches",
-            "Account for training on batches, in every way in which batches are drawn.",
-        ),
-    ],
+    _later(
+        "account.{}",
+        participation="Account for federated learning with random participation.",
+        calibrate="Find what random participation needs to meet an epsilon and a delta.",
+        shuffle="Account for shuffled reports of direct encoding.",
+        counts="Account for counts of sampled people, published without noise.",
+        batches="Account for training on batches, in every way in which batches are drawn.",
+    ),
 )
 
 KEY = _group(
     "key",
     "Keys that sign plans, so that devices can tell a plan of yours from any other.\n\n"
     "[bold]new[/] makes one, [bold]public[/] prints the half of it that devices get.",
-    [
-        Later(
-            "new",
-            "turnout.cli.key",
-            "Make a new secret key, in a file that only its owner can read.",
-        ),
-        Later(
-            "public",
-            "turnout.cli.key",
-            "Print the public key of a secret one, 64 hexadecimal digits.",
-        ),
-    ],
+    _later(
+        "key",
+        new="Make a new secret key, in a file that only its owner can read.",
+        public="Print the public key of a secret one, 64 hexadecimal digits.",
+    ),
 )
 
 ROUNDS = _group(
@@ -151,88 +133,40 @@ ROUNDS = _group(
     "[bold]hitters[/] and [bold]rare[/] begin, [bold]split[/] asks each person in one round, "
     "[bold]close[/] takes the tally of a round and writes the plan of the next, [bold]show[/] "
     "says what was found.",
-    [
-        Later(
-            "hitters",
-            "turnout.cli.rounds",
-            "Begin to look for frequent words or numbers of which there are far too many to count.",
-        ),
-        Later(
-            "rare",
-            "turnout.cli.rounds",
-            "Begin a collection in two rounds, of which the second asks more of who holds a rare "
-            "answer.",
-        ),
-        Later(
-            "split",
-            "turnout.cli.rounds",
-            "Split people into the groups of the rounds: each person is asked in one round.",
-        ),
-        Later(
-            "close",
-            "turnout.cli.rounds",
-            "Close the open round with its tally, and write the plan of the next.",
-        ),
-        Later(
-            "show",
-            "turnout.cli.rounds",
-            "Show what was found, with intervals, and what happened in each round.",
-        ),
-    ],
+    _later(
+        "rounds",
+        hitters="Begin to look for frequent words or numbers of which there are far too many to "
+        "count.",
+        rare="Begin a collection in two rounds, of which the second asks more of who holds a "
+        "rare answer.",
+        split="Split people into the groups of the rounds: each person is asked in one round.",
+        close="Close the open round with its tally, and write the plan of the next.",
+        show="Show what was found, with intervals, and what happened in each round.",
+    ),
 )
 
 #: What ``turnout --help`` lists, in its order.
-COMMANDS: list[TyperCommand | TyperGroup] = [
-    Later(
-        "survey",
-        "turnout.cli.survey",
-        "Randomize the answers of columns and show how often each is given, with intervals.",
+COMMANDS = [
+    *_later(
+        "{}",
+        survey="Randomize the answers of columns and show how often each is given, with intervals.",
+        plan="Plan a collection: which oracle, and which share of the people must report.",
+        randomize="Turn answers into reports that are safe to hand over.",
+        tally="Count the reports of many files into one small tally.",
+        estimate="Estimate how often each answer is given, or the mean of numbers, with honest "
+        "intervals.",
+        report="Write a report of a collection that people can read.",
     ),
-    Later(
-        "plan",
-        "turnout.cli.plan",
-        "Plan a collection: which oracle, and which share of the people must report.",
+    *_later(
+        "{}.command",
+        aggregate="Count answers under secret sharing, so that no server sees one, and the "
+        "counts are private.",
+        sample="Draw one realistic record for each user that is safe to hand over.",
     ),
-    Later(
-        "randomize",
-        "turnout.cli.randomize",
-        "Turn answers into reports that are safe to hand over.",
-    ),
-    Later(
-        "tally",
-        "turnout.cli.tally",
-        "Count the reports of many files into one small tally.",
-    ),
-    Later(
-        "estimate",
-        "turnout.cli.estimate",
-        "Estimate how often each answer is given, or the mean of numbers, with honest intervals.",
-    ),
-    Later(
-        "report",
-        "turnout.cli.report",
-        "Write a report of a collection that people can read.",
-    ),
-    Later(
-        "aggregate",
-        "turnout.cli.aggregate.command",
-        "Count answers under secret sharing, so that no server sees one, and the counts are "
-        "private.",
-    ),
-    Later(
-        "sample",
-        "turnout.cli.sample.command",
-        "Draw one realistic record for each user that is safe to hand over.",
-    ),
-    Later(
-        "reproduce",
-        "turnout.cli.reproduce",
-        "Compute figures and tables of the papers again, each with a verdict.",
-    ),
-    Later(
-        "demo",
-        "turnout.cli.demo",
-        "Ask 6,366 real people two private questions and compare with the truth.",
+    *_later(
+        "{}",
+        reproduce="Compute figures and tables of the papers again, each with a verdict.",
+        demo="Ask 6,366 real people two private questions and compare with the truth.",
     ),
     ROUNDS,
     ACCOUNT,

@@ -19,8 +19,6 @@ from turnout.cli.options import save_picture
 from turnout.cli.running import output, refusing
 from turnout.cli.tables import percent
 
-__all__ = ["demo"]
-
 _EPSILONS = (0.5, 1.0, 2.0)
 _RATES = (0.25, 1.0)
 _LEVEL = 0.95

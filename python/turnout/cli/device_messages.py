@@ -15,8 +15,6 @@ from turnout._files import open_regular
 from turnout.collecting.tally import BaseTally
 from turnout.errors import InvalidValueError, PlanExpiredError, TurnoutError
 
-__all__ = ["MESSAGE_SUFFIXES", "MessageCounts", "OnBad", "gathered"]
-
 #: What names of files of messages end in.
 MESSAGE_SUFFIXES = (".jsonl", ".ndjson")
 

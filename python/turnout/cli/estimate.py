@@ -28,8 +28,6 @@ from turnout.cli.tallies import read_tally
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimate import ACROSS, SHRUNK
 
-__all__ = ["Top", "estimate"]
-
 
 def top_of(text: str) -> int | None:
     """Read how many labels are shown; None for all."""

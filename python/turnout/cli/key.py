@@ -11,8 +11,6 @@ from turnout.cli.running import output, refusing
 from turnout.cli.tables import properties
 from turnout.signing import SigningKey
 
-__all__ = ["new", "public"]
-
 KeyFile = Annotated[Path, typer.Argument(metavar="FILE", help="The file of the secret key.")]
 
 

@@ -12,8 +12,6 @@ from turnout.cli.tables import number
 from turnout.distribution import BinnedBounds
 from turnout.errors import InvalidTypeError, InvalidValueError
 
-__all__ = ["Distribution", "Mean", "mechanism_of", "mechanisms", "numbers_of", "option_of"]
-
 
 def _bounds(text: str) -> Bounds:
     """Read LOW:HIGH."""

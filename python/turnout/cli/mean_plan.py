@@ -18,8 +18,6 @@ from turnout.distribution import BinnedBounds
 from turnout.reporting.numbers import span
 from turnout.signing import SigningKey
 
-__all__ = ["MeanPlan"]
-
 
 @dataclass(frozen=True)
 class MeanPlan:

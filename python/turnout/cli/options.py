@@ -14,19 +14,6 @@ from turnout._atomic import atomic_write
 from turnout._extras import require
 from turnout.cli.running import check_level
 
-__all__ = [
-    "AsJson",
-    "Level",
-    "PictureFile",
-    "PublicKey",
-    "Seed",
-    "Sign",
-    "TableFile",
-    "check_picture",
-    "print_json",
-    "save_picture",
-]
-
 _PICTURES = {".png": "png", ".svg": "svg", ".pdf": "pdf"}
 
 PictureFile = Annotated[

@@ -33,8 +33,6 @@ from turnout.planning import plan as make_plan
 from turnout.planning.laws import WORDS
 from turnout.signing import SigningKey
 
-__all__ = ["plan"]
-
 Target = Literal["rmse", "max_error", "total_variation"]
 
 #: The options that --mean and --distribution can have beside them.

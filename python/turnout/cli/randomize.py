@@ -61,8 +61,6 @@ from turnout.pipeline.running import randomize_to_file
 from turnout.planning import choose_oracle
 from turnout.reporting.words import rounded_up
 
-__all__ = ["randomize"]
-
 #: From so many bytes of reports on a note says which oracles have smaller ones.
 _LARGE = 2**30
 

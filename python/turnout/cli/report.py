@@ -23,8 +23,6 @@ from turnout.reporting import CollectionFacts, save_pictures
 from turnout.reporting import report as write_report
 from turnout.reporting.contents import cut
 
-__all__ = ["report"]
-
 
 @refusing
 def report(

@@ -16,8 +16,6 @@ from turnout.errors import InvalidValueError
 from turnout.reproduce import EXPERIMENTS, Experiment, Finding, Outcome, Scale, chosen
 from turnout.reproduce import reproduce as run_all
 
-__all__ = ["reproduce"]
-
 _COLORS = {"agrees": "green", "differs": "yellow", "paper is wrong": "red", "not printed": "dim"}
 
 

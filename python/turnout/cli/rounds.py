@@ -31,8 +31,6 @@ from turnout.frequency.rounds import Rounds
 from turnout.pipeline.splitting import split as split_rows
 from turnout.signing import SigningKey
 
-__all__ = ["close", "hitters", "rare", "show", "split"]
-
 State = Annotated[
     Path,
     typer.Argument(metavar="STATE", help="What turnout rounds hitters or rare wrote."),

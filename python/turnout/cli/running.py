@@ -17,20 +17,6 @@ from rich.console import Console
 
 from turnout.errors import InvalidValueError, TurnoutError
 
-__all__ = [
-    "check_epsilon",
-    "check_level",
-    "check_rate",
-    "in_options",
-    "messages",
-    "moment",
-    "note",
-    "output",
-    "refuse_overwriting_inputs",
-    "refusing",
-    "was_given",
-]
-
 Command = TypeVar("Command", bound=Callable[..., None])
 
 

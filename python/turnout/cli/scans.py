@@ -20,20 +20,6 @@ from turnout.pipeline import Answers, PseudonymKey, scan
 from turnout.pipeline.distinct import distinct_answers
 from turnout.pipeline.sources.files import find_files
 
-__all__ = [
-    "Duplicates",
-    "GroupBy",
-    "IdColumn",
-    "ProbabilityColumn",
-    "PseudonymKeyFile",
-    "Sources",
-    "files_of",
-    "in_domain",
-    "scanned",
-    "settled",
-    "settled_columns",
-]
-
 Sources = Annotated[
     list[str],
     typer.Argument(

@@ -26,8 +26,6 @@ from turnout.mean import Duchi
 from turnout.surveying import NumberEstimate, NumberGroups, ShareGroups, SurveyResults
 from turnout.surveying.asking import QUANTILES, Column, refuse_invented, survey_columns
 
-__all__ = ["survey"]
-
 V = TypeVar("V")
 
 #: So many labels are shown.

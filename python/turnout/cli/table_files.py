@@ -10,8 +10,6 @@ import typer
 from turnout._atomic import atomic_write
 from turnout._extras import require
 
-__all__ = ["TABLE_SUFFIXES", "check_table", "csv_of", "write_table"]
-
 #: What names of files of tables end in.
 TABLE_SUFFIXES: Final = (".csv", ".parquet")
 

@@ -16,17 +16,6 @@ from rich.text import Text
 from turnout.frequency import FrequencyEstimate
 from turnout.frequency.estimation.columns import Columns
 
-__all__ = [
-    "bar",
-    "digits_for",
-    "file_size",
-    "number",
-    "percent",
-    "print_estimates",
-    "printable",
-    "properties",
-]
-
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _LONGEST_LABEL = 28
 _SHORTEST_BAR, _LONGEST_BAR = 5, 24

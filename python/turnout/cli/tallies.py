@@ -16,17 +16,6 @@ from turnout.collecting.groups.encoding import MAGIC
 from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.pipeline.report_set import check_plans
 
-__all__ = [
-    "REPORT_SUFFIXES",
-    "AllowEqual",
-    "Counts",
-    "merged",
-    "merged_tallies",
-    "read_tallies",
-    "read_tally",
-    "refuse_repeats",
-]
-
 #: What was counted, of any kind.
 Counts = tallies.BaseTally | GroupedTally[Any]
 

@@ -30,8 +30,6 @@ from turnout.collecting.report_files import MAX_MEMORY
 from turnout.errors import InvalidValueError
 from turnout.pipeline import ReportSet, open_reports
 
-__all__ = ["tally"]
-
 
 def _check_memory(value: float) -> float:
     if not 1e-9 <= value < 1e9:

@@ -24,8 +24,6 @@ from turnout.cli.options import AsJson, print_json
 from turnout.cli.running import messages, output, refusing
 from turnout.cli.tables import number, properties
 
-__all__ = ["batches"]
-
 _NEIGHBOURS = {
     "replace": "one record is another",
     "add_or_remove": "one record more or less",

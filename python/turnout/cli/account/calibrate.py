@@ -28,8 +28,6 @@ from turnout.cli.running import check_epsilon, note, output, refusing
 from turnout.cli.tables import number, properties
 from turnout.errors import InvalidValueError
 
-__all__ = ["calibrate", "checked"]
-
 Parameter = Literal["noise", "client-rate", "sample-rate", "local-size", "rounds"]
 
 _FIELDS = {

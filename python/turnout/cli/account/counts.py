@@ -14,8 +14,6 @@ from turnout.cli.options import AsJson, print_json
 from turnout.cli.running import output, refusing
 from turnout.cli.tables import number, properties
 
-__all__ = ["counts"]
-
 Neighbours = Literal["replace", "remove", "add", "add_or_remove"]
 
 _WORDS = ("replace", "remove", "add")

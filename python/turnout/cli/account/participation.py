@@ -31,7 +31,6 @@ from turnout.cli.tables import number, properties
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["describe_setting", "participation"]
 
 #: Pictures over rounds are drawn at no smaller delta.
 _SMALLEST_DELTA = 1e-12

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 from rich import box
@@ -22,26 +22,6 @@ from turnout.accounting import (
 )
 from turnout.cli.running import check_epsilon, check_rate
 from turnout.cli.tables import number
-
-if TYPE_CHECKING:
-    pass
-
-__all__ = [
-    "Adjacency",
-    "Delta",
-    "Epsilon",
-    "LocalSize",
-    "Scheme",
-    "bounds_of",
-    "check_noise",
-    "down",
-    "given_of",
-    "one_of",
-    "optional_rate",
-    "schemes",
-    "table",
-    "up",
-]
 
 _DIGITS = 5
 

@@ -16,8 +16,6 @@ from turnout.cli.options import AsJson, print_json
 from turnout.cli.running import check_epsilon, check_rate, output, refusing
 from turnout.cli.tables import number, percent, properties
 
-__all__ = ["shuffle"]
-
 
 @refusing
 def shuffle(

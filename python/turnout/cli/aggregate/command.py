@@ -47,8 +47,6 @@ from turnout.frequency.estimation.columns import ordered
 from turnout.frequency.estimation.estimate import SHRUNK, FrequencyEstimate, postprocessed
 from turnout.pipeline.several import read_columns
 
-__all__ = ["aggregate"]
-
 # The groups of options in the help.
 _TRUST = "Who takes part"
 _SAMPLING = "Sampling, in one stage or two"

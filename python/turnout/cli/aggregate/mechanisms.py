@@ -22,8 +22,6 @@ from turnout.distributed import (
     recommend,
 )
 
-__all__ = ["Name", "Wanted", "check_parties", "parameters", "rows"]
-
 Name = Literal[
     "sampling", "two-stage", "discrete-laplace", "discrete-gaussian", "skellam", "recommend"
 ]

@@ -17,16 +17,6 @@ from turnout.cli.tables import number
 from turnout.distributed import AggregationMechanism, CostLedger, Recommendation, RoundResult
 from turnout.frequency import FrequencyEstimate
 
-__all__ = [
-    "comparison_records",
-    "comparison_table",
-    "costs_table",
-    "floor_note",
-    "json_object",
-    "show_comparison",
-    "summary",
-]
-
 STUDY = "all parties in this process, to study the mechanism; not a deployment"
 
 #: How many labels a note names.

@@ -29,8 +29,6 @@ from turnout.errors import InvalidValueError, UnknownLabelError
 from turnout.pipeline.dictionaries import factors, rows_text
 from turnout.pipeline.sources import open_source
 
-__all__ = ["Column", "Kind", "Value", "label_text", "parse_label", "read_columns", "settle_domain"]
-
 _LARGEST_EXACT = 2**53
 
 

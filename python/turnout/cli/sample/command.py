@@ -37,8 +37,6 @@ from turnout.frequency.estimation.columns import ordered
 from turnout.samplers import sample_population
 from turnout.samplers.base import LARGEST_EPSILON
 
-__all__ = ["sample"]
-
 Assumption = Literal["one-value"]
 
 # The groups of options in the help.

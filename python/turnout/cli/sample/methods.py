@@ -25,15 +25,6 @@ from turnout.samplers import (
     choose_sampler,
 )
 
-__all__ = [
-    "check_one_value",
-    "check_picture_of",
-    "estimated",
-    "make_sampler",
-    "picture",
-    "settled_method",
-]
-
 _ASSUME = "--assume"
 
 #: More labels than this do not fit in a picture.

@@ -10,8 +10,6 @@ from typing import Final, Literal
 
 import typer
 
-__all__ = ["LABEL_METHODS", "NUMBER_METHODS", "Bounds", "Method", "Wanted", "parse"]
-
 Method = Literal["density", "boosting", "minimax", "randomized-response", "mollifier"]
 Bounds = dict[str, tuple[float, float]]
 

@@ -15,8 +15,6 @@ from turnout.cli.sample.records import Records
 from turnout.cli.tables import percent, printable
 from turnout.samplers import PopulationDraws
 
-__all__ = ["quality", "show_quality"]
-
 Floats = npt.NDArray[np.float64]
 
 #: So many labels are shown.

@@ -15,21 +15,13 @@ import typer
 
 from turnout import Domain
 from turnout._files import read_bytes
+from turnout._label_texts import Value, label_text, parse_label
 from turnout._progress import doing
 from turnout.cli.running import note
-from turnout.cli.sample.columns import (
-    Column,
-    Value,
-    label_text,
-    parse_label,
-    read_columns,
-    settle_domain,
-)
+from turnout.cli.sample.columns import Column, read_columns, settle_domain
 from turnout.cli.sample.options import LABEL_METHODS, NUMBER_METHODS, Wanted
 from turnout.errors import InvalidValueError
 from turnout.pipeline.dictionaries import rows_text
-
-__all__ = ["Records", "read_records"]
 
 #: The largest product of label sets: all probabilities of a user are held in memory.
 _LARGEST_DOMAIN = 2**24

@@ -13,8 +13,6 @@ from turnout.cli.sample.options import Wanted
 from turnout.cli.sample.records import Records, read_records
 from turnout.errors import InvalidValueError, TurnoutError
 
-__all__ = ["public_reference"]
-
 #: So many components describe public numbers, each with so many rows at least.
 _COMPONENTS, _ROWS = 5, 50
 

@@ -21,8 +21,6 @@ from turnout.cli.table_files import TABLE_SUFFIXES, csv_of, write_table
 from turnout.cli.tables import file_size, number, printable
 from turnout.samplers import MollifiedBoosting, PopulationDraws
 
-__all__ = ["Drawn", "check_target"]
-
 _SHOWN = 5
 
 _NAMES: Final[dict[Method, str]] = {

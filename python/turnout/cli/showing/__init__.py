@@ -17,8 +17,6 @@ from turnout.frequency.attributes import AttributeTally
 from turnout.frequency.ordered import HierarchicalTally
 from turnout.mean import MeanTally
 
-__all__ = ["showing"]
-
 _KINDS: Final[dict[type[Any], Showing]] = {
     DistributionTally: Distributions(),
     Tally: Frequencies(),

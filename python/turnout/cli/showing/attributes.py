@@ -28,8 +28,6 @@ from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.columns import ordered
 from turnout.frequency.estimation.estimate import SHRUNK
 
-__all__ = ["Attributes"]
-
 #: So many rows of groups are shown.
 _MOST_ROWS = 1000
 

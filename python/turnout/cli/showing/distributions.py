@@ -29,8 +29,6 @@ from turnout.errors import InvalidValueError
 from turnout.reporting.distributions import digits_of, named
 from turnout.reporting.numbers import limits, rounded, span
 
-__all__ = ["Distributions"]
-
 #: Options that say nothing about a distribution, and why.
 _REFUSED = {
     "--clip": "the intervals of its bins are as they were made; those shown are of numbers",

@@ -32,16 +32,6 @@ from turnout.errors import EstimatorError
 from turnout.frequency.estimation.columns import ordered, sorted_records
 from turnout.frequency.estimation.estimate import ACROSS, SHRUNK, postprocessed
 
-__all__ = [
-    "TOGETHER",
-    "Frequencies",
-    "describe_interval",
-    "interval_rows",
-    "print_groups",
-    "projection_rows",
-    "sorted_within",
-]
-
 #: From so many labels on it is said what intervals of many do together.
 _MANY: Final = 200
 

@@ -25,8 +25,6 @@ from turnout.collecting.intervals import tail_probability
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.joint import JointTable
 
-__all__ = ["estimate_conditional"]
-
 _COLUMNS = ("nodes", "received", "label", "share", "standard_error", "low", "high", "reason")
 
 

@@ -29,8 +29,6 @@ from turnout.errors import InvalidValueError
 from turnout.mean.estimators import ESTIMATORS
 from turnout.reporting.numbers import decimals, limits, rounded, span
 
-__all__ = ["Means"]
-
 _FIELDS = ("mean", "standard_error", "low", "high")
 
 #: Options that say nothing about a mean, and why.

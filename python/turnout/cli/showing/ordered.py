@@ -9,8 +9,6 @@ from turnout.cli.showing.frequencies import Frequencies
 from turnout.cli.showing.shown import Shown, Wish
 from turnout.cli.tables import percent, printable
 
-__all__ = ["Ordered"]
-
 _PROBABILITIES = (0.25, 0.5, 0.75)
 
 

@@ -16,8 +16,6 @@ from turnout.frequency.estimation.columns import ordered
 from turnout.frequency.heavy_hitters import HeavyHitterResult, RoundRecord, Search
 from turnout.frequency.rounds import Rounds
 
-__all__ = ["show_search", "show_two", "summary"]
-
 
 def summary(under_way: Rounds[Any, Any]) -> dict[str, Any]:
     """Say how far the rounds are, in terms of JSON."""

@@ -18,35 +18,6 @@ from turnout.cli.tables import number, percent, printable
 from turnout.collecting.keys import shown_part, time_column, to_json
 from turnout.errors import EstimatorError
 
-__all__ = [
-    "CUT",
-    "METHODS",
-    "Clip",
-    "Method",
-    "Order",
-    "Over",
-    "Projection",
-    "Showing",
-    "Shown",
-    "Simultaneous",
-    "Wish",
-    "counts_of",
-    "cut",
-    "cut_words",
-    "describe_participation",
-    "draw_groups",
-    "group_interval",
-    "group_rows",
-    "group_table",
-    "groups_record",
-    "in_words",
-    "json_group",
-    "json_record",
-    "method_word",
-    "plain",
-    "rows_of",
-]
-
 #: The words of ``--method``, and what the estimators are called in Python, after the papers.
 METHODS: Final = {
     "hajek": "hajek",
