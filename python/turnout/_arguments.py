@@ -9,8 +9,8 @@ from datetime import datetime, timezone
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from turnout._types import Array, Floats, Integers, Unsigned
 from turnout.errors import InvalidTypeError, InvalidValueError
 
 T = TypeVar("T")
@@ -140,7 +140,7 @@ def refuse_booleans(argument: str, value: Any) -> None:
 
 def vector(
     argument: str, value: Any, expected: str, holds: str = "real numbers", kinds: str = "iuf"
-) -> npt.NDArray[Any]:
+) -> Array:
     """Return a one-dimensional array of numbers, whatever it is made of.
 
     Parameters
@@ -196,7 +196,7 @@ def _narrow(argument: str, position: int, entry: Any) -> Any:
     return entry
 
 
-def counts(argument: str, value: Any, size: int) -> npt.NDArray[np.uint64]:
+def counts(argument: str, value: Any, size: int) -> Unsigned:
     """Return one non-negative whole number for each code, as uint64; their sum fits too."""
     array = vector(
         argument,
@@ -221,7 +221,7 @@ def counts(argument: str, value: Any, size: int) -> npt.NDArray[np.uint64]:
     return array.astype(np.uint64)
 
 
-def scores(argument: str, value: Any, size: int) -> npt.NDArray[np.int64]:
+def scores(argument: str, value: Any, size: int) -> Integers:
     """Return one whole number for each code, which may be negative, as int64."""
     array = vector(
         argument,
@@ -244,7 +244,7 @@ def scores(argument: str, value: Any, size: int) -> npt.NDArray[np.int64]:
     return array.astype(np.int64)
 
 
-def frequencies(argument: str, value: Any, size: int) -> npt.NDArray[np.float64]:
+def frequencies(argument: str, value: Any, size: int) -> Floats:
     """Return one finite number for each code, as float64."""
     array = vector(
         argument, value, f"one number for each of the {size} codes: a sequence of {size} numbers"

@@ -14,15 +14,12 @@ import re
 import struct
 import zipfile
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._types import Array, Integers, Unsigned
 from turnout.errors import CorruptDataError
-
-__all__ = ["array_of", "read_archive", "read_array"]
 
 #: NumPy's format, version 1.0: what ``numpy.save`` writes of any array of numbers.
 _MAGIC = b"\x93NUMPY\x01\x00"
@@ -44,7 +41,7 @@ _MEMBER = struct.Struct("<4s22xHH")
 _SIGNATURE = b"PK\x03\x04"
 
 
-def read_array(data: bytes | memoryview) -> npt.NDArray[Any]:
+def read_array(data: bytes | memoryview) -> Array:
     """Read an array that ``numpy.save`` wrote.
 
     Parameters
@@ -93,7 +90,7 @@ def read_array(data: bytes | memoryview) -> npt.NDArray[Any]:
 
 def array_of(
     data: bytes | memoryview, dtype: str, shape: Sequence[object], *, fortran: bool = False
-) -> npt.NDArray[Any]:
+) -> Array:
     """Make an array of its entries.
 
     Parameters
@@ -136,7 +133,7 @@ def array_of(
         raise wrong
     if len(data) != kind.itemsize * math.prod(axes):
         raise wrong
-    array: npt.NDArray[Any] = np.frombuffer(data, kind)
+    array: Array = np.frombuffer(data, kind)
     if kind.kind == "b" and array.size and array.view(np.uint8).max() > 1:
         raise wrong
     array = np.require(array.astype(kind.newbyteorder("="), copy=False), requirements="A")
@@ -145,7 +142,7 @@ def array_of(
     return array
 
 
-def total(numbers: npt.NDArray[np.int64] | npt.NDArray[np.uint64]) -> int:
+def total(numbers: Integers | Unsigned) -> int:
     """Add up at most 2^31 whole numbers of 64 bits exactly, seven times as fast as Python does.
 
     Examples

@@ -13,8 +13,6 @@ from typing import Final, Literal
 
 from turnout._files import refuse_special
 
-__all__ = ["Existing", "atomic_write", "naming"]
-
 #: What happens to a file that is there already.
 Existing = Literal["replace", "keep", "refuse"]
 

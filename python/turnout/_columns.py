@@ -15,9 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._types import Array
 from turnout.errors import CodeOutsideDomainError, InvalidTypeError, UnknownLabelError
-
-Array = npt.NDArray[Any]
 
 #: Integer types that the core takes as they are.
 NATIVE = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.uint32), np.dtype(np.int64))

@@ -20,8 +20,6 @@ from typing import Any, NoReturn
 from turnout import _arguments
 from turnout.errors import CorruptDataError, InvalidTypeError, UnsupportedVersionError
 
-__all__ = ["MOST_DIGITS", "SealedDocument", "check_version", "decoder", "parsed", "rational"]
-
 #: The most digits of a whole number: of a fraction, of its numerator and of its denominator.
 MOST_DIGITS = 1000
 

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-__all__ = ["answered", "interval_words", "new_axes", "panels", "plain_logarithmic", "short"]
 
 #: Labels of more letters are cut.
 _LONGEST_NAME = 30

@@ -8,8 +8,6 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["check_regular", "open_regular", "read_bytes", "refuse_special"]
-
 
 def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     """Open a file for reading, unless it is a folder, a pipe or a device.

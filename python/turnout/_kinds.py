@@ -12,8 +12,6 @@ from typing import Any, Final
 from turnout import _arguments
 from turnout.errors import CorruptDataError
 
-__all__ = ["REGISTERED", "found", "from_dict", "known"]
-
 _ORACLES: Final = "turnout.frequency.oracles."
 
 #: Of each kind of turnout the module that registers it.

@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final, Literal
 
-__all__ = ["INTEGER", "Kind", "Value", "label_text", "missing_texts", "parse_label"]
-
 Kind = Literal["integer", "number", "boolean", "text"]
 Value = int | float | bool | str
 

@@ -8,8 +8,6 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["one_thread"]
-
 _lock = threading.Lock()
 _inside = 0
 _limit: Any = None

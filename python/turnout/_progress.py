@@ -10,8 +10,6 @@ import time
 from collections.abc import Iterable, Iterator, Sized
 from typing import Any, TypeVar
 
-__all__ = ["beating", "doing", "track"]
-
 T = TypeVar("T")
 
 #: Seconds before a bar or the first line appears, and between lines.

@@ -6,8 +6,6 @@ import importlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-__all__ = ["imported_later", "listing"]
-
 
 def imported_later(
     package: str, names: Mapping[str, Iterable[str]], submodules: Iterable[str] = ()

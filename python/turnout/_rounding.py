@@ -7,8 +7,6 @@ import sys
 from decimal import Context, Decimal
 from fractions import Fraction
 
-__all__ = ["logarithm_up", "rounded_down", "rounded_up"]
-
 #: Digits of logarithms that are rounded up.
 _DIGITS = 60
 

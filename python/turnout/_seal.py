@@ -20,8 +20,6 @@ from typing import BinaryIO
 
 from turnout.errors import CorruptDataError, TurnoutError
 
-__all__ = ["SEAL_MARKER", "new_placeholder", "seal_file", "verify_seal"]
-
 SEAL_MARKER = "turnout-sha256:"
 _MARKER = SEAL_MARKER.encode("ascii")
 _DIGITS = 64

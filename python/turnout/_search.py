@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-__all__ = ["first_at_most"]
-
 #: The relative width at which a search ends; the safe end of the bracket is the answer.
 WIDTH = 2.0**-44
 

@@ -9,8 +9,6 @@ from turnout._atomic import atomic_write
 from turnout._files import open_regular
 from turnout.errors import InvalidValueError
 
-__all__ = ["read_secret_file", "write_secret_file"]
-
 
 def write_secret_file(path: str | os.PathLike[str], text: str) -> None:
     """Write a new file of mode 0600, whole or not at all.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["HiddenBytes"]
-
 
 class HiddenBytes(bytes):
     """A secret that is not shown where objects are: in tracebacks, logs and errors of libraries.

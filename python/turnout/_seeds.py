@@ -8,8 +8,6 @@ from typing import overload
 from turnout._core import NoiseStreams
 from turnout.errors import InvalidTypeError
 
-__all__ = ["derived"]
-
 
 @overload
 def derived(seed: NoiseStreams, *path: int) -> NoiseStreams: ...

@@ -12,8 +12,6 @@ import numpy as np
 
 from turnout._extras import require
 
-__all__ = ["Listing", "Tabular", "arrow_columns", "arrow_table", "fields_of", "records_of"]
-
 #: So many rows are shown in a notebook.
 _SHOWN: Final = 20
 

@@ -7,8 +7,6 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["turn"]
-
 
 @contextlib.contextmanager
 def turn(path: str | os.PathLike[str]) -> Iterator[None]:

@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._types import Array, Floats, Truths
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["ROUNDED", "Bounds", "rounded"]
 
 #: How far apart bounds can be.
 _SMALLEST, _LARGEST = 1e-100, 1e100
@@ -30,8 +29,6 @@ ROUNDED: Final = (
     "float64 does not hold it and would round it: subtract a public number from all values and "
     "from the bounds"
 )
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -232,7 +229,7 @@ class Bounds:
         }
 
 
-def rounded(values: Any, array: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+def rounded(values: Any, array: Array) -> Truths:
     """Tell which integers float64 does not hold; where none is beyond 2^53, no value is looked at.
 
     Parameters
@@ -256,13 +253,13 @@ def rounded(values: Any, array: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     [True, False]
     """
     # Comparisons with nan are false.
-    beyond: npt.NDArray[np.bool_] = (array >= _EXACT) | (array <= -_EXACT)
+    beyond: Truths = (array >= _EXACT) | (array <= -_EXACT)
     if not beyond.any() or (isinstance(values, np.ndarray) and values.dtype.kind == "f"):
         return np.zeros(array.shape, np.bool_)
     if isinstance(values, np.ndarray) and values.dtype.kind in "iu":
         floats = values.astype(np.float64)
         fits = floats < float(np.iinfo(values.dtype).max)
-        lost: npt.NDArray[np.bool_] = np.where(fits, floats, 0.0).astype(values.dtype) != values
+        lost: Truths = np.where(fits, floats, 0.0).astype(values.dtype) != values
         return lost
     whole = np.asarray(values, dtype=object)
     for index in zip(*np.nonzero(beyond), strict=True):

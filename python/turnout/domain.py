@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from turnout import _arguments, _columns
 from turnout._label_texts import INTEGER
+from turnout._types import Integers
 from turnout.errors import (
     CodeOutsideDomainError,
     CorruptDataError,
@@ -21,14 +22,12 @@ from turnout.errors import (
     InvalidValueError,
 )
 
-__all__ = ["Domain", "domain_of"]
-
 _LARGEST = 2**32 - 1
 
 #: Bits of the longest integer label in a file: Python refuses to read some thousand digits.
 _LONGEST = 2_000
 
-Codes = npt.NDArray[np.unsignedinteger[Any]] | npt.NDArray[np.int64]
+Codes = npt.NDArray[np.unsignedinteger[Any]] | Integers
 
 
 class Domain:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._public import listing
+from turnout._types import Floats
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 
 __all__ = ["Bernoulli", "Everyone", "Participation", "Personalized", "from_dict"]
@@ -176,7 +177,7 @@ class Personalized(Participation):
         self._probabilities = array
 
     @property
-    def probabilities(self) -> npt.NDArray[np.float64]:
+    def probabilities(self) -> Floats:
         """The probability of each node; read-only."""
         return self._probabilities
 
@@ -184,7 +185,7 @@ class Personalized(Participation):
         """Leave out the probabilities: a plan keeps the kind."""
         return _Elsewhere()
 
-    def __reduce__(self) -> tuple[type[Personalized], tuple[npt.NDArray[np.float64]]]:
+    def __reduce__(self) -> tuple[type[Personalized], tuple[Floats]]:
         """Copy and pickle the probabilities; the copy is read-only too."""
         return Personalized, (self._probabilities,)
 

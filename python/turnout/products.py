@@ -14,10 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._types import Array
 from turnout.domain import Domain, domain_of
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
-
-__all__ = ["MOST_CELLS", "ProductDomain", "Questions", "domains_of", "encoded", "questions_of"]
 
 #: The most combinations of answers: each is a label, and has an estimate.
 MOST_CELLS = 2**20
@@ -145,7 +144,7 @@ class ProductDomain(_Columns, Domain):
             return super().to_codes(values)
         return self.combined(list(encoded(values, self._columns).values()))
 
-    def combined(self, codes: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    def combined(self, codes: Sequence[Array]) -> Array:
         """Put the codes of each question together."""
         whole = np.zeros(codes[0].size, np.int64)
         for one, size in zip(codes, self.shape, strict=True):
@@ -255,11 +254,11 @@ class Questions(_Columns):
         """Encode: see :meth:`encode`."""
         return self.encode(values)
 
-    def combined(self, codes: Sequence[npt.NDArray[Any]]) -> npt.NDArray[np.uint32]:
+    def combined(self, codes: Sequence[Array]) -> npt.NDArray[np.uint32]:
         """Put the codes of each question beside each other."""
         return np.stack([one.astype(np.uint32) for one in codes], axis=1)
 
-    def check_codes(self, argument: str, codes: npt.NDArray[Any]) -> None:
+    def check_codes(self, argument: str, codes: Array) -> None:
         """Refuse integers that are no codes.
 
         Raises
@@ -370,7 +369,7 @@ def _answer(row: Mapping[str, Any], name: str) -> Any:
     return row[name]
 
 
-def encoded(table: Any, domains: Mapping[str, Domain]) -> dict[str, npt.NDArray[Any]]:
+def encoded(table: Any, domains: Mapping[str, Domain]) -> dict[str, Array]:
     """Encode the columns of a table; columns of other names are not read.
 
     Parameters

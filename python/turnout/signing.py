@@ -18,8 +18,6 @@ from turnout._secret_files import read_secret_file, write_secret_file
 from turnout._secrets import HiddenBytes
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 
-__all__ = ["SigningKey", "verify"]
-
 _FORMAT = "turnout-signing-key"
 _VERSION = 1
 _ALGORITHM = "ed25519"

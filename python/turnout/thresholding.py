@@ -9,11 +9,11 @@ from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments, _core
 from turnout._public import listing
 from turnout._tables import Tabular
+from turnout._types import Array, Floats, Integers
 from turnout.accounting.calibration import calibrate
 from turnout.accounting.ledger import PrivacyLedger
 from turnout.accounting.thresholded import SampleAndThreshold
@@ -22,7 +22,6 @@ from turnout.errors import InvalidTypeError, InvalidValueError
 __all__ = ["ThresholdedCount", "ThresholdedCounts", "sample_and_threshold"]
 __dir__ = listing(__all__)
 
-Integers = npt.NDArray[np.int64]
 
 #: True counts above this are not told apart.
 _MOST = 2**53
@@ -101,7 +100,7 @@ class ThresholdedCounts(Tabular):
         return np.array(list(self._counts.values()), dtype=np.int64)
 
     @property
-    def estimates(self) -> npt.NDArray[np.float64]:
+    def estimates(self) -> Floats:
         """The counts divided by the rate: how many people hold each published item."""
         return self.counts / self._mechanism.rate
 
@@ -351,7 +350,7 @@ def _mechanism(
     return made
 
 
-def _items(values: Any) -> list[Any] | npt.NDArray[Any]:
+def _items(values: Any) -> list[Any] | Array:
     """Take one item for each person, all of them checked: who was kept must not show in errors."""
     if isinstance(values, np.ndarray) and values.ndim != 1:
         raise InvalidValueError(
@@ -388,7 +387,7 @@ def _counted(items: Any, kept: Integers) -> dict[Hashable, int]:
     return collections.Counter(items[place] for place in kept.tolist())
 
 
-def _at_least(size: Any, count: Any, rate: float) -> npt.NDArray[np.float64]:
+def _at_least(size: Any, count: Any, rate: float) -> Floats:
     """Give the probability that of ``size`` people at least ``count`` are kept."""
     # It takes longer to import than all of turnout.
     from scipy import special  # noqa: PLC0415

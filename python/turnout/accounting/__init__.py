@@ -26,7 +26,8 @@ if TYPE_CHECKING:
         SkellamNoise,
         SummedDiscreteGaussianNoise,
     )
-    from turnout.accounting.ledger import LedgerEntry, PrivacyLedger
+    from turnout.accounting.ledger import PrivacyLedger
+    from turnout.accounting.ledger_entries import LedgerEntry
     from turnout.accounting.mechanism import Mechanism, compose
     from turnout.accounting.participation import (
         CentralShuffling,
@@ -101,7 +102,8 @@ _NAMES = {
         "SkellamNoise",
         "SummedDiscreteGaussianNoise",
     ],
-    "turnout.accounting.ledger": ["LedgerEntry", "PrivacyLedger"],
+    "turnout.accounting.ledger": ["PrivacyLedger"],
+    "turnout.accounting.ledger_entries": ["LedgerEntry"],
     "turnout.accounting.mechanism": ["Mechanism", "compose"],
     "turnout.accounting.participation": [
         "CentralShuffling",

@@ -9,19 +9,15 @@ from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _core
+from turnout._types import Floats
 from turnout.accounting import slots as one_of
 from turnout.accounting.composition import WORST
 from turnout.accounting.loss_grid import EXACT, Continuous, Real
 from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.values import WHOLE, Divergence, Reached, divergences, surely
 from turnout.errors import InvalidValueError
-
-__all__ = ["MOST_SLOTS", "FixedSizeBatches", "RandomCheckIns", "ShuffledBatches", "share_of"]
-
-Floats = npt.NDArray[np.float64]
 
 #: Sums over more slots than this lose their digits.
 MOST_SLOTS = WHOLE["slots"][1]

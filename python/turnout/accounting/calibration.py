@@ -12,8 +12,6 @@ from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.values import WHOLE, nonnegative, unit_interval
 from turnout.errors import InvalidTypeError, InvalidValueError
 
-__all__ = ["calibrate", "calibrate_noise"]
-
 #: The relative width of the last bracket where each try composes many rounds.
 _WIDTH_COMPOSED = 1e-6
 

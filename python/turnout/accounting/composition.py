@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._search import first_at_most
+from turnout._types import Floats
 from turnout.accounting.loss_grid import WIDTH, LossGrid, Parts, Real, first_below
 from turnout.accounting.values import (
     Bracket,
@@ -21,10 +22,6 @@ from turnout.accounting.values import (
     shaped,
     unit_interval,
 )
-
-__all__ = ["WORST", "Composition", "Release"]
-
-Floats = npt.NDArray[np.float64]
 
 #: What reaches the delta of a mechanism that is known exactly.
 WORST = "the worst data"

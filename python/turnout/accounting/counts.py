@@ -5,16 +5,10 @@ from __future__ import annotations
 import dataclasses
 from typing import ClassVar
 
-import numpy as np
-import numpy.typing as npt
-
 from turnout import _core
+from turnout._types import Floats
 from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.values import Divergence, divergences
-
-__all__ = ["CountSampling"]
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,27 +8,15 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._search import first_at_most
+from turnout._types import Floats
 from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.paper import theorem_4_1_delta
 from turnout.accounting.participation import RandomParticipation
 from turnout.errors import InvalidTypeError, InvalidValueError
 
-__all__ = [
-    "Mechanisms",
-    "common_parameters",
-    "kind_of",
-    "named",
-    "neighbours",
-    "refuse_without",
-    "theorem_delta",
-    "theorem_epsilon",
-]
-
-Floats = npt.NDArray[np.float64]
 Mechanisms = Mechanism | Sequence[Mechanism] | Mapping[str, Mechanism]
 
 _KINDS = {

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout._drawing import new_axes
 from turnout._extras import require
+from turnout._types import Floats
 from turnout.accounting.curves import (
     Mechanisms,
     common_parameters,
@@ -31,9 +32,6 @@ from turnout.errors import InvalidValueError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["FEWER_POINTS", "Line", "Picture", "increasing"]
-
-Floats = npt.NDArray[np.float64]
 
 _COLOURS = ("#1f6f8b", "#d1495b", "#c9822b", "#5b8c5a", "#7a5195", "#3d405b", "#a0522d", "#6c757d")
 _CLAIM = "Theorem 4.1 (not a bound)"

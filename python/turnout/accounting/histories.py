@@ -14,8 +14,6 @@ from turnout.accounting.participation import GaussianMechanism, LocalSampling
 from turnout.accounting.values import positive
 from turnout.errors import InvalidTypeError, InvalidValueError
 
-__all__ = ["from_flower", "from_opacus"]
-
 #: The layout of an accountant's state in Flower that is known.
 _SCHEMA = 1
 

@@ -7,21 +7,11 @@ import functools
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments, _core
+from turnout._types import Floats
 from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.values import Divergence, positive_up_to
-
-__all__ = [
-    "DiscreteGaussianNoise",
-    "DiscreteLaplaceNoise",
-    "SkellamNoise",
-    "SummedDiscreteGaussianNoise",
-]
-
-Floats = npt.NDArray[np.float64]
-
 
 _LARGEST_PIECES = 10_000_000
 _LARGEST_VARIANCE = 1e12

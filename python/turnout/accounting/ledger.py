@@ -25,14 +25,7 @@ from turnout.accounting.mechanism import Mechanism, compose
 from turnout.accounting.proofs import Parts, Proofs, composed, extended, proofs_for
 from turnout.accounting.rounds import MOST_ROUNDS, largest_within
 from turnout.accounting.values import Bracket, positive
-from turnout.errors import (
-    BudgetExceededError,
-    CorruptDataError,
-    InvalidValueError,
-    TurnoutError,
-)
-
-__all__ = ["LedgerEntry", "PrivacyLedger"]
+from turnout.errors import BudgetExceededError, CorruptDataError, InvalidValueError, TurnoutError
 
 _ADJACENCIES = ("add_or_remove", "add", "remove", "replace")
 

@@ -12,6 +12,4 @@ from typing import Final
 
 from turnout._documents import SealedDocument
 
-__all__ = ["LEDGER"]
-
 LEDGER: Final = SealedDocument("ledger", "turnout-ledger", 1)

@@ -12,15 +12,6 @@ from turnout.accounting.registry import mechanism_from_dict
 from turnout.accounting.rounds import MOST_ROUNDS
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 
-__all__ = [
-    "LedgerEntry",
-    "checked_entry",
-    "counts_of",
-    "described_entry",
-    "parts_of",
-    "written",
-]
-
 
 @dataclass(frozen=True)
 class LedgerEntry:

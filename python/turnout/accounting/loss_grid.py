@@ -8,15 +8,11 @@ from collections.abc import Callable, Hashable
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout._search import first_at_most
+from turnout._types import Floats
 from turnout.accounting import privacy_loss
 from turnout.accounting.values import Divergence
-
-__all__ = ["EXACT", "WIDTH", "Continuous", "LossGrid", "Parts", "Real", "first_below"]
-
-Floats = npt.NDArray[np.float64]
 
 #: How close the values of one round are to the exact ones, relatively.
 EXACT = 1e-8

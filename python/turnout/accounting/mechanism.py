@@ -14,6 +14,7 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout._extras import require
 from turnout._search import first_at_most
+from turnout._types import Floats
 from turnout.accounting.composition import WORST, Composition
 from turnout.accounting.loss_grid import EXACT, Real
 from turnout.accounting.privacy_loss import dots
@@ -31,9 +32,6 @@ from turnout.accounting.values import (
 )
 from turnout.errors import InvalidTypeError, InvalidValueError
 
-__all__ = ["Mechanism", "compose"]
-
-Floats = npt.NDArray[np.float64]
 M = TypeVar("M", bound="Mechanism")
 
 #: Beyond this no epsilon is looked for.

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._types import Floats
 from turnout.accounting.counts import CountSampling
 from turnout.accounting.values import nonnegative, positive, shaped
 from turnout.errors import InvalidValueError
@@ -29,8 +30,6 @@ __all__ = [
     "theorem_3_4_delta",
     "theorem_4_1_delta",
 ]
-
-Floats = npt.NDArray[np.float64]
 
 
 def theorem_4_1_delta(

@@ -11,29 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _core
+from turnout._types import Floats
 from turnout.accounting.loss_grid import EXACT, Real
 from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.reached import clients
-from turnout.accounting.values import (
-    Divergence,
-    Reached,
-    directions,
-    divergences,
-    numbers,
-    surely,
-)
+from turnout.accounting.values import Divergence, Reached, directions, divergences, numbers, surely
 from turnout.errors import InvalidTypeError, InvalidValueError
-
-__all__ = [
-    "CentralShuffling",
-    "GaussianMechanism",
-    "LocalSampling",
-    "RandomParticipation",
-    "WeakClientSampling",
-    "participation_delta",
-]
-
-Floats = npt.NDArray[np.float64]
 
 #: The largest number of other elements of a client.
 _LARGEST_LOCAL_SIZE = 10**10

@@ -17,28 +17,14 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout.accounting.curves import (
-    Mechanisms,
-    refuse_without,
-    theorem_delta,
-    theorem_epsilon,
-)
+from turnout._types import Floats
+from turnout.accounting.curves import Mechanisms, refuse_without, theorem_delta, theorem_epsilon
 from turnout.accounting.drawing import FEWER_POINTS, Picture, increasing
 from turnout.accounting.mechanism import Mechanism
 from turnout.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = [
-    "plot_delta",
-    "plot_delta_against_noise",
-    "plot_epsilon_against_noise",
-    "plot_epsilon_against_rounds",
-    "plot_epsilon_against_sample_rate",
-]
-
-Floats = npt.NDArray[np.float64]
 
 
 def plot_delta(

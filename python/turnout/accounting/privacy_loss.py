@@ -23,26 +23,9 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout._search import first_at_most
+from turnout._types import Floats, Integers
 from turnout.accounting.values import Divergence
 
-__all__ = [
-    "LONGEST",
-    "Loss",
-    "Parts",
-    "Sum",
-    "combined",
-    "connect",
-    "dots",
-    "endless",
-    "growth",
-    "infinite_mass",
-    "reach",
-    "scale_of",
-    "window",
-]
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 #: The divergence in a direction at some epsilons.
 Profile = Callable[[str, Floats], Divergence]
 

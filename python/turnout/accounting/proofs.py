@@ -15,8 +15,6 @@ import math
 from turnout.accounting.mechanism import Mechanism, compose
 from turnout.accounting.rounds import MOST_ROUNDS
 
-__all__ = ["Parts", "Proofs", "composed", "extended", "proofs_for"]
-
 Parts = tuple[tuple[Mechanism, int], ...]
 Counts = tuple[int, ...]
 

@@ -8,14 +8,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from turnout._types import Floats
 from turnout.accounting.loss_grid import Continuous
 from turnout.accounting.values import Divergence
-
-__all__ = ["Client", "clients"]
-
-Floats = npt.NDArray[np.float64]
 
 #: Beyond this distance from all means, in units of the noise, one box reaches to infinity.
 _REACH = 9.0

@@ -30,8 +30,6 @@ from turnout.accounting.two_stage import TwoStageCountSampling
 from turnout.accounting.variation import VariationRatio
 from turnout.errors import CorruptDataError, TurnoutError
 
-__all__ = ["mechanism_from_dict"]
-
 _PLAIN: dict[str, Callable[..., Mechanism]] = {
     kind.__name__: kind
     for kind in (

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-__all__ = ["MOST_ROUNDS", "largest_within"]
-
 #: The largest number of rounds.
 MOST_ROUNDS = 10**9
 

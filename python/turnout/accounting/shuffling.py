@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _core
+from turnout._types import Floats
 from turnout.accounting.loss_grid import Continuous, Real
 from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.values import Divergence, Reached, nonnegative, shaped
@@ -19,11 +20,6 @@ from turnout.accounting.variation import ToldApart, VariationRatio
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.participation import Bernoulli, Everyone, Participation, stated_participation
-
-__all__ = ["LocalRandomizer", "Shuffled"]
-
-Floats = npt.NDArray[np.float64]
-
 
 #: Beyond this e^epsilon may overflow, and nothing is counted.
 _LARGEST_EPSILON = 700.0

@@ -9,9 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Tail", "calls", "puts", "real_calls", "real_puts"]
-
-Floats = npt.NDArray[np.float64]
+from turnout._types import Array, Floats
 
 #: How many points of the mean of the likelihood ratios there are.
 _POINTS = 2**18
@@ -294,7 +292,7 @@ def _wrapped(points: Floats, mass: Floats, slots: int, ends: tuple[float, float]
     return weight * (math.exp(min(0.0, over)) + math.exp(min(0.0, under)))
 
 
-def _power(values: npt.NDArray[Any], exponent: int) -> npt.NDArray[Any]:
+def _power(values: Array, exponent: int) -> Array:
     """Raise to a power by squaring."""
     result = np.ones_like(values)
     while exponent:

@@ -9,17 +9,13 @@ from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from turnout._types import Floats
 from turnout.accounting import privacy_loss
 from turnout.accounting.composition import WORST
 from turnout.accounting.loss_grid import EXACT, Continuous, Real
 from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.values import WHOLE, Divergence, Reached, directions
-
-__all__ = ["MOST_THRESHOLD", "Item", "SampleAndThreshold"]
-
-Floats = npt.NDArray[np.float64]
 
 #: The largest threshold.
 MOST_THRESHOLD = WHOLE["threshold"][1]

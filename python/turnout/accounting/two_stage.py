@@ -6,18 +6,12 @@ import dataclasses
 import functools
 from typing import ClassVar
 
-import numpy as np
-import numpy.typing as npt
-
 from turnout import _arguments, _core
+from turnout._types import Floats
 from turnout.accounting.loss_grid import Real
 from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.values import Divergence, divergences
 from turnout.errors import InvalidValueError
-
-__all__ = ["TwoStageCountSampling"]
-
-Floats = npt.NDArray[np.float64]
 
 _LARGEST_DOMAIN = 2**32
 _LARGEST_GAMMA = 1e15

@@ -9,27 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._types import Floats
 from turnout.errors import InvalidTypeError, InvalidValueError
-
-__all__ = [
-    "WHOLE",
-    "Bracket",
-    "Divergence",
-    "Reached",
-    "checked",
-    "directions",
-    "divergences",
-    "nonnegative",
-    "numbers",
-    "positive",
-    "positive_up_to",
-    "rate",
-    "shaped",
-    "surely",
-    "unit_interval",
-]
-
-Floats = npt.NDArray[np.float64]
 
 #: The directions that an adjacency consists of; each is a pair of laws and its reverse.
 _DIRECTIONS = {

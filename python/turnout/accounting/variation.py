@@ -11,8 +11,6 @@ from turnout import _arguments
 from turnout._documents import MOST_DIGITS
 from turnout.errors import InvalidValueError
 
-__all__ = ["ToldApart", "VariationRatio"]
-
 
 class ToldApart(NamedTuple):
     """How likely a report is in a set that speaks for one of two answers.

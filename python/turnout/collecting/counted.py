@@ -6,15 +6,13 @@ from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._types import Array
 from turnout.collecting.plan import Plan
 from turnout.collecting.sums import WeightedSums
 from turnout.collecting.tally import BaseTally
 from turnout.errors import InvalidValueError
-
-__all__ = ["CountedTally"]
 
 
 class CountedTally(BaseTally):
@@ -35,10 +33,10 @@ class CountedTally(BaseTally):
         """Tell of which type they are: 64 bits, signed where reports hold scores."""
         return np.dtype(np.uint64)
 
-    def _taken_sums(self, sums: Any) -> npt.NDArray[Any]:
+    def _taken_sums(self, sums: Any) -> Array:
         signed = self._entry_type(self._plan).kind == "i"
         taken = _arguments.scores if signed else _arguments.counts
-        counts: npt.NDArray[Any] = taken(self._sums_name, sums, self._entries(self._plan))
+        counts: Array = taken(self._sums_name, sums, self._entries(self._plan))
         counts.flags.writeable = False
         return counts
 

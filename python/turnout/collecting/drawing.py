@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
 from turnout._core import NoiseStreams
-
-__all__ = ["Counts", "Drawn", "Noise"]
+from turnout._types import Array, Floats
 
 #: Where noise comes from: fresh from the operating system, a seed, or the streams of a job's key.
 Noise = int | NoiseStreams | None
@@ -26,8 +22,8 @@ class Drawn(NamedTuple):
         With which probability each took part, if every node has its own.
     """
 
-    reports: npt.NDArray[Any]
-    probabilities: npt.NDArray[np.float64] | None = None
+    reports: Array
+    probabilities: Floats | None = None
 
 
 class Counts(NamedTuple):

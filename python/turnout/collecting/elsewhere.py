@@ -7,8 +7,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Final
 
-__all__ = ["READERS", "AnswersElsewhere", "ReportsElsewhere", "answers_in"]
-
 #: What makes answers of data and the name of a column: whoever reads tables adds itself here.
 READERS: Final[list[Callable[[Any, str], Any]]] = []
 

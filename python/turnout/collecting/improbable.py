@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
 
-import numpy.typing as npt
-
+from turnout._types import Array
 from turnout.collecting.randomizer import Randomizer
 from turnout.metrics import observe
-
-__all__ = ["say_improbable", "tell_improbable"]
 
 _LOGGER = logging.getLogger(__name__)
 
 
-def tell_improbable(oracle: Randomizer, reports: npt.NDArray[Any]) -> int:
+def tell_improbable(oracle: Randomizer, reports: Array) -> int:
     """Count the reports that came from elsewhere and that honest nodes hardly ever send.
 
     Parameters

@@ -10,23 +10,12 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._tables import Tabular
+from turnout._types import Floats
 from turnout.collecting.statistic import StatisticModel
-
-__all__ = [
-    "BaseInterval",
-    "automatic_interval",
-    "critical_value",
-    "exact_interval",
-    "normal_interval",
-    "score_interval",
-    "tail_probability",
-]
 
 #: Counts below this times the sixth power of the critical value are small: the skewness of a count
 #: C changes a tail by a factor of about exp(z^3 / (6 sqrt(C))).
 FEW = 0.5
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

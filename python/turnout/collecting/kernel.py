@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
-
+from turnout._types import Array, Unsigned
 from turnout.collecting.drawing import Counts as Counted
 from turnout.collecting.drawing import Drawn, Noise
 from turnout.collecting.kind import Kind
@@ -14,11 +12,6 @@ from turnout.collecting.sums import WeightedSums
 from turnout.collecting.taking_part import probabilities_of
 from turnout.collecting.tally import T
 from turnout.participation import Participation
-
-__all__ = ["Kernel", "KernelKind"]
-
-Array = npt.NDArray[Any]
-Counts = npt.NDArray[np.uint64]
 
 
 class Kernel(Protocol):
@@ -33,17 +26,17 @@ class Kernel(Protocol):
         self, codes: Array, probabilities: Array, seed: Noise = None
     ) -> tuple[Array, Array]: ...
     def check(self, reports: Array) -> None: ...
-    def supports(self, reports: Array) -> Counts: ...
+    def supports(self, reports: Array) -> Unsigned: ...
     def tally(self, reports: Array) -> Array: ...
     def tally_personalized(
         self, reports: Array, probabilities: Array
-    ) -> tuple[Array, Counts, Counts]: ...
+    ) -> tuple[Array, Unsigned, Unsigned]: ...
     def collect(self, codes: Array, rate: float, seed: Noise = None) -> tuple[Array, int]: ...
     def collect_personalized(
         self, codes: Array, probabilities: Array, seed: Noise = None
-    ) -> tuple[Array, int, Counts, Counts]: ...
+    ) -> tuple[Array, int, Unsigned, Unsigned]: ...
     def simulate(
-        self, true_counts: Counts, rate: float, seed: int | None = None
+        self, true_counts: Unsigned, rate: float, seed: int | None = None
     ) -> tuple[Array, int]: ...
 
 

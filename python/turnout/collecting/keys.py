@@ -13,22 +13,6 @@ import numpy as np
 from turnout import _arguments
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 
-__all__ = [
-    "Key",
-    "Part",
-    "as_dates",
-    "check_columns",
-    "checked_names",
-    "from_json",
-    "in_order",
-    "plain_key",
-    "plain_part",
-    "shown_key",
-    "shown_part",
-    "time_column",
-    "to_json",
-]
-
 Part: TypeAlias = (
     bool | int | float | str | datetime.date | datetime.time | datetime.datetime | None
 )

@@ -7,9 +7,9 @@ from fractions import Fraction
 from typing import Any, ClassVar, Generic, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments, _arrays, _core, _kinds
+from turnout._types import Array, Integers, Truths
 from turnout.collecting.drawing import Counts, Drawn, Noise
 from turnout.collecting.elsewhere import AnswersElsewhere, ReportsElsewhere, answers_in
 from turnout.collecting.plan import Plan
@@ -19,10 +19,6 @@ from turnout.collecting.taking_part import common_rate
 from turnout.collecting.tally import T
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.participation import Participation, Personalized, taking_part_in
-
-__all__ = ["Kind", "collected", "randomized", "tallied"]
-
-Array = npt.NDArray[Any]
 
 
 class Kind(ABC, Generic[T]):
@@ -129,9 +125,7 @@ class Kind(ABC, Generic[T]):
             as many probabilities as answers.
         """
 
-    def reporting(
-        self, answers: Array, participation: Participation, noise: Noise
-    ) -> npt.NDArray[np.int64]:
+    def reporting(self, answers: Array, participation: Participation, noise: Noise) -> Integers:
         """Tell which nodes :meth:`draw_reports` makes the reports of, in their order.
 
         Parameters
@@ -183,9 +177,7 @@ class Kind(ABC, Generic[T]):
         """
         raise NotImplementedError(self.name)
 
-    def count_by_group(
-        self, reports: Array, groups: npt.NDArray[np.int64], number: int
-    ) -> list[Counts] | None:
+    def count_by_group(self, reports: Array, groups: Integers, number: int) -> list[Counts] | None:
         """Add up the reports of each of a number of groups in one pass, where that is faster.
 
         Returns
@@ -214,7 +206,7 @@ class Kind(ABC, Generic[T]):
             If there is one, with its position.
         """
 
-    def improbable(self, reports: Array) -> npt.NDArray[np.bool_]:
+    def improbable(self, reports: Array) -> Truths:
         """Say which reports are valid and hardly ever come from an honest node.
 
         A report with all bits set is one, where there are many bits. They count as any other, since

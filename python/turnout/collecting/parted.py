@@ -8,21 +8,16 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _core
 from turnout._seeds import derived
+from turnout._types import Array, Floats, Integers, Truths
 from turnout.collecting.drawing import Counts, Drawn, Noise
 from turnout.collecting.kind import Kind
 from turnout.collecting.parted_tally import PartedTally
 from turnout.collecting.taking_part import common_rate
 from turnout.errors import CodeOutsideDomainError, InvalidValueError
 from turnout.participation import Bernoulli, Everyone, Participation, Personalized
-
-__all__ = ["PartReports", "PartedKind"]
-
-Array = npt.NDArray[Any]
-Positions = npt.NDArray[np.int64]
 
 
 class PartReports(NamedTuple):
@@ -39,7 +34,7 @@ class PartReports(NamedTuple):
     """
 
     part: int
-    rows: Positions | None
+    rows: Integers | None
     reports: Array
 
 
@@ -131,7 +126,7 @@ class PartedKind(Kind[PartedTally]):
 
     def _taking_part(
         self, answers: Array, participation: Participation, noise: Noise
-    ) -> tuple[Positions, npt.NDArray[np.float64] | None]:
+    ) -> tuple[Integers, Floats | None]:
         """Draw who takes part, and with which probability each of them did."""
         self.check_answers(answers)
         if not isinstance(participation, Personalized):
@@ -240,7 +235,7 @@ class PartedKind(Kind[PartedTally]):
             except InvalidValueError as error:
                 raise type(error)(f"reports of part {number}: {error}") from error
 
-    def improbable(self, reports: Array) -> npt.NDArray[np.bool_]:
+    def improbable(self, reports: Array) -> Truths:
         """Say which reports have a part that its randomizer hardly ever makes."""
         found = np.zeros(len(reports), np.bool_)
         for number, rows, own in self.reports_of_parts(reports):

@@ -11,8 +11,6 @@ from turnout.collecting.sums import DesignSums
 from turnout.collecting.tally import BaseTally
 from turnout.errors import InvalidTypeError, InvalidValueError
 
-__all__ = ["PartedTally"]
-
 #: Bytes of the number of reports of a part.
 _WIDE = 8
 

@@ -31,8 +31,6 @@ from turnout.errors import (
 from turnout.participation import Participation, stated_participation
 from turnout.signing import SigningKey, public_key_bytes
 
-__all__ = ["Plan"]
-
 _FORMAT = "turnout-plan"
 _VERSION = 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)

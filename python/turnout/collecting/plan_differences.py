@@ -8,8 +8,6 @@ from turnout import _arguments
 from turnout.collecting.randomizer import Randomizer
 from turnout.domain import Domain
 
-__all__ = ["differences"]
-
 
 def differences(ours: Randomizer, theirs: Randomizer) -> list[str]:
     """Say what another randomizer has instead of what is wanted."""

@@ -39,13 +39,8 @@ from typing import Any
 
 from turnout import _arguments
 from turnout._documents import check_version, decoder, parsed
-from turnout.errors import (
-    CorruptDataError,
-    InvalidValueError,
-)
+from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.signing import SigningKey, verify
-
-__all__ = ["is_unicode", "plan_file_text", "read_plan_file"]
 
 _FORMAT = "turnout-plan-file"
 _VERSION = 1

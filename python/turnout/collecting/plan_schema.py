@@ -7,8 +7,6 @@ from typing import Any, Final
 
 from turnout import _kinds
 
-__all__ = ["MOST_EXPIRES", "MOST_SERIAL", "plan_file_schema"]
-
 #: What every reader of JSON takes for an integer, and the end of the year 9999.
 MOST_SERIAL: Final = 2**53 - 1
 MOST_EXPIRES: Final = 253_402_300_799

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._types import Array, Truths
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError
 from turnout.participation import Participation
@@ -21,10 +21,6 @@ else:
     from typing import TypeVar
 
     R_co = TypeVar("R_co", covariant=True)
-
-__all__ = ["Made", "R_co", "Randomizer", "check_randomizer"]
-
-Array = npt.NDArray[Any]
 
 
 class Made(Protocol):
@@ -99,7 +95,7 @@ class Randomizer(Protocol):
         """Refuse reports with a number that :attr:`report_dtype` does not hold."""
         ...
 
-    def improbable(self, reports: Array) -> npt.NDArray[np.bool_]:
+    def improbable(self, reports: Array) -> Truths:
         """Say which reports hardly ever come from an honest node."""
         ...
 

@@ -35,10 +35,10 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._documents import decoder
+from turnout._types import Array
 from turnout.collecting.improbable import tell_improbable
 from turnout.collecting.randomizer import Made
 from turnout.errors import (
@@ -51,8 +51,6 @@ from turnout.errors import (
 )
 from turnout.metrics import observe
 
-__all__ = ["Gathered"]
-
 _FORMAT = "turnout-report"
 _VERSION = 1
 _MEMBERS = {"format", "version", "plan", "nonce", "report"}
@@ -62,8 +60,6 @@ _LOGGER = logging.getLogger(__name__)
 
 #: The kinds of refusals.
 REFUSALS = ("malformed", "other_version", "other_plan", "impossible", "contradictory")
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._types import Array, Floats
 from turnout.collecting.drawing import Drawn
 from turnout.collecting.plan import Plan
 from turnout.collecting.randomizer import R_co, Randomizer
 from turnout.collecting.sums import DesignSums
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.participation import Participation, Personalized, stated_participation
-
-__all__ = ["Reports"]
 
 
 class Reports(Generic[R_co]):
@@ -77,7 +76,7 @@ class Reports(Generic[R_co]):
         self._codes = _checked(oracle, codes)
         self._nodes = _arguments.integer("nodes", nodes, least=0, most=2**64 - 1)
         _check_number(self._plan, len(self._codes), self._nodes)
-        self._probabilities: npt.NDArray[np.float64] | None = None
+        self._probabilities: Floats | None = None
         self._design: DesignSums | None = None
         if participation.uniform_rate is None:
             if probabilities is None or design is None:
@@ -146,7 +145,7 @@ class Reports(Generic[R_co]):
         return self._nodes
 
     @property
-    def probabilities(self) -> npt.NDArray[np.float64] | None:
+    def probabilities(self) -> Floats | None:
         """The participation probability of each reporting node, or None if all share one rate."""
         return self._probabilities
 
@@ -243,7 +242,7 @@ class Reports(Generic[R_co]):
 def _rebuild(
     oracle: Any,
     participation: Participation,
-    codes: npt.NDArray[Any],
+    codes: Array,
     nodes: int,
     *personal: Any,
 ) -> Reports:
@@ -254,7 +253,7 @@ def _rebuild(
 def _checked(oracle: Randomizer, codes: npt.ArrayLike) -> npt.NDArray[np.integer[Any]]:
     """Take over the reports that an oracle can have made, as a read-only array of its type."""
     shape, dtype = oracle.report_shape, oracle.report_dtype
-    array: npt.NDArray[Any]
+    array: Array
     if shape:
         array = np.asarray(codes)
         if array.ndim != 2 or array.shape[1:] != shape or array.dtype.kind not in "iu":
@@ -274,7 +273,7 @@ def _checked(oracle: Randomizer, codes: npt.ArrayLike) -> npt.NDArray[np.integer
     return kept
 
 
-def _frozen(array: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[np.integer[Any]]:
+def _frozen(array: Array, dtype: np.dtype[Any]) -> npt.NDArray[np.integer[Any]]:
     """Take over a contiguous read-only array of the right type; copy any other.
 
     What the caller can still write to would change under the checks.

@@ -10,11 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-__all__ = ["StatisticModel", "mean_inverse"]
-
-Floats = npt.NDArray[np.float64]
+from turnout._types import Floats
 
 
 @dataclass(frozen=True)

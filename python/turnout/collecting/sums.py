@@ -10,12 +10,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments, _core
+from turnout._types import Array, Floats, Unsigned
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
-
-__all__ = ["DesignSums", "WeightedSums"]
 
 _DESIGN_UNIT = 2.0**-64
 _WEIGHT_UNIT = 2.0**-32
@@ -42,7 +40,7 @@ class DesignSums:
     probability_squared: int
 
     @classmethod
-    def of(cls, probabilities: npt.NDArray[np.float64]) -> DesignSums:
+    def of(cls, probabilities: Floats) -> DesignSums:
         """Add up the probabilities of all nodes."""
         return cls(*_core.design_sums(probabilities))
 
@@ -143,9 +141,7 @@ class WeightedSums:
 
     __slots__ = ("_inverse", "_inverse_squared")
 
-    def __init__(
-        self, inverse: npt.NDArray[np.uint64], inverse_squared: npt.NDArray[np.uint64]
-    ) -> None:
+    def __init__(self, inverse: Unsigned, inverse_squared: Unsigned) -> None:
         for array in (inverse, inverse_squared):
             if array.dtype != np.uint64 or array.ndim != 2 or array.shape[1:] != (2,):
                 raise InvalidTypeError(
@@ -157,12 +153,12 @@ class WeightedSums:
         self._inverse_squared = inverse_squared
 
     @property
-    def inverse(self) -> npt.NDArray[np.float64]:
+    def inverse(self) -> Floats:
         """The sums of 1/pi over the reports that support each code."""
         return _to_float(self._inverse[:-1])
 
     @property
-    def inverse_squared(self) -> npt.NDArray[np.float64]:
+    def inverse_squared(self) -> Floats:
         """The sums of 1/pi^2 over the reports that support each code."""
         return _to_float(self._inverse_squared[:-1])
 
@@ -176,7 +172,7 @@ class WeightedSums:
         """The sum of 1/pi^2 over all reports."""
         return float(_to_float(self._inverse_squared[-1:])[0])
 
-    def check_support(self, support: npt.NDArray[Any], received: int) -> None:
+    def check_support(self, support: Array, received: int) -> None:
         """Refuse sums that so many reports cannot have.
 
         Raises
@@ -250,7 +246,7 @@ class WeightedSums:
         return cls(both[0].copy(), both[1].copy())
 
 
-def _to_float(halves: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:
+def _to_float(halves: Unsigned) -> Floats:
     low, high = halves[:, 0], halves[:, 1]
     # Two's complement: sums of scores may be negative.
     negative = (high >> np.uint64(63)) == 1
@@ -260,7 +256,7 @@ def _to_float(halves: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:
     return np.where(negative, -wide, wide) * _WEIGHT_UNIT
 
 
-def _add(one: npt.NDArray[np.uint64], other: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+def _add(one: Unsigned, other: Unsigned) -> Unsigned:
     total = one + other
     total[:, 1] += total[:, 0] < one[:, 0]
     return total

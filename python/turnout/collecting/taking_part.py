@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
+from turnout._types import Floats
 from turnout.errors import InvalidValueError
 from turnout.participation import Participation, Personalized
-
-__all__ = ["common_rate", "probabilities_of"]
 
 
 def common_rate(participation: Participation) -> float:
@@ -33,7 +29,7 @@ def common_rate(participation: Participation) -> float:
     return rate
 
 
-def probabilities_of(participation: Participation) -> npt.NDArray[np.float64]:
+def probabilities_of(participation: Participation) -> Floats:
     """Return the probability of each node.
 
     Raises

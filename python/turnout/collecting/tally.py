@@ -23,8 +23,6 @@ else:
 
     T = TypeVar("T")
 
-__all__ = ["BaseTally", "T", "read_tally", "tally_of"]
-
 
 class BaseTally(ABC):
     """Exact sums over the reports of a plan, and how many nodes there are.

@@ -14,14 +14,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from turnout._documents import parsed
-from turnout.errors import (
-    CorruptDataError,
-    InvalidTypeError,
-    TurnoutError,
-    UnsupportedVersionError,
-)
-
-__all__ = ["VERSION", "pack", "unpack"]
+from turnout.errors import CorruptDataError, InvalidTypeError, TurnoutError, UnsupportedVersionError
 
 T = TypeVar("T")
 

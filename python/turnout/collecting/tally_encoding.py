@@ -40,8 +40,6 @@ from turnout.collecting.sums import DesignSums
 from turnout.collecting.tally_container import pack, unpack
 from turnout.errors import CorruptDataError
 
-__all__ = ["MAGIC", "decode", "encode"]
-
 MAGIC = b"\x89TALLY\r\n"
 
 

@@ -8,18 +8,16 @@ import os
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout._files import read_bytes
+from turnout._types import Array
 from turnout.datasets import download
 from turnout.errors import CorruptDataError
 
-__all__ = ["TableSplit", "fetch_adult", "load_adult"]
-
-Table = dict[str, npt.NDArray[Any]]
+Table = dict[str, Array]
 
 _ADULT = {
     "adult.data": "sha256:5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",

@@ -18,8 +18,6 @@ from turnout._atomic import atomic_write
 from turnout._extras import require
 from turnout.errors import CorruptDataError, DownloadError, InvalidValueError
 
-__all__ = ["fetch", "folder_of", "places", "unpack"]
-
 _BLOCK = 1 << 16
 
 #: Seconds before a bar appears.

@@ -7,15 +7,13 @@ import math
 import os
 import zlib
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout._files import open_regular
+from turnout._types import Array
 from turnout.errors import CorruptDataError
-
-__all__ = ["read_idx"]
 
 #: The third byte of a file, and how an entry is stored.
 _TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
@@ -31,7 +29,7 @@ _STRONGEST_COMPRESSION = 1040
 _BLOCK = 1 << 20
 
 
-def read_idx(path: str | os.PathLike[str]) -> npt.NDArray[Any]:
+def read_idx(path: str | os.PathLike[str]) -> Array:
     """Read an array from an idx file, compressed by gzip or plain.
 
     The file is taken only if it is one: two zero bytes, a known type, the dimensions, and exactly
@@ -82,7 +80,7 @@ def read_idx(path: str | os.PathLike[str]) -> npt.NDArray[Any]:
             raise CorruptDataError(f"{place} is cut off or altered: {error}") from error
 
 
-def _array(place: Path, file: BinaryIO, available: int) -> npt.NDArray[Any]:
+def _array(place: Path, file: BinaryIO, available: int) -> Array:
     """Read an array from an open file that holds at most so many bytes."""
     magic = _exactly(place, file, 4)
     if magic[:2] != b"\0\0" or magic[2] not in _TYPES:

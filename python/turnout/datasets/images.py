@@ -12,13 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._types import Bytes
 from turnout.datasets import download
 from turnout.datasets.idx import read_idx
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
-
-__all__ = ["ImageSplit", "Images", "fetch_emnist", "fetch_mnist", "load_images", "load_mnist"]
-
-Bytes = npt.NDArray[np.uint8]
 
 #: Files, and what their bytes hash to.
 _MNIST = {

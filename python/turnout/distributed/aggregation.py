@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._tables import Tabular
+from turnout._types import Array, Floats, Integers
 from turnout.accounting import calibrate
 from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.values import nonnegative, unit_interval
@@ -23,11 +24,6 @@ from turnout.domain import Domain, domain_of
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.estimators import Estimation
-
-__all__ = ["Aggregation", "Guarantee", "aggregation_from_dict"]
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 _MOST_USERS = 2**31 - 1
 _MOST_ITEMS = 2**24
@@ -285,7 +281,7 @@ class Aggregation(abc.ABC):
     # What is published.
 
     @abc.abstractmethod
-    def decode(self, sums: npt.NDArray[Any]) -> Integers:
+    def decode(self, sums: Array) -> Integers:
         """Read field elements as the whole numbers that they stand for.
 
         Parameters

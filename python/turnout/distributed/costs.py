@@ -7,13 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from turnout._tables import Tabular
+from turnout._types import Integers
 from turnout.distributed.messages import MESSAGE_OVERHEAD
-
-__all__ = ["CostLedger", "Costs"]
 
 
 @dataclass
@@ -49,7 +45,7 @@ class Costs:
         pairs = zip(dataclasses.astuple(self), dataclasses.astuple(other), strict=True)
         return Costs(*(one + two for one, two in pairs))
 
-    def count_bundles(self, items: npt.NDArray[np.int64], bits: int) -> None:
+    def count_bundles(self, items: Integers, bits: int) -> None:
         """Count messages that each hold elements of some items, with the items' numbers."""
         self.messages += len(items)
         sizes = MESSAGE_OVERHEAD + 4 + 4 * items + (items * bits + 7) // 8

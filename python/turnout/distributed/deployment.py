@@ -5,25 +5,12 @@ from __future__ import annotations
 import abc
 import dataclasses
 
-import numpy as np
-import numpy.typing as npt
-
 from turnout import _arguments
+from turnout._types import Integers
 from turnout.distributed.aggregation import Aggregation
 from turnout.distributed.costs import Costs
 from turnout.distributed.field import SEED_BYTES
 from turnout.errors import InvalidValueError
-
-__all__ = [
-    "ANY_DATA",
-    "HONEST_BUT_CURIOUS",
-    "Deployed",
-    "floor_sentence",
-    "missing_sentence",
-    "telling_sentence",
-]
-
-Integers = npt.NDArray[np.int64]
 
 _MOST_PARTIES = 10_000
 

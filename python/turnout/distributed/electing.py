@@ -8,9 +8,8 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
+from turnout._types import Bytes
 from turnout.distributed.aggregation import Aggregation
-
-__all__ = ["Electing"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -29,7 +28,7 @@ class Electing(Aggregation):
     @abc.abstractmethod
     def draw_sets(
         self, codes: npt.NDArray[np.uint32], seed: int | None = None
-    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint32]]:
+    ) -> tuple[Bytes, npt.NDArray[np.uint32]]:
         """Draw the coins and sets of some users.
 
         Parameters

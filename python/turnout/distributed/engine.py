@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from turnout import _arguments, _core
 from turnout._tables import Tabular
+from turnout._types import Array, Integers
 from turnout.distributed.aggregation import Aggregation
 from turnout.distributed.costs import CostLedger, Costs
 from turnout.distributed.deployment import Deployed
@@ -32,9 +33,6 @@ from turnout.distributed.seeds import step_seed
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 
-__all__ = ["RoundResult", "exchange", "run"]
-
-Integers = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.uint32]
 
 #: Sets are drawn and shared in one piece; this many entries of them are the most.
@@ -128,9 +126,7 @@ def run(mechanism: Aggregation, values: Any, seed: int | None = None) -> RoundRe
     return RoundResult(mechanism.estimate(sums), sums, costs)
 
 
-def _run_deployed(
-    mechanism: Deployed, codes: Codes, seed: int | None
-) -> tuple[npt.NDArray[Any], CostLedger]:
+def _run_deployed(mechanism: Deployed, codes: Codes, seed: int | None) -> tuple[Array, CostLedger]:
     field, size, n = mechanism.field, mechanism.domain.size, mechanism.users
     parties = mechanism.number_of_parties if mechanism.has_messages else 2
     rate = mechanism.sharing_rate
@@ -181,9 +177,7 @@ def _deployed_ledger(mechanism: Deployed, users: Costs, adding: Costs) -> CostLe
     return CostLedger(totals, {"user": n, "aggregator": parties, "server": 1}, {})
 
 
-def _run_two_stage(
-    mechanism: Electing, codes: Codes, seed: int | None
-) -> tuple[npt.NDArray[Any], CostLedger]:
+def _run_two_stage(mechanism: Electing, codes: Codes, seed: int | None) -> tuple[Array, CostLedger]:
     field, size, n = mechanism.field, mechanism.domain.size, mechanism.users
     if n * mechanism.reported > _MOST_SET_ENTRIES:
         raise InvalidValueError(
@@ -233,7 +227,7 @@ def _run_two_stage(
     return total, CostLedger(totals, parties, mechanism.paper_costs())
 
 
-def _choose(n: int, sizes: list[int], seed: int | None) -> list[npt.NDArray[np.int64]]:
+def _choose(n: int, sizes: list[int], seed: int | None) -> list[Integers]:
     """Elect users for each item."""
     own = step_seed(seed, "elections")
     drawn = secrets.SystemRandom() if own is None else random.Random(own)
@@ -244,8 +238,8 @@ def _count_two_stage_messages(
     mechanism: Electing,
     users: Costs,
     sets: npt.NDArray[np.uint32],
-    chosen: list[npt.NDArray[np.int64]],
-    reporters: npt.NDArray[np.int64],
+    chosen: list[Integers],
+    reporters: Integers,
 ) -> None:
     """Add the messages of users: a set each, bundles of shares, a sum of each elected user."""
     field, size, n = mechanism.field, mechanism.domain.size, mechanism.users

@@ -9,11 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _core
+from turnout._types import Array, Integers
 from turnout.errors import InvalidTypeError, InvalidValueError
-
-__all__ = ["SEED_BYTES", "PrimeField"]
-
-Elements = npt.NDArray[Any]
 
 #: The size of the seed that stands for a share.
 SEED_BYTES = 32
@@ -102,7 +99,7 @@ class PrimeField:
         """The type of arrays of elements."""
         return self._dtype
 
-    def elements(self, values: npt.ArrayLike, argument: str = "values") -> Elements:
+    def elements(self, values: npt.ArrayLike, argument: str = "values") -> Array:
         """Check that whole numbers are elements, and make an array of them.
 
         Parameters
@@ -141,7 +138,7 @@ class PrimeField:
             )
         return np.ascontiguousarray(array, self.dtype)
 
-    def reduce(self, values: npt.ArrayLike) -> Elements:
+    def reduce(self, values: npt.ArrayLike) -> Array:
         """Take whole numbers, negative ones too, modulo q.
 
         Parameters
@@ -162,7 +159,7 @@ class PrimeField:
         array = _arguments.vector("values", values, "whole numbers", "whole numbers", "iu")
         return self._core.reduce(np.ascontiguousarray(array, np.int64))
 
-    def lift(self, values: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    def lift(self, values: npt.ArrayLike) -> Integers:
         """Read elements as the whole numbers of least absolute value.
 
         Parameters
@@ -187,7 +184,7 @@ class PrimeField:
         """
         return self._core.lift(self._vector("values", values))
 
-    def add(self, left: npt.ArrayLike, right: npt.ArrayLike) -> Elements:
+    def add(self, left: npt.ArrayLike, right: npt.ArrayLike) -> Array:
         """Add two vectors of the same length.
 
         Raises
@@ -197,7 +194,7 @@ class PrimeField:
         """
         return self._core.add(self._vector("left", left), self._vector("right", right))
 
-    def subtract(self, left: npt.ArrayLike, right: npt.ArrayLike) -> Elements:
+    def subtract(self, left: npt.ArrayLike, right: npt.ArrayLike) -> Array:
         """Subtract a vector from another of the same length.
 
         Raises
@@ -207,7 +204,7 @@ class PrimeField:
         """
         return self._core.subtract(self._vector("left", left), self._vector("right", right))
 
-    def negate(self, values: npt.ArrayLike) -> Elements:
+    def negate(self, values: npt.ArrayLike) -> Array:
         """Change the sign of a vector.
 
         Raises
@@ -217,7 +214,7 @@ class PrimeField:
         """
         return self._core.negate(self._vector("values", values))
 
-    def sum(self, rows: npt.ArrayLike) -> Elements:
+    def sum(self, rows: npt.ArrayLike) -> Array:
         """Add up vectors.
 
         Parameters
@@ -237,7 +234,7 @@ class PrimeField:
         """
         return self._core.sum(self._rows("rows", rows))
 
-    def uniform(self, length: int, seed: int | None = None) -> Elements:
+    def uniform(self, length: int, seed: int | None = None) -> Array:
         """Draw elements that are exactly uniform.
 
         Parameters
@@ -259,7 +256,7 @@ class PrimeField:
         """
         return self._core.uniform(_length(length), _arguments.seed(seed))
 
-    def share(self, vector: npt.ArrayLike, parties: int = 3, seed: int | None = None) -> Elements:
+    def share(self, vector: npt.ArrayLike, parties: int = 3, seed: int | None = None) -> Array:
         """Split a vector into additive shares, all of which are needed to learn anything.
 
         Parameters
@@ -327,7 +324,7 @@ class PrimeField:
         elements = self._vector("vector", vector)
         return self._core.share_compressed(elements, count, _arguments.seed(seed))
 
-    def expand(self, seed: bytes, length: int) -> Elements:
+    def expand(self, seed: bytes, length: int) -> Array:
         """Make the share that a seed stands for.
 
         Parameters
@@ -353,7 +350,7 @@ class PrimeField:
             )
         return self._core.expand(bytes(seed), _length(length))
 
-    def reconstruct(self, shares: npt.ArrayLike | Sequence[Elements]) -> Elements:
+    def reconstruct(self, shares: npt.ArrayLike | Sequence[Array]) -> Array:
         """Add up all shares of a vector, or of a sum of vectors.
 
         Parameters
@@ -401,7 +398,7 @@ class PrimeField:
         """
         return self._core.pack(self._vector("values", values))
 
-    def unpack(self, data: bytes, length: int) -> Elements:
+    def unpack(self, data: bytes, length: int) -> Array:
         """Read what :meth:`pack` wrote.
 
         Parameters
@@ -435,7 +432,7 @@ class PrimeField:
         """
         return (_length(length) * self.bits + 7) // 8
 
-    def _vector(self, argument: str, values: npt.ArrayLike) -> Elements:
+    def _vector(self, argument: str, values: npt.ArrayLike) -> Array:
         # Here and not in the core, which takes no other arrays: short vectors come by the thousand.
         if (
             isinstance(values, np.ndarray)
@@ -449,7 +446,7 @@ class PrimeField:
             raise InvalidTypeError(f"{argument} must be one-dimensional, got shape {array.shape}")
         return array
 
-    def _rows(self, argument: str, values: Any) -> Elements:
+    def _rows(self, argument: str, values: Any) -> Array:
         try:
             stacked = np.asarray(values)
         except ValueError as error:

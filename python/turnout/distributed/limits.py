@@ -7,12 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-__all__ = ["at_least", "exact_sampling_limits", "summable", "thresholded_limits"]
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
+from turnout._types import Floats, Integers, Truths
 
 #: Dummies further than this many standard deviations from their mean are not summed over: what is
 #: left out is below 1e-20, and counts against the tails.
@@ -105,7 +101,7 @@ def summable(dummies: int, dummy_rate: float) -> bool:
     return dummies * dummy_rate * (1.0 - dummy_rate) <= 1e4
 
 
-def _first(holds: Callable[[Integers], npt.NDArray[np.bool_]], size: int, most: int) -> Integers:
+def _first(holds: Callable[[Integers], Truths], size: int, most: int) -> Integers:
     """Find the least number from 0 to ``most`` where a monotone condition holds, or one more."""
     below = np.full(size, -1, np.int64)
     above = np.full(size, most + 1, np.int64)

@@ -9,8 +9,6 @@ from turnout.distributed.aggregation import Aggregation, aggregation_from_dict
 from turnout.distributed.engine import RoundResult, run
 from turnout.distributed.rounds import Round
 
-__all__ = ["AggregationMechanism", "mechanism_from_dict"]
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AggregationMechanism(Aggregation):

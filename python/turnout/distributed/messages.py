@@ -60,8 +60,6 @@ from turnout.errors import (
     UnsupportedVersionError,
 )
 
-__all__ = ["MESSAGE_OVERHEAD", "Kind", "Message", "Party", "Role", "read_head"]
-
 MAGIC = b"\x89TDA"
 VERSION = 1
 _HEADER = struct.Struct("<4sBB16sBIBII")

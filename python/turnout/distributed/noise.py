@@ -13,15 +13,11 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._types import Floats
 from turnout.accounting.integer_noise import discrete_gaussian_variance
 from turnout.accounting.values import positive_up_to, rate
-
-__all__ = ["DummyLaw", "GaussianLaw", "LaplaceLaw", "NoiseLaw", "SkellamLaw"]
-
-Floats = npt.NDArray[np.float64]
 
 #: The longest transform.
 _LONGEST = 2**22

@@ -8,22 +8,14 @@ from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _core
-from turnout.accounting import (
-    DiscreteLaplaceNoise,
-    SkellamNoise,
-    SummedDiscreteGaussianNoise,
-)
+from turnout._types import Integers
+from turnout.accounting import DiscreteLaplaceNoise, SkellamNoise, SummedDiscreteGaussianNoise
 from turnout.accounting.mechanism import Mechanism
 from turnout.distributed.noise import GaussianLaw, LaplaceLaw, NoiseLaw, SkellamLaw
 from turnout.distributed.seeds import step_seed
 from turnout.errors import InvalidValueError
-
-__all__ = ["NOISES", "Noise"]
-
-Integers = npt.NDArray[np.int64]
 
 #: How many numbers are drawn at a time.
 _BLOCK = 10_000_000

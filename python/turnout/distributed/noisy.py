@@ -4,31 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments, _core
+from turnout._types import Array, Floats, Integers
 from turnout.accounting.mechanism import Mechanism
 from turnout.collecting.statistic import StatisticModel
 from turnout.distributed.aggregation import Guarantee
 from turnout.distributed.costs import Costs
-from turnout.distributed.deployment import (
-    ANY_DATA,
-    HONEST_BUT_CURIOUS,
-    Deployed,
-    missing_sentence,
-)
+from turnout.distributed.deployment import ANY_DATA, HONEST_BUT_CURIOUS, Deployed, missing_sentence
 from turnout.distributed.mechanism import AggregationMechanism
 from turnout.distributed.noise import NoiseLaw
 from turnout.distributed.noises import NOISES
 from turnout.frequency.estimation.estimators import Estimation
-
-__all__ = ["NoisyAggregation"]
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 #: How likely the noise of a round may be too large for the field; it would only spoil the estimate.
 _WRAPS = 2.0**-64
@@ -290,7 +280,7 @@ class NoisyAggregation(Deployed, AggregationMechanism):
         """
         return self.piece(items, seed) if self.source == "parties" else None
 
-    def decode(self, sums: npt.NDArray[Any]) -> Integers:
+    def decode(self, sums: Array) -> Integers:
         """Read field elements as counts with noise, which may be negative or above n."""
         middle = self.users // 2
         shifted = self.field.subtract(sums, self.field.reduce(np.full(sums.shape, middle)))

@@ -7,8 +7,6 @@ from turnout.distributed.aggregation import Aggregation
 from turnout.distributed.costs import Costs
 from turnout.errors import InvalidTypeError
 
-__all__ = ["paper_costs"]
-
 
 def paper_costs(mechanism: Aggregation) -> dict[str, Costs]:
     """Evaluate Table 1 of Yang et al. for one party of each role.

@@ -7,45 +7,13 @@ import secrets
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from turnout._types import Array, Integers, Truths, Unsigned
 from turnout.distributed.electing import Electing
 from turnout.distributed.field import SEED_BYTES, PrimeField
 from turnout.errors import InvalidValueError, MalformedMessageError
-
-__all__ = [
-    "ROSTER_DIGEST",
-    "SHARE_OVERHEAD",
-    "Election",
-    "bits_size",
-    "check_roster",
-    "item_shares_size",
-    "largest_election",
-    "new_report",
-    "pack_bits",
-    "pack_item_shares",
-    "pack_packed_share",
-    "pack_party_sum",
-    "pack_roster",
-    "pack_seed_share",
-    "party_sum_size",
-    "roster_digest",
-    "roster_size",
-    "share_size",
-    "unpack_bits",
-    "unpack_item_shares",
-    "unpack_party_sum",
-    "unpack_roster",
-    "unpack_share",
-]
-
-Elements = npt.NDArray[Any]
-Bits = npt.NDArray[np.bool_]
-Items = npt.NDArray[np.int64]
-Reports = npt.NDArray[np.uint64]
 
 _SEED, _PACKED = b"\x00", b"\x01"
 #: The bytes of the digest of a roster.
@@ -80,7 +48,7 @@ def share_size(field: PrimeField, length: int, seeded: bool) -> int:
     return SHARE_OVERHEAD + (SEED_BYTES if seeded else field.packed_size(length))
 
 
-def unpack_share(payload: bytes, field: PrimeField, length: int) -> tuple[int, Elements | bytes]:
+def unpack_share(payload: bytes, field: PrimeField, length: int) -> tuple[int, Array | bytes]:
     """Read the report that a share is of, and the share: elements, or the seed of them."""
     if len(payload) > _REPORT.size:
         (report,) = _REPORT.unpack_from(payload)
@@ -97,7 +65,7 @@ def unpack_share(payload: bytes, field: PrimeField, length: int) -> tuple[int, E
     )
 
 
-def _elements(field: PrimeField, data: bytes, length: int) -> Elements:
+def _elements(field: PrimeField, data: bytes, length: int) -> Array:
     try:
         return field.unpack(data, length)
     except InvalidValueError as error:
@@ -112,12 +80,12 @@ def bits_size(length: int) -> int:
     return (length + 7) // 8
 
 
-def pack_bits(bits: Bits) -> bytes:
+def pack_bits(bits: Truths) -> bytes:
     """Write truth values, lowest bit first."""
     return np.packbits(bits, bitorder="little").tobytes()
 
 
-def unpack_bits(payload: bytes, length: int, what: str) -> Bits:
+def unpack_bits(payload: bytes, length: int, what: str) -> Truths:
     """Read truth values."""
     if len(payload) != bits_size(length):
         raise MalformedMessageError(
@@ -134,13 +102,13 @@ def roster_size(users: int) -> int:
     return bits_size(users) + _REPORT.size * users
 
 
-def pack_roster(reports: Reports) -> bytes:
+def pack_roster(reports: Unsigned) -> bytes:
     """Write which users' shares are there, and of which report each is; 0 is a missing one."""
     present = np.ascontiguousarray(reports[reports != 0], "<u8")
     return pack_bits(reports != 0) + bytes(present.tobytes())
 
 
-def unpack_roster(payload: bytes, users: int) -> Reports:
+def unpack_roster(payload: bytes, users: int) -> Unsigned:
     """Read a roster."""
     start = bits_size(users)
     present = unpack_bits(payload[:start], users, "a roster")
@@ -166,7 +134,7 @@ def check_roster(payload: bytes, users: int, digest: bool) -> None:
         )
 
 
-def roster_digest(reports: Reports) -> bytes:
+def roster_digest(reports: Unsigned) -> bytes:
     """Name a roster, to tell whether two are the same."""
     return hashlib.blake2b(pack_roster(reports), digest_size=ROSTER_DIGEST).digest()
 
@@ -179,13 +147,13 @@ def party_sum_size(field: PrimeField, length: int) -> int:
     return _NUMBER.size + ROSTER_DIGEST + field.packed_size(length)
 
 
-def pack_party_sum(reports: Reports, field: PrimeField, sums: Elements) -> bytes:
+def pack_party_sum(reports: Unsigned, field: PrimeField, sums: Array) -> bytes:
     """Write the sum of an aggregator's shares."""
     received = int((reports != 0).sum())
     return _NUMBER.pack(received) + roster_digest(reports) + field.pack(sums)
 
 
-def unpack_party_sum(payload: bytes, field: PrimeField, length: int) -> tuple[int, bytes, Elements]:
+def unpack_party_sum(payload: bytes, field: PrimeField, length: int) -> tuple[int, bytes, Array]:
     """Read the number of users, the digest of the roster, and the sum."""
     start = _NUMBER.size + ROSTER_DIGEST
     if len(payload) < start:
@@ -200,13 +168,13 @@ def item_shares_size(field: PrimeField, count: int) -> int:
     return _NUMBER.size * (1 + count) + field.packed_size(count)
 
 
-def pack_item_shares(items: Items, field: PrimeField, elements: Elements) -> bytes:
+def pack_item_shares(items: Integers, field: PrimeField, elements: Array) -> bytes:
     """Write an element for each of some items."""
     listed = np.ascontiguousarray(items, "<u4").tobytes()
     return _NUMBER.pack(len(items)) + listed + field.pack(elements)
 
 
-def unpack_item_shares(payload: bytes, field: PrimeField, size: int) -> tuple[Items, Elements]:
+def unpack_item_shares(payload: bytes, field: PrimeField, size: int) -> tuple[Integers, Array]:
     """Read an element for each of some items, which are in order."""
     reader = _Reader(payload)
     count = reader.number(size)
@@ -251,9 +219,9 @@ class Election:
     """
 
     received: int
-    reporters: Items
-    elected: tuple[Items, ...]
-    duties: dict[int, Items]
+    reporters: Integers
+    elected: tuple[Integers, ...]
+    duties: dict[int, Integers]
 
     def public_part(self) -> bytes:
         """Write what everyone gets."""
@@ -263,7 +231,7 @@ class Election:
         return _NUMBER.pack(self.received) + listed
 
     @staticmethod
-    def duty_part(duties: Iterable[tuple[int, Items]]) -> bytes:
+    def duty_part(duties: Iterable[tuple[int, Integers]]) -> bytes:
         """Write what one recipient gets for its own items."""
         parts = [_NUMBER.pack(item) + users.astype("<u4").tobytes() for item, users in duties]
         return b"".join(parts)
@@ -303,8 +271,8 @@ class Election:
 
     @staticmethod
     def _unpack_duties(
-        reader: _Reader, users: int, items: Items, counts: Items
-    ) -> dict[int, Items]:
+        reader: _Reader, users: int, items: Integers, counts: Integers
+    ) -> dict[int, Integers]:
         """Read, for each of some items, its number and its reporters."""
         ends = np.cumsum(counts + 1)
         words = reader.numbers(int(counts.sum()) + len(items), 2**32)
@@ -364,7 +332,7 @@ class _Reader:
         """Read a number up to a largest one."""
         return int(self.numbers(1, most + 1)[0])
 
-    def numbers(self, count: int, bound: int) -> Items:
+    def numbers(self, count: int, bound: int) -> Integers:
         """Read numbers below a bound."""
         end = self._position + 4 * count
         if end > len(self._data):

@@ -12,7 +12,6 @@ from turnout._drawing import new_axes
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_errors"]
 
 _COLOURS = ("#1f6f8b", "#d8973c", "#9aa3b0")
 

@@ -30,7 +30,6 @@ from turnout.planning import choose_oracle
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Recommendation", "RecommendationRecord", "recommend"]
 
 #: The width of text below a table.
 _WIDTH = 100

@@ -15,13 +15,7 @@ from turnout.distributed.deployment import Deployed
 from turnout.distributed.electing import Electing
 from turnout.distributed.messages import Party, Role
 from turnout.distributed.roles import AggregatingServer, Aggregator, ReportingServer, User
-from turnout.errors import (
-    CorruptDataError,
-    InvalidTypeError,
-    InvalidValueError,
-)
-
-__all__ = ["Round"]
+from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 
 _FORMAT = "turnout-round"
 _VERSION = 1

@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments, _core
+from turnout._types import Array, Integers
 from turnout.accounting.mechanism import Mechanism
 from turnout.collecting.statistic import StatisticModel
 from turnout.distributed.aggregation import Aggregation
@@ -18,10 +18,6 @@ from turnout.distributed.costs import Costs
 from turnout.distributed.limits import exact_sampling_limits, summable
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimators import Estimation
-
-__all__ = ["Sampled", "checked_floor"]
-
-Integers = npt.NDArray[np.int64]
 
 _MOST_DUMMIES = 10_000_000
 
@@ -123,7 +119,7 @@ class Sampled(Aggregation):
         """Count what a contributor draws for some items: the coins of dummies."""
         return Costs(coins=self.dummies * items)
 
-    def decode(self, sums: npt.NDArray[Any]) -> Integers:
+    def decode(self, sums: Array) -> Integers:
         """Read field elements as counts."""
         return sums.astype(np.int64)
 

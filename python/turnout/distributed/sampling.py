@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._types import Array, Floats, Integers
 from turnout.accounting import CountSampling, SampleAndThreshold
 from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.thresholded import MOST_THRESHOLD
@@ -26,11 +27,6 @@ from turnout.distributed.mechanism import AggregationMechanism
 from turnout.distributed.sampled import Sampled
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimators import Estimation
-
-__all__ = ["SamplingAggregation"]
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -236,7 +232,7 @@ class SamplingAggregation(Deployed, Sampled, AggregationMechanism):
         unknown = np.where(sums > 0, variances, np.nan)
         return Estimation(frequencies, unknown, limits=limits)
 
-    def decode(self, sums: npt.NDArray[Any]) -> Integers:
+    def decode(self, sums: Array) -> Integers:
         """Read field elements as counts; those below the threshold are withheld, and become 0."""
         counts = super().decode(sums)
         return np.where(counts >= (self.threshold or 0), counts, 0)

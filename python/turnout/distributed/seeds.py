@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 
-__all__ = ["step_seed"]
-
 
 def step_seed(seed: int | None, *names: object) -> int | None:
     """Derive the seed of one step; None stays None."""

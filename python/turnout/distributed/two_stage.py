@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _core
+from turnout._types import Bytes, Integers
 from turnout.accounting import TwoStageCountSampling
 from turnout.accounting.mechanism import Mechanism
 from turnout.distributed.aggregation import Guarantee
@@ -27,10 +28,6 @@ from turnout.distributed.mechanism import AggregationMechanism
 from turnout.distributed.sampled import Sampled
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimators import Estimation
-
-__all__ = ["TwoStageSampling"]
-
-Integers = npt.NDArray[np.int64]
 
 #: One elected user would see what is reported to it.
 _FEWEST_ELECTED = 2
@@ -311,7 +308,7 @@ class TwoStageSampling(Electing, Sampled, AggregationMechanism):
 
     def draw_sets(
         self, codes: npt.NDArray[np.uint32], seed: int | None = None
-    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint32]]:
+    ) -> tuple[Bytes, npt.NDArray[np.uint32]]:
         """Draw the coins and sets of some users.
 
         Parameters

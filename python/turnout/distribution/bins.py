@@ -6,18 +6,14 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._types import Floats
 from turnout.bounds import Bounds
 from turnout.errors import InvalidValueError
 
-__all__ = ["BinnedBounds"]
-
 #: To estimate takes time in proportion to the third power of the number of bins.
 MOST_BINS: Final = 1024
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout._drawing import answered
 from turnout._tables import Tabular, records_of
+from turnout._types import Floats, Unsigned
 from turnout.collecting.intervals import BaseInterval, critical_value, normal_interval
 from turnout.distribution.bins import BinnedBounds
 from turnout.distribution.pictures import draw_bins
@@ -21,10 +22,6 @@ from turnout.errors import EstimatorError, InvalidValueError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["DistributionEstimate", "DistributionInterval", "DistributionQuantile"]
-
-Floats = npt.NDArray[np.float64]
 
 
 #: The quantiles that a summary has by itself.
@@ -39,7 +36,7 @@ class _Tally(Protocol):
     @property
     def oracle(self) -> Any: ...
     @property
-    def cells(self) -> npt.NDArray[np.uint64]: ...
+    def cells(self) -> Unsigned: ...
     @property
     def weights(self) -> Any: ...
     @property

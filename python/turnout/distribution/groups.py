@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._drawing import answered
+from turnout._types import Floats
 from turnout.collecting.groups.estimate import BaseGroupedEstimate
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.keys import shown_key
@@ -25,9 +25,6 @@ from turnout.errors import InvalidValueError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["GroupedDistributionEstimate"]
-
-Floats = npt.NDArray[np.float64]
 
 #: So many groups are drawn.
 _GROUPS = 40

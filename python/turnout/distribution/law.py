@@ -5,11 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
-__all__ = ["WaveLaw"]
-
-Floats = npt.NDArray[np.float64]
+from turnout._types import Floats
 
 
 class WaveLaw:

@@ -5,18 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout._drawing import answered, interval_words
+from turnout._types import Floats
 from turnout.collecting.groups.series import BaseSeries
 from turnout.collecting.groups.series_pictures import Lines, draw_series
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["DistributionSeries"]
-
-Floats = npt.NDArray[np.float64]
 
 _SHARES = (0.25, 0.5, 0.75)
 _NAMES = ("lower quartile", "median", "upper quartile")

@@ -8,11 +8,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from turnout._types import Floats
 from turnout.distribution.law import WaveLaw
-
-__all__ = ["METHODS", "Solution", "solved"]
-
-Floats = npt.NDArray[np.float64]
 
 #: The methods by name, the default first.
 METHODS: Final = ("ems", "ml")

@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments, _core
+from turnout._types import Array
 from turnout.collecting.drawing import Counts, Drawn, Noise
 from turnout.collecting.kernel import KernelKind
 from turnout.distribution.bins import BinnedBounds
@@ -18,10 +18,6 @@ from turnout.distribution.law import WaveLaw
 from turnout.distribution.tally import DistributionTally
 from turnout.errors import CodeOutsideDomainError
 from turnout.participation import Participation
-
-__all__ = ["SquareWave"]
-
-Array = npt.NDArray[Any]
 
 
 class SquareWave(KernelKind[DistributionTally]):

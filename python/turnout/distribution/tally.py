@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._types import Unsigned
 from turnout.collecting.counted import CountedTally
 from turnout.collecting.plan import Plan
 from turnout.collecting.sums import DesignSums, WeightedSums
@@ -15,8 +15,6 @@ from turnout.distribution.bins import BinnedBounds
 from turnout.distribution.estimate import DistributionEstimate
 from turnout.distribution.solving import METHODS
 from turnout.errors import InvalidValueError
-
-__all__ = ["DistributionTally"]
 
 
 class DistributionTally(CountedTally):
@@ -94,9 +92,9 @@ class DistributionTally(CountedTally):
         return domain
 
     @property
-    def cells(self) -> npt.NDArray[np.uint64]:
+    def cells(self) -> Unsigned:
         """The number of reports of each cell, uint64; read-only."""
-        cells: npt.NDArray[np.uint64] = self._sums
+        cells: Unsigned = self._sums
         return cells
 
     def estimate(self, method: str = METHODS[0]) -> DistributionEstimate:

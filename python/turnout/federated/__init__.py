@@ -12,14 +12,8 @@ from turnout.federated.checkpoint import TrainingState, load_checkpoint, save_ch
 from turnout.federated.client import Client, Draw
 from turnout.federated.engine import InProcessEngine
 from turnout.federated.grid import Grid
-from turnout.federated.optimizers import (
-    SGD,
-    Constant,
-    CosineDecay,
-    Optimizer,
-    StepDecay,
-    Warmup,
-)
+from turnout.federated.optimizers import SGD, Optimizer
+from turnout.federated.schedules import Constant, CosineDecay, StepDecay, Warmup
 from turnout.federated.server import Server
 from turnout.federated.training import RandomParticipationSGD
 from turnout.federated.trees import Structure, flatten

@@ -11,8 +11,6 @@ from turnout import _arguments
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.federated.trees import flatten
 
-__all__ = ["one_at_a_time"]
-
 
 def one_at_a_time(gradients: Callable[..., Any]) -> Callable[..., Any]:
     """Compute the gradient of each element alone, in a batch of one.

@@ -5,14 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._types import Array
 from turnout.errors import InvalidTypeError
-
-__all__ = ["DTYPES", "as_array"]
-
-Array = npt.NDArray[Any]
 
 #: What parameters and gradients may consist of.
 DTYPES = ("float32", "float64")

@@ -30,7 +30,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._arrays import read_archive, read_array
@@ -38,6 +37,7 @@ from turnout._atomic import atomic_write
 from turnout._documents import check_version, parsed
 from turnout._files import read_bytes
 from turnout._seal import new_placeholder, seal_file, verify_seal
+from turnout._types import Array, Floats
 from turnout.accounting import PrivacyLedger
 from turnout.errors import (
     CorruptDataError,
@@ -47,8 +47,6 @@ from turnout.errors import (
     UnsupportedVersionError,
 )
 from turnout.federated.trees import Structure
-
-__all__ = ["TrainingState", "load_checkpoint", "save_checkpoint"]
 
 FORMAT = "turnout-training"
 VERSION = 1
@@ -104,9 +102,9 @@ class TrainingState:
 
     plan: dict[str, Any]
     structure: Structure
-    parameters: npt.NDArray[np.float64]
+    parameters: Floats
     optimizer: dict[str, Any]
-    optimizer_state: Sequence[npt.NDArray[Any]]
+    optimizer_state: Sequence[Array]
     round: int
     ledger: PrivacyLedger | None = None
     extra: dict[str, Any] = field(default_factory=dict)
@@ -148,7 +146,7 @@ class TrainingState:
         ledger = "no ledger" if self.ledger is None else repr(self.ledger)
         return f"TrainingState(round {self.round}, {self.parameters.size} parameters, {ledger})"
 
-    def _arrays(self) -> list[npt.NDArray[Any]]:
+    def _arrays(self) -> list[Array]:
         return [self.parameters, *self.optimizer_state]
 
     def _metadata(self) -> dict[str, Any]:
@@ -246,7 +244,7 @@ def load_checkpoint(path: str | os.PathLike[str]) -> TrainingState:
         ) from error
 
 
-def _write(path: Path, metadata: dict[str, Any], arrays: Sequence[npt.NDArray[Any]]) -> None:
+def _write(path: Path, metadata: dict[str, Any], arrays: Sequence[Array]) -> None:
     placeholder = new_placeholder()
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
         archive.comment = placeholder.encode("ascii")
@@ -296,7 +294,7 @@ def _check_version(metadata: Any) -> None:
     check_version("checkpoint", metadata, FORMAT, VERSION)
 
 
-def _state(metadata: dict[str, Any], arrays: list[npt.NDArray[Any]]) -> TrainingState:
+def _state(metadata: dict[str, Any], arrays: list[Array]) -> TrainingState:
     match metadata:
         case {
             "format": str(),
@@ -323,7 +321,7 @@ def _state(metadata: dict[str, Any], arrays: list[npt.NDArray[Any]]) -> Training
     raise CorruptDataError(f"its metadata are {_arguments.shown(metadata)}")
 
 
-def _little(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _little(array: Array) -> Array:
     return array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
 
 

@@ -7,18 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._types import Array, Integers
 from turnout.accounting import PrivacyLedger
 from turnout.errors import InvalidTypeError, InvalidValueError, ProtocolError
 from turnout.federated import draws
 from turnout.federated.plan import TrainingPlan
 from turnout.federated.sums import add_gradients, structure_of, zeros
 from turnout.federated.updates import Update
-
-__all__ = ["Client", "Draw"]
-
 
 #: What entries of ledgers are labelled with.
 LABEL = "federated training"
@@ -41,7 +38,7 @@ class Draw:
 
     round: int
     takes_part: bool
-    elements: npt.NDArray[np.int64]
+    elements: Integers
 
     def __repr__(self) -> str:
         """Show the round only; the rest is private and must not get into a log."""
@@ -241,7 +238,7 @@ class Client:
     def answer(
         self,
         round: int,  # noqa: A002 (the field's word)
-        gradients_of: Callable[[npt.NDArray[np.int64]], Any],
+        gradients_of: Callable[[Integers], Any],
     ) -> Update | None:
         """Do a whole round: draw, compute gradients if elements were sampled, answer.
 
@@ -280,7 +277,7 @@ class Client:
                 f"draw must be the client's last one, not yet answered, got {draw!r}"
             )
 
-    def _closed(self, draw: Draw, values: npt.NDArray[Any]) -> Update:
+    def _closed(self, draw: Draw, values: Array) -> Update:
         if self._plan.mode != "trusted_server":
             values = values + draws.client_noise(
                 self._plan, self._structure.total, self._index, draw.round

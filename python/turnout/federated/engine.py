@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._progress import track
+from turnout._types import Array, Integers
 from turnout.accounting import PrivacyLedger
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.federated import draws
@@ -19,10 +19,6 @@ from turnout.federated.optimizers import Optimizer
 from turnout.federated.server import Server
 from turnout.federated.sums import add_gradients, structure_of, zeros
 from turnout.federated.training import RandomParticipationSGD
-
-__all__ = ["InProcessEngine"]
-
-Indices = npt.NDArray[np.int64]
 
 _BOUND = " = local_size, on which the accounting rests"
 
@@ -91,7 +87,7 @@ class InProcessEngine:
         plan: RandomParticipationSGD,
         parameters: Any,
         gradients: Callable[..., Any],
-        sizes: int | Sequence[int] | npt.NDArray[Any],
+        sizes: int | Sequence[int] | Array,
         optimizer: Optimizer,
         *,
         clients: int | None = None,
@@ -117,7 +113,7 @@ class InProcessEngine:
         self._structure = structure_of(parameters)
         # Rounds in which everybody was (or may have been) available, and each client's beside them.
         self._common = 0
-        self._own: Indices | None = None
+        self._own: Integers | None = None
 
     @property
     def plan(self) -> RandomParticipationSGD:
@@ -254,7 +250,7 @@ class InProcessEngine:
             raise
         self._server.close()
 
-    def _pay(self, present: Indices | None) -> None:
+    def _pay(self, present: Integers | None) -> None:
         if present is None:
             self._common += 1
             return
@@ -263,8 +259,8 @@ class InProcessEngine:
         self._own[present] += 1
 
     def _updates(
-        self, number: int, taking_part: Indices, present: Indices | None
-    ) -> Iterator[npt.NDArray[Any]]:
+        self, number: int, taking_part: Integers, present: Integers | None
+    ) -> Iterator[Array]:
         """Give what each client sends; in batches the first has the sum of all."""
         parameters = self._server.parameters
         sampled = {int(client): self._elements(int(client), number) for client in taking_part}
@@ -272,7 +268,7 @@ class InProcessEngine:
             clients = np.repeat(taking_part, [part.size for part in sampled.values()])
             elements = np.concatenate(list(sampled.values()))
             first = int(taking_part[0])
-            work: dict[int, tuple[Any, Indices]] = {first: (clients, elements)}
+            work: dict[int, tuple[Any, Integers]] = {first: (clients, elements)}
         else:
             work = {client: (client, elements) for client, elements in sampled.items()}
         for client in self._senders(taking_part, present):
@@ -285,16 +281,16 @@ class InProcessEngine:
                 values += draws.client_noise(self._plan, self._structure.total, int(client), number)
             yield values
 
-    def _senders(self, taking_part: Indices, present: Indices | None) -> Indices:
+    def _senders(self, taking_part: Integers, present: Integers | None) -> Integers:
         if self._plan.mode != "always_send":
             return taking_part
         return np.arange(self._clients) if present is None else present
 
-    def _elements(self, client: int, number: int) -> Indices:
+    def _elements(self, client: int, number: int) -> Integers:
         size = self._sizes if isinstance(self._sizes, int) else int(self._sizes[client])
         return draws.elements(self._plan, size, client, number)
 
-    def _present(self, given: Any) -> Indices:
+    def _present(self, given: Any) -> Integers:
         expected = "the indices of the clients that are available, each once"
         indices = _arguments.vector("available", given, expected, "whole numbers", "iu")
         present = np.unique(indices.astype(np.int64))
@@ -319,7 +315,7 @@ def _check_function(name: str, value: Any) -> None:
         raise InvalidTypeError(f"{name} must be a function, got {_arguments.shown(value)}")
 
 
-def _sizes(sizes: Any, clients: int | None, bound: int | None) -> tuple[int | Indices, int]:
+def _sizes(sizes: Any, clients: int | None, bound: int | None) -> tuple[int | Integers, int]:
     most = 10**10 if bound is None else bound
     if isinstance(sizes, (int, np.integer)):
         if clients is None:

@@ -8,8 +8,6 @@ from fractions import Fraction
 
 from turnout.errors import InvalidValueError
 
-__all__ = ["Grid"]
-
 #: The largest norm of one example in steps: sums of millions of examples stay below 2^62.
 _LARGEST_RADIUS = 2.0**40
 

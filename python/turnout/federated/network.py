@@ -11,9 +11,8 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._extras import require
+from turnout._types import Array
 from turnout.errors import InvalidTypeError, InvalidValueError
-
-__all__ = ["ConvolutionalNetwork"]
 
 Parameters = dict[str, npt.NDArray[np.float32]]
 
@@ -274,7 +273,7 @@ class ConvolutionalNetwork:
         return f"ConvolutionalNetwork(classes={self._classes}, seed={self._seed})"
 
 
-def _padded(array: npt.NDArray[Any], length: int) -> npt.NDArray[Any]:
+def _padded(array: Array, length: int) -> Array:
     """Add zeros, and make pixels numbers from 0 to 1."""
     kind = np.int32 if array.dtype == np.int32 else np.float32
     result = np.zeros((length, *array.shape[1:]), kind)

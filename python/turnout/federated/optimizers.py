@@ -11,23 +11,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._types import Array, Floats
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError, TurnoutError
 from turnout.federated.schedules import (
-    Constant,
-    CosineDecay,
     Schedule,
-    StepDecay,
-    Warmup,
     schedule_from_dict,
     schedule_of,
 )
-
-__all__ = ["SGD", "Constant", "CosineDecay", "Optimizer", "Schedule", "StepDecay", "Warmup"]
-
-Floats = npt.NDArray[np.float64]
 
 
 class Optimizer(abc.ABC):
@@ -68,7 +60,7 @@ class Optimizer(abc.ABC):
     """
 
     @abc.abstractmethod
-    def initial_state(self, parameters: int) -> list[npt.NDArray[Any]]:
+    def initial_state(self, parameters: int) -> list[Array]:
         """Give the state before the first round.
 
         Parameters
@@ -87,9 +79,9 @@ class Optimizer(abc.ABC):
         self,
         parameters: Floats,
         gradient: Floats,
-        state: Sequence[npt.NDArray[Any]],
+        state: Sequence[Array],
         round: int,  # noqa: A002
-    ) -> tuple[Floats, list[npt.NDArray[Any]]]:
+    ) -> tuple[Floats, list[Array]]:
         """Make a step.
 
         Parameters
@@ -181,7 +173,7 @@ class SGD(Optimizer):
         """Whether the step looks ahead."""
         return self._nesterov
 
-    def initial_state(self, parameters: int) -> list[npt.NDArray[Any]]:
+    def initial_state(self, parameters: int) -> list[Array]:
         """Give the velocity before the first round: zeros, or no array without momentum.
 
         Parameters
@@ -206,9 +198,9 @@ class SGD(Optimizer):
         self,
         parameters: Floats,
         gradient: Floats,
-        state: Sequence[npt.NDArray[Any]],
+        state: Sequence[Array],
         round: int,  # noqa: A002
-    ) -> tuple[Floats, list[npt.NDArray[Any]]]:
+    ) -> tuple[Floats, list[Array]]:
         """Make a step.
 
         Parameters

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._extras import require
+from turnout._types import Floats
 from turnout.errors import InvalidValueError
-
-__all__ = ["Line", "Panel", "plot_study"]
 
 _COLOURS = {
     "none": "0.35",
@@ -41,8 +39,8 @@ class Line(NamedTuple):
     name: str
     label: str
     rounds: Sequence[int]
-    means: npt.NDArray[np.float64]
-    errors: npt.NDArray[np.float64]
+    means: Floats
+    errors: Floats
     broken: bool
 
 

@@ -25,7 +25,6 @@ from turnout.federated.grid import Grid
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["TrainingPlan"]
 
 MODES = ("trusted_server", "always_send", "participants_only")
 NOISES = ("exact", "float", "none")

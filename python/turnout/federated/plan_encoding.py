@@ -9,8 +9,6 @@ from turnout import _arguments
 from turnout._documents import check_version
 from turnout.errors import CorruptDataError
 
-__all__ = ["FORMAT", "VERSION", "fields"]
-
 FORMAT = "turnout-federated-plan"
 VERSION = 1
 

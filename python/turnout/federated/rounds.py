@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._types import Array, Floats, Integers
 from turnout.errors import InvalidTypeError, InvalidValueError, PlanMismatchError, ProtocolError
 from turnout.federated import draws
 from turnout.federated.plan import TrainingPlan
 from turnout.federated.sums import zeros
 from turnout.federated.updates import Update
-
-__all__ = ["Round", "largest_update"]
-
-Floats = npt.NDArray[np.float64]
 
 #: A standard normal vector Z of n numbers has P(|Z| >= sqrt(n) + t) <= exp(-t^2 / 2), since its
 #: norm changes by no more than Z does and has a mean of at most sqrt(n): 2^-64 at this t.
@@ -97,7 +92,7 @@ class Round:
         self._plan, self._number, self._available = plan, number, available
         self._sum = zeros(plan, parameters)
         # Integers: the sum is self._sum + 2^_DIGITS self._beyond, and |self._sum| <= self._used.
-        self._beyond: npt.NDArray[np.int64] | None = None
+        self._beyond: Integers | None = None
         self._used = 0
         # Whatever all clients send, sums of floating-point numbers stay finite.
         room = float(np.finfo(np.float64).max) / 2.0 / available
@@ -144,12 +139,12 @@ class Round:
         self._added(values, norm)
         self._clients.add(client)
 
-    def put(self, values: npt.NDArray[Any]) -> None:
+    def put(self, values: Array) -> None:
         """Add what was computed in this process, of one client or several."""
         largest = max(abs(int(values.max())), abs(int(values.min()))) if self._plan.grid else 0
         self._added(values, largest)
 
-    def _added(self, values: npt.NDArray[Any], largest: float) -> None:
+    def _added(self, values: Array, largest: float) -> None:
         if self._plan.grid is not None:
             self._used += math.ceil(largest)
             if self._used > _ROOM:
@@ -185,7 +180,7 @@ class Round:
             return floats * (step * self._plan.scale(self._available))
 
 
-def _norm(values: npt.NDArray[Any], longest: float) -> float:
+def _norm(values: Array, longest: float) -> float:
     """Compute the L2 norm of an update; infinity or NaN if it holds such numbers, or overflows."""
     if values.dtype.kind == "i":
         return math.sqrt(_squares(values, 1.0))
@@ -196,7 +191,7 @@ def _norm(values: npt.NDArray[Any], longest: float) -> float:
         return math.sqrt(_squares(values, scale)) / scale
 
 
-def _squares(values: npt.NDArray[Any], scale: float) -> float:
+def _squares(values: Array, scale: float) -> float:
     """Add up the squares of scaled numbers."""
     squares = 0.0
     for start in range(0, values.size, _BLOCK):

@@ -15,8 +15,6 @@ from turnout.accounting import (
 )
 from turnout.errors import InvalidValueError
 
-__all__ = ["Arm", "Scenario", "arms_of"]
-
 #: Below this noise multiplier the paper's formula is not searched.
 _LEAST_CLAIMED_NOISE = 0.05
 

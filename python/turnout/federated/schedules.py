@@ -11,16 +11,6 @@ from typing import Any
 from turnout import _arguments
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError, TurnoutError
 
-__all__ = [
-    "Constant",
-    "CosineDecay",
-    "Schedule",
-    "StepDecay",
-    "Warmup",
-    "schedule_from_dict",
-    "schedule_of",
-]
-
 _MOST_ROUNDS = 10**9
 
 

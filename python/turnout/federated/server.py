@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._types import Array, Floats
 from turnout.accounting import PrivacyLedger
 from turnout.accounting.ledger_entries import parts_of
 from turnout.errors import (
@@ -28,8 +28,6 @@ from turnout.federated.rounds import Round
 from turnout.federated.sums import structure_of
 from turnout.federated.trees import flatten, vector
 from turnout.federated.updates import Update
-
-__all__ = ["Server"]
 
 
 class Server:
@@ -210,7 +208,7 @@ class Server:
         if update is not None:
             self._open.take(update, client)
 
-    def put(self, values: npt.NDArray[Any]) -> None:
+    def put(self, values: Array) -> None:
         """Add what was computed in this process, of any number of clients.
 
         For engines that are both halves: nothing is checked, as :meth:`add` checks what comes from
@@ -356,7 +354,7 @@ class Server:
         if path is not None:
             ledger.save(self._journal(path))
 
-    def _finite(self, values: npt.NDArray[np.float64]) -> Any:
+    def _finite(self, values: Floats) -> Any:
         """Give the model of all its numbers; None unless it is finite in its own dtypes."""
         with np.errstate(over="ignore"):
             model = self._structure.from_vector(values)

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments, _seeds
 from turnout._atomic import atomic_write
@@ -23,6 +22,7 @@ from turnout._documents import parsed
 from turnout._files import read_bytes
 from turnout._progress import track
 from turnout._tables import Tabular
+from turnout._types import Array, Integers
 from turnout.errors import CorruptDataError, InvalidValueError, PlanMismatchError
 from turnout.federated.engine import InProcessEngine
 from turnout.federated.optimizers import SGD
@@ -33,7 +33,6 @@ from turnout.federated.training import RandomParticipationSGD
 if TYPE_CHECKING:
     from turnout.datasets import Images, ImageSplit
 
-__all__ = ["Curve", "Model", "ParticipationStudy", "run_study"]
 
 # What a seed of the study derives seeds for; the numbers belong to its results.
 _MODEL, _PLAN, _SHARES = range(1, 4)
@@ -47,14 +46,10 @@ class Model(Protocol):
     def initial_parameters(self) -> Any:
         """Give the parameters to start from."""
 
-    def per_example_gradients(
-        self, parameters: Any, images: npt.NDArray[Any], labels: npt.NDArray[Any], /
-    ) -> Any:
+    def per_example_gradients(self, parameters: Any, images: Array, labels: Array, /) -> Any:
         """Give one gradient for each example."""
 
-    def accuracy(
-        self, parameters: Any, images: npt.NDArray[Any], labels: npt.NDArray[Any], /
-    ) -> float:
+    def accuracy(self, parameters: Any, images: Array, labels: Array, /) -> float:
         """Give the share of examples that are told right."""
 
 
@@ -385,7 +380,7 @@ class _Training:
         if self._checkpoint is not None:
             self._engine.resume()
 
-    def _shares(self, train: Images) -> npt.NDArray[np.int64]:
+    def _shares(self, train: Images) -> Integers:
         """Split the examples among clients: at random, and the same in all arms."""
         scenario = self._scenario
         order = np.random.default_rng(_seeds.derived(self._seed, _SHARES)).permutation(len(train))
@@ -431,12 +426,12 @@ class _Training:
 class _Gradients:
     """Gradients of the examples of clients, as the engine asks for them in batches."""
 
-    def __init__(self, model: Model, train: Images, shares: npt.NDArray[np.int64]) -> None:
+    def __init__(self, model: Model, train: Images, shares: Integers) -> None:
         self._model = model
         self._train = train
         self._shares = shares
 
-    def __call__(self, parameters: Any, clients: Any, elements: npt.NDArray[np.int64]) -> Any:
+    def __call__(self, parameters: Any, clients: Any, elements: Integers) -> Any:
         chosen = self._shares[clients, elements]
         return self._model.per_example_gradients(
             parameters, self._train.images[chosen], self._train.labels[chosen]

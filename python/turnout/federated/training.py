@@ -11,8 +11,6 @@ from turnout.federated.optimizers import Optimizer
 from turnout.federated.plan import TrainingPlan
 from turnout.federated.server import Server
 
-__all__ = ["RandomParticipationSGD"]
-
 
 class RandomParticipationSGD(TrainingPlan):
     """Private stochastic gradient descent in which clients and their elements take part at random.

@@ -20,15 +20,12 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._types import Array, Floats
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.federated.array_likes import DTYPES, as_array
 
-__all__ = ["Structure", "Tree", "as_array", "example_parts", "flatten", "vector"]
-
 #: A nested list, tuple or dictionary of arrays.
 Tree: TypeAlias = Any
-Array = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
 
 #: Trees are no deeper; one that holds itself is noticed by this.
 _DEEPEST = 100

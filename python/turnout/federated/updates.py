@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._types import Array
 from turnout.errors import InvalidTypeError
-
-__all__ = ["Update"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +40,7 @@ class Update:
     """
 
     round: int
-    values: npt.NDArray[Any]
+    values: Array
     plan: str
 
     def __post_init__(self) -> None:

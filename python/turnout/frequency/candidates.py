@@ -11,17 +11,6 @@ from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.oracle import FrequencyOracle
 
-__all__ = [
-    "Factory",
-    "checked_oracle",
-    "factories",
-    "make",
-    "named_oracle",
-    "oracle_classes",
-    "reasons",
-    "registered",
-]
-
 Factory = Callable[[float, Domain], FrequencyOracle]
 
 

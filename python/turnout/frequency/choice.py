@@ -20,8 +20,6 @@ from turnout.frequency.candidates import (
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.oracles.direct_encoding import DirectEncoding
 
-__all__ = ["REPORTS", "TIE", "Compared", "OracleCandidate", "compared", "make_oracle"]
-
 #: Variances that differ by less count as equal.
 TIE = 1.005
 

@@ -8,23 +8,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _core
 from turnout._seeds import derived
+from turnout._types import Floats, Integers
 from turnout.collecting.drawing import Noise
 from turnout.errors import InvalidValueError
 from turnout.participation import Participation, Personalized
-
-__all__ = ["participants", "personal_probabilities", "uniform_codes", "weighted_choices"]
-
-Positions = npt.NDArray[np.int64]
 
 _BITS = 52
 _TOTAL_BITS = 62
 
 
-def weighted_choices(weights: Sequence[int], length: int, seed: Noise) -> Positions:
+def weighted_choices(weights: Sequence[int], length: int, seed: Noise) -> Integers:
     """Choose positions, each with probability exactly ``weight / sum``.
 
     Parameters
@@ -44,7 +40,7 @@ def weighted_choices(weights: Sequence[int], length: int, seed: Noise) -> Positi
     return _core.choose_weighted(np.array(weights, dtype=np.uint64), length, seed)
 
 
-def uniform_codes(size: int, length: int, seed: Noise) -> Positions:
+def uniform_codes(size: int, length: int, seed: Noise) -> Integers:
     """Draw codes from ``0 .. size - 1``, all equally likely, exactly.
 
     Examples
@@ -67,7 +63,7 @@ def uniform_codes(size: int, length: int, seed: Noise) -> Positions:
     return codes
 
 
-def participants(participation: Participation, nodes: int, seed: int | None) -> Positions:
+def participants(participation: Participation, nodes: int, seed: int | None) -> Integers:
     """Draw who takes part: positions in ascending order.
 
     A common rate from 2^-10 is realised exactly, a smaller one to 2^-62; personal probabilities to
@@ -100,7 +96,7 @@ def participants(participation: Participation, nodes: int, seed: int | None) -> 
     return np.flatnonzero(_core.uniforms(nodes, seed) < probabilities).astype(np.int64)
 
 
-def personal_probabilities(participation: Participation, nodes: int) -> npt.NDArray[np.float64]:
+def personal_probabilities(participation: Participation, nodes: int) -> Floats:
     """Return the probability of each node.
 
     Raises

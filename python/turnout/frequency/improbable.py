@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-__all__ = ["NEGLIGIBLE", "rows_of_bits", "rows_of_noise"]
+from turnout._types import Array, Integers, Truths
 
 #: An honest node sends one of the reports that are found here with at most this chance.
 NEGLIGIBLE: Final = 2.0**-40
@@ -18,11 +17,8 @@ _EACH_SIDE: Final = math.log(2 / NEGLIGIBLE)
 #: Bytes of reports that are looked at together.
 _CHUNK: Final = 2**24
 
-Array = npt.NDArray[Any]
-Mask = npt.NDArray[np.bool_]
 
-
-def rows_of_bits(words: Array, size: int, other: float) -> Mask:
+def rows_of_bits(words: Array, size: int, other: float) -> Truths:
     """Say which rows have far too many or too few ones.
 
     Parameters
@@ -54,11 +50,11 @@ def rows_of_bits(words: Array, size: int, other: float) -> Mask:
     most, least = np.maximum(ones - 1, 0) / trials, np.minimum(ones, trials) / trials
     too_many = (most > other) & (trials * _divergence(most, other) > _EACH_SIDE)
     too_few = (least < other) & (trials * _divergence(least, other) > _EACH_SIDE)
-    found: Mask = (too_many | too_few)[_ones(words)]
+    found: Truths = (too_many | too_few)[_ones(words)]
     return found
 
 
-def rows_of_noise(scores: Array, rate: float) -> Mask:
+def rows_of_noise(scores: Array, rate: float) -> Truths:
     """Say which rows are far too large or too small, all in all.
 
     Parameters
@@ -96,7 +92,7 @@ def rows_of_noise(scores: Array, rate: float) -> Mask:
         # The smallest number of 32 bits has no absolute value among them.
         part = np.abs(scores[start : start + step], dtype=np.int64)
         sums[start : start + step] = part.sum(axis=1)
-    found: Mask = (sums > most + 1) | (sums < least - 1)
+    found: Truths = (sums > most + 1) | (sums < least - 1)
     return found
 
 
@@ -118,7 +114,7 @@ def _log_moment(tilts: Array, rate: float) -> Array:
     return found
 
 
-def _ones(words: Array) -> npt.NDArray[np.int64]:
+def _ones(words: Array) -> Integers:
     """Count the ones of each row."""
     totals = np.empty(len(words), np.int64)
     count = getattr(np, "bitwise_count", None)

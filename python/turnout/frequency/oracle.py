@@ -7,9 +7,9 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments, _kinds
+from turnout._types import Array, Unsigned
 from turnout.accounting.variation import ToldApart, VariationRatio, difference_up
 from turnout.collecting.drawing import Counts
 from turnout.collecting.kernel import KernelKind
@@ -21,12 +21,8 @@ from turnout.frequency.groups.estimate import GroupedEstimate
 from turnout.frequency.tally import Tally
 from turnout.participation import Participation
 
-__all__ = ["FrequencyOracle", "oracle_from_dict"]
-
 #: A report of so many bits has 128 KiB, one of so many integers 4 MiB.
 LARGEST_DOMAIN = 2**20
-
-Array = npt.NDArray[Any]
 
 
 class FrequencyOracle(KernelKind[Tally]):
@@ -254,7 +250,7 @@ class FrequencyOracle(KernelKind[Tally]):
                 f"{support[code]}"
             )
 
-    def supports(self, reports: Array) -> npt.NDArray[np.uint64]:
+    def supports(self, reports: Array) -> Unsigned:
         """Tell which answers each report supports.
 
         Parameters

@@ -5,20 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._drawing import answered, interval_words, new_axes, plain_logarithmic, short
 from turnout._extras import require
+from turnout._types import Floats, Integers
 from turnout.errors import EstimatorError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-
-__all__ = ["plot_comparison", "plot_estimate", "plot_oracles", "plot_shuffled"]
-
-Floats = npt.NDArray[np.float64]
 
 #: Of more answers that are no numbers so many are drawn, the most frequent; of numbers these many.
 _MANY, _NAMED, _MOST_NUMBERS = 60, 40, 2000
@@ -103,7 +99,7 @@ def plot_estimate(
     return axes
 
 
-def _drawn(estimate: Any) -> tuple[npt.NDArray[np.int64], Floats | None]:
+def _drawn(estimate: Any) -> tuple[Integers, Floats | None]:
     """Choose the answers that are drawn, and where many stand that are numbers."""
     size = estimate.domain.size
     if size <= _MANY:

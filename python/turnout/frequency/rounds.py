@@ -19,21 +19,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
-import numpy as np
-import numpy.typing as npt
-
 from turnout import _arguments
 from turnout._atomic import atomic_write
 from turnout._documents import SealedDocument
 from turnout._files import read_bytes
+from turnout._types import Integers
 from turnout.collecting.kind import Kind
 from turnout.collecting.plan import Plan
 from turnout.collecting.tally import BaseTally, read_tally
 from turnout.errors import CorruptDataError, ProtocolError, TurnoutError, UnsupportedVersionError
 from turnout.frequency.draws import weighted_choices
 from turnout.participation import Participation, taking_part_in
-
-__all__ = ["Rounds", "rounds_from_json"]
 
 _DOCUMENT: Final = SealedDocument("state of rounds", "turnout-rounds", 1)
 
@@ -137,7 +133,7 @@ class Rounds(ABC, Generic[K, R]):
     def shares(self) -> Sequence[int]:
         """How many of the nodes are asked in each round, in relation to each other."""
 
-    def assign(self, nodes: int, *, seed: int | None = None) -> npt.NDArray[np.int64]:
+    def assign(self, nodes: int, *, seed: int | None = None) -> Integers:
         """Draw the round in which each node is asked: the coin that every client tosses for itself.
 
         Parameters

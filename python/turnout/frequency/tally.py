@@ -8,14 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._types import Array
 from turnout.collecting.counted import CountedTally
 from turnout.collecting.plan import Plan
 from turnout.collecting.sums import DesignSums, WeightedSums
 from turnout.domain import Domain
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.estimators import ESTIMATORS
-
-__all__ = ["Tally"]
 
 
 class Tally(CountedTally):
@@ -93,12 +92,12 @@ class Tally(CountedTally):
         return domain
 
     @property
-    def support(self) -> npt.NDArray[Any]:
+    def support(self) -> Array:
         """The number of reports that support each answer, uint64; read-only.
 
         Where reports hold scores, their sums, int64.
         """
-        support: npt.NDArray[Any] = self._sums
+        support: Array = self._sums
         return support
 
     def estimate(self, method: str = "hajek") -> FrequencyEstimate:

@@ -16,15 +16,13 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._extras import require
+from turnout._types import Array
 from turnout.collecting.plan import Plan
 from turnout.errors import CodeOutsideDomainError, InvalidTypeError, InvalidValueError
 from turnout.participation import Participation, taking_part_in
-
-__all__ = ["tally_from_counts", "tally_sql"]
 
 #: What a key of counts may be.
 _KEYS = ("code", "label")
@@ -202,7 +200,7 @@ def _received(oracle: Any, counts: dict[int, int], received: Any, said: Any) -> 
     return total // several
 
 
-def _supported(oracle: Any, counts: dict[int, int]) -> npt.NDArray[Any]:
+def _supported(oracle: Any, counts: dict[int, int]) -> Array:
     """Count the support of each answer, of reports that each occur many times.
 
     A tally is a sum over reports: those whose number has a given binary digit are tallied once.

@@ -7,9 +7,9 @@ from fractions import Fraction
 from typing import Any, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._types import Array, Integers, Truths, Unsigned
 from turnout.accounting.variation import ToldApart, VariationRatio
 from turnout.collecting.kernel import Kernel
 from turnout.domain import Domain
@@ -17,11 +17,6 @@ from turnout.errors import InvalidValueError
 from turnout.frequency.choice import compared, make_oracle
 from turnout.frequency.estimation.models import ScoreMoments
 from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
-
-__all__ = ["CodesOracle", "OfCodes", "WrappedOracle"]
-
-Array = npt.NDArray[Any]
-Counts = npt.NDArray[np.uint64]
 
 #: What randomizes codes: ``"auto"``, the name of an oracle, a class, or one made or described.
 OfCodes = FrequencyOracle | dict[str, Any] | Callable[[float, Domain], FrequencyOracle] | str
@@ -87,7 +82,7 @@ class WrappedOracle(FrequencyOracle):
         """
         self._inner.check_reports(reports)
 
-    def improbable(self, reports: Array) -> npt.NDArray[np.bool_]:
+    def improbable(self, reports: Array) -> Truths:
         """Say which reports the inner oracle makes with negligible chance only."""
         return self._inner.improbable(reports)
 
@@ -95,7 +90,7 @@ class WrappedOracle(FrequencyOracle):
         """Refuse reports with a number that :attr:`report_dtype` does not hold."""
         self._inner.refuse_range(reports)
 
-    def check_support(self, support: Counts, received: int) -> None:
+    def check_support(self, support: Unsigned, received: int) -> None:
         """Refuse support counts that so many reports of the inner oracle cannot have.
 
         Raises
@@ -180,7 +175,7 @@ class CodesOracle(WrappedOracle):
         """Refuse to be counted by a database, where the inner oracle does."""
         self._inner.refuse_counting()
 
-    def count_by_group(self, reports: Array, groups: npt.NDArray[np.int64], number: int) -> Any:
+    def count_by_group(self, reports: Array, groups: Integers, number: int) -> Any:
         """Add up the reports of each group, as the inner oracle does."""
         return self._inner.count_by_group(reports, groups, number)
 

@@ -9,8 +9,6 @@ from functools import cached_property
 from turnout.mean.law import SecondMoment
 from turnout.mean.mechanism import MeanMechanism
 
-__all__ = ["Duchi"]
-
 
 class Duchi(MeanMechanism):
     """Report one bit for every coordinate.

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout._drawing import answered, interval_words
 from turnout._tables import Tabular, records_of
+from turnout._types import Floats, Truths
 from turnout.bounds import Bounds
 from turnout.collecting.intervals import (
     BaseInterval,
@@ -25,10 +26,6 @@ from turnout.mean.pictures import draw_means
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["MeanEstimate", "MeanInterval"]
-
-Floats = npt.NDArray[np.float64]
 
 
 class _Plan(Protocol):
@@ -72,7 +69,7 @@ class MeanInterval(BaseInterval):
         low, high = np.atleast_1d(self.low), np.atleast_1d(self.high)
         return records_of(self._columns, range(low.size), low, high)
 
-    def contains(self, mean: npt.ArrayLike) -> bool | npt.NDArray[np.bool_]:
+    def contains(self, mean: npt.ArrayLike) -> bool | Truths:
         """Whether the limits enclose a mean: one number for each coordinate.
 
         Raises
@@ -94,7 +91,7 @@ class MeanInterval(BaseInterval):
         if not np.isfinite(given).all():
             place = int(np.flatnonzero(~np.isfinite(given))[0])
             raise InvalidValueError(f"mean[{place}] must be finite, got {given[place]}")
-        result: npt.NDArray[np.bool_] = (self.low <= given) & (given <= self.high)
+        result: Truths = (self.low <= given) & (given <= self.high)
         return result
 
 

@@ -21,17 +21,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from turnout._types import Floats
 from turnout.collecting.plan import Plan
 from turnout.collecting.statistic import StatisticModel
 from turnout.errors import EstimatorError
 from turnout.mean.law import MeanLaw
 from turnout.participation import Participation
-
-__all__ = ["ESTIMATORS", "Estimator", "MeanEstimation", "Sums"]
-
-Floats = npt.NDArray[np.float64]
 
 
 class Sums(Protocol):

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._drawing import answered, interval_words
+from turnout._types import Floats
 from turnout.bounds import Bounds
 from turnout.collecting.groups.estimate import BaseGroupedEstimate
 from turnout.collecting.groups.tally import GroupedTally
@@ -24,9 +24,6 @@ from turnout.mean.series import MeanSeries
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["GroupedMeanEstimate"]
-
-Floats = npt.NDArray[np.float64]
 
 #: So many groups are drawn.
 _GROUPS = 40

@@ -6,12 +6,10 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from turnout._types import Floats
 from turnout.mean.law import SecondMoment
 from turnout.mean.mechanism import GridMechanism
-
-__all__ = ["Hybrid"]
 
 _WORDS = 2**64
 
@@ -88,7 +86,7 @@ class Hybrid(GridMechanism):
             rounding=float(square * near**2),
         )
 
-    def _rounding(self, positions: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def _rounding(self, positions: Floats) -> Floats:
         near, window, _, _ = self._mixture
         if not near:
             return np.zeros_like(positions)

@@ -12,11 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _core
+from turnout._types import Floats
 from turnout.bounds import Bounds
-
-__all__ = ["MeanLaw", "SecondMoment"]
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from turnout._types import Array, Floats
 from turnout.bounds import Bounds
 from turnout.collecting.drawing import Counts, Drawn, Noise
 from turnout.collecting.kind import Kind
@@ -17,10 +17,6 @@ from turnout.mean.law import MeanLaw
 from turnout.mean.tally import MeanTally
 from turnout.mean.variance import rates_of
 from turnout.participation import Participation
-
-__all__ = ["GridMechanism", "MeanMechanism"]
-
-Array = npt.NDArray[Any]
 
 
 class MeanMechanism(MeanLaw, Kind[MeanTally]):
@@ -128,10 +124,10 @@ class GridMechanism(MeanMechanism):
         place = (self.dimensions - 1).bit_length() if self.sampled < self.dimensions else 0
         return self.sampled * ((self.cells - 1).bit_length() + place)
 
-    def _uneven(self, positions: Array, cells: int) -> npt.NDArray[np.float64]:
+    def _uneven(self, positions: Array, cells: int) -> Floats:
         """Say how much is rounded where a position is a place among so many cells."""
         rest = np.modf((positions + 1) / 2 * cells)[0]
-        result: npt.NDArray[np.float64] = 4 * rest * (1 - rest)
+        result: Floats = 4 * rest * (1 - rest)
         return result
 
 

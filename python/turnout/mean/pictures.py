@@ -6,16 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout._drawing import new_axes, short
+from turnout._types import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw_means"]
-
-Floats = npt.NDArray[np.float64]
 
 _ESTIMATE, _TRUTH, _TOTAL = "#1f6f8b", "#d1495b", "0.45"
 

@@ -5,13 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import cached_property
 
-import numpy as np
-import numpy.typing as npt
-
+from turnout._types import Floats
 from turnout.mean.law import SecondMoment
 from turnout.mean.mechanism import GridMechanism
-
-__all__ = ["Piecewise"]
 
 
 class Piecewise(GridMechanism):
@@ -90,5 +86,5 @@ class Piecewise(GridMechanism):
             rounding=float(1 / (near * (cells - window) ** 2)),
         )
 
-    def _rounding(self, positions: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def _rounding(self, positions: Floats) -> Floats:
         return self._uneven(positions, self.cells - self.window)

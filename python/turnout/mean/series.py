@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-
 from turnout._drawing import interval_words
+from turnout._types import Floats
 from turnout.collecting.groups.series import BaseSeries
 from turnout.collecting.groups.series_pictures import Lines, draw_series
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["MeanSeries"]
-
-Floats = npt.NDArray[np.float64]
 
 #: So many coordinates are drawn.
 _COORDINATES = 6

@@ -15,8 +15,6 @@ from turnout.mean.estimate import MeanEstimate
 from turnout.mean.estimators import ESTIMATORS
 from turnout.mean.law import MeanLaw
 
-__all__ = ["MeanTally"]
-
 Rows = tuple[tuple[int, ...], ...]
 
 #: Bytes of a sum, and of a weighted one.

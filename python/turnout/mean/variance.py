@@ -6,16 +6,13 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._types import Floats
 from turnout.collecting.statistic import mean_inverse
 from turnout.collecting.taking_part import probabilities_of
 from turnout.errors import InvalidValueError
 from turnout.mean.estimators import ESTIMATORS
 from turnout.mean.law import MeanLaw
 from turnout.participation import Participation, stated_participation
-
-__all__ = ["estimator_variance", "rates_of"]
-
-Floats = npt.NDArray[np.float64]
 
 
 def estimator_variance(

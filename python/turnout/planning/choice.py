@@ -16,8 +16,6 @@ from turnout.planning.pictures import Point, plot_choice
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["OracleCandidate", "OracleChoice", "choose_oracle"]
-
 
 @dataclass(frozen=True)
 class OracleChoice(Listing):

@@ -9,14 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._types import Floats
 from turnout.collecting.statistic import mean_inverse
 from turnout.errors import InvalidValueError
 from turnout.frequency.oracle import FrequencyOracle
-
-__all__ = ["METHODS", "WORDS", "Population", "ReportLaw", "Spread"]
 
 #: The targets in words.
 WORDS = {
@@ -25,7 +23,6 @@ WORDS = {
     "total_variation": "expected total variation distance",
 }
 
-Floats = npt.NDArray[np.float64]
 
 #: The estimators that are planned for: the others never have the smaller variance.
 METHODS = ("hajek", "horvitz_thompson", "c_hat")

@@ -14,8 +14,6 @@ from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.estimators import Estimation
 from turnout.frequency.tally import Tally
 
-__all__ = ["MixedPlan", "estimate_mixed"]
-
 
 @dataclass(frozen=True)
 class MixedPlan:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._seeds import derived
 from turnout._tables import Tabular, records_of
+from turnout._types import Floats, Integers
 from turnout.domain import Domain, one_domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.candidates import factories, make
@@ -21,10 +21,6 @@ from turnout.frequency.oracles.direct_encoding import DirectEncoding
 from turnout.frequency.tally import Tally
 from turnout.participation import Personalized
 from turnout.planning.laws import ReportLaw
-
-__all__ = ["ParticipationPlan", "optimal_participation"]
-
-Floats = npt.NDArray[np.float64]
 
 #: Reports of every epsilon are tallied by themselves.
 _MOST_GROUPS = 10_000
@@ -54,7 +50,7 @@ class ParticipationPlan(Tabular):
     probabilities: Floats
     budget: float
     oracles: tuple[FrequencyOracle, ...]
-    groups: npt.NDArray[np.int64] = field(repr=False)
+    groups: Integers = field(repr=False)
     costs: Floats = field(repr=False)
     multiplier: float
 

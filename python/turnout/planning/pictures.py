@@ -11,7 +11,6 @@ from turnout._extras import require
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Line", "Point", "plot_choice", "plot_tradeoff"]
 
 #: The colour of what is proposed, and of what was asked for.
 _CHOSEN = "#d1495b"

@@ -19,8 +19,6 @@ from turnout.participation import Bernoulli, Everyone, Participation
 from turnout.planning.laws import METHODS, Population, ReportLaw, Spread
 from turnout.planning.proposal import PlanCandidate, PlanProposal
 
-__all__ = ["TARGETS", "plan"]
-
 TARGETS = ("rmse", "max_error", "total_variation")
 
 #: How many epsilons of a range are looked at.

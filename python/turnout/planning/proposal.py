@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._seeds import derived
 from turnout._tables import Listing
+from turnout._types import Floats, Unsigned
 from turnout.collecting.plan import Plan
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
@@ -20,10 +20,6 @@ from turnout.frequency.oracle import FrequencyOracle
 from turnout.participation import Participation
 from turnout.planning.laws import WORDS, Population, ReportLaw, Spread
 from turnout.planning.tradeoff import TradeOff, TradeOffCurve
-
-__all__ = ["PlanCandidate", "PlanCheck", "PlanProposal"]
-
-Floats = npt.NDArray[np.float64]
 
 #: Up to so many nodes the largest error is measured node by node.
 _NODE_BY_NODE = 100_000
@@ -421,7 +417,7 @@ class PlanProposal(Listing):
         )
         return float(middle), float(high - low) / 2.0
 
-    def _counts(self) -> npt.NDArray[np.uint64]:
+    def _counts(self) -> Unsigned:
         """Round the assumed frequencies to whole nodes that add up."""
         population = self.population
         shares = np.repeat(population.values, population.weights.astype(np.int64)) * self.nodes

@@ -12,8 +12,6 @@ from turnout.planning.pictures import Line, plot_tradeoff
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["TradeOff", "TradeOffCurve"]
-
 
 @dataclass(frozen=True)
 class TradeOffCurve:

@@ -14,8 +14,6 @@ from turnout._arguments import integer, shown
 from turnout._extras import require
 from turnout.errors import InvalidTypeError, InvalidValueError, MissingExtraError
 
-__all__ = ["connected", "cpus", "flight_of"]
-
 _LOG = logging.getLogger(__name__)
 
 #: Asked to keep the order of rows, Ray Data 2.40 did not always do so.

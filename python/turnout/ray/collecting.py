@@ -33,8 +33,6 @@ from turnout.ray.datasets import DatasetSource
 from turnout.ray.tasks import MergeTree, results
 from turnout.ray.work import STRETCH, Recipe, Tasks, digests, stretches
 
-__all__ = ["collect", "randomize"]
-
 _LOGGER = logging.getLogger(__name__)
 
 #: Seconds after which a file that a worker wrote must be seen by the driver.

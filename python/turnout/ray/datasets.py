@@ -13,8 +13,6 @@ from turnout.pipeline.digests import digested
 from turnout.pipeline.sources.base import BLOCK, Block, Source, TableBlock
 from turnout.pipeline.sources.datasets import RAY_DATASET, in_order, with_schema
 
-__all__ = ["DatasetSource", "ReferencedBlock", "digested"]
-
 
 @dataclass(frozen=True)
 class Piece:

@@ -38,8 +38,6 @@ from turnout.ray.cluster import connected, flight_of
 from turnout.ray.tasks import RETRIES, MergeTree, prepare_worker, results
 from turnout.ray.work import merged
 
-__all__ = ["tally"]
-
 
 def tally(
     reports: Any,

@@ -12,8 +12,6 @@ from typing import Any, Generic, TypeVar
 import turnout
 from turnout.errors import TurnoutError, WorkerLostError
 
-__all__ = ["MergeTree", "completed", "prepare_worker", "results"]
-
 _LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")

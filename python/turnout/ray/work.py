@@ -18,16 +18,15 @@ from turnout.collecting.plan import Plan
 from turnout.collecting.tally import BaseTally
 from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.pipeline.answers import Answers
+from turnout.pipeline.digests import digested
 from turnout.pipeline.job import STATE_FOLDER, Totals
 from turnout.pipeline.parts import PartTask, part_path
 from turnout.pipeline.processing import JobNoise, collect_block, collect_groups
 from turnout.pipeline.pseudonyms import PseudonymKey
 from turnout.pipeline.running import totals_of
 from turnout.pipeline.sources import Block
-from turnout.ray.datasets import DatasetSource, ReferencedBlock, digested
+from turnout.ray.datasets import DatasetSource, ReferencedBlock
 from turnout.ray.tasks import RETRIES, prepare_worker, results
-
-__all__ = ["Recipe", "Tasks", "digests", "merged", "stretches"]
 
 AnyTally = BaseTally | GroupedTally
 T = TypeVar("T")

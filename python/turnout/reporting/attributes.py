@@ -11,8 +11,6 @@ from turnout.reporting.frequencies import digits_of, shown_limits
 from turnout.reporting.wording import Content, group_key
 from turnout.reporting.words import percent
 
-__all__ = ["AttributeWording"]
-
 
 class AttributeWording:
     """Tells shares of several questions: see :class:`turnout.reporting.wording.Wording`."""

@@ -15,8 +15,6 @@ from turnout.collecting.tally import BaseTally
 from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
 from turnout.frequency.estimation.columns import ORDERS
 
-__all__ = ["Contents", "cut"]
-
 
 @dataclass(frozen=True, eq=False)
 class Contents:

@@ -11,8 +11,6 @@ from turnout.reporting.numbers import decimals, limits, rounded, span
 from turnout.reporting.wording import Content, group_key
 from turnout.reporting.words import number, percent
 
-__all__ = ["DistributionWording", "digits_of", "named"]
-
 _QUARTILES = (0.25, 0.5, 0.75)
 
 _NAMES = {0.25: "lower quartile", 0.5: "median", 0.75: "upper quartile"}

@@ -10,8 +10,6 @@ from typing import Any
 from turnout import _arguments
 from turnout.errors import InvalidTypeError, InvalidValueError
 
-__all__ = ["CollectionFacts"]
-
 
 @dataclass(frozen=True)
 class CollectionFacts:

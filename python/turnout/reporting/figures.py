@@ -20,8 +20,6 @@ from turnout.collecting.tally import BaseTally
 from turnout.reporting.contents import Contents
 from turnout.reporting.kinds import wording
 
-__all__ = ["FORMATS", "Picture", "pictures", "save_pictures"]
-
 #: The formats of a set of pictures: for print, for the web, for everything else.
 FORMATS = ("pdf", "svg", "png")
 

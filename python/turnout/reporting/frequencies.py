@@ -16,8 +16,6 @@ from turnout.reporting.markup import join, tag
 from turnout.reporting.wording import Content, group_key
 from turnout.reporting.words import METHODS, percent
 
-__all__ = ["FrequencyWording", "digits_of", "shown_limits"]
-
 #: From so many answers on it is said what intervals of many do together.
 MANY = 200
 

@@ -18,8 +18,6 @@ from turnout.reporting.means import MeanWording
 from turnout.reporting.ordered import OrderedWording
 from turnout.reporting.wording import Wording
 
-__all__ = ["wording"]
-
 _KINDS: Final[dict[type[Any], Wording]] = {
     DistributionTally: DistributionWording(),
     Tally: FrequencyWording(),

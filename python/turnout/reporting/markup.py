@@ -5,8 +5,6 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Sequence
 
-__all__ = ["Markup", "definitions", "join", "paragraph", "section", "table", "tag", "text", "void"]
-
 
 class Markup(str):
     """Text that is HTML already; all other text is escaped when it is put into it."""

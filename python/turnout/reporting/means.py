@@ -11,8 +11,6 @@ from turnout.reporting.numbers import decimals, limits, rounded, span
 from turnout.reporting.wording import Content, group_key
 from turnout.reporting.words import METHODS, number, percent
 
-__all__ = ["MeanWording"]
-
 
 class MeanWording:
     """Tells means: see :class:`turnout.reporting.wording.Wording`."""

@@ -8,8 +8,6 @@ from collections.abc import Iterable
 from turnout.bounds import Bounds
 from turnout.reporting.words import number
 
-__all__ = ["decimals", "limits", "rounded", "span"]
-
 #: Numbers with more decimals, and larger ones, are written with an exponent.
 _MOST_DECIMALS, _LARGEST = 8, 1e15
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from turnout.collecting.plan import Plan
 from turnout.reporting.frequencies import FrequencyWording
 
-__all__ = ["OrderedWording"]
-
 
 class OrderedWording(FrequencyWording):
     """Tells shares that were collected level by level: see :class:`FrequencyWording`."""

@@ -19,8 +19,6 @@ from turnout.reporting.figures import pictures
 from turnout.reporting.markup import Markup, join, tag, void
 from turnout.reporting.style import STYLE
 
-__all__ = ["page", "report"]
-
 
 def report(
     tally: BaseTally | GroupedTally[Any],

@@ -16,16 +16,7 @@ from turnout.reporting.contents import Contents
 from turnout.reporting.facts import CollectionFacts
 from turnout.reporting.figures import Picture
 from turnout.reporting.kinds import wording
-from turnout.reporting.markup import (
-    Markup,
-    definitions,
-    join,
-    paragraph,
-    section,
-    table,
-    tag,
-    void,
-)
+from turnout.reporting.markup import Markup, definitions, join, paragraph, section, table, tag, void
 from turnout.reporting.wording import Content
 from turnout.reporting.words import (
     METHODS,
@@ -37,8 +28,6 @@ from turnout.reporting.words import (
     rounded_up,
     size,
 )
-
-__all__ = ["cost", "facts_section", "figures", "groups", "header", "making", "promise", "results"]
 
 #: So many rows of a table are on the page.
 ROWS = 1000

@@ -1,7 +1,5 @@
 """The style sheet of the page: for screens, light and dark, and for A4."""
 
-__all__ = ["STYLE"]
-
 STYLE = """
 :root { color-scheme: light dark; --ink: #1c2328; --soft: #57646d; --line: #d9dfe3;
   --paper: #ffffff; --panel: #f4f7f8; --accent: #1f6f8b; --card: #ffffff; }

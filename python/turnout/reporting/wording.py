@@ -10,8 +10,6 @@ from turnout.collecting.keys import shown_part
 from turnout.collecting.plan import Plan
 from turnout.reporting.contents import Contents
 
-__all__ = ["Content", "Wording", "group_key"]
-
 
 @dataclass(frozen=True)
 class Content:

@@ -8,17 +8,6 @@ from fractions import Fraction
 from turnout.collecting.plan import Plan
 from turnout.frequency.longitudinal import Memoized
 
-__all__ = [
-    "METHODS",
-    "epsilon_together",
-    "guarantee",
-    "number",
-    "participation",
-    "percent",
-    "rounded_up",
-    "size",
-]
-
 #: How people write the names of the ways to hold many intervals at once.
 METHODS = {"bonferroni": "Bonferroni", "sidak": "Šidák"}
 

@@ -14,7 +14,6 @@ from turnout.errors import InvalidValueError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Curve", "Experiment", "Finding", "Outcome", "Scale", "Verdict"]
 
 Verdict = Literal["agrees", "differs", "paper is wrong", "not printed"]
 

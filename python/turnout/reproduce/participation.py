@@ -33,7 +33,6 @@ from turnout.reproduce.pictures import panels
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["EXPERIMENTS"]
 
 #: What "almost identical", "very close" and "equivalent" are taken to mean.
 _CLOSE, _EQUAL = 1.1, 1.0 + 1e-6

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout._search import first_at_most
+from turnout._types import Floats
 from turnout.accounting import RandomParticipation, participation_delta
 from turnout.accounting.paper import theorem_4_1_delta
-
-__all__ = ["real_delta", "real_epsilon"]
-
-Floats = npt.NDArray[np.float64]
 
 _CELLS = 400
 _WIDTH = 1e-9

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout._progress import track
+from turnout._types import Floats
 from turnout.accounting import (
     CentralShuffling,
     LocalSampling,
@@ -20,10 +20,6 @@ from turnout.accounting.curves import theorem_delta, theorem_epsilon
 from turnout.accounting.mechanism import Mechanism
 from turnout.reproduce.outcome import Curve, Scale
 from turnout.reproduce.participation_clients import real_delta, real_epsilon
-
-__all__ = ["SIZES", "Axes", "Values"]
-
-Floats = npt.NDArray[np.float64]
 
 #: The local sizes of the paper's Figures 1 to 3.
 SIZES: Final = (1, 10, 100)

@@ -22,7 +22,6 @@ from turnout.reproduce.pictures import panels
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["DELTA", "EPSILON", "EXPERIMENTS", "SECTIONS", "Section"]
 
 #: What a round may cost in both experiments.
 EPSILON, DELTA = 0.015, 1e-6

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout._seeds import derived
+from turnout._types import Array, Floats
 from turnout.datasets import Images, ImageSplit, load_images, load_mnist
 from turnout.federated.network import ConvolutionalNetwork
 from turnout.federated.scenarios import Arm, Scenario, arms_of
@@ -27,10 +27,6 @@ from turnout.reproduce.pictures import panels
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-
-__all__ = ["EXPERIMENTS"]
-
-Floats = npt.NDArray[np.float64]
 
 _CLASSES: Final = 62
 _SIDE: Final = 8
@@ -66,7 +62,7 @@ class _Linear:
         return {"weights": np.zeros(self._shape), "bias": np.zeros(self._shape[1])}
 
     def per_example_gradients(
-        self, parameters: Any, images: npt.NDArray[Any], labels: npt.NDArray[Any], /
+        self, parameters: Any, images: Array, labels: Array, /
     ) -> dict[str, Floats]:
         pixels = _pixels(images)
         scores = pixels @ parameters["weights"] + parameters["bias"]
@@ -75,14 +71,12 @@ class _Linear:
         errors[np.arange(len(labels)), labels] -= 1.0
         return {"weights": pixels[:, :, None] * errors[:, None, :], "bias": errors}
 
-    def accuracy(
-        self, parameters: Any, images: npt.NDArray[Any], labels: npt.NDArray[Any], /
-    ) -> float:
+    def accuracy(self, parameters: Any, images: Array, labels: Array, /) -> float:
         scores = _pixels(images) @ parameters["weights"] + parameters["bias"]
         return float((scores.argmax(axis=1) == labels).mean())
 
 
-def _pixels(images: npt.NDArray[Any]) -> Floats:
+def _pixels(images: Array) -> Floats:
     return np.asarray(images.reshape(len(images), -1) / 255.0 - 0.5)
 
 

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from turnout.reproduce.outcome import Curve, Outcome
 
-__all__ = ["panels", "readable"]
-
 
 def panels(
     outcome: Outcome,

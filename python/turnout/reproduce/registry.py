@@ -16,8 +16,6 @@ from turnout.reproduce import (
 )
 from turnout.reproduce.outcome import Experiment
 
-__all__ = ["EXPERIMENTS", "chosen"]
-
 #: In the order in which they are listed and run.
 EXPERIMENTS: tuple[Experiment, ...] = (
     *sampling.EXPERIMENTS,

@@ -16,8 +16,6 @@ from turnout._atomic import atomic_write
 from turnout._extras import require
 from turnout.reproduce.outcome import Experiment, Outcome, Scale
 
-__all__ = ["reproduce", "save_picture"]
-
 _DISTRIBUTIONS: Final = ("turnout", "numpy", "scipy", "matplotlib", "scikit-learn", "jax")
 
 

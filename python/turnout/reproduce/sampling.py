@@ -13,20 +13,17 @@ import functools
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import numpy.typing as npt
 
 import turnout
 from turnout._progress import track
 from turnout._seeds import derived
+from turnout._types import Floats, Unsigned
 from turnout.reproduce.outcome import Curve, Experiment, Finding, Outcome, Scale
 from turnout.reproduce.pictures import panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["EXPERIMENTS"]
-
-Counts = npt.NDArray[np.uint64]
 
 _NODES: Final = 50_000
 _VALUES: Final = 101
@@ -38,7 +35,7 @@ _EPSILONS: Final = (1.0, 2.0, 4.0, 6.0)
 _TRADE_OFF: Final = tuple(round(0.1 * tenth, 1) for tenth in range(1, 10))
 
 
-def _counts(trials: tuple[tuple[int, float], ...], seed: int) -> Counts:
+def _counts(trials: tuple[tuple[int, float], ...], seed: int) -> Unsigned:
     """Draw the data: how many of the nodes hold each value of a sum of binomial variables."""
     random = np.random.default_rng(derived(seed, 0))
     values = sum(random.binomial(number, rate, _NODES) for number, rate in trials)
@@ -46,8 +43,8 @@ def _counts(trials: tuple[tuple[int, float], ...], seed: int) -> Counts:
 
 
 def _estimates(
-    counts: Counts, epsilon: float, rate: float, method: str, *, repeats: range, scale: Scale
-) -> npt.NDArray[np.float64]:
+    counts: Unsigned, epsilon: float, rate: float, method: str, *, repeats: range, scale: Scale
+) -> Floats:
     """Estimate the frequencies in some collections, one a row."""
     oracle = turnout.DirectEncoding(epsilon, _VALUES)
     who = turnout.Bernoulli(rate)
@@ -60,9 +57,7 @@ def _estimates(
     return np.array(rows)
 
 
-def _distances(
-    estimates: npt.NDArray[np.float64], truth: npt.NDArray[np.float64]
-) -> tuple[float, float]:
+def _distances(estimates: Floats, truth: Floats) -> tuple[float, float]:
     """Give the mean of the total variation distances, and its standard error."""
     distances = np.abs(estimates - truth).sum(axis=1) / 2.0
     return float(distances.mean()), float(distances.std(ddof=1) / np.sqrt(distances.size))
@@ -172,7 +167,7 @@ def _trade_off(scale: Scale) -> Outcome:
     )
 
 
-def _theorem(counts: Counts) -> Finding:
+def _theorem(counts: Unsigned) -> Finding:
     """Compare the exact variances of g and c_hat, of which Theorem 3.5 says the opposite."""
     oracle, who = turnout.DirectEncoding(1.0, _VALUES), turnout.Bernoulli(0.3)
 

@@ -10,17 +10,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._types import Floats, Truths
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.samplers.base import PrivateSampler
 from turnout.samplers.randomness import generator
 from turnout.samplers.reference import Normal, Reference, StandardNormal, shares_of
-
-__all__ = ["Mixture", "as_reference"]
-
-Floats = npt.NDArray[np.float64]
 
 #: Points drawn to see whether an object draws from what it is given.
 _TRIAL = 64
@@ -211,7 +207,7 @@ class Mixture(Reference):
                 total = np.logaddexp(total, math.log(weight) + component.log_density(points))
         return total
 
-    def covers(self, points: Floats) -> npt.NDArray[np.bool_]:
+    def covers(self, points: Floats) -> Truths:
         """Tell which points are in the support of a component that has a weight."""
         parts = zip(self.components, self.weights, strict=True)
         covered = [part.covers(points) for part, weight in parts if weight > 0.0]
@@ -269,7 +265,7 @@ class _Univariate(Reference):
     def log_density(self, points: Floats) -> Floats:
         return np.asarray(self._frozen.logpdf(points[:, 0]), np.float64)
 
-    def covers(self, points: Floats) -> npt.NDArray[np.bool_]:
+    def covers(self, points: Floats) -> Truths:
         if not hasattr(self._frozen, "support"):
             return super().covers(points)
         # A density may be zero at the border: that of gamma(2.0) at 0 is.

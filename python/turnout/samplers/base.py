@@ -12,12 +12,10 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._extras import require
+from turnout._types import Array, Floats
 from turnout.errors import InvalidTypeError, InvalidValueError, NotFittedError
 from turnout.samplers.budget import PrivacyBudget
 
-__all__ = ["PointSampler", "PrivateSampler"]
-
-Floats = npt.NDArray[np.float64]
 Self = TypeVar("Self", bound="PrivateSampler")
 SelfPoints = TypeVar("SelfPoints", bound="PointSampler")
 
@@ -145,7 +143,7 @@ class PrivateSampler(abc.ABC):
 
     def sample(
         self, n_samples: int = 1, *, budget: PrivacyBudget | None = None, seed: int | None = None
-    ) -> npt.NDArray[Any]:
+    ) -> Array:
         """Draw private records; each costs epsilon.
 
         Parameters
@@ -238,7 +236,7 @@ class PrivateSampler(abc.ABC):
         )
 
     @abc.abstractmethod
-    def _draw(self, count: int, seed: int | None) -> npt.NDArray[Any]:
+    def _draw(self, count: int, seed: int | None) -> Array:
         """Draw what was paid for."""
 
     def _pay(self, purse: PrivacyBudget, count: int) -> None:

@@ -8,10 +8,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._progress import track
+from turnout._types import Floats
 from turnout.samplers.adapters import as_reference
 from turnout.samplers.base import PointSampler, random_state_of
 from turnout.samplers.drawing import automatic_trials, rejection
@@ -26,10 +26,6 @@ from turnout.samplers.weak_learner import (
     default_learner,
     fitted_score,
 )
-
-__all__ = ["BoostingRound", "MollifiedBoosting"]
-
-Floats = npt.NDArray[np.float64]
 
 #: At least so many records of either class train a weak learner.
 _LEAST_RECORDS = 500

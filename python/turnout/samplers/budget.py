@@ -10,8 +10,6 @@ from turnout import _arguments
 from turnout._rounding import rounded_up
 from turnout.errors import BudgetExceededError, InvalidValueError
 
-__all__ = ["PrivacyBudget"]
-
 
 class PrivacyBudget:
     """What one person's data may cost, and what was spent of it.

@@ -12,8 +12,6 @@ from turnout.domain import Domain, domain_of
 from turnout.samplers.finite import FiniteMollifier
 from turnout.samplers.minimax import MinimaxSampler
 
-__all__ = ["choose_sampler"]
-
 #: Nobody is asked to think of more different values than so many.
 _MOST: Final = 2**16
 

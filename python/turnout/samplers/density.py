@@ -5,11 +5,9 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from turnout import _arguments
 from turnout._one_thread import one_thread
+from turnout._types import Floats
 from turnout.errors import InvalidTypeError
 from turnout.samplers.adapters import as_reference
 from turnout.samplers.base import PointSampler, random_state_of
@@ -18,10 +16,6 @@ from turnout.samplers.estimators import automatic_estimate, copy_of
 from turnout.samplers.mollifier import Projection, log_density_of
 from turnout.samplers.normalizer import LogNormalizer
 from turnout.samplers.reference import Reference, check_support
-
-__all__ = ["MollifiedDensity", "fitted_estimate"]
-
-Floats = npt.NDArray[np.float64]
 
 
 class MollifiedDensity(PointSampler):

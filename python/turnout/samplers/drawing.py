@@ -10,15 +10,11 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _core
+from turnout._types import Floats
 from turnout.samplers.randomness import derived
 from turnout.samplers.reference import Reference
-
-__all__ = ["automatic_proposals", "automatic_trials", "rejection", "resampling"]
-
-Floats = npt.NDArray[np.float64]
 
 #: The chance that no trial is accepted, at most, where the number of trials is chosen for the user.
 FALLBACK = 1e-6

@@ -9,15 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout._extras import require
+from turnout._types import Floats
 from turnout.samplers.randomness import derived, generator
 from turnout.samplers.reference import Reference
-
-__all__ = ["automatic_estimate", "copy_of"]
-
-Floats = npt.NDArray[np.float64]
 
 #: Fewer records than this get a kernel estimate.
 _FEW = 20

@@ -7,10 +7,10 @@ from fractions import Fraction
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments, _core
 from turnout._rounding import logarithm_up
+from turnout._types import Array, Floats, Unsigned
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.samplers.adapters import as_reference
@@ -20,9 +20,7 @@ from turnout.samplers.density import fitted_estimate
 from turnout.samplers.drawing import automatic_proposals
 from turnout.samplers.finite.law import (
     UNIT,
-    Counts,
     FiniteLaw,
-    Floats,
     clipped,
     codes_of,
     divergence_of_point,
@@ -33,8 +31,6 @@ from turnout.samplers.finite.law import (
 )
 from turnout.samplers.mollifier import Projection, log_density_of
 from turnout.samplers.reference import Reference, check_support
-
-__all__ = ["MinimaxSampler"]
 
 Self = TypeVar("Self", bound="MinimaxSampler")
 
@@ -138,7 +134,7 @@ class MinimaxSampler(PrivateSampler):
         self.random_state = random_state
 
     domain_: Domain
-    weights_: Counts
+    weights_: Unsigned
     probabilities_: Floats
     reference_: Reference
     estimator_: Any
@@ -357,7 +353,7 @@ class MinimaxSampler(PrivateSampler):
         """Whether the fitted sampler draws points, and not one of finitely many values."""
         return not self._fitted_values
 
-    def _draw(self, count: int, seed: int | None) -> npt.NDArray[Any]:
+    def _draw(self, count: int, seed: int | None) -> Array:
         if self._fitted_values:
             return values_of(self.domain_, _core.choose_weighted(self.weights_, count, seed))
         return self.projection_.sample(count, proposals=self._seen, seed=seed)

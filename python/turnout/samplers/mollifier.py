@@ -9,10 +9,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments, _core
 from turnout._rounding import rounded_up
+from turnout._types import Floats
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.samplers.adapters import as_reference
 from turnout.samplers.base import LARGEST_EPSILON, points
@@ -21,9 +21,6 @@ from turnout.samplers.finite.law import clipped, positive_probabilities, probabi
 from turnout.samplers.normalizer import LogNormalizer, log_normalizer
 from turnout.samplers.reference import Reference, shares_of
 
-__all__ = ["Projection", "RelativeMollifier", "log_density_of"]
-
-Floats = npt.NDArray[np.float64]
 LogDensity = Callable[[Floats], Floats]
 
 #: Points on which the constant of a projection is solved for.

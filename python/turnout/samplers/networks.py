@@ -12,15 +12,11 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments, _core
+from turnout._types import Floats
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.samplers.base import points
-
-__all__ = ["DenseNetwork", "DenseNetworks"]
-
-Floats = npt.NDArray[np.float64]
 
 _ACTIVATIONS = ("identity", "tanh", "logistic", "relu")
 

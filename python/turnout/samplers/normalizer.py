@@ -7,16 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._types import Floats
 from turnout.errors import InvalidValueError
 from turnout.samplers.randomness import derived, uniforms
 from turnout.samplers.reference import Reference
-
-__all__ = ["LogNormalizer", "log_normalizer"]
-
-Floats = npt.NDArray[np.float64]
 
 _CHUNK = 2**18
 

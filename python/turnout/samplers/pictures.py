@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._drawing import new_axes
 from turnout._extras import require
+from turnout._types import Floats
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.samplers.adapters import as_reference
 from turnout.samplers.base import PrivateSampler, points
@@ -23,24 +23,6 @@ if TYPE_CHECKING:
 
     from turnout.samplers.reference import Reference
 
-__all__ = [
-    "BAND",
-    "DRAWS",
-    "POINTS",
-    "REFERENCE",
-    "SAMPLER",
-    "TRUTH",
-    "Curve",
-    "draw_curves",
-    "finish",
-    "interval_of",
-    "legend",
-    "plot_density",
-    "plot_heatmap",
-    "row_of_axes",
-]
-
-Floats = npt.NDArray[np.float64]
 
 SAMPLER = "#1f6f8b"
 TRUTH = "#d1495b"

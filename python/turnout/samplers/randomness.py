@@ -5,14 +5,12 @@ from __future__ import annotations
 import secrets
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _core
+from turnout._types import Floats
 
-__all__ = ["derived", "generator", "uniforms"]
 
-
-def uniforms(count: int, seed: int | None) -> npt.NDArray[np.float64]:
+def uniforms(count: int, seed: int | None) -> Floats:
     """Give uniform numbers in (0, 1), of 52 bits, from the core's cryptographic streams."""
     return _core.uniforms(count, seed)
 

@@ -7,16 +7,12 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._types import Array, Floats, Truths
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.samplers.base import points
 from turnout.samplers.randomness import uniforms
-
-__all__ = ["Normal", "Reference", "StandardNormal", "Uniform"]
-
-Floats = npt.NDArray[np.float64]
 
 _LOG_TWO_PI = math.log(2.0 * math.pi)
 
@@ -50,7 +46,7 @@ class Reference(abc.ABC):
     def transform(self, uniforms: Floats) -> Floats:
         """Turn uniform numbers in (0, 1), of shape (n, words), into points."""
 
-    def covers(self, points: Floats) -> npt.NDArray[np.bool_]:
+    def covers(self, points: Floats) -> Truths:
         """Tell which points of shape (n, dimension) are in the support; a border belongs to it.
 
         Where a subclass says nothing else, those at which the density is not zero.
@@ -309,7 +305,7 @@ def shares_of(weights: Any, count: int) -> Floats:
     return result
 
 
-def _numbers(argument: str, value: Any) -> npt.NDArray[Any]:
+def _numbers(argument: str, value: Any) -> Array:
     try:
         return np.asarray(value)
     except Exception as error:

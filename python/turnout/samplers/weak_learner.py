@@ -8,16 +8,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._extras import require
+from turnout._types import Floats
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.samplers.networks import DenseNetwork, DenseNetworks
 
-__all__ = ["LOG_TWO", "BoostedScore", "check_learner", "default_learner", "fitted_score"]
-
-Floats = npt.NDArray[np.float64]
 Score = Callable[[Floats], Floats]
 
 #: The largest score of a weak learner: c* of the paper.

@@ -18,12 +18,7 @@ True
 
 from turnout._public import listing
 from turnout.weighting.combination import WeightedPlan, combine
-from turnout.weighting.study import (
-    WeightingComparison,
-    WeightingRecord,
-    compare,
-    table_2,
-)
+from turnout.weighting.study import WeightingComparison, WeightingRecord, compare, table_2
 from turnout.weighting.weights import (
     combined_variance,
     consistent_privacy,

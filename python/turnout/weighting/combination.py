@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._types import Floats
 from turnout.collecting.plan import Plan
 from turnout.collecting.statistic import StatisticModel
 from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
@@ -20,10 +21,6 @@ from turnout.mean.estimate import MeanEstimate
 from turnout.mean.estimators import MeanEstimation
 from turnout.weighting.weights import METHODS, positive
 from turnout.weighting.weights import weights as choose
-
-__all__ = ["WeightedPlan", "combine"]
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._tables import Listing, fields_of
+from turnout._types import Floats
 from turnout.errors import InvalidValueError
 from turnout.weighting.weights import (
     combined_variance,
@@ -20,10 +21,6 @@ from turnout.weighting.weights import (
     weights,
     whole,
 )
-
-__all__ = ["WeightingComparison", "WeightingRecord", "compare", "table_2"]
-
-Floats = npt.NDArray[np.float64]
 
 #: The settings of the fair paper's Table 2, and the errors that it prints for uniform data.
 PRINTED = {

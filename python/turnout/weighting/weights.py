@@ -8,11 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._types import Floats
 from turnout.errors import InvalidValueError
-
-__all__ = ["METHODS", "combined_variance", "consistent_privacy", "sampling_variance", "weights"]
-
-Floats = npt.NDArray[np.float64]
 
 #: The ways to choose weights.
 METHODS = ("inverse_variance", "numerical", "unweighted")

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._types import Integers
 from turnout.collecting import keys as group_keys
 from turnout.collecting.drawing import Counts
 from turnout.collecting.groups.tally import GroupedTally
@@ -16,8 +17,6 @@ from turnout.collecting.keys import Key
 from turnout.collecting.reports import Reports
 from turnout.collecting.sums import DesignSums
 from turnout.errors import InvalidValueError
-
-__all__ = ["tally_by_group"]
 
 
 def tally_by_group(
@@ -98,7 +97,7 @@ def tally_by_group(
     return GroupedTally(checked, tallies, plan=reports.plan)
 
 
-def _checked_index(index: npt.ArrayLike, reports: int, groups: int) -> npt.NDArray[np.int64]:
+def _checked_index(index: npt.ArrayLike, reports: int, groups: int) -> Integers:
     array = _arguments.vector("index", index, "one group for each report", "integers", "iu")
     if array.size != reports:
         raise InvalidValueError(
@@ -113,9 +112,7 @@ def _checked_index(index: npt.ArrayLike, reports: int, groups: int) -> npt.NDArr
     return array.astype(np.int64, copy=False)
 
 
-def _counted(
-    reports: Reports, groups: npt.NDArray[np.int64], received: npt.NDArray[np.int64]
-) -> list[Counts]:
+def _counted(reports: Reports, groups: Integers, received: Integers) -> list[Counts]:
     """Add up the reports of each group."""
     oracle, probabilities = reports.oracle, reports.probabilities
     number = received.size

@@ -35,8 +35,6 @@ from turnout.collecting.tally import tally_of
 from turnout.collecting.tally_container import pack, unpack
 from turnout.errors import CorruptDataError
 
-__all__ = ["MAGIC", "pack_groups", "unpack_groups"]
-
 MAGIC = b"\x89GROUP\r\n"
 
 

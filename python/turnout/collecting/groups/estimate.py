@@ -8,10 +8,10 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._tables import Tabular
+from turnout._types import Floats, Unsigned
 from turnout.collecting.groups.interval import OVER, GroupedInterval
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.intervals import tail_probability
@@ -19,11 +19,7 @@ from turnout.collecting.keys import Key, plain_key
 from turnout.collecting.plan import Plan
 from turnout.errors import EstimatorError, InvalidValueError
 
-__all__ = ["BaseGroupedEstimate"]
-
 E = TypeVar("E")
-
-Floats = npt.NDArray[np.float64]
 
 
 class BaseGroupedEstimate(Tabular, ABC, Generic[E]):
@@ -105,12 +101,12 @@ class BaseGroupedEstimate(Tabular, ABC, Generic[E]):
         return self._estimated(self._tally.total)
 
     @property
-    def nodes(self) -> npt.NDArray[np.uint64]:
+    def nodes(self) -> Unsigned:
         """The number of nodes of each group."""
         return np.array([tally.nodes for tally in self._tally.values()], np.uint64)
 
     @property
-    def received(self) -> npt.NDArray[np.uint64]:
+    def received(self) -> Unsigned:
         """The number of reports of each group."""
         return np.array([tally.received for tally in self._tally.values()], np.uint64)
 

@@ -8,15 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from turnout._tables import Tabular, records_of
+from turnout._types import Floats
 from turnout.collecting.keys import Key, shown_key
-
-__all__ = ["OVER", "GroupedInterval"]
-
-Floats = npt.NDArray[np.float64]
 
 #: The limits of so many answers of so many groups are printed.
 _SHOWN = 3

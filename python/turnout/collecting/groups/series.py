@@ -6,10 +6,10 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._tables import Tabular
+from turnout._types import Floats, Unsigned
 from turnout.collecting.groups.estimate import BaseGroupedEstimate
 from turnout.collecting.keys import Key, Part, in_order, plain_key, time_column
 from turnout.errors import InvalidValueError
@@ -17,11 +17,8 @@ from turnout.errors import InvalidValueError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["BaseSeries"]
 
 G = TypeVar("G", bound="BaseGroupedEstimate[Any]")
-
-Floats = npt.NDArray[np.float64]
 
 
 class BaseSeries(Tabular, ABC, Generic[G]):
@@ -124,7 +121,7 @@ class BaseSeries(Tabular, ABC, Generic[G]):
                 picked[row] = table[place]
         return picked
 
-    def received(self, panel: Any = None) -> npt.NDArray[np.uint64]:
+    def received(self, panel: Any = None) -> Unsigned:
         """Give the number of reports at each time.
 
         Parameters

@@ -10,10 +10,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout._drawing import short
 from turnout._extras import require
+from turnout._types import Floats, Truths, Unsigned
 from turnout.collecting.keys import Key, Part, as_dates, shown_key, shown_part
 from turnout.errors import InvalidValueError
 
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-
-__all__ = ["Lines", "draw_series", "runs"]
-
-Floats = npt.NDArray[np.float64]
 
 #: So many columns and panels are drawn: of more series, those with the most reports.
 _COLUMNS, _PANELS = 2, 8
@@ -167,7 +163,7 @@ def _are_numbers(times: Sequence[Part]) -> bool:
     return all(isinstance(time, (int, float)) and not isinstance(time, bool) for time in times)
 
 
-def runs(positions: Sequence[float], known: npt.NDArray[np.bool_]) -> Iterator[slice]:
+def runs(positions: Sequence[float], known: Truths) -> Iterator[slice]:
     """Cut a series where a time has no reports, or where times are missing.
 
     Times are missing where a step is more than half as long again as the smallest one: months and
@@ -244,7 +240,7 @@ def _keep_in_view(axes: Axes, tables: Sequence[Floats]) -> None:
     axes.set_ylim(max(low, least), min(high, most))
 
 
-def _draw_sizes(axes: Axes, positions: list[float], received: npt.NDArray[np.uint64]) -> None:
+def _draw_sizes(axes: Axes, positions: list[float], received: Unsigned) -> None:
     """Draw how many reports there are at each time."""
     steps = [later - earlier for earlier, later in pairwise(positions)]
     width = 0.7 * min(steps, default=1.0)

@@ -16,8 +16,6 @@ from turnout.collecting.tally import BaseTally, T
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.participation import Participation
 
-__all__ = ["GroupedTally"]
-
 
 class GroupedTally(Mapping[Key, T]):
     """One tally for each group of nodes, all under one plan: a mapping from keys to tallies.

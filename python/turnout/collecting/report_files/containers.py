@@ -9,8 +9,6 @@ from turnout._extras import require
 from turnout.collecting.report_files.pages import message_bytes, page_bytes
 from turnout.errors import CorruptDataError, MemoryLimitError
 
-__all__ = ["ArrowContainer", "ParquetContainer", "batch_rows", "open_container"]
-
 _PARQUET_MAGIC: Final = b"PAR1"
 _ARROW_MAGIC: Final = b"ARROW1\0\0"
 

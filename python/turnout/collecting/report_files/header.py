@@ -15,8 +15,6 @@ from turnout.collecting.plan import Plan
 from turnout.collecting.sums import DesignSums
 from turnout.errors import CorruptDataError, TurnoutError
 
-__all__ = ["CHECKSUM_KEY", "METADATA_KEY", "OWN_COLUMNS", "Groups", "Header", "PartFacts"]
-
 METADATA_KEY: Final = "turnout"
 CHECKSUM_KEY: Final = "turnout.checksum"
 

@@ -14,8 +14,6 @@ from typing import Any, BinaryIO, Final
 
 from turnout.errors import CorruptDataError
 
-__all__ = ["message_bytes", "page_bytes"]
-
 #: Encodings in which a value takes up its bytes, or is one of a page of different ones. In others
 #: a few bytes stand for many long values.
 _ENCODINGS: Final = {0: "PLAIN", 2: "PLAIN_DICTIONARY", 3: "RLE", 8: "RLE_DICTIONARY"}

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._extras import require
 from turnout._files import open_regular
 from turnout._seal import verify_seal
+from turnout._types import Array, Bytes, Floats, Integers
 from turnout.collecting.keys import Key, plain_part
 from turnout.collecting.randomizer import Randomizer
 from turnout.collecting.report_files.containers import (
@@ -32,8 +32,6 @@ from turnout.errors import (
     TurnoutError,
     UnsupportedVersionError,
 )
-
-__all__ = ["MAX_MEMORY", "ReportBatch", "ReportFile", "read_reports", "reported"]
 
 #: Bytes of memory that a file may ask for unless it is allowed more.
 MAX_MEMORY: Final = 10**9
@@ -107,10 +105,10 @@ class ReportBatch:
         For each report 16 bytes, or None if there are none.
     """
 
-    reports: npt.NDArray[Any]
-    probabilities: npt.NDArray[np.float64] | None = None
-    groups: npt.NDArray[np.int64] | None = None
-    pseudonyms: npt.NDArray[np.uint8] | None = None
+    reports: Array
+    probabilities: Floats | None = None
+    groups: Integers | None = None
+    pseudonyms: Bytes | None = None
 
     def __len__(self) -> int:
         """Return the number of reports."""
@@ -331,7 +329,7 @@ class _explained:  # noqa: N801, used as a function
             raise CorruptDataError(f"{name}: {error}") from error
 
 
-def _joined(arrays: list[Any]) -> npt.NDArray[Any]:
+def _joined(arrays: list[Any]) -> Array:
     """Put arrays together; one beside empty ones is not copied."""
     kept = [array for array in arrays if len(array)] or arrays[:1]
     return kept[0] if len(kept) == 1 else np.concatenate(kept)
@@ -346,18 +344,18 @@ def _each(tables: Iterator[Any], path: str | os.PathLike[str]) -> Iterator[Any]:
         yield table
 
 
-def reported(table: Any, oracle: Randomizer) -> npt.NDArray[Any]:
+def reported(table: Any, oracle: Randomizer) -> Array:
     """Get the reports as an array of the oracle's type and shape."""
     pa = require("pyarrow", "cli")
     dtype, shape = oracle.report_dtype, oracle.report_shape
     if not shape:
         return _values(table, "report", pa.from_numpy_dtype(dtype))
     data = _bytes(table, "report", dtype.itemsize * shape[0])
-    rows: npt.NDArray[Any] = data.view(dtype.newbyteorder("<"))
+    rows: Array = data.view(dtype.newbyteorder("<"))
     return rows.astype(dtype, copy=False)
 
 
-def _bytes(table: Any, name: str, size: int) -> npt.NDArray[np.uint8]:
+def _bytes(table: Any, name: str, size: int) -> Bytes:
     """Get a column of binaries of a fixed size as rows of bytes."""
     pa = require("pyarrow", "cli")
     column = table.column(name)
@@ -375,18 +373,18 @@ def _bytes(table: Any, name: str, size: int) -> npt.NDArray[np.uint8]:
     return _joined([np.empty(0, np.uint8), *pieces]).reshape(-1, size)
 
 
-def _values(table: Any, column: str, kind: Any) -> npt.NDArray[Any]:
+def _values(table: Any, column: str, kind: Any) -> Array:
     """Get a column of one type and without nulls as a NumPy array."""
     values = table.column(column)
     if values.type != kind:
         raise CorruptDataError(f"column {column!r} has type {values.type}, expected {kind}")
     if values.null_count:
         raise CorruptDataError(f"column {column!r} has {values.null_count} nulls")
-    array: npt.NDArray[Any] = values.to_numpy()
+    array: Array = values.to_numpy()
     return array
 
 
-def _group_index(table: Any, groups: Groups) -> npt.NDArray[np.int64]:
+def _group_index(table: Any, groups: Groups) -> Integers:
     """Find the group of each row."""
     place = {key: position for position, key in enumerate(groups.keys)}
     keys: list[Key] = [()]
@@ -404,7 +402,7 @@ def _group_index(table: Any, groups: Groups) -> npt.NDArray[np.int64]:
     return known[index]
 
 
-def _encoded(column: Any, name: str) -> tuple[list[Any], npt.NDArray[np.int64]]:
+def _encoded(column: Any, name: str) -> tuple[list[Any], Integers]:
     """Reduce a column to its distinct values and the position of each entry's among them."""
     pa = require("pyarrow", "cli")
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode("encode")

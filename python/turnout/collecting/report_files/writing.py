@@ -10,11 +10,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout._atomic import Existing, atomic_write
 from turnout._extras import require
 from turnout._seal import new_placeholder, seal_file
+from turnout._types import Array, Bytes, Floats
 from turnout.collecting.plan import Plan
 from turnout.collecting.report_files.containers import batch_rows
 from turnout.collecting.report_files.header import (
@@ -31,7 +31,6 @@ from turnout.errors import InvalidTypeError, InvalidValueError, TurnoutError
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["FileFormat", "ReportWriter", "file_format", "write_reports"]
 
 FileFormat = Literal["parquet", "arrow"]
 
@@ -236,11 +235,11 @@ class ReportWriter:
 
     def add(
         self,
-        reports: npt.NDArray[Any],
-        probabilities: npt.NDArray[np.float64] | None = None,
+        reports: Array,
+        probabilities: Floats | None = None,
         *,
         groups: Any = (),
-        pseudonyms: npt.NDArray[np.uint8] | None = None,
+        pseudonyms: Bytes | None = None,
     ) -> None:
         """Write reports.
 
@@ -355,13 +354,13 @@ def _write_arrow(reports: Reports, path: str | os.PathLike[str]) -> None:
         seal_file(temporary, placeholder)
 
 
-def _column(codes: npt.NDArray[Any]) -> Any:
+def _column(codes: Array) -> Any:
     """Make an Arrow array of reports."""
     pa = require("pyarrow", "cli")
     return pa.array(codes) if codes.ndim == 1 else _fixed(codes)
 
 
-def _fixed(rows: npt.NDArray[Any]) -> Any:
+def _fixed(rows: Array) -> Any:
     """Make an Arrow array of the bytes of each row, little-endian."""
     pa = require("pyarrow", "cli")
     rows = np.ascontiguousarray(rows, rows.dtype.newbyteorder("<"))

@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _core
+from turnout._types import Unsigned
 from turnout.distributed import payloads
 from turnout.distributed.deployment import Deployed
 from turnout.distributed.messages import Kind, Message, Party, Role
 from turnout.distributed.roles.base import AnyRound, Participant, State, listed
 from turnout.errors import InvalidTypeError, MalformedMessageError, ProtocolError
-
-__all__ = ["Aggregator"]
-
-Reports = npt.NDArray[np.uint64]
 
 
 class Aggregator(Participant):
@@ -160,7 +156,7 @@ class Aggregator(Participant):
         ]
         return sent + self._finish()
 
-    def _check(self, reports: Reports) -> None:
+    def _check(self, reports: Unsigned) -> None:
         allowed = self._mechanism.max_missing_users
         missing = tuple(Party(Role.USER, int(user)) for user in np.flatnonzero(reports == 0))
         if len(missing) > allowed:
@@ -170,7 +166,7 @@ class Aggregator(Participant):
                 missing,
             )
 
-    def _agreed_reports(self) -> Reports:
+    def _agreed_reports(self) -> Unsigned:
         """Leave out the users that are not in all rosters with the same report."""
         own, reports = self._rosters[self._party.index], self._reports.copy()
         others = [index for index, roster in self._rosters.items() if roster != own]

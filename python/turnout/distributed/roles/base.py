@@ -12,8 +12,6 @@ from turnout.distributed.costs import Costs
 from turnout.distributed.messages import Kind, Message, Party, Role
 from turnout.errors import MalformedMessageError, MissingPartyError, ProtocolError
 
-__all__ = ["AnyRound", "Participant", "State", "listed"]
-
 _SHOWN = 5
 
 

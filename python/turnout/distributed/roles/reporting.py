@@ -6,15 +6,13 @@ import secrets
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 
+from turnout._types import Truths
 from turnout.distributed import payloads
 from turnout.distributed.electing import Electing
 from turnout.distributed.messages import Kind, Message, Party, Role
 from turnout.distributed.roles.base import AnyRound, Participant, State, listed
 from turnout.errors import InvalidTypeError, MalformedMessageError, ProtocolError
-
-__all__ = ["ReportingServer"]
 
 
 class ReportingServer(Participant):
@@ -41,7 +39,7 @@ class ReportingServer(Participant):
             raise InvalidTypeError("round_ must be one of two-stage sampling")
         super().__init__(round_, Party(Role.REPORTING_SERVER))
         self._mechanism = round_.mechanism
-        self._sets: dict[int, npt.NDArray[np.bool_]] = {}
+        self._sets: dict[int, Truths] = {}
 
     @property
     def missing(self) -> tuple[Party, ...]:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from turnout._types import Integers
 from turnout.distributed import payloads
 from turnout.distributed.deployment import Deployed
 from turnout.distributed.electing import Electing
@@ -16,8 +16,6 @@ from turnout.distributed.messages import Kind, Message, Party, Role
 from turnout.distributed.roles.base import AnyRound, Participant, State, listed
 from turnout.errors import MalformedMessageError, MissingPartyError, ProtocolError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
-
-__all__ = ["AggregatingServer"]
 
 
 class AggregatingServer(Participant):
@@ -46,7 +44,7 @@ class AggregatingServer(Participant):
         self._election: payloads.Election | None = None
         self._duties: dict[int, list[int]] = {}
         self._sums: dict[int, Any] = {}
-        self._published: tuple[npt.NDArray[np.int64], int] | None = None
+        self._published: tuple[Integers, int] | None = None
 
     @property
     def missing(self) -> tuple[Party, ...]:
@@ -176,7 +174,7 @@ class AggregatingServer(Participant):
         return self._complete()[1]
 
     @property
-    def sums(self) -> npt.NDArray[np.int64]:
+    def sums(self) -> Integers:
         """What the round reveals: one whole number for each item.
 
         Raises
@@ -202,7 +200,7 @@ class AggregatingServer(Participant):
         sums, received = self._complete()
         return self._mechanism.estimate(sums, received)
 
-    def _complete(self) -> tuple[npt.NDArray[np.int64], int]:
+    def _complete(self) -> tuple[Integers, int]:
         if self._published is None:
             if self._state is State.FAILED:
                 raise MissingPartyError(f"{self._party}: {self._failure}")

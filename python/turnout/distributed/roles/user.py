@@ -6,18 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from turnout._types import Integers
 from turnout.distributed import payloads
 from turnout.distributed.deployment import Deployed
 from turnout.distributed.electing import Electing
 from turnout.distributed.messages import Kind, Message, Party, Role
 from turnout.distributed.roles.base import AnyRound, Participant, State
 from turnout.errors import ProtocolError
-
-__all__ = ["User"]
-
-Items = npt.NDArray[np.int64]
 
 
 class User(Participant):
@@ -48,11 +44,11 @@ class User(Participant):
         super().__init__(round_, Party(Role.USER, index))
         self._mechanism = round_.mechanism
         # Of two-stage sampling:
-        self._set: Items = np.empty(0, np.int64)
-        self._bits: Items = np.empty(0, np.int64)
-        self._duties: dict[int, Items] | None = None
-        self._elected: tuple[Items, ...] = ()
-        self._shares: dict[int, tuple[Items, Any]] = {}
+        self._set: Integers = np.empty(0, np.int64)
+        self._bits: Integers = np.empty(0, np.int64)
+        self._duties: dict[int, Integers] | None = None
+        self._elected: tuple[Integers, ...] = ()
+        self._shares: dict[int, tuple[Integers, Any]] = {}
         self._expected: dict[int, list[int]] = {}
         self._waited: set[int] = set()
 

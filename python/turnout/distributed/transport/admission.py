@@ -12,8 +12,6 @@ from turnout import _arguments
 from turnout.distributed.messages import Party
 from turnout.errors import InvalidTypeError, ProtocolError
 
-__all__ = ["Admission", "Admits"]
-
 _LOGGER = logging.getLogger(__name__)
 
 #: Says whether whoever has a certificate may send messages in the name of a party.

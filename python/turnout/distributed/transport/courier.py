@@ -22,8 +22,6 @@ from turnout.distributed.transport.frames import (
 from turnout.distributed.transport.waiting import Watch, close_writer, seconds, wait_for
 from turnout.errors import InvalidValueError, MissingPartyError, ProtocolError, TurnoutError
 
-__all__ = ["KEPT", "Address", "Courier", "Undelivered"]
-
 #: A host and a port.
 Address = tuple[str, int]
 

@@ -9,16 +9,6 @@ from collections.abc import Callable
 from turnout import errors
 from turnout.errors import MalformedMessageError, ProtocolError, TurnoutError
 
-__all__ = [
-    "LARGEST_ACKNOWLEDGEMENT",
-    "PIECE",
-    "accepted",
-    "frame",
-    "read_acknowledgement",
-    "read_frame",
-    "refused",
-]
-
 _LENGTH = struct.Struct("<I")
 _ACCEPTED, _REFUSED = b"\x00", b"\x01"
 _LONGEST_TEXT = 4096

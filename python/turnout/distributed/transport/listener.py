@@ -19,8 +19,6 @@ from turnout.distributed.transport.courier import Address
 from turnout.distributed.transport.frames import frame, read_frame
 from turnout.distributed.transport.waiting import Watch, close_writer, seconds
 
-__all__ = ["Line", "Listener"]
-
 _LOGGER = logging.getLogger(__name__)
 
 #: A frame or handshake may take so many seconds before one of an equal right takes its place.

@@ -28,8 +28,6 @@ from turnout.errors import (
     TurnoutError,
 )
 
-__all__ = ["Station"]
-
 #: A message that is somewhat too long is refused for what it is; a longer one ends the connection.
 _TOLERATED = 1024
 

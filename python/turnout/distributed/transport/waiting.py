@@ -9,8 +9,6 @@ from typing import TypeVar
 from turnout import _arguments
 from turnout.errors import InvalidValueError
 
-__all__ = ["CLOSING", "Watch", "close_writer", "seconds", "wait_for"]
-
 _T = TypeVar("_T")
 
 #: For how many seconds the other side may take part in closing a connection.

@@ -17,7 +17,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import numpy.typing as npt
 from flwr.app import ConfigRecord, Context
 
 from turnout import Plan, _arguments
@@ -26,16 +25,8 @@ from turnout._atomic import atomic_write
 from turnout._documents import parsed
 from turnout._files import read_bytes
 from turnout._turns import turn
+from turnout._types import Array
 from turnout.errors import BudgetExceededError, CorruptDataError, PlanMismatchError
-
-__all__ = [
-    "ANSWERS_KEY",
-    "Answer",
-    "load_answers",
-    "save_answers",
-    "taking_turns",
-    "with_room_for",
-]
 
 #: The key of the node's configuration that names the file of answers, and of the record in memory.
 ANSWERS_KEY = "turnout-answers"
@@ -61,7 +52,7 @@ class Answer:
     plan: str
     epsilon: float
     nodes: int
-    reports: npt.NDArray[Any]
+    reports: Array
 
     def to_dict(self) -> dict[str, Any]:
         """Describe it in terms of JSON."""

@@ -7,14 +7,13 @@ from collections.abc import Callable
 from logging import ERROR
 from typing import Any, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
 from flwr.app import ConfigRecord, Context, Error, Message
 from flwr.clientapp import ClientApp
 from flwr.clientapp.typing import ClientAppCallable, Mod
 from flwr.common.logger import log
 
 from turnout import _arguments
+from turnout._types import Integers
 from turnout.accounting import PrivacyLedger
 from turnout.errors import (
     BudgetExceededError,
@@ -28,9 +27,7 @@ from turnout.federated.client import LABEL
 from turnout.federated.flower import records
 from turnout.federated.flower.ledgers import node_ledger
 
-__all__ = ["LocalData", "client_app", "participation_mod"]
-
-Indices: TypeAlias = npt.NDArray[np.int64]
+Indices: TypeAlias = Integers
 #: Gives a node's number of elements, and the gradients of some of them at a model.
 LocalData: TypeAlias = Callable[[Context], tuple[int, Callable[[Any, Indices], Any]]]
 _Plan: TypeAlias = RandomParticipationSGD | Callable[[Context], RandomParticipationSGD] | None

@@ -43,8 +43,6 @@ from turnout.federated.flower.answers import (
 from turnout.federated.flower.records import REFUSED, numbers_of
 from turnout.federated.flower.strategy import connected_nodes, positive_seconds
 
-__all__ = ["collect_frequencies", "frequency_client_app", "frequency_server_app"]
-
 _COLLECTION = "turnout.collection"
 _REPORTS = "turnout.reports"
 _MOST_ANSWERS = 2**32

@@ -12,8 +12,6 @@ from turnout._turns import turn
 from turnout.accounting import PrivacyLedger
 from turnout.errors import InvalidValueError
 
-__all__ = ["LEDGER_KEY", "node_ledger"]
-
 #: The key of the node's configuration that names the ledger's file, and of the record in memory.
 LEDGER_KEY = "turnout-ledger"
 

@@ -37,27 +37,10 @@ from flwr.common.constant import SType
 from turnout import _arguments
 from turnout._arrays import read_array
 from turnout._documents import parsed
+from turnout._types import Integers
 from turnout.errors import CorruptDataError, MalformedMessageError, TurnoutError
 from turnout.federated import RandomParticipationSGD, Update
 from turnout.federated.trees import Structure, Tree, flatten
-
-__all__ = [
-    "ARRAYS",
-    "DRAW",
-    "REFUSED",
-    "ROUND",
-    "gradients_of",
-    "model_of",
-    "numbers_of",
-    "pack",
-    "plan_of",
-    "reply_of",
-    "round_of",
-    "round_record",
-    "sampled_elements",
-    "unpack",
-    "update_of",
-]
 
 ARRAYS = "arrays"
 ROUND = "turnout.round"
@@ -248,7 +231,7 @@ def _json(record: ConfigRecord, key: str) -> Any:
         ) from error
 
 
-def sampled_elements(message: Message) -> npt.NDArray[np.int64]:
+def sampled_elements(message: Message) -> Integers:
     """Give the elements that the application is asked for the gradients of.
 
     Parameters

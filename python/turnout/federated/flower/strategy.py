@@ -34,8 +34,6 @@ from turnout.federated import Optimizer, RandomParticipationSGD, Server, Structu
 from turnout.federated.flower import records
 from turnout.federated.trees import Tree, flatten
 
-__all__ = ["RandomParticipationStrategy", "connected_nodes", "positive_seconds", "server_app"]
-
 _POLL = 0.2
 
 #: After how many seconds it is said that nodes are waited for, and how often it is said again.

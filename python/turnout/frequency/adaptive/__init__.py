@@ -9,11 +9,7 @@ from turnout.frequency.adaptive.collection import TwoRoundCollection
 from turnout.frequency.adaptive.rates import rates_for_rare
 from turnout.frequency.adaptive.second import SecondRound, SecondTally
 from turnout.frequency.adaptive.spending import Spending, second_round_ratios
-from turnout.frequency.adaptive.study import (
-    TwoRoundComparison,
-    TwoRoundRecord,
-    compare_two_rounds,
-)
+from turnout.frequency.adaptive.study import TwoRoundComparison, TwoRoundRecord, compare_two_rounds
 from turnout.frequency.adaptive.tallies import TwoRoundTallies
 from turnout.frequency.adaptive.under_way import TwoRounds
 

@@ -17,8 +17,6 @@ from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.tally import Tally
 from turnout.participation import Everyone
 
-__all__ = ["TwoRoundCollection"]
-
 
 class TwoRoundCollection(TwoRoundParameters):
     """Estimate roughly, then ask more of those who hold a rare answer.

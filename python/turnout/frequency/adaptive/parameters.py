@@ -7,10 +7,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._rounding import logarithm_up, rounded_down
+from turnout._types import Floats
 from turnout.collecting.plan import Plan
 from turnout.domain import Domain, domain_of
 from turnout.errors import InvalidTypeError, InvalidValueError
@@ -23,9 +23,6 @@ from turnout.frequency.oracles.direct_encoding import DirectEncoding
 from turnout.frequency.tally import Tally
 from turnout.participation import Bernoulli, Everyone, Participation
 
-__all__ = ["TwoRoundParameters"]
-
-Floats = npt.NDArray[np.float64]
 MakeOracle = Callable[[float, Domain], FrequencyOracle]
 
 

@@ -5,15 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._types import Floats
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.projection import PROJECTIONS
-
-__all__ = ["rates_for_rare"]
-
-Floats = npt.NDArray[np.float64]
 
 
 def rates_for_rare(

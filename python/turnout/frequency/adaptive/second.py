@@ -12,6 +12,7 @@ import numpy.typing as npt
 from turnout import _arguments, _core
 from turnout._rounding import logarithm_up
 from turnout._seeds import derived
+from turnout._types import Array, Floats, Integers
 from turnout.accounting.variation import ToldApart, VariationRatio
 from turnout.collecting.drawing import Counts, Drawn, Noise
 from turnout.collecting.taking_part import common_rate
@@ -24,11 +25,6 @@ from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
 from turnout.frequency.tally import Tally
 from turnout.frequency.wrapped import WrappedOracle
 from turnout.participation import Everyone, Participation
-
-__all__ = ["SecondRound", "SecondTally", "seeds_of"]
-
-Array = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
 
 
 class SecondTally(Tally):
@@ -268,16 +264,14 @@ class SecondRound(WrappedOracle):
         check = FrequencyOracle.check_support if self._hidden else WrappedOracle.check_support
         check(self, support, received)
 
-    def reporting(
-        self, answers: Array, participation: Participation, noise: Noise
-    ) -> npt.NDArray[np.int64]:
+    def reporting(self, answers: Array, participation: Participation, noise: Noise) -> Integers:
         """Tell which nodes send the reports: see :class:`turnout.collecting.kind.Kind`."""
         positions = _core.participants(len(answers), common_rate(participation), noise)
         if self._hidden:
             return positions
         return positions[self._present(answers[positions], noise)]
 
-    def _present(self, answers: Array, noise: Noise) -> npt.NDArray[np.int64]:
+    def _present(self, answers: Array, noise: Noise) -> Integers:
         """Draw who takes part by what they hold."""
         return _core.participants_personalized(self._rates[answers], derived(noise, 2))
 

@@ -11,10 +11,6 @@ import numpy.typing as npt
 from turnout._rounding import rounded_up
 from turnout.errors import InvalidValueError
 
-__all__ = ["Spending", "second_round_ratios"]
-
-Floats = npt.NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class Spending:

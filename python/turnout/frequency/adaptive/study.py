@@ -23,8 +23,6 @@ from turnout.participation import Bernoulli
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["TwoRoundComparison", "TwoRoundRecord", "compare_two_rounds"]
-
 
 @dataclass(frozen=True)
 class TwoRoundRecord:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._types import Floats
 from turnout.collecting.plan import Plan
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.adaptive.parameters import TwoRoundParameters
@@ -17,10 +17,6 @@ from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.estimators import Estimation
 from turnout.frequency.tally import Tally
 from turnout.participation import Bernoulli
-
-__all__ = ["TwoRoundTallies"]
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

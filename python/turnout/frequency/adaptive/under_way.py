@@ -16,8 +16,6 @@ from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.rounds import Rounds
 from turnout.participation import Everyone, Participation
 
-__all__ = ["TwoRounds"]
-
 #: Shares of nodes are realised to 2^-62.
 _SCALE = 2**62
 

@@ -9,9 +9,9 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._types import Array, Floats
 from turnout.collecting.parted import PartedKind
 from turnout.collecting.reports import Reports
 from turnout.domain import Domain
@@ -23,10 +23,6 @@ from turnout.frequency.estimation.variance import estimator_variance
 from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
 from turnout.participation import Bernoulli, Participation, Personalized, taking_part_in
 from turnout.products import Questions
-
-__all__ = ["AttributeCollection"]
-
-Array = npt.NDArray[Any]
 
 
 class AttributeCollection(PartedKind):
@@ -145,7 +141,7 @@ class AttributeCollection(PartedKind):
         *,
         participation: Participation | float | None = None,
         method: str = "hajek",
-    ) -> dict[str, npt.NDArray[np.float64]]:
+    ) -> dict[str, Floats]:
         """Compute the exact variances of the estimated counts for a given population.
 
         Parameters

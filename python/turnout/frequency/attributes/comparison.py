@@ -19,8 +19,6 @@ from turnout.frequency.attributes.split import SplitBudget
 from turnout.frequency.oracles.direct_encoding import DirectEncoding
 from turnout.participation import Participation
 
-__all__ = ["AttributeComparison", "AttributeRecord", "compare_attributes"]
-
 
 @dataclass(frozen=True)
 class AttributeRecord:

@@ -21,8 +21,6 @@ from turnout.products import Questions
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["AttributeEstimate"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AttributeEstimate(Tabular, Mapping[str, FrequencyEstimate]):

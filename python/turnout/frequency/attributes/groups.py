@@ -16,8 +16,6 @@ from turnout.frequency.estimation.estimators import ESTIMATORS
 from turnout.frequency.groups.estimate import GroupedEstimate
 from turnout.products import Questions
 
-__all__ = ["GroupedAttributeEstimate"]
-
 
 class GroupedAttributeEstimate(BaseGroupedEstimate[AttributeEstimate]):
     """How often each answer to each question occurs in each group.

@@ -7,10 +7,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._seeds import derived
+from turnout._types import Array, Unsigned
 from turnout.accounting.variation import ToldApart, VariationRatio
 from turnout.collecting.drawing import Noise
 from turnout.collecting.kernel import Kernel
@@ -20,11 +20,6 @@ from turnout.frequency.draws import uniform_codes, weighted_choices
 from turnout.frequency.estimation.models import ScoreMoments
 from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
 from turnout.frequency.wrapped import WrappedOracle
-
-__all__ = ["PaddedOracle"]
-
-Array = npt.NDArray[Any]
-Counts = npt.NDArray[np.uint64]
 
 _SCALE = 2**62
 
@@ -172,7 +167,7 @@ class _PaddedKernel:
             self._mixed(codes, seed), probabilities, seed
         )
 
-    def simulate(self, true_counts: Counts, rate: float, seed: int | None = None) -> Any:
+    def simulate(self, true_counts: Unsigned, rate: float, seed: int | None = None) -> Any:
         generator = np.random.Generator(np.random.Philox(derived(seed, 0)))
         size = self._oracle.domain.size
         real = generator.binomial(true_counts.astype(np.int64), self._real / _SCALE)

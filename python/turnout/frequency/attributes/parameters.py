@@ -13,14 +13,6 @@ from turnout.errors import InvalidValueError
 from turnout.frequency.choice import make_oracle
 from turnout.frequency.oracle import FrequencyOracle
 
-__all__ = [
-    "SCALE",
-    "OracleChoice",
-    "checked_epsilon",
-    "checked_weights",
-    "oracles_for",
-]
-
 #: What randomizes: something that makes an oracle from an epsilon and a domain, or ``"auto"``.
 OracleChoice = Callable[[float, Domain], FrequencyOracle] | str
 

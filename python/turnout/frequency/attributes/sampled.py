@@ -6,10 +6,9 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-import numpy.typing as npt
-
 from turnout import _arguments
 from turnout._seeds import derived
+from turnout._types import Array
 from turnout.collecting.drawing import Noise
 from turnout.collecting.parted import PartReports
 from turnout.domain import Domain
@@ -26,10 +25,6 @@ from turnout.frequency.draws import uniform_codes, weighted_choices
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.participation import Everyone
 from turnout.products import domains_of
-
-__all__ = ["SampledAttribute"]
-
-Array = npt.NDArray[Any]
 
 
 class SampledAttribute(AttributeCollection):

@@ -18,8 +18,6 @@ from turnout.frequency.attributes.parameters import (
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.products import domains_of
 
-__all__ = ["SplitBudget"]
-
 
 class SplitBudget(AttributeCollection):
     """Report every attribute, each with a part of epsilon.

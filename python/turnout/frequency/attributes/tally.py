@@ -9,8 +9,6 @@ from turnout.frequency.attributes.estimate import AttributeEstimate
 from turnout.frequency.tally import Tally
 from turnout.products import Questions
 
-__all__ = ["AttributeTally"]
-
 
 class AttributeTally(PartedTally, Mapping[str, Tally]):
     """How many reports support each answer of each attribute: a mapping from names to tallies.

@@ -6,19 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._tables import Tabular, records_of
+from turnout._types import Floats, Truths
 from turnout.collecting.intervals import tail_probability
 from turnout.collecting.keys import Key, shown_key
 from turnout.domain import Domain
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.products import questions_of
-
-__all__ = ["GroupDifference", "difference"]
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +66,7 @@ class GroupDifference(Tabular):
         return questions_of(self.domain)
 
     @property
-    def distinct(self) -> npt.NDArray[np.bool_]:
+    def distinct(self) -> Truths:
         """Whether the interval of each difference leaves out zero."""
         return (self.low > 0) | (self.high < 0)
 

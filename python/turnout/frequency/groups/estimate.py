@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-
 from turnout import _arguments
+from turnout._types import Floats
 from turnout.collecting.groups.estimate import BaseGroupedEstimate
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.domain import Domain
@@ -32,10 +30,6 @@ from turnout.products import questions_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-__all__ = ["GroupedEstimate"]
-
-Floats = npt.NDArray[np.float64]
 
 
 class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._drawing import short
 from turnout._extras import require
+from turnout._types import Floats
 from turnout.collecting.groups.series_pictures import Lines, draw_series
 from turnout.collecting.keys import Key, shown_key
 from turnout.errors import EstimatorError, InvalidValueError
@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-
-__all__ = ["plot_groups", "plot_series"]
-
-Floats = npt.NDArray[np.float64]
 
 #: So many panels are drawn, so many of them in a row; of more groups, those with the most reports.
 _PANELS, _COLUMNS, _GROUPS = 12, 3, 40

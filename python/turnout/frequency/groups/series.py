@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-
 from turnout import _arguments
+from turnout._types import Floats
 from turnout.collecting.groups.estimate import BaseGroupedEstimate
 from turnout.collecting.groups.series import BaseSeries
 from turnout.frequency.groups.pictures import plot_series
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-__all__ = ["Series"]
-
-Floats = npt.NDArray[np.float64]
 
 
 class Series(BaseSeries[Any]):

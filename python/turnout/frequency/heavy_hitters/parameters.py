@@ -14,8 +14,6 @@ from turnout.frequency.choice import make_oracle
 from turnout.frequency.heavy_hitters.prefixes import MOST_CANDIDATES
 from turnout.frequency.heavy_hitters.values import IntegerValues, TextValues, Values
 
-__all__ = ["SearchParameters"]
-
 #: Prefixes of the first round have at most so many bits more than those of others grow by.
 _FIRST = 5
 

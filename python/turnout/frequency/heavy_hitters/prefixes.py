@@ -6,9 +6,9 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._types import Array, Integers
 from turnout.domain import Domain
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.frequency.heavy_hitters.values import (
@@ -19,8 +19,6 @@ from turnout.frequency.heavy_hitters.values import (
     values_from_dict,
     values_schema,
 )
-
-__all__ = ["MOST_CANDIDATES", "OTHER", "PrefixDomain"]
 
 #: The label of every value that has none of the prefixes.
 OTHER = "other"
@@ -114,7 +112,7 @@ class PrefixDomain(Domain):
         """The prefixes as rows of bits, in the order of their codes."""
         return self._rows
 
-    def digits(self, codes: npt.NDArray[np.int64]) -> list[str]:
+    def digits(self, codes: Integers) -> list[str]:
         """Write some prefixes as texts of 0 and 1."""
         known = np.unpackbits(self._rows[codes], axis=1)[:, : self._bits] + np.uint8(ord("0"))
         return [row.tobytes().decode() for row in known]
@@ -129,7 +127,7 @@ class PrefixDomain(Domain):
         """
         return self.codes_of_rows(self._values.encode(values))
 
-    def codes_of_rows(self, rows: Rows) -> npt.NDArray[Any]:
+    def codes_of_rows(self, rows: Rows) -> Array:
         """Find the prefix of each value that is given by its bits."""
         wanted = keys(rows, self._bits)
         place = np.minimum(np.searchsorted(self._keys, wanted), self._keys.size - 1)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from turnout import _arguments
 from turnout._seeds import derived
+from turnout._types import Integers
 from turnout.collecting.kind import collected
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
@@ -27,8 +25,6 @@ from turnout.frequency.heavy_hitters.standing_out import (
     noise_level,
 )
 from turnout.participation import Participation, Personalized, taking_part_in
-
-__all__ = ["HeavyHitters"]
 
 
 class HeavyHitters(SearchParameters):
@@ -98,7 +94,7 @@ class HeavyHitters(SearchParameters):
     array([ True,  True,  True])
     """
 
-    def assign(self, nodes: int, *, seed: int | None = None) -> npt.NDArray[np.int64]:
+    def assign(self, nodes: int, *, seed: int | None = None) -> Integers:
         """Draw the group of each node: the coin that every client tosses for itself.
 
         Parameters

@@ -6,17 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._tables import Tabular
+from turnout._types import Floats, Integers
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.intervals import Interval
 from turnout.frequency.heavy_hitters.standing_out import Bar, detectable
-
-__all__ = ["HeavyHitterResult", "RoundRecord"]
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -85,7 +81,7 @@ class HeavyHitterResult(Tabular):
     rounds: tuple[RoundRecord, ...]
     confirmed: bool
     estimate: FrequencyEstimate | None
-    _codes: npt.NDArray[np.int64]
+    _codes: Integers
 
     _columns = ("value", "count", "frequency", "standard_error", "low", "high")
 

@@ -10,8 +10,6 @@ from turnout.frequency.heavy_hitters.prefixes import PrefixDomain
 from turnout.frequency.heavy_hitters.values import Rows, Values
 from turnout.frequency.wrapped import CodesOracle, OfCodes
 
-__all__ = ["Round"]
-
 
 class Round(CodesOracle):
     """Report which of the candidate prefixes a value has, or that it has none.

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from turnout._types import Integers
 from turnout.collecting.plan import Plan
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
@@ -19,8 +19,6 @@ from turnout.frequency.heavy_hitters.standing_out import growth_of, outstanding
 from turnout.frequency.rounds import Rounds
 from turnout.frequency.tally import Tally
 from turnout.participation import Bernoulli
-
-__all__ = ["Search"]
 
 
 class Search(Rounds[Round, HeavyHitterResult]):
@@ -94,7 +92,7 @@ class Search(Rounds[Round, HeavyHitterResult]):
             self._finish(tally, kept if ended else kept[:0], confirmed)
         return following
 
-    def _kept(self, tally: Tally) -> tuple[npt.NDArray[np.int64], float, int]:
+    def _kept(self, tally: Tally) -> tuple[Integers, float, int]:
         """Say which candidates are kept, above which frequency, and how many were cut."""
         current, protocol = self.current, self._protocol
         if current.number == protocol.extensions:
@@ -108,7 +106,7 @@ class Search(Rounds[Round, HeavyHitterResult]):
             kept = np.sort(kept[order[: protocol.keep]])
         return kept, level, cut
 
-    def _extended(self, kept: npt.NDArray[np.int64]) -> Round | None:
+    def _extended(self, kept: Integers) -> Round | None:
         """Make the round after the open one; None if that was the last."""
         current, protocol = self.current, self._protocol
         most = protocol.values.bits

@@ -7,23 +7,10 @@ from dataclasses import dataclass
 from math import log
 
 import numpy as np
-import numpy.typing as npt
 
+from turnout._types import Integers
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.models import ScoreMoments
-
-__all__ = [
-    "Bar",
-    "crowd_level",
-    "detectable",
-    "growth_of",
-    "most_rivals",
-    "noise_level",
-    "outstanding",
-]
-
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
 
 #: How many standard deviations more rivals than expected may stand above a level.
 _LUCK = 3.0
@@ -124,7 +111,7 @@ def detectable(bars: Sequence[Bar], power: float) -> float:
     return high
 
 
-def outstanding(estimate: FrequencyEstimate, error: float) -> tuple[Codes, float]:
+def outstanding(estimate: FrequencyEstimate, error: float) -> tuple[Integers, float]:
     """Choose the candidates above their noise, and say above which frequency they are.
 
     The last code is "other". The chance that one is chosen that nobody holds is at most ``error``:

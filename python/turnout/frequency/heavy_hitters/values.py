@@ -15,8 +15,6 @@ import numpy.typing as npt
 from turnout import _arguments, _columns
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 
-__all__ = ["IntegerValues", "TextValues", "Values", "values_from_dict", "values_schema"]
-
 #: (n, width) uint8: the bits of n values, eight to a byte, zeros after the last.
 Rows = npt.NDArray[np.uint8]
 

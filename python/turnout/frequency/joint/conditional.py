@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._tables import Tabular
+from turnout._types import Floats, Truths
 from turnout.collecting.intervals import critical_value
 from turnout.domain import Domain
 from turnout.frequency.joint.pictures import plot_shares
@@ -21,10 +21,6 @@ from turnout.frequency.joint.sums import Cells
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["ConditionalShare", "ConditionalShares", "ShareInterval"]
-
-Floats = npt.NDArray[np.float64]
 
 
 class ConditionalShare(NamedTuple):
@@ -65,10 +61,10 @@ class ShareInterval:
     level: float
     simultaneous: str | None
 
-    def contains(self, shares: Any) -> npt.NDArray[np.bool_]:
+    def contains(self, shares: Any) -> Truths:
         """Say which limits hold shares of their shape."""
         given = np.asarray(shares, np.float64)
-        held: npt.NDArray[np.bool_] = (self.low <= given) & (given <= self.high)
+        held: Truths = (self.low <= given) & (given <= self.high)
         return held
 
 

@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-
 from turnout import _arguments
+from turnout._types import Floats
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.covariance import Covariance, covariance_of
@@ -22,10 +20,6 @@ from turnout.products import ProductDomain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["JointEstimate", "JointMarginal"]
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
 from turnout.domain import Domain
@@ -18,10 +17,6 @@ from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.estimators import Estimation
 from turnout.frequency.joint.conditional import ConditionalShares
 from turnout.frequency.joint.estimate import JointEstimate, JointMarginal
-
-__all__ = ["PairEstimate", "PairTally"]
-
-Floats = npt.NDArray[np.float64]
 
 
 class PairTally(AttributeTally):

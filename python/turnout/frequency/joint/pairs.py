@@ -7,9 +7,8 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
-import numpy.typing as npt
-
 from turnout import _arguments
+from turnout._types import Array
 from turnout.domain import Domain
 from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.frequency.attributes.parameters import checked_epsilon
@@ -18,10 +17,6 @@ from turnout.frequency.joint.pair_tally import PairTally
 from turnout.frequency.joint.table import JointTable
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.products import MOST_CELLS, Questions, domains_of
-
-__all__ = ["PairTables"]
-
-Array = npt.NDArray[Any]
 
 
 class PairTables(SampledAttribute):

@@ -11,7 +11,6 @@ from turnout._drawing import answered, interval_words, new_axes, short
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_shares", "plot_table"]
 
 #: More cells have no numbers in them.
 _WRITTEN = 150

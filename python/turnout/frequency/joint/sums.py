@@ -7,13 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from turnout._types import Floats
 from turnout.frequency.estimation.covariance import Covariance
-
-__all__ = ["Cells"]
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,6 @@ from turnout.frequency.joint.tally import JointTally
 from turnout.frequency.wrapped import CodesOracle, OfCodes
 from turnout.products import ProductDomain
 
-__all__ = ["JointTable"]
-
 #: What "auto" chooses from: oracles whose estimates have known covariances, which sums of cells
 #: need.
 _CANDIDATES = (

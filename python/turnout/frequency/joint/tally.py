@@ -9,8 +9,6 @@ from turnout.frequency.estimation.estimators import ESTIMATORS
 from turnout.frequency.joint.estimate import JointEstimate
 from turnout.frequency.tally import Tally
 
-__all__ = ["JointTally"]
-
 
 class JointTally(Tally):
     """How many reports support each combination of answers: see :class:`turnout.Tally`."""

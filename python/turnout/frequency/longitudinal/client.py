@@ -36,7 +36,6 @@ from turnout.participation import Everyone, Participation
 if TYPE_CHECKING:
     from turnout.collecting.reports import Reports
 
-__all__ = ["MemoizedClient"]
 
 _MAGIC = b"turnout-client\x00"
 _VERSION = 1

@@ -5,8 +5,6 @@ from __future__ import annotations
 from turnout.frequency.longitudinal.client import MemoizedClient
 from turnout.frequency.longitudinal.permanent import PermanentAnswers
 
-__all__ = ["Memoized"]
-
 
 class Memoized(PermanentAnswers):
     """Randomize each answer once and for all, and that permanent answer afresh in every round.

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["MOST_PHASES", "PER", "Past"]
-
 #: What a permanent answer is drawn for: each different answer, or each phase.
 PER = ("answer", "phase")
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from turnout import _arguments, _core
 from turnout._rounding import logarithm_up, rounded_up
+from turnout._types import Array, Integers, Truths
 from turnout.accounting.variation import VariationRatio
 from turnout.collecting.kernel import Kernel
 from turnout.collecting.reports import Reports
@@ -25,10 +26,6 @@ from turnout.frequency.improbable import rows_of_bits
 from turnout.frequency.longitudinal.past import MOST_PHASES, PER
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.participation import Participation, Personalized, taking_part_in
-
-__all__ = ["SECRET_BYTES", "PermanentAnswers"]
-
-Array = npt.NDArray[Any]
 
 _DIRECT = "direct_encoding"
 _UNARY = ("symmetric_unary_encoding", "optimized_unary_encoding")
@@ -302,7 +299,7 @@ class PermanentAnswers(FrequencyOracle):
         """The shape of a report."""
         return () if self._permanent == _DIRECT else (-(-self._domain.size // 64),)
 
-    def improbable(self, reports: Array) -> npt.NDArray[np.bool_]:
+    def improbable(self, reports: Array) -> Truths:
         """Say which rows have far too many or too few ones for a report of an honest node."""
         if self._permanent == _DIRECT:
             return super().improbable(reports)
@@ -457,7 +454,7 @@ class PermanentAnswers(FrequencyOracle):
         return f"Memoized({self._epsilon!r}, {self._domain!r}, {others})"
 
 
-def _phases(phases: npt.ArrayLike | None, nodes: int) -> npt.NDArray[np.int64]:
+def _phases(phases: npt.ArrayLike | None, nodes: int) -> Integers:
     numbers = np.asarray(0 if phases is None else phases)
     if numbers.dtype.kind not in "iu" or numbers.shape not in ((), (nodes,)):
         raise InvalidTypeError(

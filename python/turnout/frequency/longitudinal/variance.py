@@ -5,15 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._types import Floats
 from turnout.errors import InvalidValueError
 from turnout.frequency.longitudinal.memoized import Memoized
-
-__all__ = ["permanent_variance", "rounds_covariance", "rounds_variance"]
-
-Floats = npt.NDArray[np.float64]
 
 
 def rounds_covariance(memoized: Memoized, true_counts: Any) -> Floats:

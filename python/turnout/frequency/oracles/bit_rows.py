@@ -8,8 +8,6 @@ import numpy as np
 
 from turnout.frequency.oracle import FrequencyOracle
 
-__all__ = ["BitRowOracle"]
-
 
 class BitRowOracle(FrequencyOracle):
     """Base class of the oracles whose report is one bit for each answer.

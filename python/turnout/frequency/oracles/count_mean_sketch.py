@@ -7,15 +7,13 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout._core import CountMeanSketch as _Rows
 from turnout._core import HadamardCountMeanSketch as _Entries
+from turnout._types import Array, Truths
 from turnout.domain import Domain
 from turnout.frequency.improbable import rows_of_bits
 from turnout.frequency.oracles.hashing import HashedOracle, optional_integer, public_seed
-
-__all__ = ["CountMeanSketch", "HadamardCountMeanSketch"]
 
 
 class _Sketch(HashedOracle):
@@ -142,7 +140,7 @@ class CountMeanSketch(_Sketch):
         """The size of a report in bits: of the number of the function, and of the row."""
         return (self.hashes - 1).bit_length() + self.width
 
-    def improbable(self, reports: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    def improbable(self, reports: Array) -> Truths:
         """Say which reports have far too many or too few ones for an honest node."""
         return rows_of_bits(reports[:, 1:], self.width, self._core.flip_words / 2**64)
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from fractions import Fraction
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arrays, _core
+from turnout._types import Array, Integers
 from turnout.accounting.variation import ToldApart, VariationRatio
 from turnout.collecting.drawing import Counts
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.frequency.oracle import FrequencyOracle
-
-__all__ = ["DirectEncoding"]
 
 #: A joint table of groups and codes is counted in one go up to so many cells, or so many times
 #: the number of reports.
@@ -95,9 +93,7 @@ class DirectEncoding(FrequencyOracle):
         """The size of a report in bits: ceil(log2 k)."""
         return (self._domain.size - 1).bit_length()
 
-    def count_by_group(
-        self, reports: npt.NDArray[Any], groups: npt.NDArray[np.int64], number: int
-    ) -> list[Counts] | None:
+    def count_by_group(self, reports: Array, groups: Integers, number: int) -> list[Counts] | None:
         """Count the joint table of groups and codes in one go, if it is small."""
         size = self._domain.size
         cells = size * number
@@ -107,7 +103,7 @@ class DirectEncoding(FrequencyOracle):
         table = joint.reshape(number, size)
         return [Counts(row, int(row.sum())) for row in table]
 
-    def check_reports(self, reports: npt.NDArray[Any]) -> None:
+    def check_reports(self, reports: Array) -> None:
         """Refuse reports that name no answer of the domain.
 
         Raises
@@ -117,12 +113,12 @@ class DirectEncoding(FrequencyOracle):
         """
         self._domain.check_codes("codes", reports)
 
-    def refuse_range(self, reports: npt.NDArray[Any]) -> NoReturn:
+    def refuse_range(self, reports: Array) -> NoReturn:
         """Refuse reports with a number that :attr:`report_dtype` does not hold."""
         self._domain.check_codes("codes", reports)
         super().refuse_range(reports)
 
-    def check_support(self, support: npt.NDArray[Any], received: int) -> None:
+    def check_support(self, support: Array, received: int) -> None:
         """Refuse support counts that do not add up to the number of reports.
 
         Raises

@@ -11,8 +11,6 @@ from turnout import _core
 from turnout.domain import Domain
 from turnout.frequency.oracle import FrequencyOracle
 
-__all__ = ["HadamardResponse"]
-
 
 class HadamardResponse(FrequencyOracle):
     """Report a number that is likelier to have an even number of bits in common with the answer.

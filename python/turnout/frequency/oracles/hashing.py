@@ -7,14 +7,12 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._types import Floats
 from turnout.accounting.variation import ToldApart, VariationRatio, difference_up
 from turnout.errors import InvalidValueError
 from turnout.frequency.oracle import FrequencyOracle
-
-__all__ = ["HashedOracle"]
 
 
 class HashedOracle(FrequencyOracle):
@@ -89,7 +87,7 @@ class HashedOracle(FrequencyOracle):
         """As for every pure oracle; None with functions that all reports share."""
         return super().told_apart if self._shared is None else None
 
-    def pool_variance(self, true_counts: Any) -> npt.NDArray[np.float64]:
+    def pool_variance(self, true_counts: Any) -> Floats:
         """Compute what the choice of the shared hash functions adds to the variance of counts.
 
         Answers that collide more often than expected in the functions of a pool are taken for each
@@ -141,9 +139,7 @@ class HashedOracle(FrequencyOracle):
         counts = _arguments.counts("true_counts", true_counts, self.domain.size)
         held = counts.astype(np.float64)
         squares = held * held
-        variances: npt.NDArray[np.float64] = self.shared_variance(
-            held.sum() - held, squares.sum() - squares
-        )
+        variances: Floats = self.shared_variance(held.sum() - held, squares.sum() - squares)
         return variances
 
     def shared_variance(self, total: Any, squares: Any) -> Any:

@@ -16,8 +16,6 @@ from turnout.frequency.oracles.hashing import (
     refuse_seed,
 )
 
-__all__ = ["BinaryLocalHashing", "OptimizedLocalHashing"]
-
 #: The largest numbers of buckets, and of functions of a pool.
 _MOST = 2**20
 

@@ -11,8 +11,6 @@ from turnout import _arguments, _core
 from turnout.domain import Domain
 from turnout.frequency.oracle import FrequencyOracle
 
-__all__ = ["ProjectiveGeometryResponse"]
-
 
 class ProjectiveGeometryResponse(FrequencyOracle):
     """Report a point that is likelier to lie in the hyperplane of the answer.

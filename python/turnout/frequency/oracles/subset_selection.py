@@ -12,8 +12,6 @@ from turnout.accounting.variation import ToldApart, VariationRatio
 from turnout.domain import Domain
 from turnout.frequency.oracles.bit_rows import BitRowOracle
 
-__all__ = ["SubsetSelection"]
-
 #: In larger domains the number of sets has so many digits that its logarithm is taken instead.
 MANY = 4096
 

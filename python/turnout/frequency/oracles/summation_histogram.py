@@ -9,9 +9,9 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _core
+from turnout._types import Array, Truths, Unsigned
 from turnout.accounting.variation import ToldApart, VariationRatio
 from turnout.collecting.drawing import Noise
 from turnout.collecting.kernel import Kernel
@@ -20,11 +20,6 @@ from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.models import ScoreMoments
 from turnout.frequency.improbable import rows_of_noise
 from turnout.frequency.oracle import FrequencyOracle
-
-__all__ = ["SummationHistogramEncoding"]
-
-Array = npt.NDArray[Any]
-Counts = npt.NDArray[np.uint64]
 
 
 class SummationHistogramEncoding(FrequencyOracle):
@@ -141,7 +136,7 @@ class SummationHistogramEncoding(FrequencyOracle):
     def _kernel(self) -> Kernel:
         return self._signed
 
-    def improbable(self, reports: Array) -> npt.NDArray[np.bool_]:
+    def improbable(self, reports: Array) -> Truths:
         """Say which reports have far too much or too little noise for an honest node."""
         return rows_of_noise(reports, float(self.rate))
 
@@ -177,7 +172,7 @@ class _SignedKernel:
 
     def tally_personalized(
         self, reports: Array, probabilities: Array
-    ) -> tuple[Array, Counts, Counts]:
+    ) -> tuple[Array, Unsigned, Unsigned]:
         support, inverse, squared = self._core.tally_personalized(reports, probabilities)
         return support.view(np.int64), inverse, squared
 
@@ -187,12 +182,12 @@ class _SignedKernel:
 
     def collect_personalized(
         self, codes: Array, probabilities: Array, seed: Noise = None
-    ) -> tuple[Array, int, Counts, Counts]:
+    ) -> tuple[Array, int, Unsigned, Unsigned]:
         support, received, inverse, squared = self._core.collect_personalized(
             codes, probabilities, seed
         )
         return support.view(np.int64), received, inverse, squared
 
-    def simulate(self, true_counts: Counts, rate: float, seed: Noise = None) -> tuple[Array, int]:
+    def simulate(self, true_counts: Unsigned, rate: float, seed: Noise = None) -> tuple[Array, int]:
         support, received = self._core.simulate(true_counts, rate, seed)
         return support.view(np.int64), received

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from fractions import Fraction
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 
 from turnout import _core
+from turnout._types import Array, Truths
 from turnout.accounting.variation import ToldApart
 from turnout.domain import Domain
 from turnout.frequency.improbable import rows_of_bits
 from turnout.frequency.oracles.bit_rows import BitRowOracle
-
-__all__ = ["OptimizedUnaryEncoding", "SymmetricUnaryEncoding", "ThresholdHistogramEncoding"]
 
 
 class _UnaryEncoding(BitRowOracle):
@@ -45,7 +40,7 @@ class _UnaryEncoding(BitRowOracle):
         """The size of a report in bits: k."""
         return self._domain.size
 
-    def improbable(self, reports: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    def improbable(self, reports: Array) -> Truths:
         """Say which reports have far too many or too few ones for an honest node."""
         return rows_of_bits(reports, self._domain.size, self.support_probabilities[1])
 

@@ -7,10 +7,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments, _kinds
 from turnout._seeds import derived
+from turnout._types import Array
 from turnout.collecting.drawing import Counts
 from turnout.collecting.parted import PartedKind
 from turnout.domain import Domain, domain_of
@@ -21,9 +21,6 @@ from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
 from turnout.frequency.ordered.levels import HierarchicalTally
 from turnout.frequency.ordered.tree import Tree
 
-__all__ = ["HierarchicalCollection"]
-
-Array = npt.NDArray[Any]
 OracleMaker = Callable[[float, int], FrequencyOracle]
 
 

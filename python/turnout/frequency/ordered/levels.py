@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._types import Floats
 from turnout.collecting.parted_tally import PartedTally
 from turnout.domain import Domain
 from turnout.errors import EstimatorError
@@ -20,10 +20,6 @@ from turnout.frequency.estimation.projection import simplex
 from turnout.frequency.ordered.statistics import OrderedStatistics
 from turnout.frequency.ordered.tree import ConsistentTree
 from turnout.frequency.tally import Tally
-
-__all__ = ["HierarchicalEstimate", "HierarchicalTally"]
-
-Floats = npt.NDArray[np.float64]
 
 #: Numbers of a block of coefficients.
 _BLOCK = 2**22

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments, _core
+from turnout._types import Floats
 from turnout.collecting.reports import Reports
 from turnout.domain import Domain
 from turnout.errors import EstimatorError
 from turnout.frequency.estimation.likelihoods import score_unit, support_of
 from turnout.frequency.estimation.projection import simplex
 from turnout.frequency.ordered.statistics import OrderedStatistics
-
-__all__ = ["OrderedReports"]
-
-Floats = npt.NDArray[np.float64]
 
 
 class OrderedReports(OrderedStatistics):

@@ -8,8 +8,6 @@ from turnout.frequency.ordered.reports import OrderedReports
 from turnout.frequency.ordered.statistics import OrderedEstimate, OrderedStatistics
 from turnout.frequency.tally import Tally
 
-__all__ = ["ordered"]
-
 
 def ordered(source: FrequencyEstimate | Tally | Reports) -> OrderedStatistics:
     """Take answers for ordered, in the order of the domain.

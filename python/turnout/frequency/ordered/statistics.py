@@ -9,24 +9,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._types import Floats
 from turnout.collecting.intervals import critical_value
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError, UnknownLabelError
 from turnout.frequency.estimation.covariance import Covariance, covariance_of
 from turnout.frequency.estimation.estimate import FrequencyEstimate
-
-__all__ = [
-    "LinearEstimate",
-    "OrderedEstimate",
-    "OrderedStatistics",
-    "Quantile",
-    "isotonic",
-]
-
-Floats = npt.NDArray[np.float64]
 
 #: Numbers of a block of coefficients.
 _BLOCK = 2**22

@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["ConsistentTree", "Tree"]
-
-Floats = npt.NDArray[np.float64]
+from turnout._types import Array, Floats, Integers
 
 
 class Tree:
@@ -47,11 +45,11 @@ class Tree:
         """The number of runs of each level."""
         return tuple(-(-self.size // length) for length in self._lengths)
 
-    def run(self, codes: npt.NDArray[np.integer[Any]], level: int) -> npt.NDArray[np.int64]:
+    def run(self, codes: npt.NDArray[np.integer[Any]], level: int) -> Integers:
         """Tell which run of a level holds each code."""
         return codes.astype(np.int64) // self._lengths[level]
 
-    def sums(self, values: npt.NDArray[Any], level: int) -> npt.NDArray[Any]:
+    def sums(self, values: Array, level: int) -> Array:
         """Add up one value for each code over the runs of a level."""
         return np.add.reduceat(values, np.arange(0, self.size, self._lengths[level]))
 

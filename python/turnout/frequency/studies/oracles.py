@@ -24,7 +24,6 @@ from turnout.participation import Participation, taking_part_in
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["OracleComparison", "OracleRecord", "compare_oracles"]
 
 #: Above this many nodes tallies are drawn from the counts instead of node by node.
 NODE_BY_NODE = 1_000_000

@@ -26,8 +26,6 @@ from turnout.participation import Participation, taking_part_in
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["ShuffledComparison", "ShuffledRecord", "compare_shuffled"]
-
 
 @dataclass(frozen=True)
 class ShuffledRecord:

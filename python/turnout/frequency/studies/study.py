@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._seeds import derived
 from turnout._tables import Listing, fields_of
+from turnout._types import Unsigned
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.candidates import checked_oracle
@@ -25,8 +25,6 @@ from turnout.participation import Bernoulli
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["Comparison", "ComparisonRecord", "compare"]
 
 
 @dataclass(frozen=True)
@@ -119,7 +117,7 @@ class Comparison(Listing):
         return plot_comparison(self, ax)
 
 
-def population(true_counts: Any) -> tuple[Domain, npt.NDArray[np.uint64], int]:
+def population(true_counts: Any) -> tuple[Domain, Unsigned, int]:
     """Check how many nodes hold each answer: the domain of their codes, the counts, their sum.
 
     Raises

@@ -8,17 +8,13 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout._files import read_bytes
 from turnout._seeds import derived
+from turnout._types import Floats, Integers
 from turnout.datasets import load_adult
 from turnout.errors import CorruptDataError
 from turnout.reproduce.outcome import Scale
-
-__all__ = ["Dataset", "Datasets", "load"]
-
-Integers = npt.NDArray[np.int64]
 
 #: Of a sample, that each item has at least: the paper's n beta. The least cell of Gowalla has 13.
 _FLOOR: Final = 10
@@ -50,11 +46,11 @@ class Dataset:
         return _UNIFORM if self.pool is None else self.pool.size
 
     @property
-    def frequencies(self) -> npt.NDArray[np.float64]:
+    def frequencies(self) -> Floats:
         """The share of each item."""
         if self.pool is None:
             return np.full(_UNIFORM, 1.0 / _UNIFORM)
-        shares: npt.NDArray[np.float64] = self.pool / self.pool.sum()
+        shares: Floats = self.pool / self.pool.sum()
         return shares
 
     def sample(self, nodes: int, random: np.random.Generator) -> Integers:

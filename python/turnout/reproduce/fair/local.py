@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 import turnout
 from turnout._progress import track
 from turnout._seeds import derived
+from turnout._types import Floats
 from turnout.reproduce.fair.shared import REPEATS, SOURCE, legend_below
 from turnout.reproduce.fair.weighted import PLACES, name_settings, normal_frequencies
 from turnout.reproduce.outcome import Curve, Experiment, Finding, Outcome, Scale
@@ -20,9 +20,6 @@ from turnout.weighting.study import PRINTED
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["EXPERIMENTS"]
-
-Floats = npt.NDArray[np.float64]
 
 #: Of each of four groups: 10,000 in all.
 _USERS: Final = 2500

@@ -7,30 +7,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout._progress import track
 from turnout._seeds import derived
+from turnout._types import Integers
 from turnout.distributed import AggregationMechanism
 from turnout.reproduce.outcome import Finding, Scale
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = [
-    "ERROR",
-    "REPEATS",
-    "SOURCE",
-    "Measured",
-    "legend_below",
-    "lemma",
-    "measure",
-    "rate_of",
-    "repeats_of",
-]
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 SOURCE: Final = (
     "Yang, Tjuawinata, Lam, Zhu, Zhao: Fair and Differentially Private Distributed Frequency "

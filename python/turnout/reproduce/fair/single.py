@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
+from turnout._types import Integers
 from turnout.accounting import CountSampling, GaussianMechanism, paper
 from turnout.distributed import NoisyAggregation, SamplingAggregation
 from turnout.domain import Domain
@@ -13,7 +14,6 @@ from turnout.reproduce.fair.shared import (
     ERROR,
     REPEATS,
     SOURCE,
-    Integers,
     Measured,
     legend_below,
     lemma,
@@ -27,7 +27,6 @@ from turnout.reproduce.pictures import panels
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["EXPERIMENTS"]
 
 _USERS: Final = 1000
 _EPSILONS: Final = tuple(round(0.1 * tenth, 1) for tenth in range(1, 11))

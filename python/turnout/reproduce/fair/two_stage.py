@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from turnout._seeds import derived
+from turnout._types import Integers
 from turnout.accounting import TwoStageCountSampling, paper
 from turnout.distributed import (
     AggregationMechanism,
@@ -22,7 +23,6 @@ from turnout.reproduce.fair.shared import (
     ERROR,
     REPEATS,
     SOURCE,
-    Integers,
     Measured,
     legend_below,
     lemma,
@@ -35,7 +35,6 @@ from turnout.reproduce.pictures import panels
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["EXPERIMENTS"]
 
 _USERS: Final = 1000
 _ALPHA: Final = 0.4

@@ -6,10 +6,10 @@ import math
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout._extras import require
 from turnout._seeds import derived
+from turnout._types import Floats
 from turnout.reproduce.fair.data import load
 from turnout.reproduce.fair.shared import ERROR, REPEATS, SOURCE, legend_below
 from turnout.reproduce.outcome import Curve, Experiment, Finding, Outcome, Scale
@@ -20,9 +20,6 @@ from turnout.weighting.study import PRINTED
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["EXPERIMENTS", "PLACES", "name_settings", "normal_frequencies", "repeats_of"]
-
-Floats = npt.NDArray[np.float64]
 
 #: 1000 users in four groups, in each setting.
 _SIZES: Final = (250, 250, 250, 250)

@@ -5,26 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import numpy.typing as npt
 
+from turnout._types import Floats
 from turnout.reproduce.outcome import Curve, Experiment, Finding, Outcome, Scale
 from turnout.reproduce.pictures import panels
-from turnout.reproduce.private_sampling.exact import (
-    ExactBoosting,
-    Line,
-    boosted,
-    floor_gain,
-    line,
-)
+from turnout.reproduce.private_sampling.exact import ExactBoosting, Line, boosted, floor_gain, line
 from turnout.reproduce.private_sampling.shared import SOURCE
 from turnout.samplers.weak_learner import LOG_TWO
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["EXPERIMENTS", "hoeffding", "promised", "theorem_6"]
-
-Floats = npt.NDArray[np.float64]
 
 _EPSILONS: Final = (1.0, 5.0)
 _ROUNDS: Final = 20

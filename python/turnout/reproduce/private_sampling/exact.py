@@ -7,17 +7,13 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from turnout._types import Floats
 from turnout.samplers.boosting import boosting_weights
 from turnout.samplers.mollifier import Projection
 from turnout.samplers.reference import StandardNormal
 from turnout.samplers.study.targets import seed_mixture
 from turnout.samplers.weak_learner import LOG_TWO, clipped
-
-__all__ = ["ExactBoosting", "Line", "boosted", "floor_gain", "line"]
-
-Floats = npt.NDArray[np.float64]
 
 #: Midpoints of cells on [-9, 9]: the narrowest mode has 36 cells to a standard deviation.
 _CELLS: Final = 2**16

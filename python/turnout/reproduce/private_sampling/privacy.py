@@ -6,10 +6,10 @@ import math
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout._progress import track
 from turnout._seeds import derived
+from turnout._types import Floats
 from turnout.reproduce.outcome import Curve, Experiment, Finding, Outcome, Scale
 from turnout.reproduce.pictures import panels, readable
 from turnout.reproduce.private_sampling.exact import boosted, line
@@ -21,9 +21,6 @@ from turnout.samplers.study.targets import seed_mixture
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["EXPERIMENTS", "logits", "opposite", "reach_of"]
-
-Floats = npt.NDArray[np.float64]
 
 _EPSILONS: Final = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
 _ROUNDS: Final = 20

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout._extras import require
 from turnout._seeds import derived
+from turnout._types import Floats
 from turnout.reproduce.outcome import Curve, Finding, Outcome, Scale
 from turnout.samplers.baselines.bernstein import BernsteinSampler
 from turnout.samplers.baselines.kernel import PrivateKernelDensity
@@ -28,9 +28,6 @@ from turnout.samplers.weak_learner import LOG_TWO, default_learner
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["SOURCE", "Sizes", "Study", "claims", "compared", "curves", "draw", "sizes_of", "told"]
-
-Floats = npt.NDArray[np.float64]
 
 SOURCE: Final = "Husain, Balle, Cranko, Nock: Local Differential Privacy for Sampling"
 

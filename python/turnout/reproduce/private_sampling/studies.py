@@ -31,8 +31,6 @@ from turnout.samplers.study.targets import (
     seed_mixture,
 )
 
-__all__ = ["EXPERIMENTS", "READINGS", "entropy_of"]
-
 #: The two readings of N(m, s) in 1/3 (N(.3, .01) + N(.5, .1) + N(.7, .1)).
 READINGS: Final = {
     "s is a standard deviation": seed_mixture(),

@@ -7,17 +7,12 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments, _core
 from turnout._rounding import rounded_up
+from turnout._types import Floats, Integers
 from turnout.errors import InvalidValueError
 from turnout.samplers.baselines.released import ReleasedSampler, relative_bandwidth, spread
-
-__all__ = ["BernsteinSampler"]
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 #: A unit of a coefficient is about 2^-16 of the noise, so rounding adds nothing that counts.
 _FINENESS = 2**16

@@ -5,8 +5,6 @@ from __future__ import annotations
 import functools
 import math
 
-__all__ = ["largest_rho", "log_delta"]
-
 #: The relative error of each of the terms of a sum, with room to spare.
 _ROUNDING = 2.0**-48
 

@@ -8,18 +8,13 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments, _core
 from turnout._rounding import rounded_up
+from turnout._types import Floats, Integers
 from turnout.errors import InvalidValueError
 from turnout.samplers.baselines.concentrated import largest_rho
 from turnout.samplers.baselines.released import ReleasedSampler, relative_bandwidth
-
-__all__ = ["PrivateKernelDensity"]
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 #: Cells for each feature, by the number of features, and the most cells in all.
 _DEFAULT_GRID = {1: 512, 2: 40}

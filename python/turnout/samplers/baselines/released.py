@@ -12,26 +12,14 @@ import math
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._types import Floats, Integers, Truths
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.estimation.projection import simplex
 from turnout.samplers.base import PointSampler
 from turnout.samplers.budget import PrivacyBudget
 from turnout.samplers.randomness import uniforms
-
-__all__ = [
-    "Box",
-    "ReleasedSampler",
-    "clip",
-    "project",
-    "relative_bandwidth",
-    "spread",
-]
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 UNITS = ("dataset", "record")
 CORRECTIONS = ("projection", "clipping")
@@ -105,7 +93,7 @@ class Box:
                 f"{self.high[column]:g}], got {records[row, column]}"
             )
 
-    def inside(self, points: Floats) -> npt.NDArray[np.bool_]:
+    def inside(self, points: Floats) -> Truths:
         """Tell which points are in the box."""
         return np.asarray(((points >= self.low) & (points <= self.high)).all(axis=1))
 
@@ -117,7 +105,7 @@ class Box:
         """Map points of the unit cube to the box."""
         return np.asarray(np.clip(self.low + positions * self.widths, self.low, self.high))
 
-    def cells(self, points: Floats, shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
+    def cells(self, points: Floats, shape: tuple[int, ...]) -> Integers:
         """Give the cell of a regular grid that each point is in, one index for each feature."""
         sizes = np.array(shape)
         places = np.floor(self.to_unit(points) * sizes).astype(np.int64)

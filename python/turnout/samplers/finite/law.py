@@ -9,27 +9,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments, _core
 from turnout._rounding import logarithm_up
+from turnout._types import Array, Floats, Integers, Unsigned
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
-
-__all__ = [
-    "FiniteLaw",
-    "clipped",
-    "codes_of",
-    "divergence_of_point",
-    "domain_of",
-    "positive_probabilities",
-    "probabilities_of",
-    "values_of",
-    "values_tags",
-]
-
-Floats = npt.NDArray[np.float64]
-Counts = npt.NDArray[np.uint64]
 
 #: All probabilities are held in memory.
 LARGEST_DOMAIN = 2**24
@@ -64,7 +49,7 @@ def domain_of(domain_size: Any, domain: Any) -> Domain:
     return made
 
 
-def codes_of(domain: Domain, values: Any) -> npt.NDArray[np.int64]:
+def codes_of(domain: Domain, values: Any) -> Integers:
     """Give the codes of at least one value."""
     codes = np.asarray(domain.encode(values)).astype(np.int64)
     if not codes.size:
@@ -72,7 +57,7 @@ def codes_of(domain: Domain, values: Any) -> npt.NDArray[np.int64]:
     return codes
 
 
-def values_of(domain: Domain, codes: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+def values_of(domain: Domain, codes: Integers) -> Array:
     """Give the values of codes: the codes themselves, or an array of labels."""
     if domain == Domain.from_integers(domain.size):
         return codes
@@ -181,7 +166,7 @@ class FiniteLaw:
     """
 
     epsilon: float
-    reference: Counts
+    reference: Unsigned
     base: float | None = None
 
     @property
@@ -215,7 +200,7 @@ class FiniteLaw:
         below = max(Fraction(weight, low) for weight, low, _ in self.limits)
         return logarithm_up(max(above, below))
 
-    def weights(self, counts: npt.NDArray[np.int64]) -> Counts:
+    def weights(self, counts: Integers) -> Unsigned:
         """Give the integer weights of a draw for the numbers of a person's values."""
         with np.errstate(divide="ignore"):
             ratios = np.log(counts / self.reference.astype(np.float64))

@@ -8,18 +8,16 @@ from fractions import Fraction
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _core
 from turnout._rounding import logarithm_up
+from turnout._types import Array, Floats, Integers, Unsigned
 from turnout.domain import Domain
 from turnout.samplers.base import PrivateSampler
 from turnout.samplers.budget import PrivacyBudget
 from turnout.samplers.finite.law import (
     UNIT,
-    Counts,
     FiniteLaw,
-    Floats,
     clipped,
     codes_of,
     divergence_of_point,
@@ -30,8 +28,6 @@ from turnout.samplers.finite.law import (
     values_tags,
 )
 from turnout.samplers.randomness import derived
-
-__all__ = ["FiniteMollifier", "FiniteSampler", "RandomizedResponseSampler"]
 
 SelfFinite = TypeVar("SelfFinite", bound="FiniteSampler")
 
@@ -139,7 +135,7 @@ class FiniteSampler(PrivateSampler):
         """Give the largest divergence from a person's distribution to the law of one draw."""
 
     @abc.abstractmethod
-    def _learn(self, counts: npt.NDArray[np.int64]) -> None:
+    def _learn(self, counts: Integers) -> None:
         """Learn from how often each code occurs."""
 
     def __sklearn_tags__(self) -> Any:
@@ -212,7 +208,7 @@ class FiniteMollifier(FiniteSampler):
         self.reference = reference
         self.domain = domain
 
-    weights_: Counts
+    weights_: Unsigned
 
     @property
     def certificate_(self) -> float:
@@ -292,12 +288,12 @@ class FiniteMollifier(FiniteSampler):
             weights = np.maximum(np.rint(reference * UNIT), 1.0).astype(np.uint64)
         return FiniteLaw(epsilon, weights)
 
-    def _learn(self, counts: npt.NDArray[np.int64]) -> None:
+    def _learn(self, counts: Integers) -> None:
         self._fitted_law = self._law()
         self.weights_ = self._fitted_law.weights(counts)
         self.probabilities_ = self.weights_ / float(self._fitted_law.total)
 
-    def _draw(self, count: int, seed: int | None) -> npt.NDArray[Any]:
+    def _draw(self, count: int, seed: int | None) -> Array:
         return values_of(self.domain_, _core.choose_weighted(self.weights_, count, seed))
 
 
@@ -406,11 +402,11 @@ class RandomizedResponseSampler(FiniteSampler):
         size = domain_of(self.domain_size, self.domain).size
         return _core.DirectEncoding(self.check_epsilon(), size)
 
-    def _learn(self, counts: npt.NDArray[np.int64]) -> None:
-        self._counts: Counts = counts.astype(np.uint64)
+    def _learn(self, counts: Integers) -> None:
+        self._counts: Unsigned = counts.astype(np.uint64)
         self.probabilities_ = self.project(counts / counts.sum())
 
-    def _draw(self, count: int, seed: int | None) -> npt.NDArray[Any]:
+    def _draw(self, count: int, seed: int | None) -> Array:
         own = _core.choose_weighted(self._counts, count, derived(seed, 1))
         kernel = _core.DirectEncoding(self.epsilon_, self.domain_.size)
         reports = kernel.randomize(own, 1.0, derived(seed, 2))

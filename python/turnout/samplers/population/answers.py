@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._tables import Tabular, records_of
+from turnout._types import Array, Floats, Truths
 from turnout.collecting.statistic import StatisticModel
 from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidValueError
@@ -27,18 +28,6 @@ from turnout.samplers.population.pictures import plot_identified
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = [
-    "FinitePopulationEstimate",
-    "IdentifiedBounds",
-    "IdentifiedSet",
-    "PopulationPlan",
-    "debiased",
-    "estimate_of_answers",
-    "shares_of_draws",
-]
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -60,7 +49,7 @@ class PopulationPlan:
     users: int
 
 
-def shares_of_draws(plan: PopulationPlan, codes: npt.NDArray[Any]) -> FrequencyEstimate:
+def shares_of_draws(plan: PopulationPlan, codes: Array) -> FrequencyEstimate:
     """Estimate the mean law of the draws, Qbar, by the shares of the draws.
 
     The standard errors are those of a multinomial law. If the users are fixed and their laws
@@ -70,7 +59,7 @@ def shares_of_draws(plan: PopulationPlan, codes: npt.NDArray[Any]) -> FrequencyE
 
 
 def debiased(
-    plan: PopulationPlan, codes: npt.NDArray[Any], p: float, q: float, *, one_value: bool
+    plan: PopulationPlan, codes: Array, p: float, q: float, *, one_value: bool
 ) -> FrequencyEstimate:
     """Estimate the mean of the users' own distributions, where a draw depends linearly on them.
 
@@ -104,7 +93,7 @@ def debiased(
 
 
 def _estimate(
-    plan: PopulationPlan, codes: npt.NDArray[Any], p: float, q: float, method: str
+    plan: PopulationPlan, codes: Array, p: float, q: float, method: str
 ) -> FrequencyEstimate:
     counts, users, d = _counts(plan, codes), plan.users, p - q
     # A count of successes with mean n (q + d f) and at most the binomial variance.
@@ -122,7 +111,7 @@ def _estimate(
     return FrequencyEstimate.from_estimation(plan, method, users, users, estimation)
 
 
-def _counts(plan: PopulationPlan, codes: npt.NDArray[Any]) -> Floats:
+def _counts(plan: PopulationPlan, codes: Array) -> Floats:
     return np.bincount(codes, minlength=plan.domain.size).astype(np.float64)
 
 
@@ -143,7 +132,7 @@ class IdentifiedBounds:
     high: Floats
     level: float | None
 
-    def contains(self, frequencies: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+    def contains(self, frequencies: npt.ArrayLike) -> Truths:
         """Whether the bounds enclose each of some frequencies.
 
         Raises
@@ -436,7 +425,7 @@ class FinitePopulationEstimate(Tabular):
 
 
 def estimate_of_answers(
-    sampler: PrivateSampler, draws: npt.NDArray[Any], *, one_value: bool
+    sampler: PrivateSampler, draws: Array, *, one_value: bool
 ) -> FrequencyEstimate | FinitePopulationEstimate:
     """Estimate what can be known of the users' distributions from one answer of each.
 

@@ -18,6 +18,7 @@ from turnout import _arguments
 from turnout._extras import require
 from turnout._one_thread import one_thread
 from turnout._progress import track
+from turnout._types import Array
 from turnout.errors import InvalidTypeError, InvalidValueError, TurnoutError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.samplers.adapters import as_reference
@@ -27,8 +28,6 @@ from turnout.samplers.population.answers import FinitePopulationEstimate, estima
 from turnout.samplers.population.points import PopulationEstimate, estimate_of_points
 from turnout.samplers.randomness import derived
 from turnout.samplers.reference import check_support
-
-__all__ = ["PopulationDraws", "sample_population"]
 
 #: Parts of the work for each process: enough for a bar that moves and for parts that last longer.
 _PARTS = 16
@@ -40,10 +39,10 @@ _LARGEST_PART = 500
 _PATIENCE = 0.5
 
 #: The rows of a user and a seed.
-_Job: TypeAlias = "tuple[npt.NDArray[Any], int | None]"
+_Job: TypeAlias = "tuple[Array, int | None]"
 
 #: The draws of some users, and why the next one has none.
-_Drawn: TypeAlias = "tuple[list[npt.NDArray[Any]], Exception | None]"
+_Drawn: TypeAlias = "tuple[list[Array], Exception | None]"
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +60,8 @@ class PopulationDraws:
         The sampler that was fitted on each user's rows; this one is not fitted.
     """
 
-    users: npt.NDArray[Any]
-    draws: npt.NDArray[Any]
+    users: Array
+    draws: Array
     sampler: PrivateSampler
 
     @property
@@ -192,7 +191,7 @@ def sample_population(
     _check_parameters(model, rows)
     parts = _parts(places, workers or 1)
     tasks = ((model, [(rows[places[i]], derived(root, i)) for i in part]) for part in parts)
-    draws: list[npt.NDArray[Any]] = []
+    draws: list[Array] = []
     # Once for all users, where their fits would ask for it one by one.
     alone = getattr(model, "estimator", model) is None
     with one_thread() if alone else contextlib.nullcontext():
@@ -237,7 +236,7 @@ def seeded(sampler: Any, seed: int | None) -> Any:
     return sampler
 
 
-def _check_parameters(model: PrivateSampler, rows: npt.NDArray[Any]) -> None:
+def _check_parameters(model: PrivateSampler, rows: Array) -> None:
     """Refuse what no user's rows could be sampled with, and rows beyond the reference."""
     model.check_epsilon()
     given = getattr(model, "reference", None)
@@ -253,7 +252,7 @@ def _check_parameters(model: PrivateSampler, rows: npt.NDArray[Any]) -> None:
         check_support("data", records, reference)
 
 
-def _rows(data: Any) -> npt.NDArray[Any]:
+def _rows(data: Any) -> Array:
     try:
         # Labels of several types in a list keep them.
         plain = isinstance(data, (list, tuple)) and not isinstance(data[0], (list, tuple))
@@ -271,7 +270,7 @@ def _rows(data: Any) -> npt.NDArray[Any]:
     return rows
 
 
-def _grouped(users: Any, rows: int) -> tuple[npt.NDArray[Any], list[npt.NDArray[np.intp]]]:
+def _grouped(users: Any, rows: int) -> tuple[Array, list[npt.NDArray[np.intp]]]:
     """Find the different users, sorted, and the rows of each."""
     given = _arguments.items("users", users, "one hashable value for each row")
     if len(given) != rows:
@@ -366,7 +365,7 @@ def _draw_in_turn(model: PrivateSampler, jobs: Sequence[_Job]) -> Iterator[_Draw
 
 def _draw_part(model: PrivateSampler, jobs: Sequence[_Job], patience: float = math.inf) -> _Drawn:
     """Fit and draw for some users, until one fails or so many seconds have passed."""
-    drawn: list[npt.NDArray[Any]] = []
+    drawn: list[Array] = []
     end = time.monotonic() + patience
     # What the first fit imports is limited from the second on.
     for some in (jobs[:1], jobs[1:]):

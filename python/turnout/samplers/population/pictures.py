@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout._drawing import new_axes
+from turnout._types import Floats
 from turnout.samplers.pictures import (
     BAND,
     DRAWS,
@@ -25,9 +25,6 @@ from turnout.samplers.study.metrics import LogDensity
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_identified", "plot_mean_law", "plot_mean_map"]
-
-Floats = npt.NDArray[np.float64]
 
 #: Up to so many draws are shown as points on a map.
 _FEW_DRAWS = 500

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._types import Array, Floats
 from turnout.collecting.intervals import critical_value, exact_interval
 from turnout.collecting.statistic import StatisticModel
 from turnout.errors import EstimatorError, InvalidValueError
@@ -23,9 +24,6 @@ from turnout.samplers.study.metrics import log_density
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["DensityInterval", "PopulationEstimate", "estimate_of_points"]
-
-Floats = npt.NDArray[np.float64]
 
 #: Points that are spread evenly under the reference, for edges and masses of cells.
 _SPREAD = 1 << 18
@@ -357,9 +355,7 @@ class PopulationEstimate:
         return low / self._masses, high / self._masses
 
 
-def estimate_of_points(
-    sampler: PrivateSampler, draws: npt.NDArray[Any], method: str
-) -> PopulationEstimate:
+def estimate_of_points(sampler: PrivateSampler, draws: Array, method: str) -> PopulationEstimate:
     """Estimate the mean law of draws of a sampler of points.
 
     Raises

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._atomic import naming
@@ -21,6 +20,7 @@ from turnout._extras import require
 from turnout._files import read_bytes
 from turnout._progress import track
 from turnout._tables import Listing
+from turnout._types import Floats
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.samplers.adapters import as_reference
 from turnout.samplers.mollifier import Projection, log_density_of
@@ -33,16 +33,7 @@ from turnout.samplers.study.metrics import negative_log_likelihood
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "FloorOfMollifier",
-    "PublicReference",
-    "SamplerComparison",
-    "SamplerRecord",
-    "compare_samplers",
-    "plot_curves",
-]
 
-Floats = npt.NDArray[np.float64]
 Key = tuple[str, float, int]
 
 #: Axes of the metrics.

@@ -7,16 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._types import Floats
 from turnout.errors import InvalidValueError
 from turnout.samplers.base import points
 from turnout.samplers.study.metrics import box, distributions, is_array, log_density
-
-__all__ = ["Coverage", "mode_coverage"]
-
-Floats = npt.NDArray[np.float64]
 
 #: Cells to the side of the box in which level sets are found, where there are no draws.
 _LATTICE = {1: 1 << 16, 2: 512}

@@ -13,23 +13,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._types import Floats
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.samplers.base import points
 from turnout.samplers.study.quadrature import integrate
 
-__all__ = [
-    "Divergence",
-    "MeanLoss",
-    "hellinger",
-    "kl_divergence",
-    "negative_log_likelihood",
-    "total_variation",
-]
-
-Floats = npt.NDArray[np.float64]
 LogDensity = Callable[[Floats], Floats]
 
 _TOLERANCE = 1e-7
@@ -305,6 +295,7 @@ def hellinger(
 
 
 def is_array(value: Any) -> bool:
+    """Tell rows of numbers from a law."""
     return isinstance(value, (list, tuple, np.ndarray)) or (
         hasattr(value, "__array__") and not hasattr(value, "score_samples")
     )

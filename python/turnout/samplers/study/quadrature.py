@@ -6,11 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-__all__ = ["Integral", "integrate"]
-
-Floats = npt.NDArray[np.float64]
+from turnout._types import Floats
 
 #: Kronrod's rules on [-1, 1]: positive nodes (0 last), their weights, and those of the Gauss rule
 #: that uses every second node. 15 points on lines, 7 to the side on squares.

@@ -6,18 +6,14 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._types import Floats
 from turnout.errors import InvalidValueError
 from turnout.samplers.adapters import Mixture
 from turnout.samplers.base import points
 from turnout.samplers.reference import Normal
 from turnout.samplers.study.metrics import MeanLoss, negative_log_likelihood
-
-__all__ = ["GaussianMixtureTarget", "random_gaussians_1d", "ring_of_gaussians", "seed_mixture"]
-
-Floats = npt.NDArray[np.float64]
 
 
 class GaussianMixtureTarget:
