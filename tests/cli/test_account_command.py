@@ -426,6 +426,14 @@ def test_a_picture_of_many_rounds_is_saved(tmp_path: Path, turnout: Run) -> None
     assert len(picture.read_bytes()) > 10_000
 
 
+def test_ways_to_draw_batches_are_drawn_beside_each_other(tmp_path: Path, turnout: Run) -> None:
+    picture = tmp_path / "ways.svg"
+    setting = ("batches", "-n", 300, "-b", 30, "--noise", 2, "--epsilon", 0.5)
+    result = turnout("account", *setting, "--plot", picture)
+    assert result.stdout.endswith(f"The picture: {picture}\n"), result.stderr
+    assert picture.read_bytes().startswith(b"<?xml")
+
+
 def test_a_picture_that_cannot_be_written_leaves_nothing(tmp_path: Path, turnout: Run) -> None:
     picture = tmp_path / "no" / "cost.png"
     options = ("--noise", 2.5, "--delta", 1e-6, "--plot", picture)

@@ -195,3 +195,19 @@ def test_people_are_split_once_and_a_second_row_of_one_is_left_out(
     assert all(table.column_names == ["word"] for table in tables)
     words = [word for table in tables for word in table["word"].to_pylist()]
     assert sorted(map(int, words)) == list(range(0, 600, 2))
+
+
+def test_what_was_found_has_a_picture(tmp_path: Path, turnout: Run) -> None:
+    state, picture = tmp_path / "search.json", tmp_path / "found.svg"
+    search = tn.HeavyHitters(4.0, bits=4, confirm=False).rounds()
+    search.write(state)
+    refused = turnout("rounds", "show", state, "--plot", picture)
+    assert refused.exit_code == 1
+    assert "nothing is found yet for --plot" in refused.stderr
+    while not search.finished:
+        round_ = search.plan().oracle
+        search.close(round_.collect([5] * 400 + [9] * 200, seed=search.number))
+    search.write(state)
+    result = turnout("rounds", "show", state, "--plot", picture)
+    assert result.stdout.endswith(f"The picture: {picture}\n"), result.stderr
+    assert picture.read_bytes().startswith(b"<?xml")

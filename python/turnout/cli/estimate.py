@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,15 +14,11 @@ from turnout.cli.options import (
     Level,
     PictureFile,
     TableFile,
-    check_picture,
-    save_picture,
 )
-from turnout.cli.running import output, refuse_overwriting_inputs, refusing, was_given
+from turnout.cli.running import refuse_overwriting_inputs, refusing, was_given
 from turnout.cli.showing import showing
 from turnout.cli.showing.joint import estimate_conditional
 from turnout.cli.showing.shown import Clip, Method, Order, Over, Projection, Simultaneous, Wish
-from turnout.cli.table_files import check_table, write_table
-from turnout.cli.tables import properties
 from turnout.cli.tallies import read_tally
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimate import ACROSS, SHRUNK
@@ -126,8 +121,6 @@ def estimate(
     over
         Of a grouped tally: what --simultaneous holds for at once.
     """
-    check_picture(plot)
-    check_table(target, "--output")
     _refuse_contradictions(project, shrink=shrink, across=across, by=by, given=given, of=of)
     tally = read_tally(source)
     for path in filter(None, (plot, target)):
@@ -153,22 +146,7 @@ def estimate(
         raise InvalidValueError(f"{source}: is not grouped, so it has no column {by[0]!r}")
     else:
         shown = kind.estimate(tally, wish)
-    # Not everything has a picture: where there is none, nothing is written.
-    if plot is not None:
-        save_picture(plot, shown.draw)
-    if target is not None:
-        write_table(target, shown.make_table())
-    if as_json:
-        typer.echo(json.dumps(shown.record))
-        return
-    console = output()
-    console.print(properties(f"Estimates from {source}", shown.rows))
-    console.print()
-    shown.body(console)
-    if target is not None:
-        console.print(f"\nThe table: {target}", markup=False, soft_wrap=True)
-    if plot is not None:
-        console.print(f"\nThe picture: {plot}", markup=False, soft_wrap=True)
+    shown.deliver(f"Estimates from {source}", plot=plot, target=target, as_json=as_json)
 
 
 def _refuse_contradictions(

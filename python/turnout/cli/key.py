@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from turnout.cli.running import output, refusing
-from turnout.cli.tables import properties
+from turnout.cli.tables import tell
 from turnout.signing import SigningKey
 
 KeyFile = Annotated[Path, typer.Argument(metavar="FILE", help="The file of the secret key.")]
@@ -27,7 +27,7 @@ def new(path: KeyFile) -> None:
     """
     made = SigningKey.generate()
     made.write(path)
-    output().print(properties(f"Key in {path}", [("public key", made.public_key)]))
+    tell(f"Key in {path}", [("public key", made.public_key)])
 
 
 @refusing

@@ -11,7 +11,7 @@ import typer
 
 from turnout import Bernoulli, Bounds, Everyone, Plan
 from turnout.cli.mean_mechanisms import mechanism_of, mechanisms, option_of
-from turnout.cli.running import check_epsilon, check_rate
+from turnout.cli.running import check_positive, check_rate
 from turnout.cli.showing.shown import describe_participation
 from turnout.cli.tables import number
 from turnout.distribution import BinnedBounds
@@ -53,7 +53,7 @@ class MeanPlan:
             If one of them is out of range.
         """
         try:
-            level = check_epsilon(float(epsilon))
+            level = check_positive(float(epsilon))
         except ValueError as error:
             raise typer.BadParameter(
                 f"{epsilon!r} is not a number, as {option_of(bounds)} takes", param_hint="--epsilon"

@@ -12,13 +12,20 @@ import typer
 
 from turnout._atomic import atomic_write
 from turnout._extras import require
-from turnout.cli.running import check_level
+from turnout._progress import doing
+from turnout.cli.running import check_level, ending_in
+from turnout.cli.table_files import TABLE_SUFFIXES
 
 _PICTURES = {".png": "png", ".svg": "svg", ".pdf": "pdf"}
 
 PictureFile = Annotated[
     Path | None,
-    typer.Option("--plot", metavar="FILE", help="Save a picture: .png, .svg or .pdf."),
+    typer.Option(
+        "--plot",
+        metavar="FILE",
+        callback=ending_in(*_PICTURES),
+        help="Save a picture: .png, .svg or .pdf.",
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Level = Annotated[
@@ -40,7 +47,11 @@ Sign = Annotated[
 TableFile = Annotated[
     Path | None,
     typer.Option(
-        "--output", "-o", metavar="FILE", help="Save the table, all of it: .csv or .parquet."
+        "--output",
+        "-o",
+        metavar="FILE",
+        callback=ending_in(*TABLE_SUFFIXES),
+        help="Save the table, all of it: .csv or .parquet.",
     ),
 ]
 
@@ -58,19 +69,15 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def check_picture(path: Path | None) -> None:
-    """Refuse a picture of an unknown kind before anything is computed."""
-    if path is not None and path.suffix.lower() not in _PICTURES:
-        known = ", ".join(_PICTURES)
-        raise typer.BadParameter(f"{path} does not end in {known}", param_hint="--plot")
-
-
-def save_picture(path: Path, draw: Callable[[], Any]) -> None:
-    """Draw a picture and write it to a file."""
+def save_picture(path: Path | None, draw: Callable[[], Any]) -> None:
+    """Draw a picture and write it to a file, if there is to be one."""
+    if path is None:
+        return
     require("matplotlib", "cli").use("Agg")
-    figure: Any = draw().figure
-    try:
-        with atomic_write(path) as temporary:
-            figure.savefig(temporary, format=_PICTURES[path.suffix.lower()], dpi=150)
-    finally:
-        require("matplotlib.pyplot", "cli").close(figure)
+    with doing("drawing"):
+        figure: Any = draw().figure
+        try:
+            with atomic_write(path) as temporary:
+                figure.savefig(temporary, format=_PICTURES[path.suffix.lower()], dpi=150)
+        finally:
+            require("matplotlib.pyplot", "cli").close(figure)

@@ -9,24 +9,21 @@ from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from turnout import Plan
 from turnout._progress import doing
-from turnout.cli.account.shared import table
 from turnout.cli.answers import Labels, LabelsFile, asked_domain
 from turnout.cli.mean_mechanisms import Distribution, Mean, numbers_of, option_of
 from turnout.cli.mean_plan import MeanPlan
-from turnout.cli.options import AsJson, PictureFile, Sign, check_picture, print_json, save_picture
+from turnout.cli.options import AsJson, PictureFile, Sign, print_json, save_picture
 from turnout.cli.running import (
     check_level,
     moment,
-    output,
     refuse_overwriting_inputs,
     refusing,
     was_given,
 )
-from turnout.cli.tables import file_size, number, percent, properties
+from turnout.cli.tables import file_size, number, percent, table, tell
 from turnout.frequency.candidates import registered
 from turnout.planning import PlanCandidate, PlanCheck, PlanProposal
 from turnout.planning import plan as make_plan
@@ -157,7 +154,6 @@ def plan(
     expires
         When it ends, such as 2030-12-31T00:00:00Z.
     """
-    check_picture(plot)
     key = _signing_key(sign, target_file)
     end = moment("--expires", expires)
     if target_file is None and (serial is not None or end is not None):
@@ -172,9 +168,7 @@ def plan(
         if as_json:
             print_json({**made.to_dict(), "plan_file": _written(made.plan, target_file, key)})
             return
-        console = output()
-        console.print(properties("Plan", made.rows()))
-        _tell_file(console, target_file, key)
+        tell("Plan", made.rows(), **_file(target_file, key))
         return
     if participation is not None:
         raise typer.BadParameter(
@@ -203,9 +197,7 @@ def plan(
     if check is not None:
         with doing(f"simulating {check:,} collections"):
             checked = proposal.simulate(check, seed=seed)
-    if plot is not None:
-        with doing("drawing"):
-            save_picture(plot, lambda: proposal.tradeoff().plot())
+    save_picture(plot, lambda: proposal.tradeoff().plot())
     published = replace(proposal.collection_plan, serial=serial, expires=end)
     if target_file is not None:
         published.write(target_file, signing_key=key)
@@ -214,21 +206,19 @@ def plan(
             {**_record(proposal, checked), "plan_file": _written(published, target_file, key)}
         )
         return
-    console = output()
-    console.print(properties("Plan", _rows(proposal, checked)))
-    console.print()
-    console.print(_table(proposal))
-    for line in _refusals(proposal, report_bits):
-        console.print(line, markup=False, highlight=False, style="dim")
-    if plot is not None:
-        console.print(f"\nThe picture: {plot}", markup=False, soft_wrap=True)
-    _tell_file(console, target_file, key)
+    tell(
+        "Plan",
+        _rows(proposal, checked),
+        lambda console: _print_table(console, proposal, report_bits),
+        picture=plot,
+        **_file(target_file, key),
+    )
 
 
-def _tell_file(console: Console, target: Path | None, key: SigningKey | None) -> None:
-    if target is not None:
-        by = "" if key is None else f", signed by {key.public_key}"
-        console.print(f"\nThe plan file: {target}{by}", markup=False, soft_wrap=True)
+def _file(target: Path | None, key: SigningKey | None) -> dict[str, Any]:
+    """Say where the plan file is, and who signed it."""
+    by = "" if key is None else f", signed by {key.public_key}"
+    return {"plan file": None if target is None else f"{target}{by}"}
 
 
 def _refuse_others(context: typer.Context, option: str) -> None:
@@ -330,8 +320,8 @@ def _rows(proposal: PlanProposal, checked: PlanCheck | None) -> list[tuple[str, 
     return [*rows, ("why", proposal.explain())]
 
 
-def _table(proposal: PlanProposal) -> Table:
-    """List what was looked at; why an oracle cannot be had stands below."""
+def _print_table(console: Console, proposal: PlanProposal, report_bits: int | None) -> None:
+    """List what was looked at, and below it why an oracle cannot be had."""
     rows = [
         [
             ("→ " if each.oracle is proposal.oracle else "  ") + each.name.replace("_", " "),
@@ -348,7 +338,9 @@ def _table(proposal: PlanProposal) -> Table:
     result = table(header, rows, right=(1, 2, 3, 4, 5))
     result.columns[0].no_wrap = True
     result.padding = (0, 0, 0, 1)
-    return result
+    console.print(result)
+    for line in _refusals(proposal, report_bits):
+        console.print(line, markup=False, highlight=False, style="dim")
 
 
 def _refusals(proposal: PlanProposal, report_bits: int | None) -> list[str]:

@@ -29,7 +29,6 @@ from turnout.cli.mean_mechanisms import (
 from turnout.cli.options import PublicKey, Seed
 from turnout.cli.running import (
     note,
-    output,
     refuse_drawing_again,
     refuse_overwriting_inputs,
     refusing,
@@ -49,7 +48,7 @@ from turnout.cli.scans import (
 )
 from turnout.cli.showing import showing
 from turnout.cli.showing.shown import describe_participation
-from turnout.cli.tables import file_size, number, properties
+from turnout.cli.tables import file_size, number, tell
 from turnout.collecting.report_files import ReportFile, file_format
 from turnout.errors import InvalidValueError
 from turnout.frequency.candidates import registered
@@ -283,7 +282,7 @@ def randomize(
     chosen = oracle_name is None and plan_file is None and distribution is None
     how = ", of least error" if chosen else ""
     rows = _summary(plan, totals, size, answers, how)
-    output().print(properties(f"Reports in {target}", rows))
+    tell(f"Reports in {target}", rows)
 
 
 def _is_file(target: Path) -> bool:

@@ -12,10 +12,10 @@ from turnout._documents import parsed
 from turnout._files import read_bytes
 from turnout.cli.estimate import Top
 from turnout.cli.options import Level
-from turnout.cli.running import output, refuse_overwriting_inputs, refusing
+from turnout.cli.running import ending_in, refuse_overwriting_inputs, refusing
 from turnout.cli.showing.shown import Clip, Method, Order, Over, Simultaneous
-from turnout.cli.table_files import TABLE_SUFFIXES, check_table, write_table
-from turnout.cli.tables import file_size, properties
+from turnout.cli.table_files import TABLE_SUFFIXES, write_table
+from turnout.cli.tables import file_size, tell
 from turnout.cli.tallies import AllowEqual, merged_tallies
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.pipeline.job import STATE_FOLDER
@@ -28,7 +28,12 @@ from turnout.reporting.contents import cut
 def report(
     sources: Annotated[list[Path], typer.Argument(metavar="TALLY")],
     *,
-    target: Annotated[Path | None, typer.Option("--output", "-o", metavar="OUT")] = None,
+    target: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="OUT", callback=ending_in(".html", ".htm", *TABLE_SUFFIXES)
+        ),
+    ] = None,
     pictures: Annotated[Path | None, typer.Option(metavar="FOLDER")] = None,
     title: str | None = None,
     method: Method = None,
@@ -77,7 +82,6 @@ def report(
     """
     if target is None and pictures is None:
         raise typer.BadParameter("say where to write: --output, --pictures or both")
-    check_table(target, "--output", ".html", ".htm")
     if facts is not None and facts.is_dir():
         facts = facts / STATE_FOLDER / "job.json"
     inputs = [*sources, *([] if facts is None else [facts])]
@@ -107,7 +111,7 @@ def report(
     if pictures is not None:
         written = save_pictures(tally, pictures, **options)
         rows.append(("pictures", f"{len(written)} files in {pictures}"))
-    output().print(properties("Report", rows))
+    tell("Report", rows)
 
 
 def _read_facts(source: Path) -> CollectionFacts:

@@ -9,19 +9,17 @@ import typer
 
 from turnout import Plan
 from turnout.cli.answers import ColumnName, Labels, LabelsFile, asked_domain
-from turnout.cli.options import AsJson, Level, Sign, TableFile, print_json
+from turnout.cli.options import AsJson, Level, PictureFile, Sign, TableFile, print_json
 from turnout.cli.running import (
-    check_epsilon,
+    check_positive,
     check_rate,
-    output,
     refuse_overwriting_inputs,
     refusing,
 )
 from turnout.cli.scans import Duplicates, GroupBy, IdColumn, ProbabilityColumn, Sources, scanned
 from turnout.cli.showing.rounds import show_search, show_two, summary
 from turnout.cli.showing.shown import Clip, describe_participation
-from turnout.cli.table_files import check_table, write_table
-from turnout.cli.tables import number, percent, properties
+from turnout.cli.tables import number, percent, tell
 from turnout.cli.tallies import read_tally
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.errors import InvalidValueError
@@ -43,14 +41,16 @@ NewState = Annotated[
 ]
 Epsilon = Annotated[
     float,
-    typer.Option("--epsilon", "-e", callback=check_epsilon, help="Privacy of all rounds together."),
+    typer.Option(
+        "--epsilon", "-e", callback=check_positive, help="Privacy of all rounds together."
+    ),
 ]
 Rate = Annotated[
     float | None,
     typer.Option(
         "--participation",
         "-p",
-        callback=lambda rate: rate if rate is None else check_rate(rate),
+        callback=check_rate,
         help="Probability that a person who is asked reports; default 1, later as in the last "
         "round.",
     ),
@@ -254,7 +254,7 @@ def split(
         print_json({"files": [{"path": str(path), "rows": rows} for path, rows in files]})
         return
     rows = [(path.name, f"{count:,} rows") for path, count in files]
-    output().print(properties(f"Groups in {target}", rows))
+    tell(f"Groups in {target}", rows)
 
 
 @refusing
@@ -299,6 +299,7 @@ def show(
     level: Level = 0.95,
     clip: Clip = False,
     target: TableFile = None,
+    plot: PictureFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what was found, with intervals, and what happened in each round.
@@ -313,30 +314,24 @@ def show(
     more), and at the end confirmed, cut, detectable_frequency and realized_epsilon; of two rounds
     received and spent (an object with total, first, report, silence and randomizer).
 
+    --plot draws the shares of what was found, with their intervals.
+
     [bold]Example:[/]
 
         turnout rounds show search.json --interval 0.9
     """
-    check_table(target, "--output")
-    if target is not None:
-        refuse_overwriting_inputs(target, [state])
     under_way: Any = Rounds.read(state)
-    if target is not None and not under_way.finished:
-        raise InvalidValueError(
-            f"{state}: round {under_way.number} is open, and nothing is found yet for --output"
-        )
+    for option, path in (("--output", target), ("--plot", plot)):
+        if path is not None:
+            refuse_overwriting_inputs(path, [state])
+            if not under_way.finished:
+                raise InvalidValueError(
+                    f"{state}: round {under_way.number} is open, and nothing is found yet for "
+                    f"{option}"
+                )
     kind = show_search if isinstance(under_way, Search) else show_two
     made = kind(under_way, level, clip=clip)
-    if target is not None:
-        write_table(target, made.make_table())
-    if as_json:
-        print_json(made.record)
-        return
-    console = output()
-    console.print(properties(f"Rounds in {state}", made.rows))
-    made.body(console)
-    if target is not None:
-        console.print(f"\nThe table: {target}", markup=False, soft_wrap=True)
+    made.deliver(f"Rounds in {state}", plot=plot, target=target, as_json=as_json)
 
 
 class _Wish(NamedTuple):
@@ -379,7 +374,7 @@ def _say(
         path = None if file is None else str(file)
         print_json({**summary(under_way), **record, "plan_file": path})
         return
-    output().print(properties(f"State in {state}", rows))
+    tell(f"State in {state}", rows)
 
 
 def _plan_rows(

@@ -18,6 +18,7 @@ from rich.console import Console
 from turnout.errors import InvalidValueError, TurnoutError
 
 Command = TypeVar("Command", bound=Callable[..., None])
+Number = TypeVar("Number", float, "float | None")
 
 
 def output() -> Console:
@@ -162,16 +163,16 @@ def refuse_drawing_again(target: Path, kind: str) -> None:
         )
 
 
-def check_epsilon(value: float) -> float:
-    """Accept a finite epsilon above zero."""
-    if not (math.isfinite(value) and value > 0):
+def check_positive(value: Number) -> Number:
+    """Accept a finite number above zero, or none."""
+    if value is not None and not (math.isfinite(value) and value > 0):
         raise typer.BadParameter(f"{value} is not a finite number above 0")
     return value
 
 
-def check_rate(value: float) -> float:
-    """Accept a participation rate above 0 and not above 1."""
-    if not 0 < value <= 1:
+def check_rate(value: Number) -> Number:
+    """Accept a rate above 0 and not above 1, or none."""
+    if value is not None and not 0 < value <= 1:
         raise typer.BadParameter(f"{value} is not above 0 and at most 1")
     return value
 
@@ -181,6 +182,17 @@ def check_level(value: float) -> float:
     if not 0 < value < 1:
         raise typer.BadParameter(f"{value} is not between 0 and 1 (0.95 stands for 95 %)")
     return value
+
+
+def ending_in(*known: str) -> Callable[[Path | None], Path | None]:
+    """Make what accepts the names of files that end so, or none."""
+
+    def check(path: Path | None) -> Path | None:
+        if path is not None and path.suffix.lower() not in known:
+            raise typer.BadParameter(f"{path} does not end in {', '.join(known)}")
+        return path
+
+    return check
 
 
 def moment(option: str, text: str | None) -> datetime | None:

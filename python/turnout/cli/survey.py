@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 import typer
-from rich import box
-from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from turnout import Bounds, Everyone, FrequencyEstimate, GroupedTally, Plan
 from turnout.cli.answers import LabelsFile, MissingValues, check_labels, read_labels
 from turnout.cli.estimate import Top
 from turnout.cli.options import AsJson, Level, Seed
-from turnout.cli.running import check_epsilon, check_rate, output, refusing
+from turnout.cli.running import check_positive, check_rate, output, refusing
 from turnout.cli.scans import Sources, in_domain, scanned, settled
 from turnout.cli.showing import showing
-from turnout.cli.showing.shown import Clip, Shown, Simultaneous, Wish, json_group, json_record
-from turnout.cli.tables import percent, print_estimates, printable
+from turnout.cli.showing.shown import Clip, Simultaneous, Wish, json_group, json_record
+from turnout.cli.tables import percent, print_estimates, printable, table
 from turnout.frequency.estimation.columns import ordered
 from turnout.mean import Duchi
 from turnout.surveying import NumberEstimate, NumberGroups, ShareGroups, SurveyResults
@@ -61,7 +59,7 @@ def survey(
     sources: Sources,
     *,
     column: Annotated[list[str], typer.Option("--column", "-c")],
-    epsilon: Annotated[float, typer.Option("--epsilon", "-e", callback=check_epsilon)],
+    epsilon: Annotated[float, typer.Option("--epsilon", "-e", callback=check_positive)],
     by: list[str] | None = None,
     participation: Annotated[
         float, typer.Option("--participation", "-p", callback=check_rate)
@@ -182,7 +180,7 @@ def survey(
     several = result if isinstance(result, SurveyResults) else {column[0]: result}
     if as_json:
         records = {
-            name: {**_shown(one, wish).record, "notes": list(one.notes)}
+            name: {**_shown(one, wish)[0](), "notes": list(one.notes)}
             for name, one in several.items()
         }
         if result is several:
@@ -197,7 +195,8 @@ def survey(
         console.print()
         if result is several:
             console.print(printable(name), style="bold", markup=False, highlight=False)
-        _shown(one, wish).body(console)
+        for part in _shown(one, wish)[1]:
+            part(console) if callable(part) else console.print(part)
 
 
 def _by_column(
@@ -267,115 +266,102 @@ def _refuse_useless(
             raise typer.BadParameter(reasons[option], param_hint=option)
 
 
-def _shown(result: Any, wish: Wish) -> Shown:
-    """Show a result as other commands show its kind."""
+def _shown(result: Any, wish: Wish) -> tuple[Callable[[], dict[str, Any]], Sequence[Any]]:
+    """Make the object of ``--json``, and what is printed, as other commands show its kind."""
     estimate = result.estimate
-    if isinstance(estimate, (NumberEstimate, NumberGroups, ShareGroups)):
-        return _records(result, wish)
+    if isinstance(estimate, ShareGroups):
+        records = _shares_of_groups(result, wish)
+        return partial(_share_groups, result, records, wish), [_table(result, records, wish)]
+    if isinstance(estimate, (NumberEstimate, NumberGroups)):
+        records = result.to_records(wish.level)
+        return partial(_numbers, result, wish), [_table(result, records, wish)]
     if result.mechanism is not None:
-        return _counts(result, wish)
+        codes = ordered(estimate, wish.order, wish.top)
+        how = wish.level, wish.simultaneous
+        return partial(_counts, result, codes, *how), [
+            lambda console: print_estimates(console, estimate, codes, *how)
+        ]
     kind = showing(result.tally.plan)
     make = kind.estimate_groups if isinstance(result.tally, GroupedTally) else kind.estimate
-    return make(result.tally, wish)
+    shown = make(result.tally, wish)
+    return shown.make_record, shown.below
 
 
-def _counts(result: Any, wish: Wish) -> Shown:
+def _counts(result: Any, codes: Any, level: float, simultaneous: str | None) -> dict[str, Any]:
     estimate: FrequencyEstimate = result.estimate
-    codes = ordered(estimate, wish.order, wish.top)
-    level, simultaneous = wish.level, wish.simultaneous
+    return {
+        "nodes": estimate.nodes,
+        "received": estimate.received,
+        "plan": result.mechanism.to_dict(),
+        "guarantee": str(result.mechanism.guarantee),
+        "estimates": estimate.columns(codes, level, simultaneous).records(),
+    }
 
-    def record() -> dict[str, Any]:
-        return {
-            "nodes": estimate.nodes,
-            "received": estimate.received,
-            "plan": result.mechanism.to_dict(),
-            "guarantee": str(result.mechanism.guarantee),
-            "estimates": estimate.columns(codes, level, simultaneous).records(),
+
+def _numbers(result: Any, wish: Wish) -> dict[str, Any]:
+    tally = result.tally
+    return {
+        "column": result.column,
+        "level": wish.level,
+        "nodes": tally.nodes,
+        "received": tally.received,
+        "plan": tally.plan.to_dict(),
+        "estimates": [json_record(each) for each in result.to_records(wish.level)],
+    }
+
+
+def _share_groups(result: Any, records: list[dict[str, Any]], wish: Wish) -> dict[str, Any]:
+    groups = [
+        {
+            "group": json_group(dict(zip(result.by, key, strict=True))),
+            "nodes": one.nodes,
+            "received": one.received,
+            "plan": result.mechanism[key].to_dict(),
+            "guarantee": str(result.mechanism[key].guarantee),
         }
+        for key, one in result.estimate.items()
+    ]
+    return {
+        "column": result.column,
+        "level": wish.level,
+        "simultaneous": wish.simultaneous,
+        "nodes": sum(group["nodes"] for group in groups),
+        "received": sum(group["received"] for group in groups),
+        "epsilon": next(iter(result.mechanism.values())).epsilon,
+        "groups": groups,
+        "estimates": [json_record(each) for each in records],
+    }
 
-    return Shown(
-        record,
-        lambda: estimate.to_arrow(level, simultaneous=simultaneous),
-        [],
-        lambda console: print_estimates(console, estimate, codes, level, simultaneous),
-        lambda: estimate.plot(level=level, simultaneous=simultaneous).figure,
-    )
+
+def _shares_of_groups(result: Any, wish: Wish) -> list[dict[str, Any]]:
+    """List the shares of all groups, in the order that is wished for."""
+    return [
+        {"group": dict(zip(result.by, key, strict=True)), "nodes": one.nodes, **each}
+        for key, one in result.estimate.items()
+        for each in one.columns(
+            ordered(one, wish.order, wish.top), wish.level, wish.simultaneous
+        ).records()
+    ]
 
 
-def _records(result: Any, wish: Wish) -> Shown:
-    """Show the records of a result as they are."""
-    estimate = result.estimate
-    shares = isinstance(estimate, ShareGroups)
-    records = result.to_records(wish.level)
-    if shares:
-        records = [
-            {"group": dict(zip(result.by, key, strict=True)), "nodes": one.nodes, **each}
-            for key, one in estimate.items()
-            for each in one.columns(
-                ordered(one, wish.order, wish.top), wish.level, wish.simultaneous
-            ).records()
-        ]
-
-    def record() -> dict[str, Any]:
-        rows = [json_record(each) for each in records]
-        head = {"column": result.column, "level": wish.level}
-        if not shares:
-            tally = result.tally
-            counted = {"nodes": tally.nodes, "received": tally.received}
-            return {**head, **counted, "plan": tally.plan.to_dict(), "estimates": rows}
-        groups = [
-            {
-                "group": json_group(dict(zip(result.by, key, strict=True))),
-                "nodes": one.nodes,
-                "received": one.received,
-                "plan": result.mechanism[key].to_dict(),
-                "guarantee": str(result.mechanism[key].guarantee),
-            }
-            for key, one in estimate.items()
-        ]
-        return {
-            **head,
-            "simultaneous": wish.simultaneous,
-            "nodes": sum(one.nodes for one in estimate.values()),
-            "received": sum(one.received for one in estimate.values()),
-            "epsilon": next(iter(result.mechanism.values())).epsilon,
-            "groups": groups,
-            "estimates": rows,
-        }
-
-    def body(console: Console) -> None:
-        table = Table(box=box.SIMPLE_HEAD, header_style="bold", padding=(0, 1), show_edge=False)
-        names = [
-            name
-            for name in records[0]
-            if name not in ("group", "low", "high", "reason", "count", "received")
-        ]
-        for name in result.by:
-            table.add_column(printable(name), overflow="fold", style="cyan")
-        for name in names:
-            words = name in ("statistic", "label")
-            table.add_column(
-                name.replace("_", " "), justify="left" if words else "right", no_wrap=not words
-            )
-        table.add_column(f"{percent(wish.level)} interval", justify="right", no_wrap=True)
-        for each in records:
-            parts = [_cell("", part) for part in each.get("group", {}).values()]
-            limits = ""
-            if each["low"] is not None:
-                limits = f"{_cell('low', each['low'])} to {_cell('high', each['high'])}"
-            cells = [_cell(name, each[name]) for name in names]
-            table.add_row(*map(Text, [*parts, *cells, limits]))
-        console.print(table)
-
-    return Shown(
-        record,
-        lambda: result.to_arrow(
-            wish.level, **({"simultaneous": wish.simultaneous} if shares else {})
-        ),
-        [],
-        body,
-        lambda: result.plot().figure,
-    )
+def _table(result: Any, records: list[dict[str, Any]], wish: Wish) -> Table:
+    """Draw the records of a result as they are."""
+    hidden = ("group", "low", "high", "reason", "count", "received")
+    names = [name for name in records[0] if name not in hidden]
+    by = list(map(printable, result.by))
+    head = [*by, *(name.replace("_", " ") for name in names), f"{percent(wish.level)} interval"]
+    rows = []
+    for each in records:
+        parts = [_cell("", part) for part in each.get("group", {}).values()]
+        limits = ""
+        if each["low"] is not None:
+            limits = f"{_cell('low', each['low'])} to {_cell('high', each['high'])}"
+        rows.append([*parts, *(_cell(name, each[name]) for name in names), limits])
+    words = {
+        *range(len(by)),
+        *(head.index(name) for name in ("statistic", "label") if name in names),
+    }
+    return table(head, rows, right={*range(len(head))} - words)
 
 
 def _cell(name: str, value: Any) -> str:

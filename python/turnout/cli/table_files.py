@@ -5,26 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
-import typer
-
 from turnout._atomic import atomic_write
 from turnout._extras import require
 
 #: What names of files of tables end in.
 TABLE_SUFFIXES: Final = (".csv", ".parquet")
-
-
-def check_table(path: Path | None, option: str, *others: str) -> None:
-    """Refuse a file of which nobody knows what is to be written.
-
-    Raises
-    ------
-    typer.BadParameter
-        If its name ends in nothing known, ``others`` included.
-    """
-    known = (*others, *TABLE_SUFFIXES)
-    if path is not None and path.suffix.lower() not in known:
-        raise typer.BadParameter(f"{path} does not end in {', '.join(known)}", param_hint=option)
 
 
 def csv_of(table: Any) -> bytes:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Container, Iterable, Sequence
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from turnout.cli.running import output
 from turnout.frequency import FrequencyEstimate
 from turnout.frequency.estimation.columns import Columns
 
@@ -91,6 +93,56 @@ def properties(title: str, rows: Iterable[tuple[str, str]]) -> Table:
     for name, value in rows:
         table.add_row(Text(name), Text(value))
     return table
+
+
+def table(
+    header: Sequence[str], rows: Iterable[Sequence[str]], *, right: Container[int], title: str = ""
+) -> Table:
+    """Draw a table with a header, numbers to the right."""
+    result = Table(box=box.SIMPLE_HEAD, header_style="bold", padding=(0, 1), show_edge=False)
+    if title:
+        result.title, result.title_justify, result.title_style = title, "left", "bold"
+    for position, name in enumerate(header):
+        if position in right:
+            result.add_column(Text(name), justify="right", no_wrap=True)
+        else:
+            result.add_column(Text(name), overflow="fold")
+    for row in rows:
+        result.add_row(*map(Text, row))
+    return result
+
+
+def tell(
+    title: str,
+    rows: Iterable[tuple[str, str]],
+    *below: Table | str | Callable[[Console], None],
+    console: Console | None = None,
+    **files: Path | str | None,
+) -> None:
+    """Print properties under a title, what stands below them, and which files were written.
+
+    Parameters
+    ----------
+    title, rows
+        As for :func:`properties`.
+    below
+        Tables, lines, and what prints itself, each after an empty line.
+    console
+        Where to, if not on standard output.
+    files
+        What was written, by what it is called; None was not.
+    """
+    console = console or output()
+    console.print(properties(title, rows))
+    for part in below:
+        console.print()
+        if callable(part):
+            part(console)
+        else:
+            console.print(part, markup=False, soft_wrap=isinstance(part, str))
+    for name, path in files.items():
+        if path is not None:
+            console.print(f"\nThe {name}: {path}", markup=False, soft_wrap=True)
 
 
 def print_estimates(

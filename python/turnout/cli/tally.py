@@ -14,10 +14,10 @@ from turnout import GroupedTally, Plan, metrics
 from turnout._atomic import atomic_write
 from turnout.cli.device_messages import MESSAGE_SUFFIXES, MessageCounts, OnBad, gathered
 from turnout.cli.options import AsJson, PublicKey
-from turnout.cli.running import moment, note, output, refuse_overwriting_inputs, refusing
+from turnout.cli.running import moment, note, refuse_overwriting_inputs, refusing
 from turnout.cli.showing import showing
 from turnout.cli.showing.shown import describe_participation
-from turnout.cli.tables import file_size, number, properties
+from turnout.cli.tables import file_size, number, tell
 from turnout.cli.tallies import (
     REPORT_SUFFIXES,
     AllowEqual,
@@ -170,7 +170,7 @@ def tally(
     if improbable:
         words = f"{improbable:,} of the files' reports, which count and honest nodes hardly send"
         rows.insert(-1, ("improbable", words))
-    output().print(properties(f"Tally in {target}", rows))
+    tell(f"Tally in {target}", rows)
 
 
 @contextlib.contextmanager

@@ -27,6 +27,7 @@ def draw_means(
     ax: Any = None,
     truth: Floats | None = None,
     total: float | None = None,
+    quantity: str = "mean",
 ) -> Axes:
     """Draw means with their intervals, the first name at the top.
 
@@ -48,6 +49,8 @@ def draw_means(
         The true means, if they are known.
     total
         The mean of all together, drawn as a line.
+    quantity
+        What the numbers are, below the axis.
 
     Returns
     -------
@@ -74,7 +77,7 @@ def draw_means(
         axes.plot(truth, places, "D", markersize=5, color=_TRUTH, label="truth", zorder=3)
     axes.set_yticks(places, [short(name) for name in names])
     axes.set_ylim(len(names) - 0.4, -0.6)
-    axes.set_xlabel("mean")
+    axes.set_xlabel(quantity)
     axes.grid(axis="x", color="0.9")
     axes.set_axisbelow(True)
     for side in ("top", "right"):

@@ -2,42 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NamedTuple
+from collections.abc import Sequence
+from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from turnout.accounting import FixedSizeBatches, LocalSampling, RandomCheckIns, ShuffledBatches
 from turnout.accounting.batches import MOST_SLOTS, share_of
 from turnout.accounting.mechanism import Mechanism
-from turnout.cli.account.shared import (
-    Delta,
-    Epsilon,
-    bounds_of,
-    check_noise,
-    down,
-    given_of,
-    one_of,
-    table,
-    up,
-)
-from turnout.cli.options import AsJson, print_json
-from turnout.cli.running import messages, output, refusing
-from turnout.cli.tables import number, properties
+from turnout.cli.account.shared import Delta, Epsilon, Scheme, bounds_table, given_of, one_of
+from turnout.cli.options import AsJson, PictureFile, print_json, save_picture
+from turnout.cli.running import check_positive, refusing
+from turnout.cli.tables import number, tell
+from turnout.mean.pictures import draw_means
 
 _NEIGHBOURS = {
     "replace": "one record is another",
     "add_or_remove": "one record more or less",
 }
-
-
-class _Way(NamedTuple):
-    """A way to draw batches: its name for programs and for people, and how often what is done."""
-
-    key: str
-    name: str
-    mechanism: Mechanism
-    rounds: int
-    adjacency: str
+_SHORT = {"replace": "another", "add_or_remove": "more or less"}
 
 
 @refusing
@@ -45,10 +29,11 @@ def batches(
     *,
     records: Annotated[int, typer.Option("--records", "-n", min=2)],
     batch_size: Annotated[int, typer.Option("--batch-size", "-b", min=1)],
-    noise: Annotated[float, typer.Option(callback=check_noise)],
+    noise: Annotated[float, typer.Option(callback=check_positive)],
     passes: Annotated[int, typer.Option(min=1)] = 1,
     delta: Delta = None,
     epsilon: Epsilon = None,
+    plot: PictureFile = None,
     as_json: AsJson = False,
 ) -> None:
     r"""Account for training on batches, in every way in which batches are drawn.
@@ -66,6 +51,8 @@ def batches(
     noise_multiplier, passes; and ways, a list of objects with way, neighbours, epsilon, delta,
     lower_epsilon and lower_delta (null where not computed or infinite) and reached, the data that
     lose at least the latter, in words.
+
+    --plot draws the values beside each other, each as far down as what data can lose.
 
     [bold]Example:[/]
 
@@ -95,10 +82,17 @@ def batches(
             param_hint="--batch-size",
         )
     listed = _ways(records, batch_size, noise, passes, count)
-    found = []
-    for way in listed:
-        with messages().status(f"{way.name}: {way.rounds:,} times"):
-            found.append(_record(way, delta, epsilon))
+    found = [
+        {
+            "way": way.key,
+            "neighbours": neighbours,
+            **way.bounds(times, neighbours, delta, epsilon),
+        }
+        for way, times, neighbours in listed
+    ]
+    ways = [way for way, _, _ in listed]
+    wanted = "epsilon" if epsilon is None else "delta"
+    save_picture(plot, lambda: _draw(listed, found, wanted, given_of(delta, epsilon)))
     if as_json:
         setting = {
             "records": records,
@@ -109,43 +103,51 @@ def batches(
         }
         print_json({**setting, "ways": found})
         return
-    console = output()
     rows = [
         ("records", f"{records:,}, in {count:,} batches of {batch_size:,}"),
         ("passes", f"{passes:,}"),
         ("noise", f"{number(noise)} times the clipping norm, on the sum of a batch"),
         given_of(delta, epsilon),
     ]
-    console.print(properties("Batches", rows))
-    console.print()
-    wanted = "epsilon" if epsilon is None else "delta"
-    cells = [
-        [
-            way.name,
-            up(record[wanted]),
-            down(record[f"lower_{wanted}"]),
-            _NEIGHBOURS[way.adjacency],
-        ]
-        for way, record in zip(listed, found, strict=True)
-    ]
-    console.print(table(["batches", wanted, "at least", "neighbours"], cells, right=(1, 2)))
+    drawn = bounds_table(ways, found, wanted, "batches", "neighbours")
+    tell("Batches", rows, drawn, picture=plot)
 
 
-def _ways(records: int, batch_size: int, noise: float, passes: int, count: int) -> list[_Way]:
-    rate = share_of(batch_size, records)
+def _ways(
+    records: int, batch_size: int, noise: float, passes: int, count: int
+) -> list[tuple[Scheme, int, str]]:
+    """List the ways to draw batches, how often each is done, and for which neighbours."""
     fixed = FixedSizeBatches(batch_size, records, noise)
-    every = count * passes
-    either = "add_or_remove"
+    listed: list[tuple[str, str, Mechanism, int, str]] = [
+        (
+            "poisson",
+            "Poisson sampling",
+            LocalSampling(share_of(batch_size, records), noise),
+            count * passes,
+            "add_or_remove",
+        ),
+        ("fixed_size", "fixed size", fixed, count * passes, "add_or_remove"),
+        ("fixed_size", "fixed size", fixed, count * passes, "replace"),
+        ("shuffled", "shuffled", ShuffledBatches(count, noise), passes, "replace"),
+        ("dealt", "dealt at random", RandomCheckIns(1.0, count, noise), passes, "add_or_remove"),
+    ]
     return [
-        _Way("poisson", "Poisson sampling", LocalSampling(rate, noise), every, either),
-        _Way("fixed_size", "fixed size", fixed, every, either),
-        _Way("fixed_size", "fixed size", fixed, every, "replace"),
-        _Way("shuffled", "shuffled", ShuffledBatches(count, noise), passes, "replace"),
-        _Way("dealt", "dealt at random", RandomCheckIns(1.0, count, noise), passes, either),
+        (Scheme(key, name, mechanism, _NEIGHBOURS[neighbours]), times, neighbours)
+        for key, name, mechanism, times, neighbours in listed
     ]
 
 
-def _record(way: _Way, delta: float | None, epsilon: float | None) -> dict[str, Any]:
-    composition = way.mechanism.compose(way.rounds, way.adjacency)
-    found = bounds_of(composition, delta, epsilon)
-    return {"way": way.key, "neighbours": way.adjacency, **found}
+def _draw(
+    listed: Sequence[tuple[Scheme, int, str]],
+    found: Sequence[dict[str, Any]],
+    wanted: str,
+    given: tuple[str, str],
+) -> Any:
+    """Draw the values of all ways as far down as what is known to be lost."""
+    upper = np.array([record[wanted] for record in found], np.float64)
+    lower = np.array([record[f"lower_{wanted}"] for record in found], np.float64)
+    # Longer names are cut: the title says what it is that is more, less or another.
+    names = [f"{way.name}, {_SHORT[neighbours]}" for way, _, neighbours in listed]
+    title = f"{wanted} at {' '.join(given)}, of one record more or less, or another"
+    note = "guarantee, and down to what data can lose"
+    return draw_means(names, upper, (lower, upper), title=title, note=note, quantity=wanted)

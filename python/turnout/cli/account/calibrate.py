@@ -12,20 +12,10 @@ from turnout._progress import doing
 from turnout.accounting import Mechanism
 from turnout.accounting import calibrate as calibrated_value
 from turnout.cli.account.participation import describe_setting
-from turnout.cli.account.shared import (
-    Adjacency,
-    LocalSize,
-    Scheme,
-    check_delta,
-    check_noise,
-    optional_rate,
-    schemes,
-    table,
-    up,
-)
+from turnout.cli.account.shared import Adjacency, LocalSize, Scheme, check_delta, schemes, up
 from turnout.cli.options import AsJson, print_json
-from turnout.cli.running import check_epsilon, note, output, refusing
-from turnout.cli.tables import number, properties
+from turnout.cli.running import check_positive, check_rate, note, refusing
+from turnout.cli.tables import number, table, tell
 from turnout.errors import InvalidValueError
 
 Parameter = Literal["noise", "client-rate", "sample-rate", "local-size", "rounds"]
@@ -44,17 +34,17 @@ _DIGITS = 6
 @refusing
 def calibrate(
     *,
-    epsilon: Annotated[float, typer.Option("--epsilon", "-e", callback=check_epsilon)],
+    epsilon: Annotated[float, typer.Option("--epsilon", "-e", callback=check_positive)],
     delta: Annotated[float, typer.Option("--delta", "-d", callback=check_delta)],
     parameter: Annotated[Parameter | None, typer.Option("--calibrate")] = None,
     client_rate: Annotated[
-        float | None, typer.Option("--client-rate", "-p", callback=optional_rate)
+        float | None, typer.Option("--client-rate", "-p", callback=check_rate)
     ] = None,
     sample_rate: Annotated[
-        float | None, typer.Option("--sample-rate", "-q", callback=optional_rate)
+        float | None, typer.Option("--sample-rate", "-q", callback=check_rate)
     ] = None,
     local_size: LocalSize = None,
-    noise: Annotated[float | None, typer.Option(callback=check_noise)] = None,
+    noise: Annotated[float | None, typer.Option(callback=check_positive)] = None,
     rounds: Annotated[int | None, typer.Option(min=1)] = None,
     adjacency: Adjacency = "add_or_remove",
     as_json: AsJson = False,
@@ -121,11 +111,9 @@ def calibrate(
     _note_extremes(wanted, value)
     setting = {_FIELDS[name]: entry for name, entry in given.items()}
     setting.update({"rounds": times, "adjacency": adjacency, _FIELDS[wanted]: value})
-    compared = (
-        _compared(listed, value, epsilon, delta, adjacency)
-        if wanted == "noise" and times == 1
-        else None
-    )
+    compared = None
+    if wanted == "noise" and times == 1:
+        compared = _compared(listed, value, epsilon, delta, adjacency)
     if as_json:
         answer = {
             "calibrated": _FIELDS[wanted],
@@ -138,7 +126,6 @@ def calibrate(
         }
         print_json(answer if compared is None else {**answer, "schemes": compared})
         return
-    console = output()
     written = f"{value:,}" if isinstance(value, int) else number(value)
     shown = describe_setting(
         client_rate=client_rate,
@@ -156,10 +143,14 @@ def calibrate(
         (wanted.replace("-", " "), f"{written}: {_direction(wanted)}"),
         ("delta there", up(there)),
     ]
-    console.print(properties("Random participation, calibrated", rows))
+    below = []
     if compared is not None:
-        console.print()
-        console.print(_table(listed, compared))
+        cells = [
+            [scheme.name, up(record["noise_multiplier"], _DIGITS), scheme.remark]
+            for scheme, record in zip(listed, compared, strict=True)
+        ]
+        below.append(table(["scheme", "noise", "guarantee"], cells, right=(1,)))
+    tell("Random participation, calibrated", rows, *below)
 
 
 def checked(
@@ -224,9 +215,8 @@ def _compared(
     """Calibrate the noise of the other schemes."""
     records = []
     for scheme in listed:
-        if scheme is listed[0]:
-            noise: float = value
-        else:
+        noise: float = value
+        if scheme is not listed[0]:
             try:
                 noise, _ = checked(
                     scheme.mechanism,
@@ -241,11 +231,3 @@ def _compared(
             {"scheme": scheme.key, "guarantee": scheme.guarantee, "noise_multiplier": noise}
         )
     return records
-
-
-def _table(listed: list[Scheme], compared: list[dict[str, Any]]) -> Any:
-    rows = [
-        [scheme.name, up(record["noise_multiplier"], _DIGITS), scheme.remark]
-        for scheme, record in zip(listed, compared, strict=True)
-    ]
-    return table(["scheme", "noise", "guarantee"], rows, right=(1,))

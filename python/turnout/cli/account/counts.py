@@ -9,10 +9,10 @@ import typer
 from turnout._progress import doing
 from turnout.accounting import CountSampling
 from turnout.cli.account.calibrate import checked
-from turnout.cli.account.shared import Delta, Epsilon, given_of, one_of, optional_rate, table, up
+from turnout.cli.account.shared import Delta, Epsilon, given_of, one_of, up
 from turnout.cli.options import AsJson, print_json
-from turnout.cli.running import output, refusing
-from turnout.cli.tables import number, properties
+from turnout.cli.running import check_rate, refusing
+from turnout.cli.tables import number, table, tell
 
 Neighbours = Literal["replace", "remove", "add", "add_or_remove"]
 
@@ -28,7 +28,7 @@ _MEANINGS = {
 @refusing
 def counts(
     *,
-    rate: Annotated[float | None, typer.Option("--rate", "-p", callback=optional_rate)] = None,
+    rate: Annotated[float | None, typer.Option("--rate", "-p", callback=check_rate)] = None,
     floor: Annotated[int | None, typer.Option("--floor", "-m", min=0)] = None,
     delta: Delta = None,
     epsilon: Epsilon = None,
@@ -68,14 +68,10 @@ def counts(
     adjacency
         The neighbours that --calibrate protects.
     """
-    mechanism, target = _mechanism(
-        rate=rate,
-        floor=floor,
-        epsilon=epsilon,
-        delta=delta,
-        parameter=parameter,
-        adjacency=adjacency,
-    )
+    mechanism = _mechanism({"rate": rate, "floor": floor}, epsilon, delta, parameter, adjacency)
+    target = None
+    if parameter is not None:
+        target = {"epsilon": epsilon, "delta": delta, "adjacency": adjacency}
     records: dict[str, dict[str, Any]] = {}
     for word in _WORDS:
         if epsilon is not None:
@@ -93,57 +89,49 @@ def counts(
             }
         )
         return
-    found = {"rate": ": the largest, rounded down", "floor": ": the smallest"}
+    largest = ": the largest, rounded down" if parameter == "rate" else ""
+    smallest = ": the smallest" if parameter == "floor" else ""
     rows = [
-        ("rate", number(mechanism.rate) + (found["rate"] if parameter == "rate" else "")),
-        (
-            "floor",
-            f"{mechanism.floor:,} people on every item"
-            + (found["floor"] if parameter == "floor" else ""),
-        ),
+        ("rate", f"{number(mechanism.rate)}{largest}"),
+        ("floor", f"{mechanism.floor:,} people on every item{smallest}"),
     ]
-    if target is not None:
-        asked = f"epsilon {number(target['epsilon'])} at delta {number(target['delta'])}"
+    if parameter is not None:
+        asked = f"epsilon {number(epsilon or 0.0)} at delta {number(delta or 0.0)}"
         rows.append(("target", f"{asked}, {_MEANINGS[adjacency]}"))
     rows += [
         given_of(delta if epsilon is None else None, epsilon),
         ("guarantee", "only where every item has as many people as the floor, whoever changes"),
     ]
-    console = output()
-    console.print(properties("Counts of sampled people", rows))
-    console.print()
     wanted = "epsilon" if epsilon is None else "delta"
     cells = [[word, up(records[word][wanted]), _MEANINGS[word]] for word in _WORDS]
-    console.print(table(["neighbours", wanted, ""], cells, right=(1,)))
+    tell("Counts of sampled people", rows, table(["neighbours", wanted, ""], cells, right=(1,)))
 
 
 def _mechanism(
-    *,
-    rate: float | None,
-    floor: int | None,
+    given: dict[str, Any],
     epsilon: float | None,
     delta: float | None,
     parameter: str | None,
     adjacency: str,
-) -> tuple[CountSampling, dict[str, Any] | None]:
+) -> CountSampling:
     """Check what is given, and calibrate what is not."""
+    left_out = [name for name, value in given.items() if value is None]
     if parameter is None:
         one_of(delta, epsilon)
-        if rate is None or floor is None:
+        if left_out:
             raise typer.BadParameter(
                 "give --rate and --floor, or say with --calibrate which one to find"
             )
-        return CountSampling(rate, floor), None
+        return CountSampling(**given)
     if epsilon is None or delta is None:
         raise typer.BadParameter("--calibrate needs --epsilon and --delta")
-    given = {"rate": rate, "floor": floor}
-    if given[parameter] is not None:
+    if parameter not in left_out:
         raise typer.BadParameter(f"leave out --{parameter}: it is what --calibrate looks for")
-    if rate is None and floor is None:
+    if len(left_out) > 1:
         other = "floor" if parameter == "rate" else "rate"
         raise typer.BadParameter(f"--{other} is needed to calibrate the {parameter}")
-    mechanism = CountSampling(0.5 if rate is None else rate, 0 if floor is None else floor)
+    # What is searched for has no value yet; any will do.
+    mechanism = CountSampling(**given | {parameter: 0.5 if parameter == "rate" else 0})
     with doing(f"looking for the {parameter}"):
         value, _ = checked(mechanism, parameter, epsilon=epsilon, delta=delta, adjacency=adjacency)
-    target = {"epsilon": epsilon, "delta": delta, "adjacency": adjacency}
-    return mechanism.replace(**{parameter: value}), target
+    return mechanism.replace(**{parameter: value})

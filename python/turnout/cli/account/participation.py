@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
 
-from turnout._progress import doing
 from turnout.accounting.pictures import plot_delta, plot_epsilon_against_rounds
 from turnout.cli.account.shared import (
     Adjacency,
@@ -15,18 +14,14 @@ from turnout.cli.account.shared import (
     Epsilon,
     LocalSize,
     Scheme,
-    bounds_of,
-    check_noise,
-    down,
+    bounds_table,
     given_of,
     one_of,
     schemes,
-    table,
-    up,
 )
-from turnout.cli.options import AsJson, PictureFile, check_picture, print_json, save_picture
-from turnout.cli.running import check_rate, output, refusing
-from turnout.cli.tables import number, properties
+from turnout.cli.options import AsJson, PictureFile, print_json, save_picture
+from turnout.cli.running import check_positive, check_rate, refusing
+from turnout.cli.tables import number, tell
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,7 +42,7 @@ def participation(
     *,
     client_rate: Annotated[float, typer.Option("--client-rate", "-p", callback=check_rate)],
     sample_rate: Annotated[float, typer.Option("--sample-rate", "-q", callback=check_rate)],
-    noise: Annotated[float, typer.Option(callback=check_noise)],
+    noise: Annotated[float, typer.Option(callback=check_positive)],
     local_size: LocalSize = None,
     rounds: Annotated[int, typer.Option(min=1)] = 1,
     delta: Delta = None,
@@ -95,15 +90,17 @@ def participation(
         What neighbouring data sets are.
     """
     one_of(delta, epsilon)
-    check_picture(plot)
     listed = schemes(client_rate, sample_rate, local_size, noise)
-    records = []
-    for scheme in listed:
-        with doing(f"{scheme.name}: {rounds:,} rounds"):
-            records.append(_record(scheme, rounds, delta, epsilon, adjacency))
-    if plot is not None:
-        with doing("drawing"):
-            save_picture(plot, lambda: _draw(listed, rounds, records[0]["delta"], adjacency))
+    records = [
+        {
+            "scheme": scheme.key,
+            "guarantee": scheme.guarantee,
+            **scheme.bounds(rounds, adjacency, delta, epsilon),
+        }
+        for scheme in listed
+    ]
+    first, _, *bound = records[0].items()
+    save_picture(plot, lambda: _draw(listed, rounds, records[0]["delta"], adjacency))
     if as_json:
         setting = {
             "client_rate": client_rate,
@@ -113,41 +110,25 @@ def participation(
             "rounds": rounds,
             "adjacency": adjacency,
         }
-        print_json({**setting, **_bound(records[0]), "schemes": records})
+        print_json({**setting, "bound": first[1], **dict(bound), "schemes": records})
         return
-    console = output()
-    rows = [
-        *describe_setting(
-            client_rate=client_rate,
-            sample_rate=sample_rate,
-            local_size=local_size,
-            noise=noise,
-            rounds=rounds,
-            adjacency=adjacency,
-        ),
-        given_of(delta, epsilon),
-    ]
-    console.print(properties("Random participation", rows))
-    console.print()
-    console.print(_table(listed, records, "epsilon" if epsilon is None else "delta"))
-    if records[0]["reached"]:
-        console.print(f"\nAt least: {records[0]['reached']}.", markup=False, soft_wrap=True)
-    if plot is not None:
-        console.print(f"\nThe picture: {plot}", markup=False, soft_wrap=True)
-
-
-def _record(
-    scheme: Scheme, rounds: int, delta: float | None, epsilon: float | None, adjacency: str
-) -> dict[str, Any]:
-    """Compute what one scheme gives."""
-    composition = scheme.mechanism.compose(rounds, adjacency)
-    found = bounds_of(composition, delta, epsilon)
-    return {"scheme": scheme.key, "guarantee": scheme.guarantee, **found}
-
-
-def _bound(record: dict[str, Any]) -> dict[str, Any]:
-    values = {name: value for name, value in record.items() if name not in ("scheme", "guarantee")}
-    return {"bound": record["scheme"], **values}
+    shown = describe_setting(
+        client_rate=client_rate,
+        sample_rate=sample_rate,
+        local_size=local_size,
+        noise=noise,
+        rounds=rounds,
+        adjacency=adjacency,
+    )
+    wanted = "epsilon" if epsilon is None else "delta"
+    reached = records[0]["reached"]
+    tell(
+        "Random participation",
+        [*shown, given_of(delta, epsilon)],
+        bounds_table(listed, records, wanted, "scheme", "guarantee"),
+        *([f"At least: {reached}."] if reached else []),
+        picture=plot,
+    )
 
 
 def describe_setting(
@@ -181,22 +162,6 @@ def describe_setting(
         ("neighbours", _NEIGHBOURS[adjacency]),
     ]
     return [(name, text) for name, text in rows if text is not None]
-
-
-def _table(listed: list[Scheme], records: list[dict[str, Any]], wanted: str) -> Any:
-    header = ["scheme", wanted, "at least", "guarantee"]
-    rows = []
-    for scheme, record in zip(listed, records, strict=True):
-        lower = record[f"lower_{wanted}"]
-        rows.append(
-            [
-                scheme.name,
-                up(record[wanted]),
-                down(lower),
-                scheme.remark,
-            ]
-        )
-    return table(header, rows, right=(1, 2))
 
 
 def _draw(listed: list[Scheme], rounds: int, delta: float, adjacency: str) -> Axes:

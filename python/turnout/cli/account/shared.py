@@ -1,27 +1,26 @@
-"""What the account commands share: options, checks, rounding, tables and pictures."""
+"""What the account commands share: options, checks and rounding."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Annotated, Any, Literal
 
 import typer
-from rich import box
 from rich.table import Table
-from rich.text import Text
 
+from turnout._progress import doing
 from turnout.accounting import (
     CentralShuffling,
-    Composition,
     LocalSampling,
     Mechanism,
     RandomParticipation,
     WeakClientSampling,
 )
-from turnout.cli.running import check_epsilon, check_rate
-from turnout.cli.tables import number
+from turnout.cli.running import check_positive
+from turnout.cli.tables import number, table
 
 _DIGITS = 5
 
@@ -33,22 +32,6 @@ def check_delta(value: float | None) -> float | None:
     return value
 
 
-def check_noise(value: float | None) -> float | None:
-    """Accept a finite noise multiplier above zero, or none."""
-    if value is not None and not (math.isfinite(value) and value > 0):
-        raise typer.BadParameter(f"{value} is not a finite number above 0")
-    return value
-
-
-def optional_rate(value: float | None) -> float | None:
-    """Accept a rate above 0 and not above 1, or none."""
-    return None if value is None else check_rate(value)
-
-
-def _optional_epsilon(value: float | None) -> float | None:
-    return None if value is None else check_epsilon(value)
-
-
 Adjacency = Literal["add_or_remove", "add", "remove"]
 
 Delta = Annotated[
@@ -57,7 +40,7 @@ Delta = Annotated[
 ]
 Epsilon = Annotated[
     float | None,
-    typer.Option("--epsilon", "-e", callback=_optional_epsilon, help="Give epsilon to get delta."),
+    typer.Option("--epsilon", "-e", callback=check_positive, help="Give epsilon to get delta."),
 ]
 LocalSize = Annotated[
     int | None,
@@ -69,31 +52,46 @@ LocalSize = Annotated[
 ]
 
 
+@dataclass(frozen=True)
 class Scheme:
-    """A way to account for rounds of federated learning.
+    """A way to account for what is done in rounds.
 
-    Parameters
+    Attributes
     ----------
-    key
-        Its name for programs.
-    name
-        Its name for people.
+    key, name
+        Its name for programs, and for people.
     mechanism
         What computes its values.
-    guarantee
-        Whether they bound what random participation costs.
     remark
-        When they hold.
+        When they hold, or for whom.
+    guarantee
+        Whether they bound what is asked about.
     """
 
-    def __init__(
-        self, key: str, name: str, mechanism: Mechanism, remark: str, *, guarantee: bool = True
-    ) -> None:
-        self.key = key
-        self.name = name
-        self.mechanism = mechanism
-        self.remark = remark
-        self.guarantee = guarantee
+    key: str
+    name: str
+    mechanism: Mechanism
+    remark: str
+    guarantee: bool = True
+
+    def bounds(
+        self, rounds: int, adjacency: str, delta: float | None, epsilon: float | None
+    ) -> dict[str, Any]:
+        """Compute epsilon at a delta, or delta at an epsilon, and lower values and what has them.
+
+        One of the two is None.
+        """
+        with doing(f"{self.name}: {rounds:,} times"):
+            composition = self.mechanism.compose(rounds, adjacency)
+            found: Any
+            lower: dict[str, float | None] = {"lower_epsilon": None, "lower_delta": None}
+            if epsilon is None:
+                found = composition.epsilon_bounds(delta or 0.0)
+                lower["lower_epsilon"], epsilon = found
+            else:
+                found = composition.delta_bounds(epsilon)
+                lower["lower_delta"], delta = found
+        return {"epsilon": epsilon, "delta": delta, **lower, "reached": found.reached}
 
 
 def schemes(
@@ -106,55 +104,32 @@ def schemes(
     >>> [scheme.key for scheme in schemes(0.1, 0.1, None, 1.0)]
     ['weak_client_sampling', 'only_local_sampling', 'central_shuffling']
     """
-    weak = "holds for any local size" if local_size is None else "even if participation is seen"
+    rates = client_rate, sample_rate
+    seen = "holds for any local size" if local_size is None else "even if participation is seen"
+    weak, local = WeakClientSampling(*rates, noise), LocalSampling(sample_rate, noise)
+    central = CentralShuffling(*rates, noise)
     found = [
-        Scheme(
-            "weak_client_sampling",
-            "weak client sampling",
-            WeakClientSampling(client_rate, sample_rate, noise),
-            weak,
-        ),
-        Scheme(
-            "only_local_sampling",
-            "only local sampling",
-            LocalSampling(sample_rate, noise),
-            "even if all take part",
-        ),
-        Scheme(
-            "central_shuffling",
-            "central shuffling",
-            CentralShuffling(client_rate, sample_rate, noise),
-            "not a guarantee",
-            guarantee=False,
-        ),
+        Scheme("weak_client_sampling", "weak client sampling", weak, seen),
+        Scheme("only_local_sampling", "only local sampling", local, "even if all take part"),
+        Scheme("central_shuffling", "central shuffling", central, "not a guarantee", False),
     ]
     if local_size is None:
         return found
-    ours = RandomParticipation(client_rate, sample_rate, local_size, noise)
-    return [
-        Scheme("random_participation", "random participation", ours, "if participation is hidden"),
-        *found,
+    ours = RandomParticipation(*rates, local_size, noise)
+    hidden = "if participation is hidden"
+    return [Scheme("random_participation", "random participation", ours, hidden), *found]
+
+
+def bounds_table(
+    listed: Sequence[Scheme], records: Sequence[dict[str, Any]], wanted: str, *heads: str
+) -> Table:
+    """Draw what schemes give, with lower values; the first and the last column have these heads."""
+    rows = [
+        [scheme.name, up(record[wanted]), down(record[f"lower_{wanted}"]), scheme.remark]
+        for scheme, record in zip(listed, records, strict=True)
     ]
-
-
-def bounds_of(
-    composition: Composition, delta: float | None, epsilon: float | None
-) -> dict[str, Any]:
-    """Compute epsilon at a delta, or delta at an epsilon, with lower values and what has them."""
-    lower_epsilon = lower_delta = None
-    if delta is not None:
-        bounds = composition.epsilon_bounds(delta)
-        lower_epsilon, epsilon = bounds
-    else:
-        bounds = composition.delta_bounds(epsilon or 0.0)
-        lower_delta, delta = bounds
-    return {
-        "epsilon": epsilon,
-        "delta": delta,
-        "lower_epsilon": lower_epsilon,
-        "lower_delta": lower_delta,
-        "reached": bounds.reached,
-    }
+    first, last = heads
+    return table([first, wanted, "at least", last], rows, right=(1, 2))
 
 
 def given_of(delta: float | None, epsilon: float | None) -> tuple[str, str]:
@@ -196,16 +171,3 @@ def _written(value: float, digits: int, rounding: str) -> str:
     # The shortest text of the number is what people read and type.
     rounded = Context(prec=digits, rounding=rounding).plus(Decimal(repr(float(value))))
     return f"{float(rounded):.{digits}g}"
-
-
-def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[int]) -> Table:
-    """Draw a table with a header, numbers to the right."""
-    result = Table(box=box.SIMPLE_HEAD, header_style="bold", padding=(0, 1), show_edge=False)
-    for position, name in enumerate(header):
-        if position in right:
-            result.add_column(name, justify="right", no_wrap=True)
-        else:
-            result.add_column(name, overflow="fold")
-    for row in rows:
-        result.add_row(*(Text(cell) for cell in row))
-    return result

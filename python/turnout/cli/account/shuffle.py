@@ -13,14 +13,14 @@ from turnout._search import first_at_most
 from turnout.accounting import GaussianMechanism, Shuffled, calibrate_noise
 from turnout.cli.account.shared import Delta, Epsilon, down, one_of, up
 from turnout.cli.options import AsJson, print_json
-from turnout.cli.running import check_epsilon, check_rate, output, refusing
-from turnout.cli.tables import number, percent, properties
+from turnout.cli.running import check_positive, check_rate, refusing
+from turnout.cli.tables import number, percent, tell
 
 
 @refusing
 def shuffle(
     *,
-    local_epsilon: Annotated[float, typer.Option("--epsilon-local", callback=check_epsilon)],
+    local_epsilon: Annotated[float, typer.Option("--epsilon-local", callback=check_positive)],
     domain_size: Annotated[int, typer.Option("--domain-size", "-k", min=2)],
     nodes: Annotated[int, typer.Option("--nodes", "-n", min=1)],
     participation: Annotated[
@@ -117,7 +117,7 @@ def shuffle(
         *found,
         ("equal Gaussian", gaussian),
     ]
-    output().print(properties("Shuffled reports of direct encoding", rows))
+    tell("Shuffled reports of direct encoding", rows)
 
 
 def _lower_epsilon(mechanism: Shuffled, delta: float, upper: float) -> float:

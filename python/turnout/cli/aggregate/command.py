@@ -29,10 +29,10 @@ from turnout.cli.answers import (
     check_labels,
 )
 from turnout.cli.estimate import Top
-from turnout.cli.options import AsJson, PictureFile, Seed, check_picture, print_json, save_picture
+from turnout.cli.options import AsJson, PictureFile, Seed, print_json, save_picture
 from turnout.cli.running import (
-    check_epsilon,
     check_level,
+    check_positive,
     note,
     output,
     refuse_overwriting_inputs,
@@ -41,7 +41,7 @@ from turnout.cli.running import (
 from turnout.cli.scans import Sources, files_of, scanned, settled
 from turnout.cli.showing.frequencies import describe_interval
 from turnout.cli.showing.shown import Clip, Order, Projection, Simultaneous
-from turnout.cli.tables import print_estimates, properties
+from turnout.cli.tables import print_estimates, tell
 from turnout.distributed import Recommendation
 from turnout.frequency.estimation.columns import ordered
 from turnout.frequency.estimation.estimate import SHRUNK, FrequencyEstimate, postprocessed
@@ -80,7 +80,7 @@ def aggregate(
     sources: Sources,
     *,
     column: ColumnName,
-    epsilon: Annotated[float, typer.Option("--epsilon", "-e", callback=check_epsilon)],
+    epsilon: Annotated[float, typer.Option("--epsilon", "-e", callback=check_positive)],
     mechanism: Annotated[Name, typer.Option("--mechanism", "-m", metavar="NAME")],
     delta: Annotated[float | None, typer.Option("--delta", "-d", callback=check_delta)] = None,
     floor: Annotated[int | None, typer.Option(min=1, rich_help_panel=_SAMPLING)] = None,
@@ -202,7 +202,6 @@ def aggregate(
         Order of the labels.
     """
     check_labels(labels, labels_file)
-    check_picture(plot)
     wanted = Wanted(
         mechanism,
         {
@@ -265,8 +264,7 @@ def aggregate(
     estimate = _postprocessed(result.estimate, project, shrink=shrink, clip=clip)
     shown = ordered(estimate, order, None if as_json else top)
     interval = describe_interval(estimate, level, simultaneous)
-    if plot is not None:
-        save_picture(plot, lambda: estimate.plot(level=level, simultaneous=simultaneous))
+    save_picture(plot, lambda: estimate.plot(level=level, simultaneous=simultaneous))
     if as_json:
         found = json_object(
             result,
@@ -279,21 +277,17 @@ def aggregate(
             found["recommendation"] = comparison_records(comparison)
         print_json({**found, "dropped": read.dropped})
         return
-    console = output()
     if comparison is not None:
+        console = output()
         console.print(comparison_table(comparison))
         console.print()
-    console.print(
-        properties(
-            f"Aggregate of {answers.name}", summary(chosen, read.dropped, estimate, interval)
-        )
+    tell(
+        f"Aggregate of {answers.name}",
+        summary(chosen, read.dropped, estimate, interval),
+        lambda console: print_estimates(console, estimate, shown, level, simultaneous),
+        costs_table(result.costs),
+        picture=plot,
     )
-    console.print()
-    print_estimates(console, estimate, shown, level, simultaneous)
-    console.print()
-    console.print(costs_table(result.costs))
-    if plot is not None:
-        console.print(f"\nThe picture: {plot}", markup=False, soft_wrap=True)
 
 
 def _refuse_contradictions(mechanism: str, project: Projection, *, run: bool, shrink: bool) -> None:

@@ -8,12 +8,12 @@ from typing import Any
 
 from rich.table import Table
 
-from turnout.cli.account.shared import table, up
+from turnout.cli.account.shared import up
 from turnout.cli.aggregate.mechanisms import parameters, rows
 from turnout.cli.options import print_json, save_picture
 from turnout.cli.running import output
 from turnout.cli.showing.frequencies import interval_rows
-from turnout.cli.tables import number
+from turnout.cli.tables import number, table
 from turnout.distributed import AggregationMechanism, CostLedger, Recommendation, RoundResult
 from turnout.frequency import FrequencyEstimate
 
@@ -99,10 +99,8 @@ def costs_table(costs: CostLedger) -> Table:
         shown = "first server" if role == "reporting server" else role
         amounts = (_amount(mean[name]) for name in columns.values())
         cells.append([shown, f"{costs.parties[role]:,}", *amounts])
-    drawn = table(header, cells, right=range(1, len(header)))
-    drawn.title = "What one party does: messages sent, field elements added and drawn"
-    drawn.title_justify, drawn.title_style = "left", "bold"
-    return drawn
+    title = "What one party does: messages sent, field elements added and drawn"
+    return table(header, cells, right=range(1, len(header)), title=title)
 
 
 def _amount(value: float) -> str:
@@ -126,13 +124,11 @@ def comparison_table(comparison: Recommendation) -> Table:
         ]
         for record in comparison.records
     ]
-    drawn = table(header, cells, right=(1, 2, 3))
-    drawn.title = (
+    title = (
         f"{comparison.users:,} users, {comparison.items} items, epsilon "
         f"{number(comparison.epsilon)}, delta {number(comparison.delta)}"
     )
-    drawn.title_justify, drawn.title_style = "left", "bold"
-    return drawn
+    return table(header, cells, right=(1, 2, 3), title=title)
 
 
 def floor_note(floor: int, below: list[Any], size: int, *, compared: bool) -> str:
@@ -150,8 +146,7 @@ def show_comparison(
     comparison: Recommendation, *, floor_holds: bool | None, plot: Path | None, as_json: bool
 ) -> None:
     """Print the comparison alone."""
-    if plot is not None:
-        save_picture(plot, comparison.plot)
+    save_picture(plot, comparison.plot)
     if as_json:
         print_json(
             {

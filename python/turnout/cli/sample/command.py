@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
-from rich.console import Console
 
 from turnout.cli.answers import LabelsFile, MissingValues
-from turnout.cli.options import AsJson, PictureFile, check_picture, print_json, save_picture
+from turnout.cli.options import AsJson, PictureFile, TableFile, print_json, save_picture
 from turnout.cli.running import (
-    check_epsilon,
+    check_positive,
     messages,
     note,
     output,
@@ -31,8 +30,8 @@ from turnout.cli.sample.methods import (
 from turnout.cli.sample.options import Method, Wanted, parse
 from turnout.cli.sample.quality import quality, show_quality
 from turnout.cli.sample.records import Records, read_records
-from turnout.cli.sample.results import Drawn, check_target
-from turnout.cli.tables import print_estimates, properties
+from turnout.cli.sample.results import Drawn
+from turnout.cli.tables import print_estimates, tell
 from turnout.frequency.estimation.columns import ordered
 from turnout.samplers import sample_population
 from turnout.samplers.base import LARGEST_EPSILON
@@ -45,7 +44,7 @@ _LABELS = "Columns of labels"
 
 
 def _check_epsilon(value: float) -> float:
-    if check_epsilon(value) > LARGEST_EPSILON:
+    if check_positive(value) > LARGEST_EPSILON:
         raise typer.BadParameter(f"{value} is above {LARGEST_EPSILON:g}")
     return value
 
@@ -63,7 +62,7 @@ def sample(
     columns: Annotated[str, typer.Option("--columns", "-c", metavar="A,B")],
     epsilon: Annotated[float, typer.Option("--epsilon", "-e", callback=_check_epsilon)],
     rows_are: Annotated[str | None, typer.Option(metavar="COLUMN")] = None,
-    target: Annotated[Path | None, typer.Option("--output", "-o", metavar="OUT")] = None,
+    target: TableFile = None,
     overwrite: Annotated[bool, typer.Option("--overwrite")] = False,
     method: Annotated[Method | None, typer.Option("--method", "-m", metavar="NAME")] = None,
     known_records: Annotated[
@@ -155,8 +154,6 @@ def sample(
     with_quality
         Compare the records with the rows: for whoever holds these, it protects nobody.
     """
-    check_target(target)
-    check_picture(plot)
     wanted = parse(
         columns,
         rows_are,
@@ -196,8 +193,7 @@ def sample(
     drawn = Drawn.of(wanted, records, (chosen, because), draws, ids=ids, rounded=rounded)
     if target is not None:
         drawn.write(target)
-    if plot is not None:
-        save_picture(plot, lambda: picture(draws, wanted))
+    save_picture(plot, lambda: picture(draws, wanted))
     compared = quality(records, draws) if with_quality else None
     estimate = estimated(draws, wanted) if wanted.one_value else None
     if as_json:
@@ -207,25 +203,19 @@ def sample(
         return
     if target is None:
         typer.echo(drawn.csv(), nl=False)
-    console = messages() if target is None else output()
-    console.print(properties(f"Records of the users of {source}", drawn.summary(target)))
-    if target is not None:
-        console.print()
-        console.print(drawn.preview())
-    _show(console, estimate, compared)
-    if plot is not None:
-        console.print(f"\nThe picture: {plot}", markup=False, soft_wrap=True)
-
-
-def _show(console: Console, estimate: Any, compared: dict[str, Any] | None) -> None:
-    """Show the shares that records tell of, and how they compare with the rows."""
+    below: list[Any] = [] if target is None else [drawn.preview()]
     if estimate is not None:
-        console.print()
         codes = ordered(estimate, "frequency", 20)
-        print_estimates(console, estimate, codes, 0.95, None)
+        below.append(lambda console: print_estimates(console, estimate, codes, 0.95, None))
     if compared is not None:
-        console.print()
-        show_quality(console, compared)
+        below.append(lambda console: show_quality(console, compared))
+    tell(
+        f"Records of the users of {source}",
+        drawn.summary(target),
+        *below,
+        console=messages() if target is None else output(),
+        picture=plot,
+    )
 
 
 def _check_rounding(wanted: Wanted, records: Records) -> None:

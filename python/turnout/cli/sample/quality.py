@@ -6,13 +6,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from rich import box
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from turnout.cli.sample.records import Records
-from turnout.cli.tables import percent, printable
+from turnout.cli.tables import percent, printable, table
 from turnout.samplers import PopulationDraws
 
 Floats = npt.NDArray[np.float64]
@@ -64,7 +61,6 @@ def show_quality(console: Console, found: dict[str, Any]) -> None:
     console.print(
         "What the records keep; each user counts once, and this protects nobody:", style="bold"
     )
-    table = Table(box=box.SIMPLE_HEAD, header_style="bold", padding=(0, 1), show_edge=False)
     heads: tuple[str, ...]
     rows: list[tuple[str, ...]]
     last = ""
@@ -87,11 +83,7 @@ def show_quality(console: Console, found: dict[str, Any]) -> None:
         more = len(largest) - len(rows)
         distance = f"total variation distance {found['total_variation']:.3g}"
         last = f"{distance}; {more:,} more labels" if more else distance
-    for place, head in enumerate(heads):
-        table.add_column(head, justify="right" if place else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*map(Text, row))
-    console.print(table)
+    console.print(table(heads, rows, right=range(1, len(heads))))
     if last:
         console.print(last)
 

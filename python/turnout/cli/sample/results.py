@@ -9,16 +9,14 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-import typer
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from turnout._extras import require
 from turnout.cli.sample.options import Method, Wanted
 from turnout.cli.sample.records import Records
-from turnout.cli.table_files import TABLE_SUFFIXES, csv_of, write_table
-from turnout.cli.tables import file_size, number, printable
+from turnout.cli.table_files import csv_of, write_table
+from turnout.cli.tables import file_size, number, printable, table
 from turnout.samplers import MollifiedBoosting, PopulationDraws
 
 _SHOWN = 5
@@ -30,13 +28,6 @@ _NAMES: Final[dict[Method, str]] = {
     "randomized-response": "randomized response of one of the user's values",
     "mollifier": "projection onto the mollifier of the uniform distribution",
 }
-
-
-def check_target(path: Path | None) -> None:
-    """Refuse a file of an unknown kind before anything is computed."""
-    if path is not None and path.suffix.lower() not in TABLE_SUFFIXES:
-        known = " or ".join(TABLE_SUFFIXES)
-        raise typer.BadParameter(f"{path} does not end in {known}", param_hint="--output")
 
 
 @dataclass(frozen=True)
@@ -183,16 +174,13 @@ class Drawn:
 
     def preview(self) -> Table:
         """Draw the first records."""
-        table = Table(box=box.SIMPLE_HEAD, header_style="bold", padding=(0, 1), show_edge=False)
-        for name in self.names:
-            table.add_column(Text(printable(name)), overflow="fold", justify="right")
-        for row in zip(*(column[:_SHOWN].tolist() for column in self.columns), strict=True):
-            table.add_row(*(Text(_cell(value)) for value in row))
+        names = [printable(name) for name in self.names]
+        rows = zip(*(map(_cell, column[:_SHOWN].tolist()) for column in self.columns), strict=True)
+        shown = table(names, rows, right=range(len(names)))
         left = len(self.draws) - _SHOWN
         if left > 0:
-            table.caption = Text(f"and {left:,} more", style="dim")
-            table.caption_justify = "left"
-        return table
+            shown.caption, shown.caption_justify = Text(f"and {left:,} more", style="dim"), "left"
+        return shown
 
     def json_object(self, target: Path | None) -> dict[str, Any]:
         """Give what programs may want; the records too if no file has them."""

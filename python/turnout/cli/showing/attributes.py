@@ -66,7 +66,7 @@ class Attributes:
             scope = f"all {result.answers:,} labels of all questions at once"
         each = result.each_level(level, simultaneous)
 
-        def body(console: Console) -> None:
+        def print_all(console: Console) -> None:
             for name, estimate in result.items():
                 console.print(Text(f"\n{printable(name)}", style="bold"))
                 codes = ordered(estimate, wish.order, wish.top)
@@ -90,7 +90,7 @@ class Attributes:
                 ("interval", f"{percent(level)}, {interval.method}, for {scope}{cut_words(wish)}"),
                 *projection_rows(result.postprocessing),
             ],
-            body,
+            [print_all],
             lambda: result.plot(level=level, simultaneous=simultaneous),
         )
 
@@ -107,7 +107,7 @@ class Attributes:
             lambda: groups_record(grouped, result, interval, [*map(json_record, records)]),
             lambda: result.to_arrow(**wish.scope),
             [*group_rows(grouped, wish, TOGETHER[wish.over]), self.asked(grouped.domain)],
-            lambda console: console.print(_table(grouped.names, records[:_MOST_ROWS], wish.level)),
+            [_table(grouped.names, records[:_MOST_ROWS], wish.level)],
             lambda: result.plot(**wish.scope),
         )
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich import box
-from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from turnout import GroupedTally
 from turnout.cli.showing.means import Means
@@ -23,7 +20,7 @@ from turnout.cli.showing.shown import (
     plain,
     rows_of,
 )
-from turnout.cli.tables import percent
+from turnout.cli.tables import percent, table
 from turnout.distribution.solving import METHODS
 from turnout.errors import InvalidValueError
 from turnout.reporting.distributions import digits_of, named
@@ -90,7 +87,7 @@ class Distributions(Means):
                 self.asked(result.domain),
                 ("interval", f"{percent(level)}, each by itself; --json has those of all bins"),
             ],
-            lambda console: _print(console, rows, result.domain.width, level),
+            [_plain_table(rows, result.domain.width, level)],
             lambda: result.plot(level=level).figure,
         )
 
@@ -133,7 +130,7 @@ class Distributions(Means):
                 self.asked(grouped.domain),
                 rows[-1],
             ],
-            lambda console: console.print(_table(grouped.names, records, width, wish.level)),
+            [_table(grouped.names, records, width, wish.level)],
             lambda: draw_groups(result, wish),
         )
 
@@ -147,16 +144,14 @@ def _numbers(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {"mean": mean[0] if mean else None, "quantiles": quantiles}
 
 
-def _print(console: Console, rows: list[dict[str, Any]], width: float, level: float) -> None:
-    """Print a row for the mean and for each quantile."""
-    table = Table(box=box.SIMPLE_HEAD, header_style="bold", padding=(0, 1), show_edge=False)
-    for name in ("", "number", f"{percent(level)} interval"):
-        table.add_column(name, justify="right" if name else "left", no_wrap=True)
+def _plain_table(rows: list[dict[str, Any]], width: float, level: float) -> Table:
+    """Draw a row for the mean and for each quantile."""
     digits = digits_of(width)
-    for row in rows:
-        cells = (rounded(row["value"], digits), limits(row["low"], row["high"], digits))
-        table.add_row(*map(Text, (named(row), *cells)))
-    console.print(table)
+    cells = [
+        (named(row), rounded(row["value"], digits), limits(row["low"], row["high"], digits))
+        for row in rows
+    ]
+    return table(("", "number", f"{percent(level)} interval"), cells, right=(1, 2))
 
 
 def _table(

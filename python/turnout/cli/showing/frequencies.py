@@ -83,7 +83,7 @@ class Frequencies:
             record,
             lambda: result.to_arrow(level, simultaneous=simultaneous),
             rows_of(result, result.method) + interval_rows(result, interval),
-            lambda console: print_estimates(console, result, codes, level, simultaneous),
+            [lambda console: print_estimates(console, result, codes, level, simultaneous)],
             lambda: result.plot(level=level, simultaneous=simultaneous).figure,
         )
 
@@ -115,9 +115,11 @@ class Frequencies:
             ),
             lambda: result.to_arrow(**wish.scope),
             rows + projection_rows(result.postprocessing),
-            lambda console: print_groups(
-                console, grouped.names, records, wish, grouped.domain.size
-            ),
+            [
+                lambda console: print_groups(
+                    console, grouped.names, records, wish, grouped.domain.size
+                )
+            ],
             lambda: draw_groups(result, wish),
         )
 

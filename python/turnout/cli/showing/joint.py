@@ -87,7 +87,7 @@ def _of_all(tally: Any, wish: Wish, given: tuple[str, ...], of: str) -> Shown:
             ("shares", f"of {of} given {', '.join(given)}"),
             ("interval", f"{percent(wish.level)}, Fieller's, for {scope}{cut_words(wish)}"),
         ],
-        lambda console: print_groups(console, given, records, wish, every),
+        [lambda console: print_groups(console, given, records, wish, every)],
         lambda: shares.plot(level=wish.level, simultaneous=wish.simultaneous).figure,
     )
 
@@ -119,7 +119,7 @@ def _of_groups(grouped: GroupedTally[Any], wish: Wish, given: tuple[str, ...], o
             *group_rows(grouped, wish, TOGETHER[wish.over]),
             ("shares", f"of {of} given {', '.join(given)}"),
         ],
-        lambda console: print_groups(console, columns, records, wish, every),
+        [lambda console: print_groups(console, columns, records, wish, every)],
         draw,
     )
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich import box
-from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from turnout import GroupedTally
 from turnout.cli.showing.shown import (
@@ -24,7 +21,7 @@ from turnout.cli.showing.shown import (
     plain,
     rows_of,
 )
-from turnout.cli.tables import percent
+from turnout.cli.tables import percent, table
 from turnout.errors import InvalidValueError
 from turnout.mean.estimators import ESTIMATORS
 from turnout.reporting.numbers import decimals, limits, rounded, span
@@ -98,7 +95,7 @@ class Means:
                 self.asked(result.domain),
                 ("interval", f"{percent(level)}, {method}{scope}"),
             ],
-            lambda console: _print(console, records, level),
+            [_plain_table(records, level)],
             lambda: result.plot(level=level, simultaneous=simultaneous).figure,
         )
 
@@ -123,7 +120,7 @@ class Means:
             lambda: groups_record(grouped, result, interval, estimates),
             lambda: result.to_arrow(**wish.scope),
             [*rows[:-1], self.asked(grouped.domain), rows[-1]],
-            lambda console: console.print(_table(grouped.names, records, size, wish.level)),
+            [_table(grouped.names, records, size, wish.level)],
             lambda: draw_groups(result, wish),
         )
 
@@ -135,16 +132,12 @@ def _values(records: list[dict[str, Any]]) -> dict[str, Any]:
     return {name: [plain(record[name]) for record in records] for name in _FIELDS}
 
 
-def _print(console: Console, records: list[dict[str, Any]], level: float) -> None:
-    """Print a row for each coordinate."""
-    table = Table(box=box.SIMPLE_HEAD, header_style="bold", padding=(0, 1), show_edge=False)
-    head = _head(len(records), level)
-    for name in head:
-        table.add_column(name, justify="right", no_wrap=True)
+def _plain_table(records: list[dict[str, Any]], level: float) -> Table:
+    """Draw a row for each coordinate."""
+    size = len(records)
     digits = decimals(record["standard_error"] for record in records)
-    for record in records:
-        table.add_row(*map(Text, _cells(record, len(records), digits)))
-    console.print(table)
+    cells = [_cells(record, size, digits) for record in records]
+    return table(_head(size, level), cells, right=range(4))
 
 
 def _head(size: int, level: float) -> list[str]:

@@ -6,15 +6,27 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-from rich.console import Console
+from rich.table import Table
 
-from turnout.cli.account.shared import table
+from turnout._drawing import interval_words
 from turnout.cli.showing.shown import CUT, Shown
-from turnout.cli.tables import digits_for, number, percent, percents, print_estimates, printable
+from turnout.cli.tables import (
+    digits_for,
+    number,
+    percent,
+    percents,
+    print_estimates,
+    printable,
+    table,
+)
 from turnout.frequency.adaptive import TwoRounds
 from turnout.frequency.estimation.columns import ordered
 from turnout.frequency.heavy_hitters import HeavyHitterResult, RoundRecord, Search
 from turnout.frequency.rounds import Rounds
+from turnout.mean.pictures import draw_means
+
+#: So many values are drawn.
+_MOST_DRAWN = 40
 
 
 def summary(under_way: Rounds[Any, Any]) -> dict[str, Any]:
@@ -34,15 +46,10 @@ def show_search(search: Search, level: float, *, clip: bool) -> Shown:
     ]
     records = [asdict(each) for each in search.records]
     described = {**summary(search), "rounds": records}
+    below = [_rounds_table(search.records)] if records else []
     if not search.finished:
         rows.append(("open", f"round {search.number}, {search.current.domain.size - 1:,} prefixes"))
-        return Shown(
-            lambda: described,
-            lambda: None,
-            rows,
-            lambda console: _print_rounds(console, search.records),
-            lambda: None,
-        )
+        return _open(described, rows, below)
     result = search.result.clip_intervals() if clip else search.result
     needed = result.detectable_frequency()
     simultaneous = None if result.confirmed else "bonferroni"
@@ -74,8 +81,8 @@ def show_search(search: Search, level: float, *, clip: bool) -> Shown:
         },
         lambda: result.to_arrow(level, simultaneous=simultaneous),
         rows,
-        lambda console: _print_found(console, result, found, level),
-        lambda: None,
+        [*below, *([_found_table(result, found, level)] if found else [])],
+        lambda: _draw(result, level, simultaneous),
     )
 
 
@@ -89,7 +96,7 @@ def show_two(under_way: TwoRounds, level: float, *, clip: bool) -> Shown:
     described = summary(under_way)
     if not under_way.finished:
         rows.append(("open", f"round {under_way.number}"))
-        return Shown(lambda: described, lambda: None, rows, lambda console: None, lambda: None)
+        return _open(described, rows, [])
     found = under_way.result.estimate()
     estimate = found.clip_intervals() if clip else found
     spent = under_way.result.spent
@@ -102,10 +109,6 @@ def show_two(under_way: TwoRounds, level: float, *, clip: bool) -> Shown:
         ("interval", f"{percent(level)}, for each share by itself{CUT if clip else ''}"),
     ]
 
-    def body(console: Console) -> None:
-        console.print()
-        print_estimates(console, estimate, codes, level, None)
-
     return Shown(
         lambda: {
             **described,
@@ -117,12 +120,33 @@ def show_two(under_way: TwoRounds, level: float, *, clip: bool) -> Shown:
         },
         lambda: estimate.to_arrow(level),
         rows,
-        body,
-        lambda: None,
+        [lambda console: print_estimates(console, estimate, codes, level, None)],
+        lambda: estimate.plot(level=level),
     )
 
 
-def _print_rounds(console: Console, records: tuple[RoundRecord, ...]) -> None:
+def _open(described: dict[str, Any], rows: list[tuple[str, str]], below: list[Table]) -> Shown:
+    """Show rounds of which one is open: there is neither a table nor a picture yet."""
+    return Shown(lambda: described, lambda: None, rows, below, lambda: None)
+
+
+def _draw(result: HeavyHitterResult, level: float, simultaneous: Any) -> Any:
+    """Draw the most frequent of the values that were found, with their intervals."""
+    shown = slice(0, _MOST_DRAWN)
+    interval = result.interval(level, simultaneous=simultaneous)
+    more = len(result) - _MOST_DRAWN
+    return draw_means(
+        [str(value) for value in result.values[shown]],
+        result.frequencies[shown],
+        (interval.low[shown], interval.high[shown]),
+        title=f"{len(result):,} values found"
+        + (f", the {_MOST_DRAWN} most frequent" if more > 0 else ""),
+        note=f"estimate, {interval_words(level, simultaneous)}",
+        quantity="share of all people",
+    )
+
+
+def _rounds_table(records: tuple[RoundRecord, ...]) -> Table:
     header = ["round", "bits", "candidates", "kept", "cut", "nodes", "reports", "kept from"]
     lines = [
         [
@@ -134,28 +158,18 @@ def _print_rounds(console: Console, records: tuple[RoundRecord, ...]) -> None:
         ]
         for each in records
     ]
-    if lines:
-        console.print()
-        console.print(table(header, lines, right=range(len(header))))
+    return table(header, lines, right=range(len(header)))
 
 
-def _print_found(
-    console: Console, result: HeavyHitterResult, found: list[dict[str, Any]], level: float
-) -> None:
-    _print_rounds(console, result.rounds)
-    if not found:
-        return
+def _found_table(result: HeavyHitterResult, found: list[dict[str, Any]], level: float) -> Table:
     digits = digits_for(float(sorted(result.standard_errors)[len(found) // 2]))
     names = ("frequency", "standard_error", "low", "high")
-    columns = [percents(_numbers(found, name), digits) for name in names]
+    columns = [
+        percents(np.array([record[name] for record in found], np.float64), digits) for name in names
+    ]
     lines = [
         [printable(str(each["label"])), f"{round(each['count']):,}", share, error, f"{low} – {top}"]
         for each, share, error, low, top in zip(found, *columns, strict=True)
     ]
     header = ["value", "count", "frequency", "std. error", f"{percent(level)} interval"]
-    console.print()
-    console.print(table(header, lines, right=range(1, 5)))
-
-
-def _numbers(records: list[dict[str, Any]], name: str) -> Any:
-    return np.array([record[name] for record in records], np.float64)
+    return table(header, lines, right=range(1, 5))

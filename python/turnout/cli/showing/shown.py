@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Protocol
 
 import typer
@@ -14,7 +15,9 @@ from rich.table import Table
 from rich.text import Text
 
 from turnout import GroupedTally, Plan
-from turnout.cli.tables import number, percent, printable
+from turnout.cli.options import print_json, save_picture
+from turnout.cli.table_files import write_table
+from turnout.cli.tables import number, percent, printable, tell
 from turnout.collecting.keys import shown_part, time_column, to_json
 from turnout.errors import EstimatorError
 
@@ -123,8 +126,8 @@ class Shown:
         Makes the Arrow table of files.
     rows
         Names and values above the table.
-    body
-        Prints the table.
+    below
+        Tables, or what prints them.
     draw
         Makes the picture.
     """
@@ -132,13 +135,24 @@ class Shown:
     make_record: Callable[[], dict[str, Any]]
     make_table: Callable[[], Any]
     rows: list[tuple[str, str]]
-    body: Callable[[Console], None]
+    below: Sequence[Table | Callable[[Console], None]]
     draw: Callable[[], Any]
 
     @property
     def record(self) -> dict[str, Any]:
         """The object of ``--json``."""
         return self.make_record()
+
+    def deliver(self, title: str, *, plot: Path | None, target: Path | None, as_json: bool) -> None:
+        """Write the files that are wanted, and print the object or tables under a title."""
+        # Not everything has a picture: where there is none, nothing is written.
+        save_picture(plot, self.draw)
+        if target is not None:
+            write_table(target, self.make_table())
+        if as_json:
+            print_json(self.record)
+        else:
+            tell(title, self.rows, *self.below, table=target, picture=plot)
 
 
 def cut(estimate: Any, wish: Wish) -> Any:
