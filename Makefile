@@ -103,7 +103,7 @@ test-python: needs $(TESTING)/.made
 
 # Everything that `make test` leaves out.
 test-rest: needs $(TESTING)/.made check-wheel
-	$(MAKE) fuzz FUZZ_SECONDS=10 FUZZ_SEED=1
+	$(MAKE) fuzz FUZZ_SEED=1
 	RUSTDOCFLAGS='--deny warnings' cargo doc --workspace --no-deps --locked
 	$(PYTEST) -m 'slow and not everyday' tests README.md docs
 	$(TESTING)/bin/sphinx-build -W --keep-going -q -b html docs $(BUILD)/docs-test
