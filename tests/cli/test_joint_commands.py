@@ -61,6 +61,38 @@ def test_columns_go_into_one_report_and_come_back_as_a_joint_table(
     assert read_reports(again) == read_reports(target)
 
 
+def test_what_is_missing_differs_by_column_in_a_joint_table_too(
+    tmp_path: Path, turnout: Run
+) -> None:
+    path, target = tmp_path / "people.csv", tmp_path / "joint.parquet"
+    path.write_text("sex,vote,year\n" + 50 * "f,,1\nm,no,2\n,yes,1\nf,yes,\n")
+    data = tn.pipeline.open_source(path)
+    options = ("-c", "sex", "--joint", "vote", "--joint", "year", "-e", 3, "--seed", 5)
+    rules = {"sex": "drop", "vote": "none", "year": 0}
+    texts = [option for name, rule in rules.items() for option in ("--missing", f"{name}={rule}")]
+    answers = tn.pipeline.scan(data, list(rules), missing=rules)
+    oracle = tn.JointTable(3.0, answers.domains())
+    assert oracle.domain.columns["year"].labels == (1, 2, 0)
+    for given in ((), ("--labels", "vote=no,yes,none", "--labels", "year=1,2,0")):
+        result = turnout("randomize", path, *options, *texts, *given, "-o", target, "--overwrite")
+        assert result.exit_code == 0, result.stderr
+        assert "50 without an answer" in result.stdout
+        assert read_reports(target) == oracle.randomize(answers, seed=5)
+    plan = tmp_path / "plan.json"
+    for kind in (tn.SampledAttribute, tn.SplitBudget):
+        tn.Plan(kind(3.0, answers.domains()), tn.Everyone()).write(plan)
+        planned = [*options[:6], *options[8:], "--plan", plan, "-o", target, "--overwrite"]
+        assert turnout("randomize", path, *planned, *texts).exit_code == 0
+        expected = kind(3.0, answers.domains()).randomize(answers, seed=5)
+        assert read_reports(target) == expected
+    for wrong, code in (("drop", 0), ("none", 1)):
+        found = turnout(
+            "randomize", path, *options, "--missing", wrong, "-o", target, "--overwrite"
+        )
+        assert found.exit_code == code, wrong
+    assert "column 'sex': --missing must be a label" in " ".join(found.stderr.split())
+
+
 def test_columns_that_do_not_go_together_are_refused(
     table: Path, tmp_path: Path, turnout: Run
 ) -> None:
@@ -68,7 +100,9 @@ def test_columns_that_do_not_go_together_are_refused(
     start = ("randomize", table, "-o", target, "--missing", "drop", "-c")
     one, two = ("sex", "-e", 1), ("sex", "--joint", "vote")
     for given, message in (
-        ((*two, "-e", 1, "--labels", "f,m"), "is for one question"),
+        ((*two, "-e", 1, "--labels", "f,m"), "'f,m' does not begin with a column and ="),
+        ((*two, "-e", 1, "--missing", "none"), "does not begin with a column and =, nor"),
+        ((*two, "-e", 1, "--mean", "0:1"), "is for one question"),
         (("sex", "--joint", "sex", "-e", 1), "--joint: names a column twice"),
         (("sex", "--joint", "height", "-e", 1), "height"),
     ):

@@ -159,6 +159,9 @@ def test_what_is_missing_can_differ_by_column(tmp_path: Path, turnout: Any) -> N
     for stated in ((), ("--labels", "vote=yes,no", "--labels", "w=a,b")):
         refused = turnout(*options, *stated, "--missing", "no")
         assert refused.exit_code == 1
-        assert "'no' is none of 'w'" in " ".join(refused.stderr.split())
+        assert (
+            "column 'w': --missing must be a label of the domain or 'drop', got 'no'"
+            in " ".join(refused.stderr.split())
+        )
     assert turnout(*options, "--missing", "no", "--missing", "w=a").exit_code == 0
     assert turnout(*options, "--missing", "no", "--missing", "drop").exit_code == 2

@@ -362,7 +362,7 @@ def test_description(tmp_path: Path) -> None:
 
 
 def test_too_many_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("turnout.pipeline.distinct._MOST", 10)
+    monkeypatch.setattr("turnout.pipeline.asked._MOST", 10)
     with pytest.raises(InvalidValueError, match="more than 10 different values"):
         scan(pa.table({"a": range(11)}), "a").distinct()
 

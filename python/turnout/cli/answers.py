@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -18,16 +19,24 @@ Labels = Annotated[
     str | None,
     typer.Option("--labels", metavar="A,B,C", help="The possible answers, comma-separated."),
 ]
+LabelsByColumn = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--labels",
+        metavar="[COLUMN=]A,B,C",
+        help="The possible answers of a column, comma-separated; repeatable.",
+    ),
+]
 LabelsFile = Annotated[
     Path | None,
     typer.Option("--labels-file", help="The possible answers, one a line (UTF-8)."),
 ]
 Missing = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         "--missing",
-        metavar="LABEL|drop",
-        help="Count missing answers as this label, or drop those people.",
+        metavar="[COLUMN=]LABEL|drop",
+        help="Count missing answers (in a column) as this label, or drop those people; repeatable.",
     ),
 ]
 MissingValues = Annotated[
@@ -40,8 +49,89 @@ MissingValues = Annotated[
     ),
 ]
 
+V = TypeVar("V")
 
-def check_labels(labels: str | None, labels_file: Path | None) -> None:
+
+def by_column(
+    option: str, given: Sequence[str] | None, columns: Sequence[str], read: Callable[[str], V]
+) -> dict[str, V]:
+    """Read ``COLUMN=TEXT``, or ``TEXT`` where there is one column.
+
+    Raises
+    ------
+    typer.BadParameter
+        If it is of no column, or of one twice.
+
+    Examples
+    --------
+    >>> by_column("--labels", ["vote=no,yes"], ["vote", "age"], str)
+    {'vote': 'no,yes'}
+    """
+    found: dict[str, V] = {}
+    for text in given or ():
+        name = _column_of(text, columns)
+        if name is None and len(columns) > 1:
+            raise typer.BadParameter(
+                f"{text!r} does not begin with a column and =", param_hint=option
+            )
+        place = name or columns[0]
+        if place in found:
+            raise typer.BadParameter(f"{place!r} has it twice", param_hint=option)
+        found[place] = read(text if name is None else text.removeprefix(f"{name}="))
+    return found
+
+
+def missing_rules(given: Sequence[str] | None, columns: Sequence[str]) -> Any:
+    """Read ``--missing`` as :func:`turnout.pipeline.scan` takes it.
+
+    Raises
+    ------
+    typer.BadParameter
+        If it is said twice of a column, or twice of all others.
+
+    Examples
+    --------
+    >>> missing_rules(["drop"], ["vote", "age"]), missing_rules(["vote=none"], ["vote", "age"])
+    ('drop', {'vote': 'none'})
+    """
+    of_all = [text for text in given or () if _column_of(text, columns) is None]
+    if len(of_all) > 1:
+        raise typer.BadParameter(
+            f"{of_all[1]!r} does not begin with a column and =, nor does {of_all[0]!r}",
+            param_hint="--missing",
+        )
+    named = [text for text in given or () if text not in of_all]
+    if not named:
+        return of_all[0] if of_all else None
+    rules: dict[Any, str] = dict(by_column("--missing", named, columns, str))
+    if of_all:
+        rules[None] = of_all[0]
+    return rules
+
+
+def _column_of(text: str, columns: Sequence[str]) -> str | None:
+    return next((name for name in columns if text.startswith(f"{name}=")), None)
+
+
+def stated_labels(
+    labels: Sequence[str] | None, labels_file: Path | None, columns: Sequence[str]
+) -> dict[str, list[str]]:
+    """Read the labels that are stated of each column.
+
+    Raises
+    ------
+    typer.BadParameter
+        If they are stated twice, or of no column.
+    """
+    check_labels(labels, labels_file)
+    if labels_file is None:
+        return by_column("--labels", labels, columns, _listed)
+    if len(columns) > 1:
+        raise typer.BadParameter("is for one column", param_hint="--labels-file")
+    return {columns[0]: _lines(labels_file)}
+
+
+def check_labels(labels: str | Sequence[str] | None, labels_file: Path | None) -> None:
     """Refuse labels that are stated twice."""
     if labels is not None and labels_file is not None:
         raise typer.BadParameter("give --labels or --labels-file, not both")
@@ -50,9 +140,15 @@ def check_labels(labels: str | None, labels_file: Path | None) -> None:
 def read_labels(labels: str | None, labels_file: Path | None) -> list[str] | None:
     """Read the labels of a domain from an option or a file; None if in neither."""
     if labels is not None:
-        return [label.strip() for label in labels.split(",")]
-    if labels_file is None:
-        return None
+        return _listed(labels)
+    return None if labels_file is None else _lines(labels_file)
+
+
+def _listed(labels: str) -> list[str]:
+    return [label.strip() for label in labels.split(",")]
+
+
+def _lines(labels_file: Path) -> list[str]:
     try:
         lines = read_bytes(labels_file).decode("utf-8-sig").splitlines()
     except UnicodeDecodeError as error:

@@ -13,7 +13,7 @@ from turnout.distribution import BinnedBounds
 from turnout.errors import InvalidTypeError, InvalidValueError
 
 
-def _bounds(text: str) -> Bounds:
+def read_bounds(text: str) -> Bounds:
     """Read LOW:HIGH."""
     try:
         low, high = (float(part) for part in text.split(":"))
@@ -57,7 +57,7 @@ Mean = Annotated[
     typer.Option(
         "--mean",
         metavar="LOW:HIGH",
-        parser=_bounds,
+        parser=read_bounds,
         help="Ask for numbers within these bounds, which are public; nothing is clipped.",
     ),
 ]

@@ -12,11 +12,12 @@ import typer
 from turnout import Bernoulli, Bounds, Everyone, Participation, Plan, _arguments
 from turnout.cli.answers import (
     ColumnName,
-    Labels,
+    LabelsByColumn,
     LabelsFile,
     Missing,
     MissingValues,
     check_labels,
+    stated_labels,
 )
 from turnout.cli.mean_mechanisms import (
     Distribution,
@@ -44,7 +45,6 @@ from turnout.cli.scans import (
     in_domain,
     scanned,
     settled,
-    settled_columns,
 )
 from turnout.cli.showing import showing
 from turnout.cli.showing.shown import describe_participation
@@ -85,7 +85,7 @@ class _Wish:
     rate: float | None
     oracle: str | None
     numbers: Bounds | None
-    labels: str | None
+    labels: list[str] | None
     labels_file: Path | None
     plan_file: Path | None
     public_key: str | None
@@ -98,13 +98,9 @@ class _Wish:
                 raise typer.BadParameter("give --epsilon, or --plan", param_hint="--epsilon")
             if self.public_key is not None:
                 raise typer.BadParameter("needs --plan", param_hint="--public-key")
-            for option, given in (
-                ("--mean" if self.numbers is None else option_of(self.numbers), self.numbers),
-                ("--labels", self.labels),
-                ("--labels-file", self.labels_file),
-            ):  # fmt: skip
-                if self.joint and given is not None:
-                    raise typer.BadParameter("is for one question: --joint", param_hint=option)
+            if self.joint and self.numbers is not None:
+                option = option_of(self.numbers)
+                raise typer.BadParameter("is for one question: --joint", param_hint=option)
             for option, given in (("--labels", self.labels), ("--labels-file", self.labels_file)):
                 if self.numbers is not None and given is not None:
                     of = option_of(self.numbers)
@@ -139,7 +135,7 @@ def randomize(
     joint: Annotated[list[str] | None, typer.Option(metavar="COLUMN")] = None,
     mean: Mean = None,
     distribution: Distribution = None,
-    labels: Labels = None,
+    labels: LabelsByColumn = None,
     labels_file: LabelsFile = None,
     plan_file: Annotated[Path | None, typer.Option("--plan", metavar="FILE")] = None,
     public_key: PublicKey = None,
@@ -170,8 +166,8 @@ def randomize(
     them and says which it takes: direct-encoding for few answers or a large epsilon.
 
     --joint COLUMN puts the answers of several columns into one report, for a joint table of them
-    and the shares of one answer among those who gave another. The labels are those of the data,
-    or of a --plan.
+    and the shares of one answer among those who gave another. --labels COLUMN=A,B,C states the
+    labels of one, --missing COLUMN=LABEL what is missing in it.
 
     --mean LOW:HIGH takes a column of numbers, for their mean; --oracle is then duchi, hybrid,
     piecewise or auto, the one of the smallest worst-case variance. A number outside of the bounds
@@ -255,7 +251,7 @@ def randomize(
         group_by=group_by,
         probability_column=probability_column,
     )
-    answers, plan = _plan(answers, wish, name, missing)
+    answers, plan = _plan(answers, wish, name)
     _warn_of_size(plan, answers)
     who = None if probability_column is not None else plan.participation
     if single:
@@ -320,11 +316,12 @@ def _checked_name(name: str | None, numbers: Bounds | None) -> str:
     return wanted
 
 
-def _plan(answers: Answers, wish: _Wish, name: str, missing: str | None) -> tuple[Answers, Plan]:
+def _plan(answers: Answers, wish: _Wish, name: str) -> tuple[Answers, Plan]:
     """Settle the plan, and what answers mean under it."""
     if wish.plan_file is not None:
         plan = Plan.read(wish.plan_file, public_key=wish.public_key)
-        return in_domain(answers, plan, missing), _checked_plan(plan, wish.plan_file, answers)
+        _check_plan(plan, wish.plan_file, answers)
+        return in_domain(answers, plan.domain), plan
     assert wish.epsilon is not None
     given = answers.probability_column is None
     if not given and wish.rate is not None:
@@ -338,12 +335,13 @@ def _plan(answers: Answers, wish: _Wish, name: str, missing: str | None) -> tupl
         if reason:
             note(f"--oracle auto: {reason}")
         plan = plan_of(answers, oracle, rate)
-        return in_domain(answers, plan, missing), plan
+        return in_domain(answers, plan.domain), plan
+    stated = stated_labels(wish.labels, wish.labels_file, answers.asked)
+    answers, domains = settled(answers, stated)
     if wish.joint:
-        answers, columns = settled_columns(answers, missing)
-        oracle = JointTable(wish.epsilon, columns, oracle=name)
+        oracle = JointTable(wish.epsilon, domains, oracle=name)
         return answers, plan_of(answers, oracle, rate)
-    answers, domain = settled(answers, wish.labels, wish.labels_file, missing)
+    domain = domains[answers.column]
     if name == "auto":
         choice = choose_oracle(wish.epsilon, domain)
         if wish.oracle is not None:
@@ -354,7 +352,7 @@ def _plan(answers: Answers, wish: _Wish, name: str, missing: str | None) -> tupl
     return answers, plan_of(answers, oracle, rate)
 
 
-def _checked_plan(plan: Plan, file: Path, answers: Answers) -> Plan:
+def _check_plan(plan: Plan, file: Path, answers: Answers) -> None:
     """Refuse a plan by which no column can be randomized."""
     plan.check_current()
     if not plan.oracle.fresh:
@@ -376,7 +374,6 @@ def _checked_plan(plan: Plan, file: Path, answers: Answers) -> Plan:
             f"{file}: the participation is {plan.participation!r}; "
             "--probability-column is needed for personal probabilities, and only then"
         )
-    return plan
 
 
 def _warn_of_size(plan: Plan, answers: Answers) -> None:
@@ -415,7 +412,7 @@ def _summary(
     rows = [("nodes", f"{totals.nodes:,}")]
     if oracle.asked_of:
         rows.append(("asked", oracle.asked_of))
-    if totals.dropped or answers.missing == "drop":
+    if totals.dropped or answers.drops:
         rows.append(("dropped", f"{totals.dropped:,} without an answer"))
     if totals.duplicates:
         rows.append(("duplicates", f"{totals.duplicates:,} further rows of a person, left out"))

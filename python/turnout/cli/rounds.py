@@ -241,7 +241,7 @@ def split(
         raise InvalidValueError(f"{state}: all people are asked in each round: nobody is split off")
     answers = scanned(
         sources,
-        column,
+        [column],
         missing=None,
         missing_values=None,
         id_column=id_column,

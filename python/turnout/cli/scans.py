@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from turnout import Domain, Plan
+from turnout import Bounds, Domain
 from turnout._extras import require
-from turnout._label_texts import Kind, label_text, missing_texts, parse_label
-from turnout.cli.answers import read_labels
+from turnout._label_texts import Kind, missing_texts, parse_label
+from turnout.cli.answers import missing_rules
 from turnout.cli.running import note
-from turnout.cli.showing import showing
 from turnout.errors import InvalidValueError
 from turnout.pipeline import Answers, PseudonymKey, scan
-from turnout.pipeline.distinct import distinct_answers
 from turnout.pipeline.sources.files import find_files
 
 Sources = Annotated[
@@ -79,9 +76,9 @@ def files_of(sources: Sequence[str]) -> list[Path]:
 
 def scanned(
     sources: Sequence[str],
-    column: str | Sequence[str],
+    columns: Sequence[str],
     *,
-    missing: str | None,
+    missing: Sequence[str] | None,
     missing_values: Sequence[str] | None,
     id_column: str | None = None,
     duplicates: str = "refuse",
@@ -89,7 +86,7 @@ def scanned(
     group_by: Sequence[str] | None = None,
     probability_column: str | None = None,
 ) -> Answers:
-    """Open the answers of a command.
+    """Open the answers of a command; what is missing is read as the text that was given.
 
     Raises
     ------
@@ -106,8 +103,8 @@ def scanned(
         raise typer.BadParameter("needs --id-column", param_hint="--pseudonym-key")
     return scan(
         list(sources) if len(sources) > 1 else sources[0],
-        column,
-        missing="drop" if missing == "drop" else None,
+        columns,
+        missing=missing_rules(missing, columns),
         missing_values=tuple(missing_values or ()),
         id_column=id_column,
         duplicates=duplicates,  # type: ignore[arg-type]
@@ -127,99 +124,76 @@ def _key(path: Path) -> PseudonymKey:
 
 
 def settled(
-    answers: Answers,
-    labels: str | None,
-    labels_file: Path | None,
-    missing: str | None,
-    *,
-    say: bool = True,
-) -> tuple[Answers, Domain]:
-    """Settle the domain, from the labels given or from the data, and what is missing.
+    answers: Answers, given: Mapping[str, Sequence[str] | Bounds], *, say: bool = True
+) -> tuple[Answers, dict[str, Any]]:
+    """Settle what is asked in each column, and what is missing in its terms.
 
-    Labels of the data are noted, unless the caller says so where it shows the result.
+    Parameters
+    ----------
+    answers
+        What :func:`scanned` gave.
+    given
+        The labels, or the numbers that can be given, of columns; of others the labels are those of
+        the data.
+    say
+        Whether these are noted; no where the caller says so beside the result.
 
     Raises
     ------
     InvalidValueError
         If the data have to be read for it and cannot be used.
     """
-    texts = read_labels(labels, labels_file)
-    wanted = None if missing in (None, "drop") else missing
-    if texts is None:
-        return _from_data(answers, wanted, say)
-    kind = _kind(answers, [*texts, *([] if wanted is None else [wanted])])
-    domain = Domain([_parsed(text, kind) for text in texts])
-    return _with_missing(answers, kind, wanted), domain
-
-
-def settled_columns(answers: Answers, missing: str | None) -> tuple[Answers, dict[str, Domain]]:
-    """Settle the domains of several columns from the data; a missing answer is refused or dropped.
-
-    Raises
-    ------
-    InvalidValueError
-        If a missing answer is to be a label, or the data cannot be used.
-    """
-    if missing not in (None, "drop"):
-        raise InvalidValueError(
-            f"missing (--missing) must be 'drop' where columns are joined, got {missing!r}: one "
-            "label is none of every column"
+    found: dict[str, Any] = {}
+    for column in answers.asked:
+        asked = given.get(column)
+        if asked is None:
+            answers, domain = answers.settled(column, written=True, progress=True)
+            _warn_of_spaces(answers, domain)
+            found[column] = domain
+        elif isinstance(asked, Bounds):
+            answers, found[column] = _in_part(answers, column, asked), asked
+        else:
+            answers, found[column] = _stated(answers, column, asked)
+    read = [column for column in answers.asked if column not in given]
+    if say and read:
+        which = f"{found[read[0]].size:,} labels of the domain"
+        if answers.joint:
+            which = f"labels of {', '.join(map(repr, read))}"
+        note(
+            f"the {which} are taken from the data and treated as public; state them with --labels"
+            + (" or in a --plan" if answers.joint else " or --labels-file")
         )
-    domains = {}
-    for name in answers.asked:
-        one = replace(answers, column=name, joint=())
-        _, domains[name] = settled(one, None, None, missing, say=False)
-    note(
-        f"the labels of {', '.join(map(repr, domains))} are taken from the data and treated as "
-        "public; a --plan states them"
-    )
-    return answers, domains
+    return answers, found
 
 
-def in_domain(answers: Answers, plan: Plan, missing: str | None) -> Answers:
-    """Read what is missing in terms of a plan.
+def in_domain(answers: Answers, domain: Any) -> Answers:
+    """Read what is missing in terms of a domain.
 
     Raises
     ------
     InvalidValueError
         If a missing answer is to be what nobody can answer.
     """
-    if missing in (None, "drop"):
+    for column, part in answers.parts(domain).items():
+        answers = _in_part(answers, column, part)
+    return answers
+
+
+def _in_part(answers: Answers, column: str, part: Domain | Bounds) -> Answers:
+    text = answers.rule(column)
+    if text is None or text == "drop":
         return answers
-    return replace(answers, missing=showing(plan).missing(plan.domain, str(missing)))
-
-
-def _from_data(answers: Answers, wanted: str | None, say: bool) -> tuple[Answers, Domain]:
-    answers = answers if wanted is None else replace(answers, missing=wanted)
-    values, gaps = distinct_answers(answers, progress=True)
-    values = sorted(values)
-    if wanted is not None:
-        kind = _kind_of(values)
-        label = parse_label(wanted, kind)
-        if label is None and gaps:
-            # One Arrow column has one type: integers beside "unknown" all become text.
-            values, label = [label_text(value) for value in values], wanted
-            answers = replace(answers, _texts=True)
-        if gaps:
-            answers = replace(answers, missing=label)
-            values += [label] if label not in values else []
-        else:
-            answers = replace(answers, missing=None)
-    if len(values) < 2:
-        # A column with one answer says nothing; a wrong separator or column is more likely.
-        found = f"the one answer {values[0]!r}" if values else "no answer"
-        raise InvalidValueError(
-            f"{answers.name} holds {found}, and labels are at least 2: state them with --labels "
-            "or --labels-file"
-        )
-    domain = Domain(values)
-    _warn_of_spaces(answers, domain)
-    if say:
-        note(
-            f"the {domain.size:,} labels of the domain are taken from the data and treated as "
-            "public; state them with --labels or --labels-file"
-        )
-    return answers, domain
+    label: Any = text
+    if isinstance(part, Bounds):
+        try:
+            label = float(str(text))
+        except ValueError as error:
+            raise InvalidValueError(
+                f"--missing must be drop or a number within the bounds, got {text!r}"
+            ) from error
+    else:
+        label = next((each for each in part.labels if str(each) == text), text)
+    return answers.with_rule(column, label)
 
 
 def _warn_of_spaces(answers: Answers, domain: Domain) -> None:
@@ -233,48 +207,30 @@ def _warn_of_spaces(answers: Answers, domain: Domain) -> None:
             )
 
 
-def _kind(answers: Answers, texts: Sequence[str]) -> Kind:
-    """Tell what kind of labels a column has, such that all texts are of it."""
-    stored = _stored(answers)
-    kinds: tuple[Kind, ...] = ("integer", "text") if stored == "csv" else (stored, "text")
-    if stored == "number":
-        kinds = ("integer", "number", "text")
-    return next(
-        kind for kind in kinds if all(parse_label(text, kind) is not None for text in texts)
+def _stated(answers: Answers, column: str, labels: Sequence[str]) -> tuple[Answers, Domain]:
+    """Read labels, and that of what is missing, as values of a kind that a column can have."""
+    rule = answers.rule(column)
+    wanted = [] if rule is None or rule == "drop" else [str(rule)]
+    kinds = _kinds(answers, column)
+    kind = next(
+        kind
+        for kind in kinds
+        if all(parse_label(text, kind) is not None for text in [*labels, *wanted])
     )
+    if kind == "text" and kinds[0] != "text" and not answers.source.texts:
+        answers = answers.matched_by_text(column)
+    for text in wanted:
+        answers = answers.with_rule(column, parse_label(text, kind))
+    return answers, Domain([parse_label(text, kind) for text in labels])
 
 
-def _stored(answers: Answers) -> Any:
+def _kinds(answers: Answers, column: str) -> tuple[Kind, ...]:
+    """List the kinds of labels that a column can have, the narrowest first."""
     if answers.source.texts:
-        return "csv"
-    types = require("pyarrow", "cli").types
-    kind = answers.source.schema.field(answers.column).type
-    if types.is_dictionary(kind):
-        kind = kind.value_type
+        return "integer", "text"
+    types, kind = require("pyarrow", "cli").types, answers.type_of(column)
     if types.is_boolean(kind):
-        return "boolean"
+        return "boolean", "text"
     if types.is_integer(kind):
-        return "integer"
-    return "number" if types.is_floating(kind) else "text"
-
-
-def _kind_of(labels: Sequence[Any]) -> Kind:
-    if all(isinstance(label, bool) for label in labels):
-        return "boolean"
-    if all(isinstance(label, int) for label in labels):
-        return "integer"
-    return "number" if all(isinstance(label, (int, float)) for label in labels) else "text"
-
-
-def _parsed(text: str, kind: Kind) -> Any:
-    value = parse_label(text, kind)
-    assert value is not None  # the kind was chosen so that every text is of it
-    return value
-
-
-def _with_missing(answers: Answers, kind: Kind, wanted: str | None) -> Answers:
-    if kind == "text" and _stored(answers) not in ("csv", "text"):
-        answers = replace(answers, _texts=True)
-    if wanted is None:
-        return answers
-    return replace(answers, missing=_parsed(wanted, kind))
+        return "integer", "text"
+    return ("integer", "number", "text") if types.is_floating(kind) else ("text",)

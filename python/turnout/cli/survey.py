@@ -5,37 +5,34 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal
 
 import typer
 from rich.table import Table
 
-from turnout import Bounds, Everyone, FrequencyEstimate, GroupedTally, Plan
-from turnout.cli.answers import LabelsFile, MissingValues, check_labels, read_labels
+from turnout import FrequencyEstimate, GroupedTally
+from turnout.cli.answers import (
+    LabelsByColumn,
+    LabelsFile,
+    Missing,
+    MissingValues,
+    by_column,
+    stated_labels,
+)
 from turnout.cli.estimate import Top
+from turnout.cli.mean_mechanisms import read_bounds
 from turnout.cli.options import AsJson, Level, Seed
 from turnout.cli.running import check_positive, check_rate, output, refusing
-from turnout.cli.scans import Sources, in_domain, scanned, settled
+from turnout.cli.scans import Sources, scanned, settled
 from turnout.cli.showing import showing
 from turnout.cli.showing.shown import Clip, Simultaneous, Wish, json_group, json_record
 from turnout.cli.tables import percent, print_estimates, printable, table
 from turnout.frequency.estimation.columns import ordered
-from turnout.mean import Duchi
 from turnout.surveying import NumberEstimate, NumberGroups, ShareGroups, SurveyResults
-from turnout.surveying.asking import QUANTILES, Column, refuse_invented, survey_columns
-
-V = TypeVar("V")
+from turnout.surveying.asking import QUANTILES, Column, survey_columns
 
 #: So many labels are shown.
 _TOP: Final = 20
-
-
-def _bounds(text: str) -> tuple[float, float]:
-    low, _, high = text.partition(":")
-    try:
-        return float(low), float(high)
-    except ValueError as error:
-        raise typer.BadParameter(f"{text!r} is not LOW:HIGH, two numbers") from error
 
 
 def _shares(text: str) -> tuple[float, ...]:
@@ -64,12 +61,12 @@ def survey(
     participation: Annotated[
         float, typer.Option("--participation", "-p", callback=check_rate)
     ] = 1.0,
-    labels: Annotated[list[str] | None, typer.Option(metavar="[COLUMN=]A,B,C")] = None,
+    labels: LabelsByColumn = None,
     labels_file: LabelsFile = None,
     bounds: Annotated[list[str] | None, typer.Option(metavar="[COLUMN=]LOW:HIGH")] = None,
     mean: Annotated[list[str] | None, typer.Option(metavar="[COLUMN=]LOW:HIGH")] = None,
     quantiles: Annotated[Any, typer.Option(metavar="A,B,C", parser=_shares)] = None,
-    missing: Annotated[list[str] | None, typer.Option(metavar="[COLUMN=]LABEL|drop")] = None,
+    missing: Missing = None,
     missing_value: MissingValues = None,
     trust: Literal["local", "aggregators"] = "local",
     delta: Annotated[float | None, typer.Option(callback=_delta)] = None,
@@ -108,16 +105,12 @@ def survey(
         A column of groups, which are not protected; repeatable.
     participation
         Probability that a person reports.
-    labels
-        The possible answers of a column, comma-separated; repeatable.
     bounds
         Mean and quantiles of a column of numbers; repeatable.
     mean
         The mean alone of a column of numbers, more precisely; repeatable.
     quantiles
         With --bounds: which quantiles, the quartiles if not given.
-    missing
-        Count missing answers as this label, or drop those people; repeatable.
     trust
         local: nobody; aggregators: count under secret sharing, with far less error.
     delta
@@ -130,11 +123,11 @@ def survey(
     if len(set(column)) < len(column):
         raise typer.BadParameter("names a column twice", param_hint="--column")
     given: dict[str, dict[str, Any]] = {
-        "--labels": _by_column("--labels", labels, column, str),
-        "--bounds": _by_column("--bounds", bounds, column, _bounds),
-        "--mean": _by_column("--mean", mean, column, _bounds),
+        "--labels": stated_labels(labels, labels_file, column),
+        "--bounds": by_column("--bounds", bounds, column, read_bounds),
+        "--mean": by_column("--mean", mean, column, read_bounds),
     }
-    _refuse_contradictions(given, column, labels_file=labels_file is not None)
+    _refuse_contradictions(given, column)
     _refuse_useless(
         given,
         column,
@@ -145,26 +138,20 @@ def survey(
             "--simultaneous": simultaneous is not None,
         },
     )
-    filled, of_all = _missing(missing, column)
-    columns = []
-    for name in column:
-        label = filled.get(name, of_all)
-        answers = scanned(sources, name, missing=label, missing_values=missing_value, group_by=by)
-        limits = given["--bounds"].get(name) or given["--mean"].get(name)
-        if limits is None:
-            stated = given["--labels"].get(name)
-            check_labels(stated, labels_file)
-            of_data = read_labels(stated, labels_file) is None
-            answers, domain = settled(answers, stated, labels_file, label, say=False)
-            columns.append(Column(answers, domain, labels_of_data=of_data))
-        else:
-            # What a missing number is read as does not depend on the mechanism.
-            answers = in_domain(answers, Plan(Duchi(epsilon, limits), Everyone()), label)
-            listed = () if name in given["--mean"] else quantiles or QUANTILES
-            columns.append(Column(answers, Bounds.from_pair(limits), quantiles=listed))
-    if of_all is not None and len(column) > 1:
-        refuse_invented([each for each in columns if each.answers.column not in filled])
+    asked = {name: bounds for each in given.values() for name, bounds in each.items()}
+    answers = scanned(sources, column, missing=missing, missing_values=missing_value, group_by=by)
+    answers, domains = settled(answers, asked, say=False)
+    quantiles = quantiles or QUANTILES
+    columns = {
+        name: Column(
+            domain,
+            labels_of_data=name not in asked,
+            quantiles=quantiles if name in given["--bounds"] else (),
+        )
+        for name, domain in domains.items()
+    }
     result = survey_columns(
+        answers,
         columns,
         epsilon=epsilon,
         participation=participation,
@@ -199,48 +186,12 @@ def survey(
             part(console) if callable(part) else console.print(part)
 
 
-def _by_column(
-    option: str, given: Sequence[str] | None, columns: Sequence[str], read: Callable[[str], V]
-) -> dict[str, V]:
-    """Read ``COLUMN=TEXT``, or ``TEXT`` where there is one column."""
-    found: dict[str, V] = {}
-    for text in given or ():
-        name = next((name for name in columns if text.startswith(f"{name}=")), None)
-        if name is None and len(columns) > 1:
-            raise typer.BadParameter(
-                f"{text!r} does not begin with a column of --column and =", param_hint=option
-            )
-        place = name or columns[0]
-        if place in found:
-            raise typer.BadParameter(f"{place!r} has it twice", param_hint=option)
-        found[place] = read(text if name is None else text.removeprefix(f"{name}="))
-    return found
-
-
-def _missing(
-    given: Sequence[str] | None, columns: Sequence[str]
-) -> tuple[dict[str, str], str | None]:
-    """Read what is missing in single columns, and in all others."""
-    named = [text for text in given or () if any(text.startswith(f"{name}=") for name in columns)]
-    others = [text for text in given or () if text not in named]
-    if len(others) > 1:
-        raise typer.BadParameter(
-            f"{others[1]!r} does not begin with a column of --column and =, nor does {others[0]!r}",
-            param_hint="--missing",
-        )
-    return _by_column("--missing", named, columns, str), others[0] if others else None
-
-
-def _refuse_contradictions(
-    given: Mapping[str, Mapping[str, Any]], columns: Sequence[str], *, labels_file: bool
-) -> None:
+def _refuse_contradictions(given: Mapping[str, Mapping[str, Any]], columns: Sequence[str]) -> None:
     numbers = {**given["--bounds"], **given["--mean"]}
-    if labels_file and len(columns) > 1:
-        raise typer.BadParameter("is for one column", param_hint="--labels-file")
     for name in columns:
         if name in given["--bounds"] and name in given["--mean"]:
             raise typer.BadParameter(f"{name!r} has --bounds too", param_hint="--mean")
-        if name in numbers and (labels_file or name in given["--labels"]):
+        if name in numbers and name in given["--labels"]:
             option = "--mean" if name in given["--mean"] else "--bounds"
             raise typer.BadParameter("is for numbers, which have no labels", param_hint=option)
 

@@ -33,7 +33,7 @@ class EncodedBlock:
     index
         The number of the block.
     codes
-        The code of each row that counts, in order.
+        The code of each row that counts, in order; of several columns by name a list of such.
     probabilities
         The probability of each, or None.
     groups
@@ -49,13 +49,18 @@ class EncodedBlock:
     """
 
     index: int
-    codes: Array = field(repr=False)
+    codes: Any = field(repr=False)
     probabilities: npt.NDArray[np.float64] | None = field(repr=False)
     groups: GroupIndex | None = field(repr=False)
     pseudonyms: npt.NDArray[np.uint8] | None = field(repr=False)
     rows: int
     dropped: int
     duplicates: int
+
+    @property
+    def nodes(self) -> int:
+        """How many rows count."""
+        return self.rows - self.dropped - self.duplicates
 
 
 def codes_of(

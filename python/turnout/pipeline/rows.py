@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,11 @@ import numpy.typing as npt
 
 from turnout._extras import require
 from turnout.errors import InvalidValueError
+from turnout.pipeline.dictionaries import rows_text
 from turnout.pipeline.grouping import GroupIndex
 from turnout.pipeline.sources import Block, Source
 
-__all__ = ["Elsewhere", "kept", "without_group"]
+__all__ = ["Elsewhere", "Rows", "kept", "without_group"]
 
 
 class Elsewhere(Source):
@@ -41,6 +43,36 @@ class Elsewhere(Source):
     ) -> Iterator[Block]:
         """Refuse."""
         raise InvalidValueError(f"{self.name} is in another process: list its blocks there")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a block that still count.
+
+    Attributes
+    ----------
+    table
+        The columns of these rows.
+    first
+        The number of the block's first row in the source.
+    numbers
+        The place of each in the block; None if all are there.
+    """
+
+    table: Any
+    first: int
+    numbers: npt.NDArray[Any] | None = None
+
+    def kept(self, keep: npt.NDArray[np.bool_]) -> Rows:
+        """Keep some of the rows."""
+        numbers = np.flatnonzero(keep) if self.numbers is None else self.numbers[keep]
+        return Rows(kept(self.table, keep), self.first, numbers)
+
+    def text(self, positions: npt.NDArray[Any]) -> str:
+        """Name the first of the rows at some positions."""
+        return rows_text(
+            (positions if self.numbers is None else self.numbers[positions]) + self.first
+        )
 
 
 def without_group(groups: GroupIndex) -> npt.NDArray[np.bool_] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from turnout import _arguments
@@ -17,7 +17,7 @@ from turnout.pipeline.pseudonyms import PseudonymKey
 from turnout.pipeline.running import collect_all, randomized_in_memory
 from turnout.pipeline.sources import open_source
 
-__all__ = ["asked_columns", "group_columns", "scan"]
+__all__ = ["asked_columns", "by_column", "group_columns", "scan"]
 
 
 class Scan(Answers, AnswersElsewhere):
@@ -40,7 +40,7 @@ def scan(
     data: Any,
     column: str | Sequence[str],
     *,
-    missing: Hashable = None,
+    missing: Any = None,
     missing_values: Sequence[str] = (),
     id_column: str | None = None,
     duplicates: Duplicates = "refuse",
@@ -58,8 +58,9 @@ def scan(
         Files, a table, a query or a stream: whatever
         :func:`turnout.pipeline.open_source` takes.
     column
-        The column of answers, one row a person. Of a :class:`turnout.JointTable` the columns, in
-        the order of its questions.
+        The column of answers, one row a person; of a plan of several questions (a
+        :class:`turnout.JointTable`, ``PairTables``, ``SplitBudget`` or ``SampledAttribute``) the
+        columns, in their order.
     missing
         What a missing answer is (a null, NaN, an empty text, and texts that pandas takes for
         missing, such as ``NA``, ``n/a`` or ``<NA>``, where they are no label of the domain): None
@@ -67,7 +68,8 @@ def scan(
         Who is left out is not
         protected: how many they are, in each file and group, is written and shown. Where not to
         have answered is private, give a label. A person without a group is refused or left out
-        too; with a label the group is None.
+        too; with a label the group is None. Of several columns it may be a dictionary by column,
+        whose None is for all others: a row is left out if any of its answers is dropped.
     missing_values
         Further texts that stand for a missing answer or group, such as ``"?"`` or ``"-9"``.
     id_column
@@ -130,12 +132,16 @@ def scan(
     texts = _arguments.items("missing_values", missing_values, "a sequence of texts")
     for text in texts:
         _arguments.instance("missing_values", text, str, "a sequence of texts")
-    try:
-        hash(missing)
-    except TypeError as error:
-        raise InvalidTypeError(
-            f"missing must be None, 'drop' or a label, got {_arguments.shown(missing)}"
-        ) from error
+    rules = by_column("missing", missing, asked, one_for_all=True)
+    for rule in rules.values():
+        try:
+            hash(rule)
+        except TypeError as error:
+            raise InvalidTypeError(
+                f"missing must be None, 'drop' or a label, got {_arguments.shown(rule)}"
+            ) from error
+    if isinstance(missing, Mapping):
+        missing = rules if len(asked) > 1 else rules.get(asked[0], rules.get(None))
     source = open_source(data)
     answers = Scan(
         source,
@@ -150,8 +156,6 @@ def scan(
         pseudonym_key=pseudonym_key,
         pseudonym_context=pseudonym_context,
         max_groups=_arguments.integer("max_groups", max_groups, least=1),
-        _name=source.name,
-        _texts=source.texts,
     )
     source.check(answers.columns)
     return answers
@@ -179,6 +183,50 @@ def asked_columns(column: str | Sequence[str]) -> tuple[str, ...]:
     if not names:
         raise InvalidValueError("column must name at least one column, got []")
     return names
+
+
+def by_column(
+    argument: str, given: Any, columns: tuple[str, ...], *, one_for_all: bool = False
+) -> dict[str | None, Any]:
+    """Read what may be a dictionary by column.
+
+    Parameters
+    ----------
+    argument, given
+        Where it comes from, and what it is.
+    columns
+        The columns of answers.
+    one_for_all
+        Whether what is no dictionary is for all columns, and None in one is for all others.
+
+    Raises
+    ------
+    InvalidTypeError
+        If it is no dictionary and there are several columns.
+    InvalidValueError
+        If it names another column.
+
+    Examples
+    --------
+    >>> by_column("missing", "drop", ("vote", "age"), one_for_all=True)
+    {'vote': 'drop', 'age': 'drop'}
+    """
+    if given is None:
+        return {}
+    if isinstance(given, Mapping):
+        for name in given:
+            if name not in columns and not (one_for_all and name is None):
+                raise InvalidValueError(
+                    f"{argument} names {_arguments.shown(name)}, which is none of the columns "
+                    f"{_arguments.listed(columns)}"
+                )
+        return dict(given)
+    if len(columns) > 1 and not one_for_all:
+        raise InvalidTypeError(
+            f"{argument} must be a dictionary by column where there are several, got "
+            f"{_arguments.shown(given)}"
+        )
+    return dict.fromkeys(columns, given)
 
 
 def group_columns(

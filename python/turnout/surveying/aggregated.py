@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -10,7 +10,7 @@ from turnout._seeds import derived
 from turnout.collecting.keys import in_order
 from turnout.distributed import recommend
 from turnout.domain import Domain
-from turnout.pipeline.several import Columns
+from turnout.pipeline.in_memory import Columns
 from turnout.surveying.local import part_of
 from turnout.surveying.results import ShareGroups, SurveyResult, SurveyResults
 
@@ -31,8 +31,7 @@ class _Target:
 
 
 def aggregated(
-    names: Sequence[str],
-    domains: Sequence[Domain],
+    domains: Mapping[str, Domain],
     columns: Columns,
     by: tuple[str, ...],
     *,
@@ -40,20 +39,21 @@ def aggregated(
     delta: float | None,
     parties: int,
     notes: tuple[str, ...],
-    notes_of: Sequence[Sequence[str]],
+    notes_of: Mapping[str, Sequence[str]],
     seed: int | None,
 ) -> SurveyResult | SurveyResults:
     """Count each column of each group in a round of its own, by the mechanism of least error.
 
     What a person gives to several columns composes: each gets its part of epsilon and delta.
     """
-    number = len(names)
+    number = len(domains)
     part = part_of(epsilon, number)
     share = part_of(delta or 0.0, number)
     each = _Target(part, share if share >= _LEAST_DELTA else None, parties)
     order = {key: place for place, key in enumerate(in_order(columns.keys))}
     results = {}
-    for place, (name, domain, codes) in enumerate(zip(names, domains, columns.codes, strict=True)):
+    for place, (name, domain) in enumerate(domains.items()):
+        codes = columns.codes[place]
         rounds, mechanisms = {}, {}
         for group, key in sorted(enumerate(columns.keys), key=lambda pair: order[pair[1]]):
             mine = codes[columns.groups == group]
@@ -61,7 +61,7 @@ def aggregated(
             mechanisms[key] = found.best
             values = domain.decode(mine)
             rounds[key] = found.best.run(values, derived(seed, place, group))
-        results[name] = _result(name, by, rounds, mechanisms, tuple(notes_of[place]))
+        results[name] = _result(name, by, rounds, mechanisms, tuple(notes_of[name]))
     notes = (
         *notes,
         "All parties ran in this process, which saw the answers: mechanism.start_round() starts a "
@@ -70,7 +70,7 @@ def aggregated(
     if number == 1:
         [result] = results.values()
         return replace(result, notes=(*notes, *result.notes))
-    asked = ", ".join(map(repr, names))
+    asked = ", ".join(map(repr, domains))
     return SurveyResults(
         results,
         (

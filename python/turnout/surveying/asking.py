@@ -7,19 +7,19 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, overload
 
 from turnout import _arguments
+from turnout.accounting.values import unit_interval
 from turnout.bounds import Bounds
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.domain import Domain, domain_of
 from turnout.errors import EstimatorError, InvalidValueError
+from turnout.frequency.attributes.parameters import checked_epsilon
 from turnout.frequency.estimation.estimators import ESTIMATORS
 from turnout.mean.estimators import ESTIMATORS as MEAN_ESTIMATORS
 from turnout.participation import Participation, taking_part_in
 from turnout.pipeline import Answers, collect, open_source, scan
-from turnout.pipeline.distinct import distinct_answers
-from turnout.pipeline.scanning import asked_columns, group_columns
-from turnout.pipeline.several import read_columns
+from turnout.pipeline.in_memory import Columns, read_columns
+from turnout.pipeline.scanning import asked_columns, by_column, group_columns
 from turnout.surveying.aggregated import aggregated
-from turnout.surveying.arguments import by_column, checked_target
 from turnout.surveying.local import best_scheme, counted, part_of
 from turnout.surveying.numbers import Grid
 from turnout.surveying.questions import MeanOf, Question, SharesOf, SpreadOf
@@ -34,21 +34,16 @@ from turnout.surveying.words import (
     statement_of_all,
 )
 
-__all__ = ["QUANTILES", "Column", "refuse_invented", "survey", "survey_columns"]
-
 #: The quantiles that are estimated unless others are asked for.
 QUANTILES: Final = (0.25, 0.5, 0.75)
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a survey, settled: what is read and what can be answered.
+    """What is asked in a column of a survey.
 
     Attributes
     ----------
-    answers
-        What :func:`turnout.pipeline.scan` made: it knows column, groups and missing values, and
-        whether each person has a probability.
     domain
         The answers, or the numbers, that can be given.
     labels_of_data
@@ -57,7 +52,6 @@ class Column:
         Of numbers: which quantiles are listed beside the mean.
     """
 
-    answers: Answers
     domain: Domain | Bounds
     labels_of_data: bool = False
     quantiles: tuple[float, ...] = ()
@@ -159,8 +153,8 @@ def survey(
         What a missing answer (a null, NaN, an empty text, and texts that pandas takes for missing,
         such as ``NA``, ``n/a`` or ``<NA>``, where they are none of ``labels``) means:
         None refuses it, ``"drop"`` leaves the person out, a label (or a number) is reported
-        instead. Of several columns it may be a dictionary; a label by itself must then be one of
-        every column.
+        instead. Of several columns it may be a dictionary, whose None is for all others; a label
+        by itself must then be one of every column.
     missing_values
         Further texts that stand for a missing answer or group.
     method
@@ -220,12 +214,11 @@ def survey(
     """
     _arguments.choice("trust", trust, ("local", "aggregators"))
     _arguments.seed(seed)
-    epsilon, delta = checked_target(epsilon, delta)
+    epsilon, delta = _checked_target(epsilon, delta)
     columns = asked_columns(column)
     groups = group_columns("by", by, columns)
     given_labels = by_column("labels", labels, columns)
     given_bounds = by_column("bounds", bounds, columns)
-    given_missing = by_column("missing", missing, columns, one_for_all=True)
     numbers = all(name in given_bounds for name in columns)
     _arguments.choice("method", method, tuple(MEAN_ESTIMATORS if numbers else ESTIMATORS))
     if taking_part_in(participation).uniform_rate is None:
@@ -236,29 +229,23 @@ def survey(
     if quantiles is not None and not given_bounds:
         raise InvalidValueError("quantiles are of numbers: no column has bounds")
     probabilities = _quantiles(quantiles, method)
-    source = open_source(data)
-    settled = []
+    answers = scan(
+        open_source(data), columns, missing=missing, missing_values=missing_values, group_by=groups
+    )
+    settled = {}
     for name in columns:
         if name in given_labels and name in given_bounds:
             raise InvalidValueError("labels are of answers and bounds of numbers: give one of them")
-        answers = scan(
-            source,
-            name,
-            missing=given_missing.get(name),
-            missing_values=missing_values,
-            group_by=groups,
-        )
         if name in given_bounds:
             limits = Bounds.from_pair(given_bounds[name])
-            settled.append(Column(answers, limits, quantiles=probabilities))
+            settled[name] = Column(limits, quantiles=probabilities)
         elif name in given_labels:
-            settled.append(Column(answers, domain_of("labels", given_labels[name])))
+            settled[name] = Column(domain_of("labels", given_labels[name]))
         else:
-            answers, domain = _from_data(answers)
-            settled.append(Column(answers, domain, labels_of_data=True))
-    if len(columns) > 1 and not isinstance(missing, Mapping):
-        refuse_invented(settled)
+            answers, domain = answers.settled(name)
+            settled[name] = Column(domain, labels_of_data=True)
     result = survey_columns(
+        answers,
         settled,
         epsilon=epsilon,
         participation=participation,
@@ -273,31 +260,9 @@ def survey(
     return result
 
 
-def refuse_invented(columns: Sequence[Column]) -> None:
-    """Refuse a label for what is missing in several columns that is no answer of one of them.
-
-    Raises
-    ------
-    InvalidValueError
-        If there is such a column, and something is missing in it.
-    """
-    for column in columns:
-        label, domain = column.answers.missing, column.domain
-        if label in (None, "drop") or isinstance(domain, Bounds):
-            continue
-        known: Sequence[Any] = domain.labels
-        if column.labels_of_data:
-            # The domain has the label already, if anything is missing.
-            known = distinct_answers(column.answers)[0] if label in known else [label]
-        if label not in known:
-            raise InvalidValueError(
-                f"missing must be a label of every column, and {_arguments.shown(label)} is none "
-                f"of {column.answers.column!r}: say it for each column by itself"
-            )
-
-
 def survey_columns(
-    columns: Sequence[Column],
+    answers: Answers,
+    columns: Mapping[str, Column],
     *,
     epsilon: float,
     participation: Participation | float | None = None,
@@ -307,12 +272,14 @@ def survey_columns(
     parties: int | None = None,
     seed: int | None = None,
 ) -> SurveyResult | SurveyResults:
-    """Do what :func:`survey` does, of columns that are settled and of one source.
+    """Do what :func:`survey` does, of columns that are settled.
 
     Parameters
     ----------
+    answers
+        What :func:`turnout.pipeline.scan` made.
     columns
-        At least one.
+        What is asked in each of its columns.
     epsilon, participation, method, trust, delta, parties, seed
         As for :func:`survey`.
 
@@ -327,35 +294,35 @@ def survey_columns(
         As :func:`survey`.
     """
     _arguments.seed(seed)
-    epsilon, delta = checked_target(epsilon, delta)
-    if method != "hajek" and any(column.quantiles for column in columns):
+    epsilon, delta = _checked_target(epsilon, delta)
+    if method != "hajek" and any(column.quantiles for column in columns.values()):
         raise InvalidValueError(f"method must be 'hajek' for quantiles, got {method!r}")
     if trust == "aggregators":
         return _counted_together(
-            columns, epsilon, participation, delta, parties=parties, method=method, seed=seed
-        )
+            answers, columns, epsilon, participation, delta,
+            parties=parties, method=method, seed=seed,
+        )  # fmt: skip
     for argument, value in (("delta", delta), ("parties", parties)):
         if value is not None:
             raise InvalidValueError(
                 f"{argument} is of aggregators, got {value!r}: nobody is trusted with 'local'"
             )
-    [first, *others] = columns
+    [first, *others] = columns.values()
     if not others and not (isinstance(first.domain, Bounds) and first.quantiles):
-        return _one_column(first, epsilon, participation, method, seed)
+        return _one_column(answers, first, epsilon, participation, method=method, seed=seed)
     rate = taking_part_in(participation).uniform_rate
     if rate is None:
         raise InvalidValueError(
             "participation must be one rate for several columns and for quantiles, got "
             f"{participation!r}"
         )
-    questions = [_question(column) for column in columns]
-    read = read_columns([each.answers for each in columns], [each.domain for each in questions])
-    _refuse_no_rows(read.groups.size, read.dropped)
+    questions = [_question(answers, name, column) for name, column in columns.items()]
+    read = _read(answers, columns)
     scheme = best_scheme(questions, epsilon, read.groups.size, rate)
-    names = first.answers.group_by
-    found = list(counted(questions, read, scheme, names, seed))
     results, ratios, received = {}, [], []
-    for column, (question, randomizer, tally) in zip(columns, found, strict=True):
+    for (name, column), (question, randomizer, tally) in zip(
+        columns.items(), counted(questions, read, scheme, answers.group_by, seed), strict=True
+    ):
         estimate = question.estimate(tally, method)
         ratios.append(randomizer.realized_ratio)
         received.append(tally.received)
@@ -366,16 +333,10 @@ def survey_columns(
             notes = about_labels(question.domain.size, of_data=column.labels_of_data)
             notes += about_aggregators(estimate, tally, part_of(epsilon, len(columns)))
         lines = statement(
-            column.answers.column,
-            randomizer,
-            scheme.epsilon,
-            nodes=read.groups.size,
-            received=received[-1],
+            name, randomizer, scheme.epsilon, nodes=read.groups.size, received=received[-1]
         )
-        results[column.answers.column] = SurveyResult(
-            tally, estimate, column.answers.column, names, lines, tuple(notes)
-        )
-    general = (*about_seed(seed), *about_left_out([each.answers for each in columns], read.dropped))
+        results[name] = SurveyResult(tally, estimate, name, answers.group_by, lines, tuple(notes))
+    general = (*about_seed(seed), *about_left_out(answers, read.dropped))
     if not others:
         [result] = results.values()
         return replace(result, notes=(*general, *result.notes))
@@ -385,15 +346,16 @@ def survey_columns(
 
 
 def _one_column(
+    answers: Answers,
     column: Column,
     epsilon: float,
     participation: Participation | float | None,
+    *,
     method: str,
     seed: int | None,
 ) -> SurveyResult:
     """Randomize and count a column block by block, however large it is."""
-    answers = column.answers
-    oracle = _question(column).randomizer(epsilon)
+    oracle = _question(answers, answers.column, column).randomizer(epsilon)
     own = answers.probability_column is not None and participation is None
     taking_part = None if own else taking_part_in(participation)
     tally = collect(answers, oracle, participation=taking_part, seed=seed)
@@ -403,7 +365,7 @@ def _one_column(
     notes = [
         *about_seed(seed),
         *about_labels(column.domain.size, of_data=column.labels_of_data),
-        *about_left_out([answers], left_out),
+        *about_left_out(answers, left_out),
         *about_aggregators(estimate, tally, epsilon),
     ]
     names = tuple(tally.names) if isinstance(tally, GroupedTally) else ()
@@ -412,7 +374,8 @@ def _one_column(
 
 
 def _counted_together(
-    columns: Sequence[Column],
+    answers: Answers,
+    columns: Mapping[str, Column],
     epsilon: float,
     participation: Participation | float | None,
     delta: float | None,
@@ -428,30 +391,24 @@ def _counted_together(
         )
     if method != "hajek":
         raise InvalidValueError(f"method is of local reports, got {method!r} for aggregators")
-    domains = []
-    for column in columns:
+    domains = {}
+    for name, column in columns.items():
         if not isinstance(column.domain, Domain):
-            raise InvalidValueError(
-                f"bounds: aggregators count answers, and {column.answers.column!r} has numbers"
-            )
-        domains.append(column.domain)
-    read = read_columns([column.answers for column in columns], domains)
-    _refuse_no_rows(read.groups.size, read.dropped)
+            raise InvalidValueError(f"bounds: aggregators count answers, and {name!r} has numbers")
+        domains[name] = column.domain
+    read = _read(answers, columns)
     return aggregated(
-        [column.answers.column for column in columns],
         domains,
         read,
-        columns[0].answers.group_by,
+        answers.group_by,
         epsilon=epsilon,
         delta=delta,
         parties=3 if parties is None else parties,
-        notes=(
-            *about_seed(seed),
-            *about_left_out([column.answers for column in columns], read.dropped),
-        ),
-        notes_of=[
-            about_labels(column.domain.size, of_data=column.labels_of_data) for column in columns
-        ],
+        notes=(*about_seed(seed), *about_left_out(answers, read.dropped)),
+        notes_of={
+            name: about_labels(domain.size, of_data=columns[name].labels_of_data)
+            for name, domain in domains.items()
+        },
         seed=seed,
     )
 
@@ -467,24 +424,30 @@ def _quantiles(quantiles: Sequence[float] | None, method: str) -> tuple[float, .
     return QUANTILES if method == "hajek" else ()
 
 
+def _checked_target(epsilon: Any, delta: Any) -> tuple[float, float | None]:
+    """Check what is asked of all columns together, before it is shared out."""
+    whole = checked_epsilon(epsilon)
+    if delta is None:
+        return whole, None
+    return whole, float(unit_interval("delta", _arguments.number("delta", delta)))
+
+
+def _read(answers: Answers, columns: Mapping[str, Column]) -> Columns:
+    read = read_columns(answers, {name: column.domain for name, column in columns.items()})
+    _refuse_no_rows(read.groups.size, read.dropped)
+    return read
+
+
 def _refuse_no_rows(nodes: int, dropped: int | None) -> None:
     if not nodes:
         why = "" if not dropped else f", but {dropped:,} that were left out"
         raise EstimatorError(f"nothing can be estimated: there are no rows{why}")
 
 
-def _question(column: Column) -> Question:
+def _question(answers: Answers, name: str, column: Column) -> Question:
     if not isinstance(column.domain, Bounds):
         return SharesOf(column.domain)
     if not column.quantiles:
         return MeanOf(column.domain)
-    grid = Grid.of(column.domain, integers=column.answers.holds_integers)
+    grid = Grid.of(column.domain, integers=answers.holds_integers(name))
     return SpreadOf(column.domain, grid, column.quantiles)
-
-
-def _from_data(answers: Answers) -> tuple[Answers, Any]:
-    domain = answers.domain()
-    if answers.missing is not None and answers.missing not in ("drop", *domain.labels):
-        # Nothing is missing, so that its label is none of the answers.
-        answers = replace(answers, missing=None)
-    return answers, domain

@@ -15,7 +15,7 @@ from turnout._seeds import derived
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.plan import Plan
 from turnout.frequency.draws import participants, weighted_choices
-from turnout.pipeline.several import Columns
+from turnout.pipeline.in_memory import Columns
 from turnout.surveying.questions import Asked, Question
 
 __all__ = ["Scheme", "best_scheme", "counted", "part_of"]

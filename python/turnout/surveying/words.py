@@ -12,7 +12,7 @@ import numpy as np
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.frequency.ordered import HierarchicalCollection
 from turnout.pipeline import Answers
-from turnout.pipeline.several import Columns
+from turnout.pipeline.in_memory import Columns
 from turnout.surveying.local import Scheme
 from turnout.surveying.numbers import NumberEstimate
 from turnout.surveying.questions import SpreadOf, mean_mechanism
@@ -104,12 +104,12 @@ def about_labels(size: int, *, of_data: bool) -> list[str]:
     ]
 
 
-def about_left_out(columns: Sequence[Answers], number: int | None) -> list[str]:
+def about_left_out(answers: Answers, number: int | None) -> list[str]:
     """Say how many did not answer, where what is missing in any column is left out."""
-    if number == 0 or all(answers.missing != "drop" for answers in columns):
+    if number == 0 or not answers.drops:
         return []
     rows = "Rows" if number is None else f"{number:,} rows"
-    what = "an answer or a group" if columns[0].group_by else "an answer"
+    what = "an answer or a group" if answers.group_by else "an answer"
     return [f"{rows} without {what} were left out: who left it open is not protected."]
 
 

@@ -27,6 +27,7 @@ from turnout.cli.answers import (
     Missing,
     MissingValues,
     check_labels,
+    stated_labels,
 )
 from turnout.cli.estimate import Top
 from turnout.cli.options import AsJson, PictureFile, Seed, print_json, save_picture
@@ -45,7 +46,7 @@ from turnout.cli.tables import print_estimates, tell
 from turnout.distributed import Recommendation
 from turnout.frequency.estimation.columns import ordered
 from turnout.frequency.estimation.estimate import SHRUNK, FrequencyEstimate, postprocessed
-from turnout.pipeline.several import read_columns
+from turnout.pipeline.in_memory import read_columns
 
 # The groups of options in the help.
 _TRUST = "Who takes part"
@@ -241,10 +242,10 @@ def aggregate(
         )
     if plot is not None:
         refuse_overwriting_inputs(plot, files_of(sources))
-    answers = scanned(sources, column, missing=missing, missing_values=missing_value)
-    answers, domain = settled(answers, labels, labels_file, missing)
-    read = read_columns([answers], [domain])
-    [codes], users = read.codes, read.groups.size
+    answers = scanned(sources, [column], missing=missing, missing_values=missing_value)
+    answers, domains = settled(answers, stated_labels(labels and [labels], labels_file, [column]))
+    read = read_columns(answers, domains)
+    [codes], users, domain = read.codes, read.groups.size, domains[column]
     comparison: Recommendation | None = None
     if mechanism == "recommend":
         with doing("comparing mechanisms"):

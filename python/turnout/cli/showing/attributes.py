@@ -40,14 +40,6 @@ class Attributes:
         each = [f"{name} ({one.size:,} answers)" for name, one in domain.columns.items()]
         return "questions", ", ".join(each)
 
-    def missing(self, domain: Any, text: str) -> Any:
-        """Take the label that is written so, where all questions have it."""
-        for one in domain.columns.values():
-            for label in one.labels:
-                if str(label) == text:
-                    return label
-        return text
-
     def check(self, wish: Wish) -> None:
         """Take all options."""
 

@@ -53,10 +53,6 @@ class Frequencies:
         """Say how many labels there are."""
         return "domain", f"{domain.size:,} labels"
 
-    def missing(self, domain: Any, text: str) -> Any:
-        """Take the label that is written so; reading answers refuses others."""
-        return next((label for label in domain.labels if str(label) == text), text)
-
     def check(self, wish: Wish) -> None:
         """Take all options."""
 

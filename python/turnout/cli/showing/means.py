@@ -52,15 +52,6 @@ class Means:
         """Say which numbers can be given."""
         return "numbers", span(domain)
 
-    def missing(self, domain: Any, text: str) -> Any:
-        """Take the number that is written so; reading answers refuses those out of bounds."""
-        try:
-            return float(text)
-        except ValueError as error:
-            raise InvalidValueError(
-                f"--missing must be drop or a number within the bounds, got {text!r}"
-            ) from error
-
     def check(self, wish: Wish) -> None:
         """Refuse the options that are about labels, and an estimator of shares."""
         for option, reason in _REFUSED.items():

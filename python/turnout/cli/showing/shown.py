@@ -171,15 +171,6 @@ class Showing(Protocol):
     def asked(self, domain: Any) -> tuple[str, str]:
         """Say which answers can be given: a name and a value."""
 
-    def missing(self, domain: Any, text: str) -> Any:
-        """Read the answer that a missing one counts as.
-
-        Raises
-        ------
-        InvalidValueError
-            If nobody can answer that.
-        """
-
     def check(self, wish: Wish) -> None:
         """Refuse the options that say nothing about this kind.
 

@@ -1,0 +1,399 @@
+"""Columns of answers: what is missing in them, and what answers there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from turnout import _arguments
+from turnout._extras import require
+from turnout._label_texts import Kind, label_text, missing_texts, parse_label
+from turnout._progress import track
+from turnout.bounds import Bounds
+from turnout.domain import Domain
+from turnout.errors import InvalidValueError
+from turnout.pipeline.dictionaries import factors, rows_text
+from turnout.pipeline.encoding import codes_of
+from turnout.pipeline.flight import sized
+from turnout.pipeline.labels import WAY_OUT, Labels, is_missing
+from turnout.pipeline.numbers import Numbers, numbers_of
+from turnout.pipeline.sources import Source
+from turnout.products import ProductDomain, Questions
+
+__all__ = ["Asked", "AskedColumns", "Encoding", "kind_of"]
+
+#: What is asked for: of one column, or of several by their names.
+Asked = Domain | Bounds | Questions | Mapping[str, Domain | Bounds]
+
+#: Makes of a column, the rows of its entries and the first row's number what is randomized, and
+#: says which entries are dropped.
+Encoding = Callable[
+    [Any, npt.NDArray[Any] | None, int], tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]
+]
+
+_MOST: Final = 2**20
+_SHOWN: Final = 5
+
+Self = TypeVar("Self", bound="AskedColumns")
+
+
+@dataclass(frozen=True, eq=False)
+class AskedColumns:
+    """The columns of a source that hold answers.
+
+    Attributes
+    ----------
+    source
+        Where the rows come from.
+    column, joint
+        The column of answers, and further ones whose answers go into the same report.
+    missing
+        What a missing answer is: None (refused), ``"drop"``, or a label; or a dictionary of these
+        by column, whose None is for all others.
+    missing_values
+        Texts that stand for a missing answer, beside the usual ones that are no label.
+    texts_of
+        Columns whose values are matched with labels by their texts, beside those of a source that
+        knows nothing else.
+    """
+
+    source: Source
+    column: str
+    joint: tuple[str, ...] = ()
+    missing: Any = None
+    missing_values: frozenset[str] = frozenset()
+    texts_of: frozenset[str] = frozenset()
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The columns of answers."""
+        return (self.column, *self.joint)
+
+    @property
+    def name(self) -> str:
+        """What messages call the answers."""
+        if self.joint:
+            return f"{self.source.name}: columns {_arguments.listed(self.asked)}"
+        return self.name_of(self.column)
+
+    @property
+    def rows(self) -> int | None:
+        """The number of rows, where it is known without reading them, or None."""
+        return self.source.rows
+
+    @property
+    def block_rows(self) -> int:
+        """Rows of a block."""
+        return self.source.block_rows
+
+    @property
+    def number_of_blocks(self) -> int | None:
+        """The number of blocks, where that of rows is known, or None."""
+        return None if self.rows is None else -(-self.rows // self.block_rows)
+
+    def name_of(self, column: str) -> str:
+        """Say what messages call a column."""
+        return f"{self.source.name}: column {column!r}"
+
+    def rule(self, column: str) -> Hashable:
+        """Say what a missing answer in a column is."""
+        if isinstance(self.missing, Mapping):
+            return self.missing.get(column, self.missing.get(None))  # type: ignore[no-any-return]
+        return self.missing  # type: ignore[no-any-return]
+
+    @property
+    def rules(self) -> dict[str, Hashable]:
+        """What a missing answer is in each column of answers."""
+        return {column: self.rule(column) for column in self.asked}
+
+    @property
+    def drops(self) -> bool:
+        """Whether somebody can be left out because an answer is missing."""
+        return "drop" in self.rules.values()
+
+    @property
+    def refuses(self) -> bool:
+        """Whether a missing answer can be refused."""
+        return None in self.rules.values()
+
+    def with_rule(self: Self, column: str, rule: Hashable) -> Self:
+        """Say of one column what a missing answer is."""
+        if not self.joint:
+            return replace(self, missing=rule)
+        rules = self.missing if isinstance(self.missing, Mapping) else {None: self.missing}
+        return replace(self, missing={**rules, column: rule})
+
+    def matched_by_text(self: Self, column: str) -> Self:
+        """Match the values of a column with labels by their texts."""
+        return replace(self, texts_of=self.texts_of | {column})
+
+    def type_of(self, column: str) -> Any:
+        """Give the Arrow type of a column's values."""
+        kind = self.source.schema.field(column).type
+        return kind.value_type if require("pyarrow", "cli").types.is_dictionary(kind) else kind
+
+    def holds_integers(self, column: str) -> bool:
+        """Say whether a column has a type of integers; of text it is not known."""
+        types = require("pyarrow", "cli").types
+        return not self.source.texts and bool(types.is_integer(self.type_of(column)))
+
+    # Codes --------------------------------------------------------------------------------------
+
+    def parts(self, domain: Asked) -> Mapping[str, Domain | Bounds]:
+        """Say what is asked for in each column.
+
+        Raises
+        ------
+        InvalidValueError
+            If that is asked of other columns.
+        """
+        several = domain if isinstance(domain, Mapping) else None
+        if isinstance(domain, (ProductDomain, Questions)):
+            several = domain.columns
+        if several is not None:
+            if self.asked != tuple(several):
+                raise InvalidValueError(
+                    f"{self.source.name}: column must name the questions of the plan in their "
+                    f"order, {_arguments.listed(tuple(several))}, got "
+                    f"{_arguments.listed(self.asked)}"
+                )
+            return several
+        if self.joint:
+            raise InvalidValueError(
+                f"{self.name}: column must name one column for a single question, got "
+                f"{_arguments.listed(self.asked)}: "
+                "a turnout.JointTable, PairTables, SplitBudget or SampledAttribute takes several"
+            )
+        assert isinstance(domain, (Domain, Bounds))
+        return {self.column: domain}
+
+    def encodings(self, domain: Asked) -> list[Encoding]:
+        """Find out how the values of each column become what is randomized.
+
+        Raises
+        ------
+        InvalidValueError, InvalidTypeError
+            If what is missing is to be what nobody can answer.
+        """
+        return [self._encoding(column, part) for column, part in self.parts(domain).items()]
+
+    def _encoding(self, column: str, domain: Domain | Bounds) -> Encoding:
+        told: dict[str, Any] = {
+            "missing": self.rule(column),
+            "missing_values": self.missing_values,
+            "name": self.name_of(column),
+        }
+        if isinstance(domain, Bounds):
+            return partial(numbers_of, Numbers(domain, **told))
+        texts = self.source.texts or column in self.texts_of
+        return partial(codes_of, Labels(domain, texts=texts, **told))
+
+    # What answers there are ---------------------------------------------------------------------
+
+    def distinct(self) -> list[Any]:
+        """Read the answers once and list the different ones.
+
+        Returns
+        -------
+        list
+            In order of first appearance, missing ones left out. Texts of a CSV file are integers
+            if all of them are written as such.
+
+        Raises
+        ------
+        InvalidValueError
+            If the source can be read only once, if there are more than a million, or if there are
+            several columns.
+        """
+        return self._distinct(self._one("distinct"), progress=False)[0]
+
+    def domain(self) -> Domain:
+        """Read the answers once and make a domain of them, only if what people answer is public.
+
+        Returns
+        -------
+        Domain
+            The answers in ascending order, and after them the label of missing answers.
+
+        Raises
+        ------
+        InvalidValueError
+            If there are fewer than two or more than a million, if some are missing and nothing says
+            what that means, if the source can be read only once, or if there are several columns.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> from turnout.pipeline import scan
+        >>> scan(pa.table({"answer": [3, 1, 3]}), "answer").domain().labels
+        (1, 3)
+        """
+        return self.settled(self._one("domain"))[1]
+
+    def domains(self) -> dict[str, Domain]:
+        """Make a domain of each column as :meth:`domain` does, for a plan of several questions.
+
+        Returns
+        -------
+        dict
+            The domains by column. A label for what is missing in all of them must be an answer in
+            each where something is missing.
+
+        Raises
+        ------
+        InvalidValueError
+            As :meth:`domain`.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> import turnout as tn
+        >>> table = pa.table({"sex": ["f", "m", "f"], "vote": ["yes", None, "no"]})
+        >>> both = tn.pipeline.scan(table, ["sex", "vote"], missing={"vote": "none"})
+        >>> both.domains()["vote"].labels
+        ('no', 'yes', 'none')
+        >>> tn.JointTable(1.0, both.domains()).collect(both).nodes
+        3
+        """
+        return {column: self.settled(column)[1] for column in self.asked}
+
+    def settled(
+        self: Self, column: str, *, written: bool = False, progress: bool = False
+    ) -> tuple[Self, Domain]:
+        """Make a domain of the answers in a column, and read what is missing in its terms.
+
+        Parameters
+        ----------
+        column
+            One of the columns of answers.
+        written
+            Whether the label of what is missing is a text that stands for it.
+        progress
+            Whether a pass of more than two seconds shows a bar on standard error.
+
+        Raises
+        ------
+        InvalidValueError
+            As :meth:`domain`.
+        """
+        settled, label, name = self, self.rule(column), self.name_of(column)
+        values, gaps = self._distinct(column, progress=progress)
+        values.sort()
+        if label is not None and label != "drop":
+            if written:
+                parsed = parse_label(str(label), kind_of(values))
+                if parsed is None and gaps:
+                    # One column has one type: integers beside "unknown" all become text.
+                    values, settled = (
+                        [label_text(each) for each in values],
+                        settled.matched_by_text(column),
+                    )
+                else:
+                    label = parsed
+            if gaps and label not in values:
+                if self._of_all(column):
+                    raise InvalidValueError(
+                        f"{name}: missing must be a label of the domain or 'drop', got "
+                        f"{_arguments.shown(label)}: where one label is not of every column, say "
+                        "it for each by itself"
+                    )
+                values.append(label)
+            # What nobody answers and nothing stands for is no label.
+            settled = settled.with_rule(column, label if label in values else None)
+        if len(values) < 2:
+            # A column with one answer says nothing; a wrong separator or column is more likely.
+            found = f"the one answer {values[0]!r}" if values else "no answer"
+            raise InvalidValueError(
+                f"{name} holds {found}, and labels are at least 2: state them (--labels)"
+            )
+        return settled, Domain(values)
+
+    def _of_all(self, column: str) -> bool:
+        """Say whether one rule is for this column and others."""
+        named = isinstance(self.missing, Mapping) and column in self.missing
+        return bool(self.joint) and not named
+
+    def _one(self, method: str) -> str:
+        if self.joint:
+            raise InvalidValueError(
+                f"{self.name}: {method} is of one column, got {_arguments.listed(self.asked)}: "
+                "domains() is of several"
+            )
+        return self.column
+
+    def _distinct(self, column: str, *, progress: bool) -> tuple[list[Any], bool]:
+        """List the different answers in a column, and say whether some are missing."""
+        source, name = self.source, self.name_of(column)
+        if not source.repeatable:
+            raise InvalidValueError(
+                f"{source.name} can be read only once, so its answers cannot be looked at "
+                "first: state the domain"
+            )
+        known = missing_texts(more=self.missing_values)
+        seen: dict[tuple[bool, Any], Any] = {}
+        gaps, total = 0, 0
+        rows: list[int] = []
+        blocks = sized(
+            source.blocks([column], categories=frozenset([column])), self.number_of_blocks
+        )
+        for block in track(blocks, "looking for labels", progress):
+            for values, index in factors(block.read().column(column), name):
+                first = np.full(len(values), len(index))
+                first[index[::-1]] = np.arange(len(index) - 1, -1, -1)
+                used = first < len(index)
+                absent = np.array([is_missing(value, known) for value in values], bool)
+                places = np.flatnonzero(used & ~absent)
+                for place in places[np.argsort(first[places])].tolist():
+                    value = values[place]
+                    seen.setdefault((isinstance(value, bool), value), value)
+                if (used & absent).any():
+                    found = np.flatnonzero(absent[index])
+                    gaps += found.size
+                    rows += (found[: _SHOWN + 1] + total).tolist() if len(rows) <= _SHOWN else []
+                total += len(index)
+                if len(seen) > _MOST:
+                    raise InvalidValueError(
+                        f"{name} has more than {_MOST:,} different values: is it the column of "
+                        "answers?"
+                    )
+        different = list(seen.values())
+        if source.texts:
+            different, more = _numbers_from_text(different)
+            gaps += more
+        elif all(isinstance(value, float) and value.is_integer() for value in different):
+            different = list(dict.fromkeys(int(value) for value in different))
+        if gaps and self.rule(column) is None:
+            where = f" ({rows_text(np.array(rows))})" if rows else ""
+            raise InvalidValueError(
+                f"{name}: {gaps:,} answers are missing{where}; {WAY_OUT.format('a label')}"
+            )
+        return different, gaps > 0
+
+
+def kind_of(labels: list[Any]) -> Kind:
+    """Tell what kind of values labels are.
+
+    Examples
+    --------
+    >>> kind_of([1, 2]), kind_of([1, 2.5]), kind_of(["1", 2])
+    ('integer', 'number', 'text')
+    """
+    if all(isinstance(label, bool) for label in labels):
+        return "boolean"
+    if all(isinstance(label, int) for label in labels):
+        return "integer"
+    return "number" if all(isinstance(label, (int, float)) for label in labels) else "text"
+
+
+def _numbers_from_text(values: list[str]) -> tuple[list[Any], int]:
+    """Make integers of texts that all are; NaN among numbers is missing."""
+    numbers = [value for value in values if value.lower() not in ("nan", "-nan")]
+    if not numbers or any(parse_label(value, "number") is None for value in numbers):
+        return list(values), 0
+    whole = all(parse_label(value, "integer") is not None for value in numbers)
+    return [int(v) for v in numbers] if whole else list(numbers), len(values) - len(numbers)
