@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -16,18 +17,26 @@ from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.improbable import say_improbable
 from turnout.collecting.keys import Key, Part
 from turnout.collecting.plan import Plan
-from turnout.collecting.report_files import MAX_MEMORY, Groups, Header, ReportBatch, ReportFile
+from turnout.collecting.report_files import (
+    MAX_MEMORY,
+    Groups,
+    Header,
+    ReportBatch,
+    ReportFile,
+    Stretch,
+)
 from turnout.collecting.reports import Reports
 from turnout.collecting.sums import DesignSums
 from turnout.collecting.tally import BaseTally
 from turnout.errors import InvalidValueError, MemoryLimitError
+from turnout.pipeline.flight import in_flight
 from turnout.pipeline.report_places import PlacedFile
 
 __all__ = ["Counter", "LeftOut", "empty_reports"]
 
 AnyTally = BaseTally | GroupedTally[Any]
 
-#: How many arrays of counts there are at once while a file is counted.
+#: How many arrays of counts there are at once in each thread that counts a file.
 _COPIES: Final = 4
 
 
@@ -61,12 +70,19 @@ class Counter:
         The reports that do not count, or None.
     max_memory
         Bytes of memory that a file may ask for.
+    threads
+        How many stretches of a file are counted at once, if the memory allows it.
     """
 
     def __init__(
-        self, names: tuple[str, ...], left_out: LeftOut | None, max_memory: int = MAX_MEMORY
+        self,
+        names: tuple[str, ...],
+        left_out: LeftOut | None,
+        max_memory: int = MAX_MEMORY,
+        threads: int = 1,
     ) -> None:
         self._names, self._left_out, self._max_memory = names, left_out, max_memory
+        self._threads = threads
 
     def count(self, file: PlacedFile, start: int) -> tuple[Header, AnyTally]:
         """Count the reports of a file, of which ``start`` is the number of the first.
@@ -99,41 +115,63 @@ class Counter:
                         f"group_by: {file.path} has no group {name!r}, and is in no folder "
                         f"'{name}=...'; its groups are {list(known)}"
                     )
-            groups = len(header.groups.keys) if wanted and header.groups is not None else 0
-            _check_memory(opened, groups)
-            batches = self._batches(opened, start)
-            tally: AnyTally
-            if wanted and header.groups is not None:
-                tally = _grouped(header, header.groups, batches)
-            else:
-                tally = _plain(header, batches)
+            groups = header.groups if wanted else None
+            counted = self._stretches(opened, start, groups)
+            tally = _under(header, counted) if groups is None else _grouped(header, groups, counted)
         if self._names:
             tally = _regrouped(tally, self._names, dict(file.partitions))
         metrics.observe("file_tallied", reports=header.reports, seconds=time.perf_counter() - began)
         return header, tally
 
-    def _batches(self, opened: ReportFile, start: int) -> Iterator[ReportBatch]:
-        improbable = 0
-        for batch in opened.batches():
-            end = start + len(batch)
-            kept = batch if self._left_out is None else _without(batch, self._left_out, start, end)
-            improbable += int(opened.header.plan.oracle.improbable(kept.reports).sum())
-            yield kept
-            start = end
+    def _stretches(self, opened: ReportFile, start: int, groups: Groups | None) -> Any:
+        """Tally the reports of a file, or each group of them, as if all their nodes reported."""
+        plan, stretches = opened.header.plan, opened.stretches()
+        of_batch: Callable[[ReportBatch], Any] = partial(_of_batch, plan)
+        empty: Any = plan.oracle.tally_type.empty(plan)
+        if groups is not None:
+            of_batch = partial(_groups_of_batch, plan, groups)
+            empty = GroupedTally(groups.names, {}, plan=plan)
+
+        def count(stretch: Stretch) -> tuple[int, Any]:
+            improbable, total, first = 0, empty, start + stretch.start
+            for batch in opened.batches(stretch=stretch):
+                end = first + len(batch)
+                kept = _without(batch, self._left_out, first, end)
+                improbable += int(np.count_nonzero(plan.oracle.improbable(kept.reports)))
+                total, first = total.merge(of_batch(kept)), end
+            return improbable, total
+
+        threads = min(self._threads, len(stretches), _memory_for(opened, groups))
+        improbable, total = 0, empty
+        counted = in_flight(count, stretches, threads) if threads > 1 else map(count, stretches)
+        for odd, tally in counted:
+            improbable, total = improbable + odd, total.merge(tally)
         say_improbable(improbable)
+        return total
 
 
-def _check_memory(opened: ReportFile, groups: int) -> None:
-    """Refuse a file, be it of a few bytes, that names more answers and groups than fit."""
-    plan = opened.header.plan
+def _memory_for(opened: ReportFile, groups: Groups | None) -> int:
+    """Tell in how many threads a file may be counted, be it one of a few bytes.
+
+    Raises
+    ------
+    MemoryLimitError
+        If it names more answers and groups than fit in any case.
+    """
+    plan, most = opened.header.plan, opened.most_memory
     what = f"counts of {plan.domain.size:,} answers"
-    if groups:
-        what += f" in each of {groups:,} groups"
-    length = plan.oracle.tally_type.bytes_of_sums(plan)
-    opened.check_memory((_COPIES + groups) * length, what)
+    number = 0 if groups is None else len(groups.keys)
+    if number:
+        what += f" in each of {number:,} groups"
+    needed: int = (_COPIES + number) * plan.oracle.tally_type.bytes_of_sums(plan)
+    opened.check_memory(needed, what)
+    # What has been counted waits for its turn.
+    return max(most // (2 * needed), 1)
 
 
-def _without(batch: ReportBatch, left_out: LeftOut, start: int, end: int) -> ReportBatch:
+def _without(batch: ReportBatch, left_out: LeftOut | None, start: int, end: int) -> ReportBatch:
+    if left_out is None:
+        return batch
     low, high = np.searchsorted(left_out.rows, [start, end])
     if low == high:
         return batch
@@ -143,15 +181,12 @@ def _without(batch: ReportBatch, left_out: LeftOut, start: int, end: int) -> Rep
     return ReportBatch(*(None if part is None else part[keep] for part in parts))  # type: ignore[arg-type]
 
 
-def _plain(header: Header, batches: Iterable[ReportBatch]) -> BaseTally:
-    """Tally all reports of a file."""
+def _under(header: Header, counted: BaseTally) -> BaseTally:
+    """Give the tally of a file the nodes that its header names."""
     plan = header.plan
-    total: BaseTally = plan.oracle.tally_type.empty(plan)
-    for batch in batches:
-        total = total.merge(_of_batch(plan, batch))
-    left_out = header.reports - total.received
+    left_out = header.reports - counted.received
     nodes, design = _nodes(plan, header.nodes, left_out, header.design)
-    return total.under(plan, nodes=nodes, design=design)
+    return counted.under(plan, nodes=nodes, design=design)
 
 
 def _nodes(
@@ -169,28 +204,18 @@ def _nodes(
     )
 
 
-def _grouped(header: Header, groups: Groups, batches: Iterable[ReportBatch]) -> GroupedTally[Any]:
-    """Tally the reports of each group of a file."""
+def _grouped(header: Header, groups: Groups, counted: GroupedTally[Any]) -> GroupedTally[Any]:
+    """Give the tally of each group of a file the nodes that its header names."""
     plan = header.plan
-    number = len(groups.keys)
-    total = GroupedTally(groups.names, {}, plan=plan)
-    received = np.zeros(number, np.int64)
-    before = 0
-    for batch in batches:
-        assert batch.groups is not None
-        counts = np.bincount(batch.groups, minlength=number)
-        received += counts
-        before += len(batch)
-        total = total.merge(_groups_of_batch(plan, groups, batch, counts))
-    left_out = header.reports - before
+    left_out = header.reports - sum(tally.received for tally in counted.values())
     _nodes(plan, header.nodes, left_out, header.design)
     tallies = {}
     for position, key in enumerate(groups.keys):
-        counted = total[key] if key in total else plan.oracle.tally_type.empty(plan)
+        found = counted[key] if key in counted else plan.oracle.tally_type.empty(plan)
         everyone = plan.everyone_reports
-        nodes = counted.received if everyone and left_out else groups.nodes[position]
+        nodes = found.received if everyone and left_out else groups.nodes[position]
         design = None if groups.designs is None else groups.designs[position]
-        tallies[key] = counted.under(plan, nodes=nodes, design=design)
+        tallies[key] = found.under(plan, nodes=nodes, design=design)
     return GroupedTally(groups.names, tallies, plan=plan)
 
 
@@ -201,11 +226,10 @@ def _of_batch(plan: Plan, batch: ReportBatch) -> BaseTally:
     return tally
 
 
-def _groups_of_batch(
-    plan: Plan, groups: Groups, batch: ReportBatch, counts: Any
-) -> GroupedTally[Any]:
+def _groups_of_batch(plan: Plan, groups: Groups, batch: ReportBatch) -> GroupedTally[Any]:
     """Tally each group of a batch as if its nodes had been those that reported."""
     assert batch.groups is not None
+    counts = np.bincount(batch.groups, minlength=len(groups.keys))
     designs = None
     if batch.probabilities is not None:
         order = np.argsort(batch.groups, kind="stable")

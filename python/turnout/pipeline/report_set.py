@@ -157,7 +157,8 @@ class ReportSet(ReportsElsewhere):
             What happens to a second report with the same pseudonym: ``"refuse"`` or ``"first"``
             (the first in the order of the files counts). By default nobody looks.
         workers
-            How many files are read at once; by default as many as there are processors.
+            How many files, or stretches of a file, are read at once; by default as many as there
+            are processors.
         progress
             Whether work that takes more than two seconds shows a bar on standard error.
         max_memory
@@ -188,12 +189,15 @@ class ReportSet(ReportsElsewhere):
         left_out = None
         if duplicates is not None:
             left_out = self.duplicate_reports(duplicates, max_memory=max_memory)
-        counter = Counter(names, left_out, max_memory)
+        threads = checked_workers(workers)
+        # Those that no file is left for work on stretches of the others.
+        spare = max(threads // max(len(self._files), 1), 1)
+        counter = Counter(names, left_out, max_memory, spare)
         starts = left_out.starts if left_out is not None else [0] * len(self._files)
         work = list(zip(self._files, starts, strict=True))
         total: Any = None
         seen: dict[str, Path] = {}
-        counted = in_flight(lambda item: counter.count(*item), work, checked_workers(workers))
+        counted = in_flight(lambda item: counter.count(*item), work, threads)
         for file, (header, tally) in zip(
             self._files, track(sized(counted, len(work)), "tallying", progress), strict=True
         ):

@@ -59,6 +59,7 @@ looks like the checksum's marker is written with a JSON escape, so the marker oc
 the checksum is.
 """
 
+from turnout.collecting.report_files.containers import Stretch
 from turnout.collecting.report_files.header import Groups, Header, PartFacts
 from turnout.collecting.report_files.reading import (
     MAX_MEMORY,
@@ -82,6 +83,7 @@ __all__ = [
     "ReportBatch",
     "ReportFile",
     "ReportWriter",
+    "Stretch",
     "file_format",
     "read_reports",
     "write_reports",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import threading
 from collections.abc import Iterator
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, NamedTuple
 
 from turnout._extras import require
 from turnout.collecting.report_files.pages import message_bytes, page_bytes
@@ -31,8 +33,56 @@ def batch_rows(row_bytes: int) -> int:
     return max(min(_BATCH, _BATCH_BYTES // max(row_bytes, 1)), 1)
 
 
+class Stretch(NamedTuple):
+    """Rows of a file that can be read by themselves.
+
+    Attributes
+    ----------
+    start
+        The number of the first row.
+    rows
+        How many there are; None if only who has read them knows.
+    groups
+        The row groups that they are in.
+    """
+
+    start: int
+    rows: int | None
+    groups: range
+
+
+class _Shared(io.RawIOBase):
+    """A file with a place of its own, beside others in the same one that threads read from."""
+
+    def __init__(self, file: BinaryIO, lock: threading.Lock) -> None:
+        self._file, self._lock, self._place = file, lock, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._place
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        if whence == io.SEEK_CUR:
+            offset, whence = offset + self._place, io.SEEK_SET
+        with self._lock:
+            self._place = self._file.seek(offset, whence)
+        return self._place
+
+    def read(self, size: int = -1) -> bytes:
+        with self._lock:
+            self._file.seek(self._place)
+            data = self._file.read(size)
+        self._place += len(data)
+        return data
+
+
 class ParquetContainer:
-    """A Parquet file.
+    """A Parquet file, of which several threads may read stretches at once.
 
     Attributes
     ----------
@@ -45,25 +95,37 @@ class ParquetContainer:
     """
 
     def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        opened = self._opened([], None)
+        self._file, self._lock = file, threading.Lock()
+        opened = self._opened(_Shared(file, self._lock), [], None)
         self._footer = opened.metadata
         self._schema = opened.schema_arrow
         self.names: list[str] = self._schema.names
         self.rows: int | None = self._footer.num_rows
         self.metadata: dict[bytes, bytes] = dict(self._footer.metadata or {})
 
-    def _opened(self, dictionaries: list[str], footer: Any) -> Any:
+    def _opened(self, file: Any, dictionaries: list[str], footer: Any) -> Any:
         pa = require("pyarrow", "cli")
         return require("pyarrow.parquet", "cli").ParquetFile(
-            pa.PythonFile(self._file, mode="r"),
+            pa.PythonFile(file, mode="r"),
             metadata=footer,
             read_dictionary=dictionaries,
             pre_buffer=False,
             buffer_size=_BUFFER,
         )
 
-    def tables(self, rows: int, most: int) -> Iterator[Any]:
+    def stretches(self, rows: int) -> list[Stretch]:
+        """Cut the file between row groups, where at least so many rows have come together."""
+        found: list[Stretch] = []
+        start = first = held = 0
+        number = self._footer.num_row_groups
+        for group in range(number):
+            held += self._footer.row_group(group).num_rows
+            if held >= rows or group == number - 1:
+                found.append(Stretch(start, held, range(first, group + 1)))
+                start, first, held = start + held, group + 1, 0
+        return found
+
+    def tables(self, rows: int, most: int, stretch: Stretch) -> Iterator[Any]:
         """Read tables of at most so many rows, of pages of at most ``most`` bytes."""
         pa = require("pyarrow", "cli")
         for item in self._schema:
@@ -77,18 +139,20 @@ class ParquetContainer:
             if pa.types.is_fixed_size_binary(kind):
                 # A value that stands in the file once is repeated for every row that has it.
                 _check(kind.byte_width * min(rows, self._footer.num_rows), most)
-        for group in range(self._footer.num_row_groups):
+        file: Any = _Shared(self._file, self._lock)
+        for group in stretch.groups:
             for place in range(self._footer.num_columns):
                 column = self._footer.row_group(group).column(place)
                 starts = [column.dictionary_page_offset, column.data_page_offset]
                 start = min((offset for offset in starts if offset), default=None)
                 if start is None:
                     raise CorruptDataError("a column does not say where it begins")
-                for size in page_bytes(self._file, start, column.total_compressed_size):
+                for size in page_bytes(file, start, column.total_compressed_size):
                     _check(size, most)
         # A text that stands in a row group once stays one, whatever the number of its rows.
         texts = [item.name for item in self._schema if pa.types.is_string(item.type)]
-        for batch in self._opened(texts, self._footer).iter_batches(rows, use_threads=False):
+        opened = self._opened(file, texts, self._footer)
+        for batch in opened.iter_batches(rows, stretch.groups, use_threads=False):
             yield pa.table(batch)
 
 
@@ -125,7 +189,11 @@ class ArrowContainer:
             raise CorruptDataError("a column is a dictionary")
         return schema, messages
 
-    def tables(self, rows: int, most: int) -> Iterator[Any]:
+    def stretches(self, _rows: int) -> list[Stretch]:
+        """Give the whole file: it does not say where its record batches are."""
+        return [Stretch(0, None, range(0))]
+
+    def tables(self, rows: int, most: int, _stretch: Stretch) -> Iterator[Any]:
         """Read tables of at most so many rows, of record batches of at most ``most`` bytes."""
         pa, ipc = require("pyarrow", "cli"), require("pyarrow.ipc", "cli")
         schema, messages = self._begun()

@@ -20,6 +20,7 @@ from turnout.collecting.randomizer import Randomizer
 from turnout.collecting.report_files.containers import (
     ArrowContainer,
     ParquetContainer,
+    Stretch,
     batch_rows,
     open_container,
 )
@@ -187,15 +188,17 @@ class ReportFile:
         MemoryLimitError
             If that is more than ``max_memory``, and than eight times the size of the file.
         """
-        if needed > self._most:
+        most = self.most_memory
+        if needed > most:
             raise MemoryLimitError(
                 f"{os.fspath(self.path)}: {what} would take up {needed:,} bytes of memory, a file "
-                f"of {self._opened.st_size:,} bytes may take up {self._most:,}: max_memory allows "
+                f"of {self._opened.st_size:,} bytes may take up {most:,}: max_memory allows "
                 "more"
             )
 
     @property
-    def _most(self) -> int:
+    def most_memory(self) -> int:
+        """Bytes of memory that the file may ask for."""
         return max(self._max_memory, _OWN_SIZE * self._opened.st_size)
 
     def __enter__(self) -> ReportFile:
@@ -210,13 +213,32 @@ class ReportFile:
         """Let go of the file."""
         self._file.close()
 
-    def batches(self, rows: int | None = None) -> Iterator[ReportBatch]:
+    def stretches(self) -> list[Stretch]:
+        """Cut the reports into stretches of about a million that threads may read at once.
+
+        Raises
+        ------
+        CorruptDataError
+            If they are not as many as the metadata says.
+        """
+        found = self._container.stretches(batch_rows(self._row_bytes))
+        with _explained(self.path):
+            rows = sum(stretch.rows or 0 for stretch in found)
+            if rows != self.header.reports and all(each.rows is not None for each in found):
+                raise self._other_rows(rows)
+        return found
+
+    def batches(
+        self, rows: int | None = None, *, stretch: Stretch | None = None
+    ) -> Iterator[ReportBatch]:
         """Read the reports in order.
 
         Parameters
         ----------
         rows
             The most reports of a batch; by default a million, or fewer if they are wide.
+        stretch
+            One of :meth:`stretches`, to read no others.
 
         Yields
         ------
@@ -232,17 +254,22 @@ class ReportFile:
         """
         if rows is None:
             rows = batch_rows(self._row_bytes)
+        for each in self.stretches() if stretch is None else [stretch]:
+            yield from self._stretch(rows, each)
+
+    def _stretch(self, rows: int, stretch: Stretch) -> Iterator[ReportBatch]:
+        expected = self.header.reports if stretch.rows is None else stretch.rows
         found = 0
-        for table in _each(self._container.tables(rows, self._most), self.path):
+        for table in _each(self._container.tables(rows, self.most_memory, stretch), self.path):
             with _explained(self.path):
                 found += len(table)
-                if found > self.header.reports:
-                    raise self._other_rows(found)
+                if found > expected:
+                    raise self._other_rows(stretch.start + found)
                 batch = self._batch(table)
             yield batch
         with _explained(self.path):
-            if found != self.header.reports:
-                raise self._other_rows(found)
+            if found != expected:
+                raise self._other_rows(stretch.start + found)
             now = os.fstat(self._file.fileno())
             before = self._opened
             if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
@@ -380,8 +407,7 @@ def _values(table: Any, column: str, kind: Any) -> Array:
         raise CorruptDataError(f"column {column!r} has type {values.type}, expected {kind}")
     if values.null_count:
         raise CorruptDataError(f"column {column!r} has {values.null_count} nulls")
-    array: Array = values.to_numpy()
-    return array
+    return _joined([np.empty(0, kind.to_pandas_dtype()), *map(np.asarray, values.chunks)])
 
 
 def _group_index(table: Any, groups: Groups) -> Integers:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import os
 import secrets
 from pathlib import Path
@@ -201,6 +202,10 @@ class ReportWriter:
         existing: Existing = "replace" if replace else "keep"
         self._temporary = self._stack.enter_context(atomic_write(path, existing=existing))
         try:
+            # A page for each few rows, where Arrow has such a limit, makes files larger and slower
+            # to read; a page is bounded by its bytes.
+            known = inspect.signature(parquet.write_table).parameters
+            pages = {"max_rows_per_page": 2**20} if "max_rows_per_page" in known else {}
             # Dictionary pages pack a code into ceil(log2 k) bits.
             self._writer = parquet.ParquetWriter(
                 self._temporary,
@@ -209,6 +214,7 @@ class ReportWriter:
                 use_dictionary=["report", *groups],
                 write_statistics=False,
                 store_schema=False,
+                **pages,
             )
         except BaseException as error:
             self._stack.__exit__(type(error), error, error.__traceback__)

@@ -1,0 +1,94 @@
+"""A file of reports is counted in stretches, several at once, and gives what it gives in order."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import turnout as tn
+from turnout.collecting.report_files import Groups, ReportFile, ReportWriter, containers
+from turnout.pipeline import open_reports, report_counting
+
+ORACLE = tn.DirectEncoding(1.0, 5)
+ROWS = 300
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Thirty row groups, of which three make up a stretch; each person has two reports."""
+    monkeypatch.setattr(containers, "_BATCH", 30)
+    path = tmp_path / "reports.parquet"
+    codes = ORACLE.randomize(np.arange(ROWS) % 5, seed=1).codes
+    names = (np.arange(ROWS) % 150).astype(np.uint8).repeat(16).reshape(ROWS, 16)
+    groups = np.array(["a", "b", "b"])[np.arange(ROWS) % 3]
+    writer = ReportWriter(
+        path,
+        tn.Plan(ORACLE, tn.Everyone()),
+        group_types={"group": pa.string()},
+        pseudonyms=True,
+    )
+    with writer:
+        for start in range(0, ROWS, 10):
+            rows = slice(start, start + 10)
+            writer.add(codes[rows], groups=[pa.array(groups[rows])], pseudonyms=names[rows])
+        writer.close(ROWS, groups=Groups(("group",), (("a",), ("b",)), (100, 200), None))
+    return path
+
+
+@pytest.mark.parametrize("duplicates", [None, "first"])
+@pytest.mark.parametrize("group_by", [None, "group"])
+def test_threads_count_what_one_counts(
+    path: Path, group_by: str | None, duplicates: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reports = open_reports(path)
+    with ReportFile(path) as file:
+        assert [each.start for each in file.stretches()] == list(range(0, ROWS, 30))
+        third = [each.reports for each in file.batches(stretch=file.stretches()[2])]
+        codes = np.concatenate([each.reports for each in file.batches()])
+        np.testing.assert_array_equal(np.concatenate(third), codes[60:90])
+    seen = set()
+    count = report_counting._of_batch if group_by is None else report_counting._groups_of_batch
+
+    def counting(*arguments: Any) -> Any:
+        seen.add(threading.current_thread())
+        return count(*arguments)
+
+    monkeypatch.setattr(report_counting, count.__name__, counting)
+    kept = codes if duplicates is None else codes[:150]
+    expected = np.bincount(kept, minlength=5)
+    for workers in (1, 4):
+        tally = reports.tally(group_by=group_by, duplicates=duplicates, workers=workers)
+        whole = tally if group_by is None else tally.total
+        np.testing.assert_array_equal(whole.support, expected)
+        if group_by is not None:
+            np.testing.assert_array_equal(tally["a"].support, np.bincount(kept[::3], minlength=5))
+    assert len(seen) > 2
+
+
+def test_a_file_is_counted_in_as_many_threads_as_there_is_memory_for(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = report_counting._COPIES * ORACLE.tally_type.bytes_of_sums(tn.Plan(ORACLE, tn.Everyone()))
+    with ReportFile(path) as file:
+        for most, threads in ((one, 1), (4 * one, 2), (7 * one, 3)):
+            monkeypatch.setattr(ReportFile, "most_memory", most)
+            assert report_counting._memory_for(file, None) == threads
+
+
+def test_the_reports_of_a_block_are_one_page(tmp_path: Path) -> None:
+    path = tmp_path / "reports.parquet"
+    codes = np.arange(200_000, dtype=np.uint8) % 5
+    with ReportWriter(path, tn.Plan(ORACLE, tn.Everyone())) as writer:
+        writer.add(codes)
+        writer.close(len(codes))
+    column = pq.ParquetFile(path).metadata.row_group(0).column(0)
+    with path.open("rb") as file:
+        start, length = column.dictionary_page_offset, column.total_compressed_size
+        _dictionary, page = containers.page_bytes(file, start, length)
+    assert page == pytest.approx(200_000 * 3 / 8, rel=0.01)
