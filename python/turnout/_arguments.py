@@ -29,6 +29,16 @@ def shown(value: object) -> str:
     return text if len(text) <= _LONG else f"{text[:_LONG]}..."
 
 
+def invalid(expected: str, value: object) -> InvalidValueError:
+    """Make the error of a value other than expected: the words name the argument."""
+    return InvalidValueError(f"{expected}, got {shown(value)}")
+
+
+def mistyped(expected: str, value: object) -> InvalidTypeError:
+    """Make the error of a value of another type than expected: the words name the argument."""
+    return InvalidTypeError(f"{expected}, got {shown(value)}")
+
+
 def number(argument: str, value: object) -> float:
     """Return a finite or infinite real number as a float; booleans and text are refused."""
     # float() would read text and bytes; a truth value is no number. NumPy before 2.4 only warns
@@ -38,15 +48,15 @@ def number(argument: str, value: object) -> float:
         or (isinstance(value, np.ndarray) and value.ndim > 0)
         or not (hasattr(type(value), "__float__") or hasattr(type(value), "__index__"))
     ):
-        raise InvalidTypeError(f"{argument} must be a real number, got {shown(value)}")
+        raise mistyped(f"{argument} must be a real number", value)
     try:
         return float(value)  # type: ignore[arg-type]
     except OverflowError as error:
-        raise InvalidValueError(
-            f"{argument} must be a real number within floating-point range, got {shown(value)}"
+        raise invalid(
+            f"{argument} must be a real number within floating-point range", value
         ) from error
     except (TypeError, ValueError) as error:
-        raise InvalidTypeError(f"{argument} must be a real number, got {shown(value)}") from error
+        raise mistyped(f"{argument} must be a real number", value) from error
 
 
 def integer(argument: str, value: object, *, least: int, most: int | None = None) -> int:
@@ -57,28 +67,26 @@ def integer(argument: str, value: object, *, least: int, most: int | None = None
         f"an integer of at least {least}" if most is None else f"an integer from {least} to {most}"
     )
     if isinstance(value, (bool, np.bool_)):
-        raise InvalidTypeError(f"{argument} must be {bounds}, got {shown(value)}")
+        raise mistyped(f"{argument} must be {bounds}", value)
     try:
         result = operator.index(value)  # type: ignore[arg-type]
     except TypeError as error:
-        raise InvalidTypeError(f"{argument} must be {bounds}, got {shown(value)}") from error
+        raise mistyped(f"{argument} must be {bounds}", value) from error
     if result < least or (most is not None and result > most):
-        raise InvalidValueError(f"{argument} must be {bounds}, got {shown(result)}")
+        raise invalid(f"{argument} must be {bounds}", result)
     return result
 
 
 def moment(argument: str, value: object) -> datetime:
     """Return a moment in UTC; a time without a time zone is refused."""
     if not isinstance(value, datetime):
-        raise InvalidTypeError(f"{argument} must be a datetime, got {shown(value)}")
+        raise mistyped(f"{argument} must be a datetime", value)
     if value.utcoffset() is None:
-        raise InvalidValueError(f"{argument} must have a time zone, got {shown(value)}")
+        raise invalid(f"{argument} must have a time zone", value)
     try:
         return value.astimezone(timezone.utc)
     except OverflowError as error:
-        raise InvalidValueError(
-            f"{argument} must be in the years 1 to 9999 of UTC, got {shown(value)}"
-        ) from error
+        raise invalid(f"{argument} must be in the years 1 to 9999 of UTC", value) from error
 
 
 def seed(value: object) -> int | None:
@@ -90,7 +98,7 @@ def probability(argument: str, value: object) -> float:
     """Return a probability in (0, 1]."""
     result = number(argument, value)
     if not 0.0 < result <= 1.0:
-        raise InvalidValueError(f"{argument} must be a probability in (0, 1], got {shown(result)}")
+        raise invalid(f"{argument} must be a probability in (0, 1]", result)
     return result
 
 
@@ -98,7 +106,7 @@ def confidence(argument: str, value: object) -> float:
     """Return a confidence level in (0, 1)."""
     result = number(argument, value)
     if not 0.0 < result < 1.0:
-        raise InvalidValueError(f"{argument} must be a level between 0 and 1, got {shown(result)}")
+        raise invalid(f"{argument} must be a level between 0 and 1", result)
     return result
 
 
@@ -106,14 +114,14 @@ def choice(argument: str, value: T, allowed: Collection[T]) -> T:
     """Return one of a few allowed values."""
     if not (value is None or isinstance(value, str)) or value not in allowed:
         listed = ", ".join(repr(option) for option in allowed)
-        raise InvalidValueError(f"{argument} must be one of {listed}, got {shown(value)}")
+        raise invalid(f"{argument} must be one of {listed}", value)
     return value
 
 
 def instance(argument: str, value: T, kind: type[object], expected: str) -> T:
     """Return a value of a given class."""
     if not isinstance(value, kind):
-        raise InvalidTypeError(f"{argument} must be {expected}, got {shown(value)}")
+        raise mistyped(f"{argument} must be {expected}", value)
     return value
 
 
@@ -130,9 +138,7 @@ def refuse_booleans(argument: str, value: Any) -> None:
     kinds = set(map(type, value))
     if kinds & {bool, np.bool_} and kinds - {bool, np.bool_}:
         position = next(n for n, entry in enumerate(value) if isinstance(entry, (bool, np.bool_)))
-        raise InvalidTypeError(
-            f"{argument}[{position}] must be a number, got {shown(value[position])}"
-        )
+        raise mistyped(f"{argument}[{position}] must be a number", value[position])
     if kinds & {list, tuple}:
         for position, entry in enumerate(value):
             refuse_booleans(f"{argument}[{position}]", entry)
@@ -157,7 +163,7 @@ def vector(
         array = np.asarray(value)
     except Exception as error:
         # Anything can go wrong in the conversion of foreign objects.
-        raise InvalidTypeError(f"{argument} must be {expected}, got {shown(value)}") from error
+        raise mistyped(f"{argument} must be {expected}", value) from error
     if array.ndim != 1:
         raise InvalidTypeError(
             f"{argument} must be one-dimensional: {expected}, got {shown(value)} of shape "
@@ -190,9 +196,7 @@ def vector(
 
 def _narrow(argument: str, position: int, entry: Any) -> Any:
     if isinstance(entry, int) and not -(2**63) <= entry < 2**64:
-        raise InvalidValueError(
-            f"{argument}[{position}] must be a number of at most 64 bits, got {shown(entry)}"
-        )
+        raise invalid(f"{argument}[{position}] must be a number of at most 64 bits", entry)
     return entry
 
 
@@ -266,7 +270,7 @@ def items(argument: str, value: Any, expected: str) -> list[Any]:
         with contextlib.suppress(Exception):
             # Anything can go wrong while a foreign object is iterated over.
             return list(value)
-    raise InvalidTypeError(f"{argument} must be {expected}, got {shown(value)}")
+    raise mistyped(f"{argument} must be {expected}", value)
 
 
 def listed(values: Collection[object]) -> str:

@@ -18,7 +18,7 @@ from fractions import Fraction
 from typing import Any, NoReturn
 
 from turnout import _arguments
-from turnout.errors import CorruptDataError, InvalidTypeError, UnsupportedVersionError
+from turnout.errors import CorruptDataError, UnsupportedVersionError
 
 #: The most digits of a whole number: of a fraction, of its numerator and of its denominator.
 MOST_DIGITS = 1000
@@ -158,9 +158,7 @@ class SealedDocument:
             If ``text`` is not text.
         """
         if not isinstance(text, (str, bytes, bytearray)):
-            raise InvalidTypeError(
-                f"text must be the JSON text of a {self.word}, got {_arguments.shown(text)}"
-            )
+            raise _arguments.mistyped(f"text must be the JSON text of a {self.word}", text)
         try:
             characters = text if isinstance(text, str) else text.decode("ascii")
             description = parsed(characters)

@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from turnout._extras import require
+from turnout._types import Axes, Figure
 from turnout.errors import InvalidTypeError
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.axis import Axis
-    from matplotlib.figure import Figure
 
 
 #: Labels of more letters are cut.

@@ -1,11 +1,19 @@
-"""Short names of the arrays that annotations speak of."""
+"""Short names of the types that annotations speak of."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    # An extra, and what Python has since 3.11; "as" hands them on.
+    from matplotlib.axes import Axes as Axes  # noqa: PLC0414
+    from matplotlib.figure import Figure as Figure  # noqa: PLC0414
+    from typing_extensions import Self as Self  # noqa: PLC0414
+else:
+    Axes = Figure = Self = Any
 
 Array = npt.NDArray[Any]
 Bytes = npt.NDArray[np.uint8]

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
 from turnout import _arguments
-from turnout._types import Array, Floats, Truths
+from turnout._types import Array, Floats, Self, Truths
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
 
 #: How far apart bounds can be.
 _SMALLEST, _LARGEST = 1e-100, 1e100
@@ -98,9 +94,7 @@ class Bounds:
             return cls(pair.low, pair.high, max(dimensions, pair.dimensions))
         limits = _arguments.vector("bounds", pair, "a pair of real numbers (low, high)")
         if limits.size != 2:
-            raise InvalidValueError(
-                f"bounds must be a pair of real numbers (low, high), got {_arguments.shown(pair)}"
-            )
+            raise _arguments.invalid("bounds must be a pair of real numbers (low, high)", pair)
         return cls(float(limits[0]), float(limits[1]), dimensions)
 
     @property
@@ -167,9 +161,7 @@ class Bounds:
             array = np.asarray(values)
         except Exception as error:
             # Anything can go wrong in the conversion of foreign objects.
-            raise InvalidTypeError(
-                f"values must be {expected}, got {_arguments.shown(values)}"
-            ) from error
+            raise _arguments.mistyped(f"values must be {expected}", values) from error
         if array.dtype.kind not in "iuf" and array.size:
             raise InvalidTypeError(
                 f"values must be real numbers, {expected}, got dtype {array.dtype}"

@@ -68,18 +68,14 @@ class Domain:
                 f"labels must have an order, got the set {_arguments.shown(labels)}"
             )
         if isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable):
-            raise InvalidTypeError(
-                f"labels must be an iterable of labels, got {_arguments.shown(labels)}"
-            )
+            raise _arguments.mistyped("labels must be an iterable of labels", labels)
         try:
             kept = tuple(labels)
             if not _all_text(kept):
                 kept = tuple(_plain(label) for label in kept)
         except Exception as error:
             # Anything can go wrong while a foreign object is iterated over.
-            raise InvalidTypeError(
-                f"labels must be an iterable of labels, got {_arguments.shown(labels)}"
-            ) from error
+            raise _arguments.mistyped("labels must be an iterable of labels", labels) from error
         index = _indexed(kept)
         self._integers = all(type(label) is int for label in kept) and kept == tuple(
             range(len(kept))
@@ -436,9 +432,8 @@ def domain_of(argument: str, value: Any, least: int = 2) -> Domain:
     if isinstance(value, (list, tuple)):
         return Domain(value)
     if isinstance(value, bool) or not hasattr(type(value), "__index__"):
-        raise InvalidTypeError(
-            f"{argument} must be a Domain, a list of labels, or a number of codes, got "
-            f"{_arguments.shown(value)}"
+        raise _arguments.mistyped(
+            f"{argument} must be a Domain, a list of labels, or a number of codes", value
         )
     return Domain.from_integers(_arguments.integer(argument, value, least=least, most=_LARGEST))
 

@@ -37,7 +37,6 @@ from collections.abc import Callable
 
 from turnout import _arguments
 from turnout._public import listing
-from turnout.errors import InvalidTypeError
 
 __all__ = ["Hook", "observe", "subscribe"]
 
@@ -78,7 +77,7 @@ def subscribe(hook: Hook) -> Callable[[], None]:
     >>> stop()
     """
     if not callable(hook):
-        raise InvalidTypeError(f"hook must be a function, got {_arguments.shown(hook)}")
+        raise _arguments.mistyped("hook must be a function", hook)
     with _lock:
         _hooks.append(hook)
 

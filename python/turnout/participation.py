@@ -15,7 +15,7 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout._public import listing
 from turnout._types import Floats
-from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
+from turnout.errors import CorruptDataError, InvalidValueError
 
 __all__ = ["Bernoulli", "Everyone", "Participation", "Personalized", "from_dict"]
 
@@ -301,7 +301,7 @@ def stated_participation(participation: Participation | float) -> Participation:
             return Everyone()
         # Said of the argument that was given, not of the one of Bernoulli.
         return Bernoulli(_arguments.probability("participation", participation))
-    raise InvalidTypeError(
-        "participation must be a rate, Everyone(), Bernoulli(...) or Personalized(...), got "
-        f"{_arguments.shown(participation)}"
+    raise _arguments.mistyped(
+        "participation must be a rate, Everyone(), Bernoulli(...) or Personalized(...)",
+        participation,
     )

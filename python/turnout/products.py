@@ -345,16 +345,13 @@ def domains_of(argument: str, columns: Any) -> dict[str, Domain]:
     4
     """
     if not isinstance(columns, Mapping):
-        raise InvalidTypeError(
-            f"{argument} must be a mapping from the names of questions to their answers, got "
-            f"{_arguments.shown(columns)}"
+        raise _arguments.mistyped(
+            f"{argument} must be a mapping from the names of questions to their answers", columns
         )
     found = {}
     for name, answers in columns.items():
         if not isinstance(name, str):
-            raise InvalidTypeError(
-                f"{argument} must have text for names, got {_arguments.shown(name)}"
-            )
+            raise _arguments.mistyped(f"{argument} must have text for names", name)
         found[name] = domain_of(f"{argument}[{name!r}]", answers)
     if len(found) < 2:
         raise InvalidValueError(f"{argument} must name at least 2 questions, got {len(found)}")
@@ -363,9 +360,7 @@ def domains_of(argument: str, columns: Any) -> dict[str, Domain]:
 
 def _answer(row: Mapping[str, Any], name: str) -> Any:
     if name not in row:
-        raise InvalidValueError(
-            f"values must have an answer to {name!r} in each entry, got {_arguments.shown(row)}"
-        )
+        raise _arguments.invalid(f"values must have an answer to {name!r} in each entry", row)
     return row[name]
 
 
@@ -402,17 +397,14 @@ def encoded(table: Any, domains: Mapping[str, Domain]) -> dict[str, Array]:
             raise type(error)(f"table[{name!r}]: {error}") from error
     lengths = {name: column.size for name, column in codes.items()}
     if len(set(lengths.values())) > 1:
-        raise InvalidValueError(
-            f"table must have columns of the same length, got {_arguments.shown(lengths)}"
-        )
+        raise _arguments.invalid("table must have columns of the same length", lengths)
     return codes
 
 
 def _column(table: Any, name: str) -> Any:
     if isinstance(table, (str, bytes)) or not hasattr(table, "__getitem__"):
-        raise InvalidTypeError(
-            "table must be a mapping from names to columns or a data frame, "
-            f"got {_arguments.shown(table)}"
+        raise _arguments.mistyped(
+            "table must be a mapping from names to columns or a data frame", table
         )
     if isinstance(table, (list, tuple)) or (
         isinstance(table, np.ndarray) and table.dtype.names is None

@@ -202,9 +202,9 @@ def public_key_bytes(argument: str, value: object) -> bytes:
     """Return the 32 bytes of a public key in hexadecimal."""
     expected = "a public key of 64 hexadecimal digits"
     if not isinstance(value, str):
-        raise InvalidTypeError(f"{argument} must be {expected}, got {_arguments.shown(value)}")
+        raise _arguments.mistyped(f"{argument} must be {expected}", value)
     if not _KEY.fullmatch(value.lower()):
-        raise InvalidValueError(f"{argument} must be {expected}, got {_arguments.shown(value)}")
+        raise _arguments.invalid(f"{argument} must be {expected}", value)
     return bytes.fromhex(value)
 
 
@@ -237,7 +237,7 @@ def verify(public_key: str, message: bytes, signature: bytes) -> bool:
     """
     key = public_key_bytes("public_key", public_key)
     if not isinstance(signature, bytes):
-        raise InvalidTypeError(f"signature must be 64 bytes, got {_arguments.shown(signature)}")
+        raise _arguments.mistyped("signature must be 64 bytes", signature)
     return _core.ed25519_verify(key, _message_bytes(message), signature)
 
 

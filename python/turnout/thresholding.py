@@ -17,7 +17,7 @@ from turnout._types import Array, Floats, Integers
 from turnout.accounting.calibration import calibrate
 from turnout.accounting.ledger import PrivacyLedger
 from turnout.accounting.thresholded import SampleAndThreshold
-from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.errors import InvalidValueError
 
 __all__ = ["ThresholdedCount", "ThresholdedCounts", "sample_and_threshold"]
 __dir__ = listing(__all__)
@@ -346,7 +346,7 @@ def _mechanism(
         raise InvalidValueError("adjacency is for epsilon and delta: give it without a rate")
     made = SampleAndThreshold(rate, threshold)
     if not made.rate > 0.0:
-        raise InvalidValueError(f"rate must be above 0, got {_arguments.shown(rate)}")
+        raise _arguments.invalid("rate must be above 0", rate)
     return made
 
 
@@ -373,11 +373,11 @@ def _check_label(label: Any, argument: str = "label") -> None:
     try:
         hash(label)
     except TypeError as error:
-        raise InvalidTypeError(
-            f"{argument} must be an item that can be hashed, got {_arguments.shown(label)}"
+        raise _arguments.mistyped(
+            f"{argument} must be an item that can be hashed", label
         ) from error
     if label is None or (isinstance(label, (float, np.floating)) and math.isnan(label)):
-        raise InvalidValueError(f"{argument} must be an item, got {_arguments.shown(label)}")
+        raise _arguments.invalid(f"{argument} must be an item", label)
 
 
 def _counted(items: Any, kept: Integers) -> dict[Hashable, int]:

@@ -10,7 +10,7 @@ from turnout import _arguments
 from turnout._search import WIDTH, first_at_most
 from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.values import WHOLE, nonnegative, unit_interval
-from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.errors import InvalidValueError
 
 #: The relative width of the last bracket where each try composes many rounds.
 _WIDTH_COMPOSED = 1e-6
@@ -150,9 +150,7 @@ def calibrate_noise(
             return float(
                 calibrate(mechanism, parameter, epsilon, delta, rounds, adjacency=adjacency)
             )
-    raise InvalidTypeError(
-        f"mechanism must have noise to calibrate, got {_arguments.shown(mechanism)}"
-    )
+    raise _arguments.mistyped("mechanism must have noise to calibrate", mechanism)
 
 
 def _noise(

@@ -15,7 +15,7 @@ from turnout._types import Floats
 from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.paper import theorem_4_1_delta
 from turnout.accounting.participation import RandomParticipation
-from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.errors import InvalidValueError
 
 Mechanisms = Mechanism | Sequence[Mechanism] | Mapping[str, Mechanism]
 
@@ -112,9 +112,8 @@ def named(mechanisms: Mechanisms, labels: Sequence[str] | None) -> list[tuple[st
         return [(_name(mechanism, given), mechanism) for mechanism in given]
     texts = _arguments.items("labels", labels, "one text for each mechanism")
     if len(texts) != len(given) or not all(isinstance(text, str) for text in texts):
-        raise InvalidValueError(
-            f"labels must be one text for each of the {len(given)} mechanisms, got "
-            f"{_arguments.shown(labels)}"
+        raise _arguments.invalid(
+            f"labels must be one text for each of the {len(given)} mechanisms", labels
         )
     return list(zip(texts, given, strict=True))
 
@@ -208,6 +207,4 @@ def refuse_without(mechanisms: Collection[Mechanism], parameter: str) -> None:
     """
     for mechanism in mechanisms:
         if parameter not in _parameters(mechanism):
-            raise InvalidTypeError(
-                f"mechanisms must have a {parameter}, got {_arguments.shown(mechanism)}"
-            )
+            raise _arguments.mistyped(f"mechanisms must have a {parameter}", mechanism)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout._drawing import new_axes
 from turnout._extras import require
-from turnout._types import Floats
+from turnout._types import Axes, Floats
 from turnout.accounting.curves import (
     Mechanisms,
     common_parameters,
@@ -27,11 +27,6 @@ from turnout.accounting.participation import (
     RandomParticipation,
     WeakClientSampling,
 )
-from turnout.errors import InvalidValueError
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 _COLOURS = ("#1f6f8b", "#d1495b", "#c9822b", "#5b8c5a", "#7a5195", "#3d405b", "#a0522d", "#6c757d")
 _CLAIM = "Theorem 4.1 (not a bound)"
@@ -261,8 +256,7 @@ def increasing(
     if array.size < 2 or not inside.all():
         bound = f"above {least:g}" if above else f"of at least {least:g}"
         upper = "" if math.isinf(most) else f" and at most {most:g}"
-        raise InvalidValueError(
-            f"{argument} must be two or more different finite numbers {bound}{upper}, got "
-            f"{_arguments.shown(value)}"
+        raise _arguments.invalid(
+            f"{argument} must be two or more different finite numbers {bound}{upper}", value
         )
     return array

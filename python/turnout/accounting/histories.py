@@ -64,9 +64,8 @@ def from_opacus(history: Any) -> Composition:
     parts: list[tuple[Mechanism, int]] = []
     for place, entry in enumerate(_arguments.items("history", given, "a list of triples")):
         if not isinstance(entry, (tuple, list)) or len(entry) != 3:
-            raise InvalidTypeError(
-                f"history[{place}] must be (noise_multiplier, sample_rate, steps), got "
-                f"{_arguments.shown(entry)}"
+            raise _arguments.mistyped(
+                f"history[{place}] must be (noise_multiplier, sample_rate, steps)", entry
             )
         noise, sample_rate, steps = entry
         with _named(f"history[{place}]"):
@@ -124,9 +123,8 @@ def from_flower(state: Any) -> Composition:
     """
     _arguments.instance("state", state, Mapping, "what state_dict() of an accountant gives")
     if state.get("schema_version") != _SCHEMA:
-        raise InvalidValueError(
-            f"state must have the schema_version {_SCHEMA}, got "
-            f"{_arguments.shown(state.get('schema_version'))}"
+        raise _arguments.invalid(
+            f"state must have the schema_version {_SCHEMA}", state.get("schema_version")
         )
     config = _mapping(state, "config", "state")
     method: Any = config.get("sampling_method")

@@ -88,9 +88,7 @@ class PrivacyLedger(Tabular):
         self._epsilon = positive("epsilon", epsilon)
         self._delta = _arguments.number("delta", delta)
         if not 0.0 <= self._delta < 1.0:
-            raise InvalidValueError(
-                f"delta must be a number of at least 0 and below 1, got {_arguments.shown(delta)}"
-            )
+            raise _arguments.invalid("delta must be a number of at least 0 and below 1", delta)
         word = _ADJACENCIES[0] if adjacency is None else adjacency
         self._adjacency = _arguments.choice("adjacency", word, _ADJACENCIES)
         self._entries: tuple[LedgerEntry, ...] = ()

@@ -10,7 +10,7 @@ from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.proofs import Parts
 from turnout.accounting.registry import mechanism_from_dict
 from turnout.accounting.rounds import MOST_ROUNDS
-from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
+from turnout.errors import CorruptDataError, InvalidValueError
 
 
 @dataclass(frozen=True)
@@ -58,12 +58,12 @@ def checked_entry(adjacency: str, mechanism: Any, rounds: Any, label: Any) -> Le
         )
     times = _arguments.integer("rounds", rounds, least=1, most=MOST_ROUNDS)
     if not (label is None or isinstance(label, str)):
-        raise InvalidTypeError(f"label must be text or None, got {_arguments.shown(label)}")
+        raise _arguments.mistyped("label must be text or None", label)
     try:
         (label or "").encode()
     except UnicodeEncodeError as error:
-        raise InvalidValueError(
-            f"label must be text that can be written to a file, got {_arguments.shown(label)}"
+        raise _arguments.invalid(
+            "label must be text that can be written to a file", label
         ) from error
     return LedgerEntry(mechanism, times, label)
 

@@ -30,7 +30,7 @@ from turnout.accounting.values import (
     surely,
     unit_interval,
 )
-from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.errors import InvalidValueError
 
 M = TypeVar("M", bound="Mechanism")
 
@@ -333,7 +333,6 @@ def _part(position: int, entry: Any) -> tuple[Mechanism, int]:
             f"mechanisms[{position}]: rounds", entry[1], least=1, most=MOST_ROUNDS
         )
         return entry[0], rounds
-    raise InvalidTypeError(
-        f"mechanisms[{position}] must be a mechanism or a pair of one and a number of rounds, got "
-        f"{_arguments.shown(entry)}"
+    raise _arguments.mistyped(
+        f"mechanisms[{position}] must be a mechanism or a pair of one and a number of rounds", entry
     )

@@ -352,9 +352,8 @@ def theorem_3_2_delta(
     half = -np.expm1(-levels / 2)
     largest = np.log1p((total - users * (number - 1)) * half)
     if (extra > largest).any():
-        raise InvalidValueError(
-            f"z must be at most {float(largest.min()):g} for the second condition of the theorem, "
-            f"got {_arguments.shown(z)}"
+        raise _arguments.invalid(
+            f"z must be at most {float(largest.min()):g} for the second condition of the theorem", z
         )
     size = 2 * math.pi * users * half**2 * np.exp(-extra - levels)
     joint = size * (1 + np.exp(-levels / 2)) ** 2

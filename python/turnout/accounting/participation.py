@@ -16,7 +16,7 @@ from turnout.accounting.loss_grid import EXACT, Real
 from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.reached import clients
 from turnout.accounting.values import Divergence, Reached, directions, divergences, numbers, surely
-from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.errors import InvalidTypeError
 
 #: The largest number of other elements of a client.
 _LARGEST_LOCAL_SIZE = 10**10
@@ -356,9 +356,7 @@ def participation_delta(
     word = _arguments.choice("adjacency", adjacency, RandomParticipation.adjacencies)
     sizes = numbers("local_size", local_size)
     if not ((sizes >= 0) & (sizes <= _LARGEST_LOCAL_SIZE) & (sizes == np.floor(sizes))).all():
-        raise InvalidValueError(
-            f"local_size must hold integers from 0 to 10^10, got {_arguments.shown(local_size)}"
-        )
+        raise _arguments.invalid("local_size must hold integers from 0 to 10^10", local_size)
     given = [
         numbers("epsilon", epsilon),
         numbers("noise_multiplier", noise_multiplier),

@@ -11,20 +11,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout._types import Floats
+from turnout._types import Axes, Floats
 from turnout.accounting.curves import Mechanisms, refuse_without, theorem_delta, theorem_epsilon
 from turnout.accounting.drawing import FEWER_POINTS, Picture, increasing
 from turnout.accounting.mechanism import Mechanism
 from turnout.errors import InvalidValueError
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 def plot_delta(
@@ -223,7 +220,7 @@ def plot_epsilon_against_rounds(
     given = np.geomspace(1.0, 1e4, 7).round() if rounds is None else rounds
     points = increasing("rounds", given, least=1.0)
     if (points != np.floor(points)).any():
-        raise InvalidValueError(f"rounds must be whole numbers, got {_arguments.shown(rounds)}")
+        raise _arguments.invalid("rounds must be whole numbers", rounds)
 
     def bounds(mechanism: Mechanism, word: str) -> Floats:
         found = []
@@ -369,7 +366,5 @@ def _number(argument: str, value: object, most: float) -> float:
     result = _arguments.number(argument, value)
     if not (0.0 <= result <= most and math.isfinite(result)):
         upper = "finite" if math.isinf(most) else f"at most {most:g}"
-        raise InvalidValueError(
-            f"{argument} must be a number of at least 0 and {upper}, got {_arguments.shown(value)}"
-        )
+        raise _arguments.invalid(f"{argument} must be a number of at least 0 and {upper}", value)
     return result

@@ -18,7 +18,7 @@ from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.values import Divergence, Reached, nonnegative, shaped
 from turnout.accounting.variation import ToldApart, VariationRatio
 from turnout.domain import Domain
-from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.errors import InvalidValueError
 from turnout.participation import Bernoulli, Everyone, Participation, stated_participation
 
 #: Beyond this e^epsilon may overflow, and nothing is counted.
@@ -118,9 +118,7 @@ def _check_randomizer(oracle: object) -> None:
     if isinstance(oracle, type) or any(
         inspect.getattr_static(oracle, name, missing) is missing for name in _MEMBERS
     ):
-        raise InvalidTypeError(
-            f"oracle must be a frequency oracle or a VariationRatio, got {_arguments.shown(oracle)}"
-        )
+        raise _arguments.mistyped("oracle must be a frequency oracle or a VariationRatio", oracle)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -191,9 +189,8 @@ class Shuffled(Mechanism):
         super().__post_init__()
         taking_part = stated_participation(self.participation)
         if not isinstance(taking_part, (Everyone, Bernoulli)):
-            raise InvalidTypeError(
-                "participation must be a rate, Everyone() or Bernoulli(rate), got "
-                f"{_arguments.shown(self.participation)}"
+            raise _arguments.mistyped(
+                "participation must be a rate, Everyone() or Bernoulli(rate)", self.participation
             )
         object.__setattr__(self, "participation", taking_part)
         if self._law()[2] <= 0.0:

@@ -11,7 +11,6 @@ from turnout._types import Floats
 from turnout.accounting.loss_grid import Real
 from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.values import Divergence, divergences
-from turnout.errors import InvalidValueError
 
 _LARGEST_DOMAIN = 2**32
 _LARGEST_GAMMA = 1e15
@@ -99,9 +98,7 @@ class TwoStageCountSampling(Mechanism):
         size = _arguments.integer("domain_size", self.domain_size, least=2, most=_LARGEST_DOMAIN)
         gamma = _arguments.number("gamma", self.gamma)
         if not 1.0 <= gamma <= _LARGEST_GAMMA:
-            raise InvalidValueError(
-                f"gamma must be from 1 to {_LARGEST_GAMMA:g}, got {_arguments.shown(self.gamma)}"
-            )
+            raise _arguments.invalid(f"gamma must be from 1 to {_LARGEST_GAMMA:g}", self.gamma)
         reported = _arguments.integer("reported", self.reported, least=1, most=size)
         for name, value in (("domain_size", size), ("reported", reported), ("gamma", gamma)):
             object.__setattr__(self, name, value)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._types import Floats
-from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.errors import InvalidValueError
 
 #: The directions that an adjacency consists of; each is a pair of laws and its reverse.
 _DIRECTIONS = {
@@ -104,9 +104,7 @@ def positive(argument: str, value: object) -> float:
     """Return a finite number above 0."""
     result = _arguments.number(argument, value)
     if not 0.0 < result < math.inf:
-        raise InvalidValueError(
-            f"{argument} must be a finite number above 0, got {_arguments.shown(value)}"
-        )
+        raise _arguments.invalid(f"{argument} must be a finite number above 0", value)
     return result
 
 
@@ -114,9 +112,7 @@ def positive_up_to(argument: str, value: object, largest: float) -> float:
     """Return a number from 1e-100 to a largest one."""
     result = _arguments.number(argument, value)
     if not 1e-100 <= result <= largest:
-        raise InvalidValueError(
-            f"{argument} must be from 1e-100 to {largest:g}, got {_arguments.shown(value)}"
-        )
+        raise _arguments.invalid(f"{argument} must be from 1e-100 to {largest:g}", value)
     return result
 
 
@@ -124,9 +120,7 @@ def rate(argument: str, value: object) -> float:
     """Return a probability that may be zero."""
     result = _arguments.number(argument, value)
     if not 0.0 <= result <= 1.0:
-        raise InvalidValueError(
-            f"{argument} must be a probability in [0, 1], got {_arguments.shown(value)}"
-        )
+        raise _arguments.invalid(f"{argument} must be a probability in [0, 1]", value)
     return result
 
 
@@ -137,13 +131,11 @@ def numbers(argument: str, value: npt.ArrayLike) -> Floats:
     try:
         array = np.asarray(value)
     except Exception as error:
-        raise InvalidTypeError(
-            f"{argument} must be a number or an array of numbers, got {_arguments.shown(value)}"
+        raise _arguments.mistyped(
+            f"{argument} must be a number or an array of numbers", value
         ) from error
     if array.dtype.kind not in "iuf":
-        raise InvalidTypeError(
-            f"{argument} must be a number or an array of numbers, got {_arguments.shown(value)}"
-        )
+        raise _arguments.mistyped(f"{argument} must be a number or an array of numbers", value)
     return array.astype(np.float64)
 
 

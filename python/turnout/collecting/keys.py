@@ -43,11 +43,9 @@ def checked_names(names: Any) -> tuple[str, ...]:
     kept = _arguments.items("names", names, "the names of the columns of the groups")
     for position, name in enumerate(kept):
         if not isinstance(name, str):
-            raise InvalidTypeError(f"names[{position}] must be text, got {_arguments.shown(name)}")
+            raise _arguments.mistyped(f"names[{position}] must be text", name)
     if not kept or len(set(kept)) != len(kept):
-        raise InvalidValueError(
-            f"names must be at least one name, all different, got {_arguments.shown(kept)}"
-        )
+        raise _arguments.invalid("names must be at least one name, all different", kept)
     return tuple(str(name) for name in kept)
 
 
@@ -75,9 +73,8 @@ def plain_part(argument: str, value: Any) -> Part:
         return float(value) + 0.0
     made = _plain_time(argument, value)
     if made is None:
-        raise InvalidTypeError(
-            f"{argument} must be None, text, a number, a boolean, a date or a time, got "
-            f"{_arguments.shown(value)}"
+        raise _arguments.mistyped(
+            f"{argument} must be None, text, a number, a boolean, a date or a time", value
         )
     return made
 
@@ -121,9 +118,8 @@ def plain_key(argument: str, key: Any, size: int) -> Key:
     """Take a key of ``size`` columns; of one column also its value by itself."""
     parts = key if isinstance(key, tuple) else (key,)
     if len(parts) != size:
-        raise InvalidValueError(
-            f"{argument} must have one value for each of the {size} columns of the groups, got "
-            f"{_arguments.shown(key)}"
+        raise _arguments.invalid(
+            f"{argument} must have one value for each of the {size} columns of the groups", key
         )
     return tuple(plain_part(argument, part) for part in parts)
 

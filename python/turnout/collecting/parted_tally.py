@@ -9,7 +9,7 @@ from turnout.collecting.drawing import Counts
 from turnout.collecting.plan import Plan
 from turnout.collecting.sums import DesignSums
 from turnout.collecting.tally import BaseTally
-from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.errors import InvalidValueError
 
 #: Bytes of the number of reports of a part.
 _WIDE = 8
@@ -78,9 +78,7 @@ class PartedTally(BaseTally):
         try:
             taken = tuple((counts, int(received)) for counts, received in sums)
         except (TypeError, ValueError) as error:
-            raise InvalidTypeError(
-                f"sums must be a pair for each part, got {_arguments.shown(sums)}"
-            ) from error
+            raise _arguments.mistyped("sums must be a pair for each part", sums) from error
         if len(taken) != expected:
             raise InvalidValueError(f"sums must be of {expected} parts, got {len(taken)}")
         return taken
@@ -94,7 +92,7 @@ class PartedTally(BaseTally):
             fits = sum(numbers) == self._received
             how = f"reports of the parts that add up to {self._received}"
         if not fits:
-            raise InvalidValueError(f"sums must have {how}, got {_arguments.shown(numbers)}")
+            raise _arguments.invalid(f"sums must have {how}", numbers)
 
     def _taken_weights(self, weights: Any) -> tuple[Any, ...]:
         taken = tuple(weights)

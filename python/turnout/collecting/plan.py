@@ -22,7 +22,6 @@ from turnout.collecting.randomizer import R_co, check_randomizer
 from turnout.collecting.report_messages import Gathered, gather, make_message
 from turnout.errors import (
     CorruptDataError,
-    InvalidTypeError,
     InvalidValueError,
     PlanExpiredError,
     PlanMismatchError,
@@ -103,9 +102,8 @@ class Plan(Generic[R_co]):
         if self.expires is not None:
             expires = _arguments.moment("expires", self.expires)
             if expires.microsecond or expires < _EPOCH:
-                raise InvalidValueError(
-                    "expires must be a moment of whole seconds from 1970 on, got "
-                    f"{_arguments.shown(self.expires)}"
+                raise _arguments.invalid(
+                    "expires must be a moment of whole seconds from 1970 on", self.expires
                 )
             object.__setattr__(self, "expires", expires)
 
@@ -190,9 +188,7 @@ class Plan(Generic[R_co]):
             If ``text`` is not text.
         """
         if not isinstance(text, (str, bytes, bytearray)):
-            raise InvalidTypeError(
-                f"text must be the JSON text of a plan, got {_arguments.shown(text)}"
-            )
+            raise _arguments.mistyped("text must be the JSON text of a plan", text)
         try:
             description = parsed(text)
         except (ValueError, RecursionError) as error:

@@ -9,7 +9,6 @@ import numpy as np
 from turnout import _arguments
 from turnout._types import Array, Truths
 from turnout.domain import Domain
-from turnout.errors import InvalidTypeError
 from turnout.participation import Participation
 
 if TYPE_CHECKING:
@@ -130,4 +129,4 @@ def check_randomizer(argument: str, value: object) -> None:
     """
     kind = type(value)
     if not all(hasattr(kind, name) for name in _MEMBERS):
-        raise InvalidTypeError(f"{argument} must be an oracle, got {_arguments.shown(value)}")
+        raise _arguments.mistyped(f"{argument} must be an oracle", value)

@@ -43,7 +43,6 @@ from turnout.collecting.improbable import tell_improbable
 from turnout.collecting.randomizer import Made
 from turnout.errors import (
     CorruptDataError,
-    InvalidTypeError,
     InvalidValueError,
     PlanMismatchError,
     TurnoutError,
@@ -178,9 +177,7 @@ def gather(
             f"{plan.participation!r} silent ones send nothing"
         )
     if isinstance(messages, (str, bytes)):
-        raise InvalidTypeError(
-            f"messages must be an iterable of messages, got {_arguments.shown(messages)}"
-        )
+        raise _arguments.mistyped("messages must be an iterable of messages", messages)
     given = _arguments.items("messages", messages, "an iterable of messages")
     return _Gathering(plan, on_bad == "count").of(given, nodes)
 
@@ -260,9 +257,7 @@ class _Gathering:
     def _parsed(self, message: Any, position: int) -> _Parsed | _Refusal:
         """Parse one message, or say why it is refused."""
         if not isinstance(message, (str, bytes, bytearray)):
-            raise InvalidTypeError(
-                f"messages[{position}] must be bytes or text, got {_arguments.shown(message)}"
-            )
+            raise _arguments.mistyped(f"messages[{position}] must be bytes or text", message)
         try:
             text = message if isinstance(message, str) else message.decode("utf-8")
             pairs = self._decoder.decode(text)

@@ -65,9 +65,8 @@ class DesignSums:
         # Each probability is from 2^-30 to 1, and its square as much smaller.
         least, most = nodes << 34, nodes << 64
         if not (least <= self.probability <= most and self.probability_squared <= self.probability):
-            raise InvalidValueError(
-                f"design must be sums over {nodes} nodes of probabilities from 2^-30 to 1, got "
-                f"{_arguments.shown(self)}"
+            raise _arguments.invalid(
+                f"design must be sums over {nodes} nodes of probabilities from 2^-30 to 1", self
             )
 
     def scaled(self, share: Fraction) -> DesignSums:

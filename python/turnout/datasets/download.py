@@ -35,9 +35,8 @@ def places(given: str | Sequence[str] | None, public: Sequence[str]) -> list[str
     )
     for place in chosen:
         if not isinstance(place, str) or not place.startswith(("http://", "https://")):
-            raise InvalidValueError(
-                f"base_url must be an address that starts with http:// or https://, got "
-                f"{_arguments.shown(place)}"
+            raise _arguments.invalid(
+                "base_url must be an address that starts with http:// or https://", place
             )
     if not chosen:
         raise InvalidValueError("base_url must be at least one address, got none")

@@ -158,9 +158,7 @@ class Aggregation(abc.ABC):
         given = getattr(self, argument)
         if self.adjacency not in mechanism.adjacencies:
             allowed = ", ".join(map(repr, mechanism.adjacencies))
-            raise InvalidValueError(
-                f"adjacency must be one of {allowed}, got {_arguments.shown(self.adjacency)}"
-            )
+            raise _arguments.invalid(f"adjacency must be one of {allowed}", self.adjacency)
         if given is None:
             if self.epsilon is None or self.delta is None:
                 raise InvalidValueError(

@@ -345,9 +345,7 @@ class PrimeField:
             If the seed is not 32 bytes.
         """
         if not isinstance(seed, (bytes, bytearray)) or len(seed) != SEED_BYTES:
-            raise InvalidValueError(
-                f"seed must be {SEED_BYTES} bytes, got {_arguments.shown(seed)}"
-            )
+            raise _arguments.invalid(f"seed must be {SEED_BYTES} bytes", seed)
         return self._core.expand(bytes(seed), _length(length))
 
     def reconstruct(self, shares: npt.ArrayLike | Sequence[Array]) -> Array:
@@ -419,7 +417,7 @@ class PrimeField:
             If the bytes are too few or too many, or hold something that is no element.
         """
         if not isinstance(data, (bytes, bytearray, memoryview)):
-            raise InvalidTypeError(f"data must be bytes, got {_arguments.shown(data)}")
+            raise _arguments.mistyped("data must be bytes", data)
         return self._core.unpack(bytes(data), _length(length))
 
     def packed_size(self, length: int) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from turnout import _arguments
 from turnout.distributed.aggregation import Aggregation
 from turnout.distributed.costs import Costs
-from turnout.errors import InvalidTypeError
 
 
 def paper_costs(mechanism: Aggregation) -> dict[str, Costs]:
@@ -41,7 +40,5 @@ def paper_costs(mechanism: Aggregation) -> dict[str, Costs]:
     29970
     """
     if not isinstance(mechanism, Aggregation):
-        raise InvalidTypeError(
-            f"mechanism must be distributed aggregation, got {_arguments.shown(mechanism)}"
-        )
+        raise _arguments.mistyped("mechanism must be distributed aggregation", mechanism)
     return mechanism.paper_costs()

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from turnout._drawing import new_axes
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
+from turnout._types import Axes
 
 _COLOURS = ("#1f6f8b", "#d8973c", "#9aa3b0")
 

@@ -6,12 +6,13 @@ import textwrap
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from turnout import _arguments
 from turnout._tables import Listing
+from turnout._types import Axes
 from turnout.accounting.values import nonnegative, unit_interval
 from turnout.distributed.mechanism import AggregationMechanism
 from turnout.distributed.noises import NOISES
@@ -26,10 +27,6 @@ from turnout.frequency.estimation.variance import estimator_variance
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.participation import Everyone
 from turnout.planning import choose_oracle
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 #: The width of text below a table.
 _WIDTH = 100

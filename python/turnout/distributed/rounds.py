@@ -61,9 +61,7 @@ class Round:
                 "and needs no messages; use run"
             )
         if not isinstance(self.nonce, bytes) or len(self.nonce) != _NONCE:
-            raise InvalidValueError(
-                f"nonce must be {_NONCE} bytes, got {_arguments.shown(self.nonce)}"
-            )
+            raise _arguments.invalid(f"nonce must be {_NONCE} bytes", self.nonce)
         named = hashlib.blake2b(
             self.nonce + bytes.fromhex(self.mechanism.fingerprint), digest_size=16
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,16 +13,12 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout._drawing import answered
 from turnout._tables import Tabular, records_of
-from turnout._types import Floats, Unsigned
+from turnout._types import Axes, Floats, Unsigned
 from turnout.collecting.intervals import BaseInterval, critical_value, normal_interval
 from turnout.distribution.bins import BinnedBounds
 from turnout.distribution.pictures import draw_bins
 from turnout.distribution.solving import Solution, solved
 from turnout.errors import EstimatorError, InvalidValueError
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 #: The quantiles that a summary has by itself.
 SHARES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from turnout import _arguments
 from turnout._drawing import answered
-from turnout._types import Floats
+from turnout._types import Axes, Floats
 from turnout.collecting.groups.estimate import BaseGroupedEstimate
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.keys import shown_key
@@ -21,10 +21,6 @@ from turnout.distribution.pictures import draw_quartiles
 from turnout.distribution.series import DistributionSeries
 from turnout.distribution.solving import METHODS
 from turnout.errors import InvalidValueError
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 #: So many groups are drawn.
 _GROUPS = 40

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from turnout._drawing import answered, interval_words
-from turnout._types import Floats
+from turnout._types import Figure, Floats
 from turnout.collecting.groups.series import BaseSeries
 from turnout.collecting.groups.series_pictures import Lines, draw_series
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 _SHARES = (0.25, 0.5, 0.75)
 _NAMES = ("lower quartile", "median", "upper quartile")

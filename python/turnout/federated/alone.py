@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from turnout import _arguments
-from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.errors import InvalidValueError
 from turnout.federated.trees import flatten
 
 
@@ -49,7 +49,7 @@ def one_at_a_time(gradients: Callable[..., Any]) -> Callable[..., Any]:
            [1., 2.]])
     """
     if not callable(gradients):
-        raise InvalidTypeError(f"gradients must be a function, got {_arguments.shown(gradients)}")
+        raise _arguments.mistyped("gradients must be a function", gradients)
 
     def alone(*arguments: Any) -> Any:
         *before, elements = arguments
@@ -60,9 +60,8 @@ def one_at_a_time(gradients: Callable[..., Any]) -> Callable[..., Any]:
             given = [each[row] if _divided(each, len(elements)) else each for each in before]
             leaves, structure = flatten(gradients(*given, elements[row]))
             if any(leaf.shape[:1] != (1,) for leaf in leaves):
-                raise InvalidValueError(
-                    "gradients must hold one gradient for the one element that is given, got "
-                    f"{structure!r}"
+                raise _arguments.invalid(
+                    "gradients must hold one gradient for the one element that is given", structure
                 )
             # A function may fill one buffer again and again.
             found.append([np.array(leaf) for leaf in leaves])

@@ -41,7 +41,6 @@ from turnout._types import Array, Floats
 from turnout.accounting import PrivacyLedger
 from turnout.errors import (
     CorruptDataError,
-    InvalidTypeError,
     InvalidValueError,
     TurnoutError,
     UnsupportedVersionError,
@@ -114,9 +113,8 @@ class TrainingState:
         number = _arguments.integer("round", self.round, least=0, most=_MOST_ROUNDS)
         object.__setattr__(self, "round", number)
         if not isinstance(self.parameters, np.ndarray) or self.parameters.dtype != np.float64:
-            raise InvalidTypeError(
-                "parameters must be a NumPy array of float64, got "
-                f"{_arguments.shown(self.parameters)}"
+            raise _arguments.mistyped(
+                "parameters must be a NumPy array of float64", self.parameters
             )
         if self.parameters.shape != (self.structure.total,):
             raise InvalidValueError(
@@ -125,9 +123,9 @@ class TrainingState:
         arrays = _arguments.items("optimizer_state", self.optimizer_state, "a list of arrays")
         for place, array in enumerate(arrays):
             if not isinstance(array, np.ndarray) or not _storable(array.dtype):
-                raise InvalidTypeError(
-                    f"optimizer_state[{place}] must be a NumPy array of numbers of at most 64 "
-                    f"bits, got {_arguments.shown(array)}"
+                raise _arguments.mistyped(
+                    f"optimizer_state[{place}] must be a NumPy array of numbers of at most 64 bits",
+                    array,
                 )
         object.__setattr__(self, "optimizer_state", arrays)
         if self.ledger is not None:
@@ -336,9 +334,8 @@ def _check_json(name: str, value: Any) -> None:
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidValueError(f"{name} must be in terms of JSON: {error}") from error
     if not same:
-        raise InvalidValueError(
-            f"{name} must be in terms of JSON (lists, and keys that are text), got "
-            f"{_arguments.shown(value)}"
+        raise _arguments.invalid(
+            f"{name} must be in terms of JSON (lists, and keys that are text)", value
         )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from turnout import _arguments
 from turnout._types import Array, Integers
 from turnout.accounting import PrivacyLedger
-from turnout.errors import InvalidTypeError, InvalidValueError, ProtocolError
+from turnout.errors import InvalidValueError, ProtocolError
 from turnout.federated import draws
 from turnout.federated.plan import TrainingPlan
 from turnout.federated.sums import add_gradients, structure_of, zeros
@@ -297,7 +297,5 @@ def accepted_ledger(plan: TrainingPlan, ledger: PrivacyLedger | None) -> Privacy
         )
     if ledger.adjacency not in plan.mechanism.adjacencies:
         known = ", ".join(repr(word) for word in plan.mechanism.adjacencies)
-        raise InvalidTypeError(
-            f"ledger must have an adjacency among {known}, got {ledger.adjacency!r}"
-        )
+        raise _arguments.mistyped(f"ledger must have an adjacency among {known}", ledger.adjacency)
     return ledger

@@ -12,7 +12,7 @@ from turnout import _arguments
 from turnout._progress import track
 from turnout._types import Array, Integers
 from turnout.accounting import PrivacyLedger
-from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.errors import InvalidValueError
 from turnout.federated import draws
 from turnout.federated.client import LABEL
 from turnout.federated.optimizers import Optimizer
@@ -295,13 +295,10 @@ class InProcessEngine:
         indices = _arguments.vector("available", given, expected, "whole numbers", "iu")
         present = np.unique(indices.astype(np.int64))
         if present.size != indices.size or present.size == 0:
-            raise InvalidValueError(
-                f"available must give {expected}, at least one, got {_arguments.shown(given)}"
-            )
+            raise _arguments.invalid(f"available must give {expected}, at least one", given)
         if present[0] < 0 or present[-1] >= self._clients:
-            raise InvalidValueError(
-                f"available must give indices from 0 to {self._clients - 1}, got "
-                f"{_arguments.shown(given)}"
+            raise _arguments.invalid(
+                f"available must give indices from 0 to {self._clients - 1}", given
             )
         return present
 
@@ -312,7 +309,7 @@ class InProcessEngine:
 
 def _check_function(name: str, value: Any) -> None:
     if not callable(value):
-        raise InvalidTypeError(f"{name} must be a function, got {_arguments.shown(value)}")
+        raise _arguments.mistyped(f"{name} must be a function", value)
 
 
 def _sizes(sizes: Any, clients: int | None, bound: int | None) -> tuple[int | Integers, int]:
@@ -322,18 +319,15 @@ def _sizes(sizes: Any, clients: int | None, bound: int | None) -> tuple[int | In
             raise InvalidValueError("clients must be given where sizes is one number for all")
         count = _arguments.integer("clients", clients, least=1, most=2**40)
         if bound is not None and sizes > bound:
-            raise InvalidValueError(
-                f"sizes must be at most {bound}{_BOUND}, got {_arguments.shown(sizes)}"
-            )
+            raise _arguments.invalid(f"sizes must be at most {bound}{_BOUND}", sizes)
         return _arguments.integer("sizes", sizes, least=0, most=most), count
     expected = "a number of elements for each client"
     array = _arguments.vector("sizes", sizes, expected, "whole numbers", "iu")
     if array.size == 0:
         raise InvalidValueError(f"sizes must hold {expected}, got none")
     if clients is not None and clients != array.size:
-        raise InvalidValueError(
-            f"clients must be {array.size}, the number of entries of sizes, or left out, got "
-            f"{_arguments.shown(clients)}"
+        raise _arguments.invalid(
+            f"clients must be {array.size}, the number of entries of sizes, or left out", clients
         )
     wrong = (array < 0) | (array > most)
     if wrong.any():

@@ -231,9 +231,8 @@ class ConvolutionalNetwork:
     def _checked(self, parameters: Any) -> Parameters:
         shapes = self.shapes
         if not isinstance(parameters, dict) or set(parameters) != set(shapes):
-            raise InvalidTypeError(
-                f"parameters must be a dict of arrays with the keys {', '.join(shapes)}, got "
-                f"{_arguments.shown(parameters)}"
+            raise _arguments.mistyped(
+                f"parameters must be a dict of arrays with the keys {', '.join(shapes)}", parameters
             )
         values = {name: np.asarray(parameters[name], np.float32) for name in shapes}
         for name, shape in shapes.items():

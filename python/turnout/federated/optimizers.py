@@ -14,7 +14,7 @@ import numpy as np
 
 from turnout import _arguments
 from turnout._types import Array, Floats
-from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError, TurnoutError
+from turnout.errors import CorruptDataError, InvalidValueError, TurnoutError
 from turnout.federated.schedules import (
     Schedule,
     schedule_from_dict,
@@ -151,9 +151,7 @@ class SGD(Optimizer):
         if not 0.0 <= self._momentum < 1.0:
             raise InvalidValueError(f"momentum must be at least 0 and below 1, got {momentum}")
         if not isinstance(nesterov, bool):
-            raise InvalidTypeError(
-                f"nesterov must be True or False, got {_arguments.shown(nesterov)}"
-            )
+            raise _arguments.mistyped("nesterov must be True or False", nesterov)
         if nesterov and self._momentum == 0.0:
             raise InvalidValueError("nesterov must be False without momentum, got True")
         self._nesterov = nesterov

@@ -10,7 +10,6 @@ import numpy as np
 from turnout import _arguments
 from turnout._extras import require
 from turnout._types import Floats
-from turnout.errors import InvalidValueError
 
 _COLOURS = {
     "none": "0.35",
@@ -84,9 +83,7 @@ def plot_study(panels: Sequence[Panel], axes: Any = None) -> Any:
         )
     places = np.ravel(np.asarray(axes, dtype=object))
     if places.size != number:
-        raise InvalidValueError(
-            f"axes must be one for each of {number} scenarios, got {_arguments.shown(axes)}"
-        )
+        raise _arguments.invalid(f"axes must be one for each of {number} scenarios", axes)
     for place, panel in zip(places, panels, strict=True):
         for line in panel.lines:
             _draw(line, place)

@@ -7,10 +7,11 @@ import hashlib
 import json
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from turnout import _arguments
 from turnout._rounding import rounded_down, rounded_up
+from turnout._types import Self
 from turnout.accounting import (
     Mechanism,
     PrivacyLedger,
@@ -21,10 +22,6 @@ from turnout.accounting import (
 from turnout.errors import CorruptDataError, InvalidValueError, TurnoutError
 from turnout.federated import plan_encoding
 from turnout.federated.grid import Grid
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
 
 MODES = ("trusted_server", "always_send", "participants_only")
 NOISES = ("exact", "float", "none")
@@ -74,10 +71,7 @@ class TrainingPlan:
         self._grid_bits = _arguments.integer("grid_bits", grid_bits, least=8, most=36)
         self._batch_slack = _arguments.number("batch_slack", batch_slack)
         if not 0.0 <= self._batch_slack <= _MOST_SLACK:
-            raise InvalidValueError(
-                f"batch_slack must be from 0 to {_MOST_SLACK:g}, got "
-                f"{_arguments.shown(batch_slack)}"
-            )
+            raise _arguments.invalid(f"batch_slack must be from 0 to {_MOST_SLACK:g}", batch_slack)
         self._seed = _arguments.seed(seed)
         self._target = _target(epsilon, delta, rounds)
         self._noise_multiplier = self._chosen(noise_multiplier)
@@ -312,7 +306,7 @@ def _clip(value: float, noise: str) -> float:
     clip = _arguments.number("clip", value)
     if not clip >= _LEAST_CLIP or (math.isinf(clip) and noise != "none"):
         wanted = "at least 2^-1000" if noise == "none" else "finite and at least 2^-1000"
-        raise InvalidValueError(f"clip must be {wanted}, got {_arguments.shown(value)}")
+        raise _arguments.invalid(f"clip must be {wanted}", value)
     return clip
 
 
@@ -327,8 +321,6 @@ def _target(epsilon: Any, delta: Any, rounds: Any) -> tuple[float, float, int] |
     if all(value is None for value in given):
         return None
     if any(value is None for value in given):
-        raise InvalidValueError(
-            f"epsilon, delta and rounds must be given together, got {_arguments.shown(given)}"
-        )
+        raise _arguments.invalid("epsilon, delta and rounds must be given together", given)
     budget = PrivacyLedger(epsilon, delta)
     return budget.epsilon, budget.delta, _arguments.integer("rounds", rounds, least=1, most=10**9)

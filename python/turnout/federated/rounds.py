@@ -9,7 +9,7 @@ import numpy as np
 
 from turnout import _arguments
 from turnout._types import Array, Floats, Integers
-from turnout.errors import InvalidTypeError, InvalidValueError, PlanMismatchError, ProtocolError
+from turnout.errors import InvalidValueError, PlanMismatchError, ProtocolError
 from turnout.federated import draws
 from turnout.federated.plan import TrainingPlan
 from turnout.federated.sums import zeros
@@ -116,9 +116,8 @@ class Round:
             )
         values = update.values
         if values.shape != self._sum.shape or values.dtype != self._sum.dtype:
-            raise InvalidTypeError(
-                f"update must hold {self._sum.size} values of dtype {self._sum.dtype}, got "
-                f"{update!r}"
+            raise _arguments.mistyped(
+                f"update must hold {self._sum.size} values of dtype {self._sum.dtype}", update
             )
         if client in self._clients:
             raise ProtocolError(

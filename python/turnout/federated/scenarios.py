@@ -13,7 +13,6 @@ from turnout.accounting import (
     calibrate_noise,
     paper,
 )
-from turnout.errors import InvalidValueError
 
 #: Below this noise multiplier the paper's formula is not searched.
 _LEAST_CLAIMED_NOISE = 0.05
@@ -156,8 +155,8 @@ def arms_of(
     }
     unknown = sorted(set(learning_rates) - set(known))
     if unknown:
-        raise InvalidValueError(
-            f"learning_rates must have keys among {', '.join(known)}, got {unknown[0]!r}"
+        raise _arguments.invalid(
+            f"learning_rates must have keys among {', '.join(known)}", unknown[0]
         )
     chosen = []
     for name, (label, noise) in known.items():

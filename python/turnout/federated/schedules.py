@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from turnout import _arguments
-from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError, TurnoutError
+from turnout.errors import CorruptDataError, InvalidValueError, TurnoutError
 
 _MOST_ROUNDS = 10**9
 
@@ -264,8 +264,7 @@ def schedule_of(argument: str, value: object) -> Schedule:
     if isinstance(value, Schedule):
         return value
     if isinstance(value, (bool, str)) or not hasattr(type(value), "__float__"):
-        raise InvalidTypeError(
-            f"{argument} must be a number or a schedule such as CosineDecay(0.1, 1000), got "
-            f"{_arguments.shown(value)}"
+        raise _arguments.mistyped(
+            f"{argument} must be a number or a schedule such as CosineDecay(0.1, 1000)", value
         )
     return Constant(_rate(argument, value))

@@ -15,7 +15,6 @@ from turnout.accounting import PrivacyLedger
 from turnout.accounting.ledger_entries import parts_of
 from turnout.errors import (
     CorruptDataError,
-    InvalidTypeError,
     InvalidValueError,
     PlanMismatchError,
     ProtocolError,
@@ -201,9 +200,8 @@ class Server:
         except TypeError:
             known = False
         if not known:
-            raise InvalidTypeError(
-                "client must be a number or a name that is the client's alone, got "
-                f"{_arguments.shown(client)}"
+            raise _arguments.mistyped(
+                "client must be a number or a name that is the client's alone", client
             )
         if update is not None:
             self._open.take(update, client)
@@ -468,12 +466,10 @@ def _writable(checkpoint: str | os.PathLike[str]) -> Path:
     try:
         path = Path(checkpoint)
     except TypeError as error:
-        raise InvalidTypeError(
-            f"checkpoint must be the path of a file, got {_arguments.shown(checkpoint)}"
-        ) from error
+        raise _arguments.mistyped("checkpoint must be the path of a file", checkpoint) from error
     if path.is_dir() or not path.absolute().parent.is_dir():
-        raise InvalidValueError(
-            f"checkpoint must be a file in a folder that exists, got {str(checkpoint)!r}"
+        raise _arguments.invalid(
+            "checkpoint must be a file in a folder that exists", str(checkpoint)
         )
     return path
 

@@ -251,9 +251,7 @@ def flatten(tree: Tree, name: str = "parameters") -> tuple[list[Array], Structur
 
     structure = Structure(_nested(tree, name, 0, leaf))
     if not leaves:
-        raise InvalidValueError(
-            f"{name} must hold at least one array, got {_arguments.shown(tree)}"
-        )
+        raise _arguments.invalid(f"{name} must hold at least one array", tree)
     return leaves, structure
 
 
@@ -366,9 +364,7 @@ def _nested(tree: Any, path: str, depth: int, leaf: Callable[[Any, str], _Leaf])
 def _keys(table: Mapping[Any, Any], path: str) -> list[str]:
     for key in table:
         if not isinstance(key, str):
-            raise InvalidTypeError(
-                f"{path} must have keys that are text, got {_arguments.shown(key)}"
-            )
+            raise _arguments.mistyped(f"{path} must have keys that are text", key)
     return sorted(table)
 
 

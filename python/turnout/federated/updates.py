@@ -8,7 +8,6 @@ import numpy as np
 
 from turnout import _arguments
 from turnout._types import Array
-from turnout.errors import InvalidTypeError
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,9 +50,8 @@ class Update:
             or values.ndim != 1
             or values.dtype not in (np.dtype(np.int64), np.dtype(np.float64))
         ):
-            raise InvalidTypeError(
-                "values must be a one-dimensional NumPy array of dtype int64 or float64, got "
-                f"{_arguments.shown(values)}"
+            raise _arguments.mistyped(
+                "values must be a one-dimensional NumPy array of dtype int64 or float64", values
             )
         _arguments.instance("plan", self.plan, str, "the fingerprint of a plan, text")
 

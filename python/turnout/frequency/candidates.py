@@ -121,9 +121,8 @@ def named_oracle(argument: str, oracle: Factory | str) -> str:
     for name, found in registered().items():
         if found is oracle:
             return name
-    raise InvalidTypeError(
-        f"{argument} must be a name or a class of turnout to be written to a file, got "
-        f"{_arguments.shown(oracle)}"
+    raise _arguments.mistyped(
+        f"{argument} must be a name or a class of turnout to be written to a file", oracle
     )
 
 

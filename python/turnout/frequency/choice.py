@@ -198,9 +198,9 @@ def make_oracle(argument: str, oracle: Any, epsilon: float, domain: Domain) -> F
             return known[oracle](epsilon, domain)
         return compared(epsilon, domain).oracle
     if not callable(oracle):
-        raise InvalidTypeError(
+        raise _arguments.mistyped(
             f"{argument} must be 'auto', the name of an oracle, or callable with an epsilon and a "
-            "domain, got "
-            f"{_arguments.shown(oracle)}"
+            "domain",
+            oracle,
         )
     return checked_oracle(argument, oracle(epsilon, domain), epsilon, domain)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from turnout import _arguments
 from turnout._drawing import answered, interval_words, new_axes, plain_logarithmic, short
 from turnout._extras import require
-from turnout._types import Floats, Integers
+from turnout._types import Axes, Floats, Integers
 from turnout.errors import EstimatorError
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 #: Of more answers that are no numbers so many are drawn, the most frequent; of numbers these many.
 _MANY, _NAMED, _MOST_NUMBERS = 60, 40, 2000

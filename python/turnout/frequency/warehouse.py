@@ -171,7 +171,7 @@ def _whole(argument: str, value: Any) -> int:
             )
         return int(number)
     if value is None or isinstance(value, (bool, np.bool_, str, bytes)):
-        raise InvalidTypeError(f"{argument} must be a whole number, got {_arguments.shown(value)}")
+        raise _arguments.mistyped(f"{argument} must be a whole number", value)
     return _arguments.integer(argument, value, least=-(2**200))
 
 

@@ -13,7 +13,6 @@ from turnout._types import Array, Integers, Truths, Unsigned
 from turnout.accounting.variation import ToldApart, VariationRatio
 from turnout.collecting.kernel import Kernel
 from turnout.domain import Domain
-from turnout.errors import InvalidValueError
 from turnout.frequency.choice import compared, make_oracle
 from turnout.frequency.estimation.models import ScoreMoments
 from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
@@ -30,7 +29,7 @@ class WrappedOracle(FrequencyOracle):
     ) -> None:
         super().__init__(epsilon, domain)
         if oracle.silent:
-            raise InvalidValueError(f"oracle must report of every node, got {oracle!r}")
+            raise _arguments.invalid("oracle must report of every node", oracle)
         self._inner = oracle
 
     @property
@@ -195,12 +194,10 @@ def _made(
     if not isinstance(oracle, FrequencyOracle):
         return make_oracle("oracle", oracle, epsilon, codes)
     if not oracle.fresh or isinstance(oracle, CodesOracle):
-        raise InvalidValueError(
-            f"oracle must draw reports of single codes afresh, got {_arguments.shown(oracle)}"
-        )
+        raise _arguments.invalid("oracle must draw reports of single codes afresh", oracle)
     if (oracle.epsilon, oracle.domain) != (epsilon, codes):
-        raise InvalidValueError(
-            f"oracle must have epsilon {epsilon!r} and {codes.size:,} codes, one for each answer, "
-            f"got {oracle!r}"
+        raise _arguments.invalid(
+            f"oracle must have epsilon {epsilon!r} and {codes.size:,} codes, one for each answer",
+            oracle,
         )
     return oracle

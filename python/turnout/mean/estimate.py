@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout._drawing import answered, interval_words
 from turnout._tables import Tabular, records_of
-from turnout._types import Floats, Truths
+from turnout._types import Axes, Floats, Truths
 from turnout.bounds import Bounds
 from turnout.collecting.intervals import (
     BaseInterval,
@@ -23,9 +23,6 @@ from turnout.collecting.intervals import (
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.mean.estimators import Estimator, MeanEstimation, Sums
 from turnout.mean.pictures import draw_means
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 class _Plan(Protocol):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from turnout import _arguments
 from turnout._drawing import answered, interval_words
-from turnout._types import Floats
+from turnout._types import Axes, Floats
 from turnout.bounds import Bounds
 from turnout.collecting.groups.estimate import BaseGroupedEstimate
 from turnout.collecting.groups.tally import GroupedTally
@@ -20,10 +20,6 @@ from turnout.mean.estimate import MeanEstimate
 from turnout.mean.estimators import ESTIMATORS
 from turnout.mean.pictures import draw_means
 from turnout.mean.series import MeanSeries
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 #: So many groups are drawn.
 _GROUPS = 40

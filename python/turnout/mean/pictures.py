@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from turnout._drawing import new_axes, short
-from turnout._types import Floats
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
+from turnout._types import Axes, Floats
 
 _ESTIMATE, _TRUTH, _TOTAL = "#1f6f8b", "#d1495b", "0.45"
 

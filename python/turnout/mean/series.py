@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from turnout._drawing import interval_words
-from turnout._types import Floats
+from turnout._types import Figure, Floats
 from turnout.collecting.groups.series import BaseSeries
 from turnout.collecting.groups.series_pictures import Lines, draw_series
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 #: So many coordinates are drawn.
 _COORDINATES = 6

@@ -10,7 +10,7 @@ from turnout.bounds import Bounds
 from turnout.collecting.plan import Plan
 from turnout.collecting.sums import DesignSums
 from turnout.collecting.tally import BaseTally
-from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.errors import InvalidValueError
 from turnout.mean.estimate import MeanEstimate
 from turnout.mean.estimators import ESTIMATORS
 from turnout.mean.law import MeanLaw
@@ -188,11 +188,9 @@ def _rows(argument: str, rows: Any, size: int, width: int) -> tuple[tuple[int, .
     try:
         kept = tuple(tuple(row) for row in rows)
     except TypeError as error:
-        raise InvalidTypeError(
-            f"{argument} must be {expected}, got {_arguments.shown(rows)}"
-        ) from error
+        raise _arguments.mistyped(f"{argument} must be {expected}", rows) from error
     if len(kept) != size or any(len(row) != width for row in kept):
-        raise InvalidValueError(f"{argument} must be {expected}, got {_arguments.shown(rows)}")
+        raise _arguments.invalid(f"{argument} must be {expected}", rows)
     return tuple(
         tuple(_arguments.integer(f"{argument}[{j}]", number, least=0) for number in row)
         for j, row in enumerate(kept)
@@ -210,9 +208,8 @@ def _check_moments(moments: tuple[tuple[int, ...], ...], received: int, mechanis
     last = mechanism.cells - 1
     for j, row in enumerate(moments):
         if not _are_moments(row, received, last):
-            raise InvalidValueError(
-                f"moments[{j}] must be those of at most {received} cells from 0 to {last}, got "
-                f"{_arguments.shown(row)}"
+            raise _arguments.invalid(
+                f"moments[{j}] must be those of at most {received} cells from 0 to {last}", row
             )
     total = sum(row[0] for row in moments)
     if total != received * mechanism.sampled:

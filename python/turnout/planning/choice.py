@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from turnout._tables import Listing
+from turnout._types import Axes
 from turnout.domain import Domain, one_domain
 from turnout.frequency.choice import REPORTS, OracleCandidate, compared
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.planning.pictures import Point, plot_choice
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 
 from turnout import _arguments
 from turnout.domain import Domain
-from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.estimators import Estimation
 from turnout.frequency.tally import Tally
@@ -72,9 +72,7 @@ def estimate_mixed(tallies: Iterable[Tally], method: str = "horvitz_thompson") -
         raise InvalidValueError("tallies must hold a tally, got none")
     for position, tally in enumerate(groups):
         if not isinstance(tally, Tally):
-            raise InvalidTypeError(
-                f"tallies[{position}] must be a Tally, got {_arguments.shown(tally)}"
-            )
+            raise _arguments.mistyped(f"tallies[{position}] must be a Tally", tally)
         if tally.oracle.domain != groups[0].oracle.domain:
             raise InvalidValueError(
                 f"tallies[{position}] must be of the domain of tallies[0], "

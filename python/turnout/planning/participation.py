@@ -14,7 +14,7 @@ from turnout._seeds import derived
 from turnout._tables import Tabular, records_of
 from turnout._types import Floats, Integers
 from turnout.domain import Domain, one_domain
-from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.errors import InvalidValueError
 from turnout.frequency.candidates import factories, make
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.oracles.direct_encoding import DirectEncoding
@@ -292,9 +292,9 @@ def _is_single(oracle: Any) -> bool:
 
 
 def _refuse(oracle: Any) -> Any:
-    raise InvalidTypeError(
-        "oracle must be the class of an oracle, a callable with an epsilon and a domain, or a "
-        f"name, got {_arguments.shown(oracle)}"
+    raise _arguments.mistyped(
+        "oracle must be the class of an oracle, a callable with an epsilon and a domain, or a name",
+        oracle,
     )
 
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from turnout._drawing import new_axes, plain_logarithmic
 from turnout._extras import require
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
+from turnout._types import Axes
 
 #: The colour of what is proposed, and of what was asked for.
 _CHOSEN = "#d1495b"

@@ -183,13 +183,13 @@ def _epsilons(epsilon: Any) -> tuple[list[float], bool]:
     is_range = isinstance(epsilon, tuple)
     expected = "a number, a tuple (low, high) or a list of numbers"
     if isinstance(epsilon, (str, bytes)):
-        raise InvalidTypeError(f"epsilon must be {expected}, got {_arguments.shown(epsilon)}")
+        raise _arguments.mistyped(f"epsilon must be {expected}", epsilon)
     scalar = not is_range and (hasattr(type(epsilon), "__float__") and not np.ndim(epsilon))
     given = [epsilon] if scalar else _arguments.items("epsilon", epsilon, expected)
     levels = [_arguments.number("epsilon", each) for each in given]
     if is_range and (len(levels) != 2 or not levels[0] <= levels[1]):
-        raise InvalidValueError(
-            f"epsilon as a range must be (low, high) with low below high, got {epsilon!r}"
+        raise _arguments.invalid(
+            "epsilon as a range must be (low, high) with low below high", epsilon
         )
     if not levels:
         raise InvalidValueError("epsilon must hold a number, got none")

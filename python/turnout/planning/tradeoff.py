@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from turnout._tables import Tabular
+from turnout._types import Axes
 from turnout.planning.laws import WORDS
 from turnout.planning.pictures import Line, plot_tradeoff
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)

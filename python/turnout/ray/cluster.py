@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any, Final
 
-from turnout._arguments import integer, shown
+from turnout import _arguments
 from turnout._extras import require
-from turnout.errors import InvalidTypeError, InvalidValueError, MissingExtraError
+from turnout.errors import InvalidValueError, MissingExtraError
 
 _LOG = logging.getLogger(__name__)
 
@@ -54,9 +54,7 @@ def connected(address: str | None = None) -> Iterator[ModuleType]:
         If there is no cluster at the address.
     """
     if address is not None and not isinstance(address, str):
-        raise InvalidTypeError(
-            f"address must be the address of a Ray cluster or None, got {shown(address)}"
-        )
+        raise _arguments.mistyped("address must be the address of a Ray cluster or None", address)
     ray = require("ray", "ray")
     _check_release(ray.__version__)
     if ray.is_initialized():
@@ -89,7 +87,7 @@ def flight_of(ray: Any, workers: int | None) -> int:
     """
     if workers is None:
         return 2 * cpus(ray)
-    return integer("workers", workers, least=1, most=100_000)
+    return _arguments.integer("workers", workers, least=1, most=100_000)
 
 
 def cpus(ray: Any) -> int:
@@ -115,7 +113,7 @@ def _check_same(ray: Any, address: str | None) -> None:
     if address != current:
         raise InvalidValueError(
             f"address must be that of the cluster that this process is connected to, {current}, "
-            f"or None, got {shown(address)}: call ray.shutdown() to leave it"
+            f"or None, got {_arguments.shown(address)}: call ray.shutdown() to leave it"
         )
 
 

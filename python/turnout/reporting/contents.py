@@ -12,7 +12,7 @@ from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.keys import time_column
 from turnout.collecting.plan import Plan
 from turnout.collecting.tally import BaseTally
-from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
+from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.estimation.columns import ORDERS
 
 
@@ -102,9 +102,7 @@ class Contents:
         if top is not None:
             _arguments.integer("top", top, least=1)
         if not isinstance(tally, (BaseTally, GroupedTally)):
-            raise InvalidTypeError(
-                f"tally must be a tally or a GroupedTally, got {_arguments.shown(tally)}"
-            )
+            raise _arguments.mistyped("tally must be a tally or a GroupedTally", tally)
         grouped = tally if isinstance(tally, GroupedTally) else None
         total = tally.total if isinstance(tally, GroupedTally) else tally
         if method is None:
@@ -158,9 +156,6 @@ def _time_column(grouped: GroupedTally[Any], time: str | None) -> str | None:
     """Find the column that is the time: the one named, or the only one with dates or moments."""
     if time is not None:
         if time not in grouped.names:
-            raise InvalidValueError(
-                f"time must be one of the columns {list(grouped.names)}, got "
-                f"{_arguments.shown(time)}"
-            )
+            raise _arguments.invalid(f"time must be one of the columns {list(grouped.names)}", time)
         return time
     return time_column(grouped.names, grouped)

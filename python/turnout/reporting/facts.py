@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from turnout import _arguments
-from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.errors import InvalidValueError
 
 
 @dataclass(frozen=True)
@@ -93,9 +93,8 @@ class CollectionFacts:
                     "facts must be of a job that is complete: this one has no totals yet"
                 )
         if not isinstance(description, Mapping) or "rows" not in description:
-            raise InvalidTypeError(
-                "facts must be a mapping with the number of rows, got "
-                f"{_arguments.shown(description)}"
+            raise _arguments.mistyped(
+                "facts must be a mapping with the number of rows", description
             )
         names = [field.name for field in dataclasses.fields(cls) if field.name in description]
         return cls(**{name: description[name] for name in names})

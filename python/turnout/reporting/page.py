@@ -11,7 +11,7 @@ from turnout import _arguments
 from turnout._atomic import atomic_write
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.tally import BaseTally
-from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.errors import InvalidValueError
 from turnout.reporting import sections
 from turnout.reporting.contents import Contents
 from turnout.reporting.facts import CollectionFacts
@@ -93,7 +93,7 @@ def report(
             "save_pictures writes the pictures as PDF"
         )
     if title is not None and not isinstance(title, str):
-        raise InvalidTypeError(f"title must be text, got {_arguments.shown(title)}")
+        raise _arguments.mistyped("title must be text", title)
     if facts is not None and not isinstance(facts, CollectionFacts):
         facts = CollectionFacts.from_dict(facts)
     contents = Contents.of(

@@ -6,14 +6,11 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from turnout import _arguments
+from turnout._types import Figure
 from turnout.errors import InvalidValueError
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 Verdict = Literal["agrees", "differs", "paper is wrong", "not printed"]
 

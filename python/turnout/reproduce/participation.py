@@ -13,11 +13,12 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from turnout._search import first_at_most
+from turnout._types import Figure
 from turnout.accounting import (
     CentralShuffling,
     GaussianMechanism,
@@ -29,10 +30,6 @@ from turnout.reproduce.outcome import Experiment, Finding, Outcome, Scale
 from turnout.reproduce.participation_clients import real_delta
 from turnout.reproduce.participation_curves import SIZES, Axes, Values
 from turnout.reproduce.pictures import panels
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 #: What "almost identical", "very close" and "equivalent" are taken to mean.
 _CLOSE, _EQUAL = 1.1, 1.0 + 1e-6

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from turnout._types import Figure
 from turnout.accounting import LocalSampling, WeakClientSampling
 from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.paper import theorem_4_1_delta
@@ -18,10 +19,6 @@ from turnout.federated.scenarios import Scenario, arms_of
 from turnout.reproduce.outcome import Curve, Experiment, Finding, Outcome, Scale
 from turnout.reproduce.participation_clients import real_delta
 from turnout.reproduce.pictures import panels
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 #: What a round may cost in both experiments.
 EPSILON, DELTA = 0.015, 1e-6

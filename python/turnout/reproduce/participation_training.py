@@ -10,12 +10,12 @@ from __future__ import annotations
 import dataclasses
 import functools
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from turnout._seeds import derived
-from turnout._types import Array, Floats
+from turnout._types import Array, Figure, Floats
 from turnout.datasets import Images, ImageSplit, load_images, load_mnist
 from turnout.federated.network import ConvolutionalNetwork
 from turnout.federated.scenarios import Arm, Scenario, arms_of
@@ -23,10 +23,6 @@ from turnout.federated.study import ParticipationStudy, run_study
 from turnout.reproduce.outcome import Curve, Experiment, Finding, Outcome, Scale
 from turnout.reproduce.participation_noise import DELTA, EPSILON, SECTIONS, Section
 from turnout.reproduce.pictures import panels
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 _CLASSES: Final = 62
 _SIDE: Final = 8

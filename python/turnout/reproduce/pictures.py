@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from turnout._extras import require
+from turnout._types import Figure
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from turnout.reproduce.outcome import Curve, Outcome
 
 

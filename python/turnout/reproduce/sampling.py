@@ -10,20 +10,16 @@ print the epsilons of its figures, nor any number of them.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 import turnout
 from turnout._progress import track
 from turnout._seeds import derived
-from turnout._types import Floats, Unsigned
+from turnout._types import Figure, Floats, Unsigned
 from turnout.reproduce.outcome import Curve, Experiment, Finding, Outcome, Scale
 from turnout.reproduce.pictures import panels
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 _NODES: Final = 50_000
 _VALUES: Final = 101

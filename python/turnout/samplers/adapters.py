@@ -85,16 +85,13 @@ def as_reference(value: Any, dimension: int | None = None) -> Reference:
 
 def _converted(value: Any, dimension: int | None) -> Reference:
     if isinstance(value, PrivateSampler):
-        raise InvalidTypeError(
-            "reference must be public: a fitted sampler knows a person's data, got "
-            f"{_arguments.shown(value)}"
+        raise _arguments.mistyped(
+            "reference must be public: a fitted sampler knows a person's data", value
         )
     if isinstance(value, type):
         raise InvalidTypeError(f"reference must be {_EXPECTED}, got a class: {value.__name__}")
     if hasattr(value, "get_params") and not _fitted(value):
-        raise InvalidValueError(
-            f"reference must be fitted on public data first, got {_arguments.shown(value)}"
-        )
+        raise _arguments.invalid("reference must be fitted on public data first", value)
     if hasattr(value, "means_") and hasattr(value, "covariance_type"):
         return _gaussian_mixture(value)
     if hasattr(value, "ppf") and hasattr(value, "logpdf"):
@@ -106,7 +103,7 @@ def _converted(value: Any, dimension: int | None) -> Reference:
     ]
     draws = [name for name in ("draw", "sample", "rvs") if hasattr(value, name)]
     if not densities or not draws:
-        raise InvalidTypeError(f"reference must be {_EXPECTED}, got {_arguments.shown(value)}")
+        raise _arguments.mistyped(f"reference must be {_EXPECTED}", value)
     size = getattr(value, "dimension", getattr(value, "n_features_in_", dimension))
     if size is None:
         # What frozen multivariate distributions of scipy call it.

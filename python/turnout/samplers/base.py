@@ -97,9 +97,8 @@ class PrivateSampler(abc.ABC):
             if inner:
                 target = getattr(self, outer)
                 if not hasattr(target, "set_params"):
-                    raise InvalidValueError(
-                        f"{outer} must be an estimator for {name!r} to be set, got "
-                        f"{_arguments.shown(target)}"
+                    raise _arguments.invalid(
+                        f"{outer} must be an estimator for {name!r} to be set", target
                     )
                 target.set_params(**{inner: value})
             else:
@@ -271,9 +270,9 @@ class PrivateSampler(abc.ABC):
         """
         epsilon = _arguments.number("epsilon", self.epsilon)
         if not 0.0 < epsilon <= LARGEST_EPSILON:
-            raise InvalidValueError(
-                f"epsilon must be a finite number above 0 and at most {LARGEST_EPSILON:g}, got "
-                f"{_arguments.shown(self.epsilon)}"
+            raise _arguments.invalid(
+                f"epsilon must be a finite number above 0 and at most {LARGEST_EPSILON:g}",
+                self.epsilon,
             )
         return epsilon
 
@@ -401,9 +400,8 @@ def points(argument: str, value: Any, *, least: int = 1) -> Floats:
         array = np.asarray(value)
     except Exception as error:
         # Anything can go wrong in the conversion of foreign objects.
-        raise InvalidTypeError(
-            f"{argument} must be an array of real numbers of shape (n, d), got "
-            f"{_arguments.shown(value)}"
+        raise _arguments.mistyped(
+            f"{argument} must be an array of real numbers of shape (n, d)", value
         ) from error
     if array.dtype.kind == "c":
         raise InvalidValueError(

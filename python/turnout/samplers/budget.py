@@ -59,14 +59,10 @@ class PrivacyBudget:
     def __init__(self, epsilon: float, delta: float = 0.0, *, unit: str = "dataset") -> None:
         self._epsilon = _arguments.number("epsilon", epsilon)
         if not self._epsilon > 0.0:
-            raise InvalidValueError(
-                f"epsilon must be a number above 0, got {_arguments.shown(epsilon)}"
-            )
+            raise _arguments.invalid("epsilon must be a number above 0", epsilon)
         self._delta = _arguments.number("delta", delta)
         if not 0.0 <= self._delta < 1.0:
-            raise InvalidValueError(
-                f"delta must be a number of at least 0 and below 1, got {_arguments.shown(delta)}"
-            )
+            raise _arguments.invalid("delta must be a number of at least 0 and below 1", delta)
         self._unit = _arguments.choice("unit", unit, ("dataset", "record"))
         self._spent = Fraction(0)
         self._spent_delta = Fraction(0)

@@ -8,7 +8,6 @@ from typing import Any
 from turnout import _arguments
 from turnout._one_thread import one_thread
 from turnout._types import Floats
-from turnout.errors import InvalidTypeError
 from turnout.samplers.adapters import as_reference
 from turnout.samplers.base import PointSampler, random_state_of
 from turnout.samplers.drawing import automatic_proposals
@@ -175,9 +174,8 @@ def fitted_estimate(estimator: Any, records: Floats, reference: Reference, seed:
         name for name in ("fit", "score_samples") if not callable(getattr(estimator, name, None))
     ]
     if missing or isinstance(estimator, type):
-        raise InvalidTypeError(
-            "estimator must be a density estimator with fit and score_samples, got "
-            f"{_arguments.shown(estimator)}"
+        raise _arguments.mistyped(
+            "estimator must be a density estimator with fit and score_samples", estimator
         )
     copied = copy_of(estimator)
     copied.fit(records)

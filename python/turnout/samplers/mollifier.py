@@ -74,9 +74,8 @@ class RelativeMollifier:
     def __init__(self, reference: Any = None, epsilon: float = 1.0, dimension: int = 1) -> None:
         value = _arguments.number("epsilon", epsilon)
         if not 0.0 < value <= LARGEST_EPSILON:
-            raise InvalidValueError(
-                f"epsilon must be a finite number above 0 and at most {LARGEST_EPSILON:g}, got "
-                f"{_arguments.shown(epsilon)}"
+            raise _arguments.invalid(
+                f"epsilon must be a finite number above 0 and at most {LARGEST_EPSILON:g}", epsilon
             )
         self.epsilon = value
         if isinstance(reference, (list, tuple, np.ndarray)):

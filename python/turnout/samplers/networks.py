@@ -76,7 +76,7 @@ class DenseNetwork:
         self.shift = _affine("shift", shift, 0.0, self.sizes[0])
         self.scale = _affine("scale", scale, 1.0, self.sizes[0])
         if not (self.scale > 0.0).all():
-            raise InvalidValueError(f"scale must be above 0, got {_arguments.shown(scale)}")
+            raise _arguments.invalid("scale must be above 0", scale)
         pieces = [part.ravel() for pair in zip(matrices, offsets, strict=True) for part in pair]
         self._parameters: Floats = np.concatenate(pieces)
 
@@ -109,9 +109,8 @@ class DenseNetwork:
             hidden, output = classifier.activation, classifier.out_activation_
             classes = np.asarray(classifier.classes_)
         except AttributeError as error:
-            raise InvalidTypeError(
-                "classifier must be a fitted MLPClassifier of scikit-learn, got "
-                f"{_arguments.shown(classifier)}"
+            raise _arguments.mistyped(
+                "classifier must be a fitted MLPClassifier of scikit-learn", classifier
             ) from error
         if output != "logistic" or classes.shape != (2,) or classes.tolist() != [0, 1]:
             raise InvalidValueError(
@@ -202,9 +201,9 @@ class DenseNetworks:
             )
         self.weights = _reals("weights", weights, 1)
         if self.weights.size != len(self.networks) or not np.isfinite(self.weights).all():
-            raise InvalidValueError(
-                f"weights must be one finite number for each of the {len(self.networks)} "
-                f"networks, got {_arguments.shown(weights)}"
+            raise _arguments.invalid(
+                f"weights must be one finite number for each of the {len(self.networks)} networks",
+                weights,
             )
         self.clip = _arguments.number("clip", clip)
         if not (math.isfinite(self.clip) and self.clip > 0.0):
@@ -246,9 +245,7 @@ def _reals(argument: str, value: Any, dimensions: int) -> Floats:
         array = np.asarray(value)
     except Exception as error:
         # Anything can go wrong in the conversion of foreign objects.
-        raise InvalidTypeError(
-            f"{argument} must be an array of real numbers, got {_arguments.shown(value)}"
-        ) from error
+        raise _arguments.mistyped(f"{argument} must be an array of real numbers", value) from error
     if array.dtype.kind not in "iuf":
         raise InvalidTypeError(f"{argument} must hold real numbers, got dtype {array.dtype}")
     if array.ndim != dimensions or array.size == 0:
@@ -283,9 +280,8 @@ def _affine(argument: str, value: Any, default: float, inputs: int) -> Floats:
         return np.full(inputs, default)
     array = _reals(argument, value, 1)
     if array.size != inputs or not np.isfinite(array).all():
-        raise InvalidValueError(
-            f"{argument} must be one finite number for each of the {inputs} input(s), got "
-            f"{_arguments.shown(value)}"
+        raise _arguments.invalid(
+            f"{argument} must be one finite number for each of the {inputs} input(s)", value
         )
     return array
 

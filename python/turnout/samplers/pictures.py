@@ -11,16 +11,14 @@ import numpy as np
 from turnout import _arguments
 from turnout._drawing import new_axes
 from turnout._extras import require
-from turnout._types import Floats
-from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout._types import Axes, Floats
+from turnout.errors import InvalidValueError
 from turnout.samplers.adapters import as_reference
 from turnout.samplers.base import PrivateSampler, points
 from turnout.samplers.minimax import MinimaxSampler
 from turnout.samplers.study.metrics import LogDensity, box, log_density
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from turnout.samplers.reference import Reference
 
 
@@ -180,7 +178,7 @@ def plot_heatmap(
         given.append(("truth", _log_density_of("truth", truth, 2)))
     low, high = box(bounds)
     if low.size != 2:
-        raise InvalidValueError(f"bounds must be two pairs, got {_arguments.shown(bounds)}")
+        raise _arguments.invalid("bounds must be two pairs", bounds)
     sides = [
         start + (stop - start) * (np.arange(_CELLS) + 0.5) / _CELLS
         for start, stop in zip(low, high, strict=True)
@@ -333,7 +331,7 @@ def interval_of(bounds: Any, base: Reference | None, drawn: Floats | None) -> tu
     if bounds is not None:
         low, high = box(bounds)
         if low.size != 1:
-            raise InvalidValueError(f"bounds must be one pair, got {_arguments.shown(bounds)}")
+            raise _arguments.invalid("bounds must be one pair", bounds)
         return float(low[0]), float(high[0])
     column = drawn
     if base is not None:
@@ -407,7 +405,5 @@ def row_of_axes(ax: Any, count: int) -> list[Any]:
         return list(made[0])
     given = list(ax) if isinstance(ax, (list, tuple, np.ndarray)) else [ax]
     if len(given) != count or not all(hasattr(one, "errorbar") for one in given):
-        raise InvalidTypeError(
-            f"ax must be {count} matplotlib axes, one for each map, got {_arguments.shown(ax)}"
-        )
+        raise _arguments.mistyped(f"ax must be {count} matplotlib axes, one for each map", ax)
     return given

@@ -10,7 +10,7 @@ import numpy as np
 
 from turnout import _arguments
 from turnout._types import Array, Floats, Truths
-from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.errors import InvalidValueError
 from turnout.samplers.base import points
 from turnout.samplers.randomness import uniforms
 
@@ -298,7 +298,7 @@ def shares_of(weights: Any, count: int) -> Floats:
     given = _arguments.vector("weights", weights, expected).astype(np.float64)
     usable = given.size == count > 0 and bool(np.isfinite(given).all() and (given >= 0.0).all())
     if not usable or not given.max() > 0.0:
-        raise InvalidValueError(f"weights must be {expected}, got {_arguments.shown(weights)}")
+        raise _arguments.invalid(f"weights must be {expected}", weights)
     # Relative to the largest, so that no sum overflows.
     relative = given / given.max()
     result: Floats = relative / relative.sum()
@@ -310,6 +310,4 @@ def _numbers(argument: str, value: Any) -> Array:
         return np.asarray(value)
     except Exception as error:
         # Anything can go wrong in the conversion of foreign objects.
-        raise InvalidTypeError(
-            f"{argument} must be an array of real numbers, got {_arguments.shown(value)}"
-        ) from error
+        raise _arguments.mistyped(f"{argument} must be an array of real numbers", value) from error

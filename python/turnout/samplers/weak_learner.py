@@ -12,7 +12,7 @@ import numpy as np
 from turnout import _arguments
 from turnout._extras import require
 from turnout._types import Floats
-from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.errors import InvalidValueError
 from turnout.samplers.networks import DenseNetwork, DenseNetworks
 
 Score = Callable[[Floats], Floats]
@@ -135,9 +135,9 @@ def check_learner(learner: Any) -> None:
         callable(getattr(learner, name, None)) for name in ("predict_proba", "decision_function")
     )
     if isinstance(learner, type) or not callable(getattr(learner, "fit", None)) or not scores:
-        raise InvalidTypeError(
-            "weak_learner must be a classifier with fit and predict_proba or decision_function, "
-            f"got {_arguments.shown(learner)}"
+        raise _arguments.mistyped(
+            "weak_learner must be a classifier with fit and predict_proba or decision_function",
+            learner,
         )
 
 

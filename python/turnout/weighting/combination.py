@@ -13,7 +13,7 @@ from turnout import _arguments
 from turnout._types import Floats
 from turnout.collecting.plan import Plan
 from turnout.collecting.statistic import StatisticModel
-from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
+from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.estimators import Estimation
 from turnout.frequency.estimation.models import ratio_model
@@ -114,16 +114,15 @@ def combine(
         raise InvalidValueError("estimates must hold at least one estimate, got none")
     _arguments.choice("method", method, METHODS)
     if not isinstance(groups[0], (FrequencyEstimate, MeanEstimate)):
-        raise InvalidTypeError(
-            "estimates[0] must be a FrequencyEstimate or a MeanEstimate, which are unbiased, "
-            f"got {_arguments.shown(groups[0])}"
+        raise _arguments.mistyped(
+            "estimates[0] must be a FrequencyEstimate or a MeanEstimate, which are unbiased",
+            groups[0],
         )
     kind = FrequencyEstimate if isinstance(groups[0], FrequencyEstimate) else MeanEstimate
     for place, group in enumerate(groups):
         if not isinstance(group, kind):
-            raise InvalidTypeError(
-                f"estimates[{place}] must be a {kind.__name__} like the others, got "
-                f"{_arguments.shown(group)}"
+            raise _arguments.mistyped(
+                f"estimates[{place}] must be a {kind.__name__} like the others", group
             )
     if kind is FrequencyEstimate:
         return _frequencies(groups, method, variances)
@@ -203,9 +202,8 @@ def _frequencies(
     domain = groups[0].domain
     for place, group in enumerate(groups):
         if group.domain != domain:
-            raise InvalidValueError(
-                f"estimates[{place}] must be of the domain {domain!r} of the others, got "
-                f"{group.domain!r}"
+            raise _arguments.invalid(
+                f"estimates[{place}] must be of the domain {domain!r} of the others", group.domain
             )
         if group.estimation.bias is not None:
             raise EstimatorError(
@@ -285,9 +283,8 @@ def _means(
     domain = groups[0].domain
     for place, group in enumerate(groups):
         if group.domain != domain:
-            raise InvalidValueError(
-                f"estimates[{place}] must have the bounds {domain!r} of the others, got "
-                f"{group.domain!r}"
+            raise _arguments.invalid(
+                f"estimates[{place}] must have the bounds {domain!r} of the others", group.domain
             )
     implied = [_mean_trace(group) for group in groups]
     shares = _shares(method, variances, implied, [group.nodes for group in groups])

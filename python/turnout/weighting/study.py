@@ -230,9 +230,7 @@ def _distribution(frequencies: Any) -> Floats:
     array = _arguments.vector("frequencies", frequencies, "one frequency for each item")
     given = array.astype(np.float64)
     if given.size == 0 or not ((given >= 0) & np.isfinite(given)).all():
-        raise InvalidValueError(
-            f"frequencies must be non-negative numbers, got {_arguments.shown(frequencies)}"
-        )
+        raise _arguments.invalid("frequencies must be non-negative numbers", frequencies)
     if abs(given.sum() - 1) > 1e-9:
         raise InvalidValueError(f"frequencies must add up to 1, got {given.sum()}")
     result: Floats = given / given.sum()

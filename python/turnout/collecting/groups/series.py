@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from turnout import _arguments
 from turnout._tables import Tabular
-from turnout._types import Floats, Unsigned
+from turnout._types import Figure, Floats, Unsigned
 from turnout.collecting.groups.estimate import BaseGroupedEstimate
 from turnout.collecting.keys import Key, Part, in_order, plain_key, time_column
 from turnout.errors import InvalidValueError
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 G = TypeVar("G", bound="BaseGroupedEstimate[Any]")
 
@@ -47,9 +43,7 @@ class BaseSeries(Tabular, ABC, Generic[G]):
         names = estimate.names
         self._time = _guessed(estimate) if time is None else time
         if self._time not in names:
-            raise InvalidValueError(
-                f"time must be one of the columns {list(names)}, got {_arguments.shown(time)}"
-            )
+            raise _arguments.invalid(f"time must be one of the columns {list(names)}", time)
         self._place = names.index(self._time)
 
     @property
@@ -108,7 +102,7 @@ class BaseSeries(Tabular, ABC, Generic[G]):
         """Find, for each time, the place of the group in the estimate."""
         key = plain_key("panel", () if panel is None else panel, len(self.names))
         if key not in self.panels:
-            raise InvalidValueError(f"panel must be one of {self.panels}, got {panel!r}")
+            raise _arguments.invalid(f"panel must be one of {self.panels}", panel)
         places = {group: place for place, group in enumerate(self._estimate)}
         return [places.get(self._with_time(key, time)) for time in self.times]
 

@@ -7,20 +7,15 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from turnout._drawing import short
 from turnout._extras import require
-from turnout._types import Floats, Truths, Unsigned
+from turnout._types import Axes, Figure, Floats, Truths, Unsigned
 from turnout.collecting.keys import Key, Part, as_dates, shown_key, shown_part
 from turnout.errors import InvalidValueError
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 
 #: So many columns and panels are drawn: of more series, those with the most reports.
 _COLUMNS, _PANELS = 2, 8

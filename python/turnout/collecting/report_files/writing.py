@@ -8,14 +8,14 @@ import os
 import secrets
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
 from turnout._atomic import Existing, atomic_write
 from turnout._extras import require
 from turnout._seal import new_placeholder, seal_file
-from turnout._types import Array, Bytes, Floats
+from turnout._types import Array, Bytes, Floats, Self
 from turnout.collecting.plan import Plan
 from turnout.collecting.report_files.containers import batch_rows
 from turnout.collecting.report_files.header import (
@@ -28,10 +28,6 @@ from turnout.collecting.report_files.header import (
 from turnout.collecting.reports import Reports
 from turnout.collecting.sums import DesignSums
 from turnout.errors import InvalidTypeError, InvalidValueError, TurnoutError
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
 
 FileFormat = Literal["parquet", "arrow"]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from turnout import _arguments
 from turnout.distributed.messages import Party
-from turnout.errors import InvalidTypeError, ProtocolError
+from turnout.errors import ProtocolError
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -34,9 +34,9 @@ class Admission:
 
     def __init__(self, admits: Admits | None) -> None:
         if admits is not None and (not callable(admits) or inspect.iscoroutinefunction(admits)):
-            raise InvalidTypeError(
-                "admits must be a function of a party and a certificate that gives True or False, "
-                f"got {_arguments.shown(admits)}"
+            raise _arguments.mistyped(
+                "admits must be a function of a party and a certificate that gives True or False",
+                admits,
             )
         self._admits = admits
 

@@ -20,7 +20,6 @@ from turnout.distributed.transport.frames import accepted, refused
 from turnout.distributed.transport.listener import Line, Listener
 from turnout.distributed.transport.waiting import seconds, wait_for
 from turnout.errors import (
-    InvalidTypeError,
     InvalidValueError,
     MalformedMessageError,
     MissingPartyError,
@@ -481,7 +480,7 @@ def _hosted(roles: Iterable[Participant]) -> dict[Party, Participant]:
     found: dict[Party, Participant] = {}
     for role in _arguments.items("roles", roles, "roles of one round"):
         if not isinstance(role, Participant):
-            raise InvalidTypeError(f"roles must hold roles, got {_arguments.shown(role)}")
+            raise _arguments.mistyped("roles must hold roles", role)
         if role.party in found:
             raise InvalidValueError(f"roles must be of different parties, got {role.party} twice")
         found[role.party] = role

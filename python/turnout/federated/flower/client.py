@@ -18,7 +18,6 @@ from turnout.accounting import PrivacyLedger
 from turnout.errors import (
     BudgetExceededError,
     InvalidTypeError,
-    InvalidValueError,
     ProtocolError,
     TurnoutError,
 )
@@ -218,10 +217,7 @@ class _Node:
         )
         self._least_seconds = _arguments.number("least_seconds", least_seconds)
         if not 0.0 <= self._least_seconds < float("inf"):
-            raise InvalidValueError(
-                "least_seconds must be finite and at least 0, got "
-                f"{_arguments.shown(least_seconds)}"
-            )
+            raise _arguments.invalid("least_seconds must be finite and at least 0", least_seconds)
 
     def answer(self, message: Message, context: Context, local: LocalData) -> Message:
         """Answer a train message."""

@@ -26,7 +26,6 @@ from turnout.collecting.improbable import tell_improbable
 from turnout.errors import (
     BudgetExceededError,
     InvalidTypeError,
-    InvalidValueError,
     MalformedMessageError,
     PlanExpiredError,
     PlanMismatchError,
@@ -105,9 +104,7 @@ def frequency_client_app(
         )
     limit = _arguments.number("budget", budget)
     if not 0.0 < limit < float("inf"):
-        raise InvalidValueError(
-            f"budget must be finite and above 0, got {_arguments.shown(budget)}"
-        )
+        raise _arguments.invalid("budget must be finite and above 0", budget)
     if plan is not None:
         _arguments.instance("plan", plan, Plan, "a Plan or None")
     app = ClientApp()
@@ -243,9 +240,7 @@ def frequency_server_app(
     """
     _check_plan(plan)
     if not (on_estimate is None or callable(on_estimate)):
-        raise InvalidTypeError(
-            f"on_estimate must be a function or None, got {_arguments.shown(on_estimate)}"
-        )
+        raise _arguments.mistyped("on_estimate must be a function or None", on_estimate)
     app = ServerApp()
 
     @app.main()
@@ -263,15 +258,15 @@ def frequency_server_app(
 def _check_plan(plan: Plan) -> None:
     _arguments.instance("plan", plan, Plan, "a Plan")
     if plan.participation.uniform_rate is None:
-        raise InvalidValueError(
-            "plan must have one participation rate for all nodes, Everyone() or Bernoulli(...), "
-            f"got {plan.participation!r}"
+        raise _arguments.invalid(
+            "plan must have one participation rate for all nodes, Everyone() or Bernoulli(...)",
+            plan.participation,
         )
 
 
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not name:
-        raise InvalidTypeError(f"name must be text, not empty, got {_arguments.shown(name)}")
+        raise _arguments.mistyped("name must be text, not empty", name)
 
 
 def _index(context: Context) -> int:

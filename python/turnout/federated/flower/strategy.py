@@ -24,7 +24,6 @@ from flwr.serverapp.strategy import Result, Strategy
 from turnout import _arguments
 from turnout.accounting import PrivacyLedger
 from turnout.errors import (
-    InvalidTypeError,
     InvalidValueError,
     MissingPartyError,
     ProtocolError,
@@ -363,9 +362,7 @@ def server_app(
     limit = positive_seconds("timeout", timeout)
     for name, function in (("evaluate", evaluate), ("on_end", on_end)):
         if not (function is None or callable(function)):
-            raise InvalidTypeError(
-                f"{name} must be a function or None, got {_arguments.shown(function)}"
-            )
+            raise _arguments.mistyped(f"{name} must be a function or None", function)
     RandomParticipationStrategy(plan, optimizer, structure=structure, **options)
     app = ServerApp()
 
@@ -395,7 +392,5 @@ def positive_seconds(argument: str, value: float) -> float:
     """Check a time limit."""
     seconds = _arguments.number(argument, value)
     if not 0.0 < seconds < float("inf"):
-        raise InvalidValueError(
-            f"{argument} must be a finite number of seconds above 0, got {_arguments.shown(value)}"
-        )
+        raise _arguments.invalid(f"{argument} must be a finite number of seconds above 0", value)
     return seconds

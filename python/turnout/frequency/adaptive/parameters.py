@@ -13,7 +13,7 @@ from turnout._rounding import logarithm_up, rounded_down
 from turnout._types import Floats
 from turnout.collecting.plan import Plan
 from turnout.domain import Domain, domain_of
-from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.errors import InvalidValueError
 from turnout.frequency.adaptive.rates import rates_for_rare
 from turnout.frequency.adaptive.second import SecondRound
 from turnout.frequency.adaptive.spending import Spending, second_round_ratios
@@ -51,9 +51,8 @@ class TwoRoundParameters:
         if oracle is None:
             oracle = DirectEncoding
         if not callable(oracle):
-            raise InvalidTypeError(
-                "oracle must be a name or callable with an epsilon and a domain, got "
-                f"{_arguments.shown(oracle)}"
+            raise _arguments.mistyped(
+                "oracle must be a name or callable with an epsilon and a domain", oracle
             )
         self.oracle_maker = oracle
         self._epsilon = _arguments.number("epsilon", epsilon)
@@ -271,5 +270,5 @@ class TwoRoundParameters:
 
 def _flag(argument: str, value: Any) -> bool:
     if not isinstance(value, (bool, np.bool_)):
-        raise InvalidTypeError(f"{argument} must be True or False, got {_arguments.shown(value)}")
+        raise _arguments.mistyped(f"{argument} must be True or False", value)
     return bool(value)

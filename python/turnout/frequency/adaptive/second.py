@@ -17,7 +17,7 @@ from turnout.accounting.variation import ToldApart, VariationRatio
 from turnout.collecting.drawing import Counts, Drawn, Noise
 from turnout.collecting.taking_part import common_rate
 from turnout.domain import Domain
-from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
+from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.adaptive.spending import second_round_ratios
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.estimators import Estimation
@@ -141,7 +141,7 @@ class SecondRound(WrappedOracle):
         _arguments.instance("oracle", inner, FrequencyOracle, "an oracle")
         super().__init__(epsilon, domain, inner)
         if not isinstance(hidden, (bool, np.bool_)):
-            raise InvalidTypeError(f"hidden must be True or False, got {_arguments.shown(hidden)}")
+            raise _arguments.mistyped("hidden must be True or False", hidden)
         self._hidden = bool(hidden)
         if inner.support_dtype.kind != "u":
             raise InvalidValueError(
@@ -149,9 +149,7 @@ class SecondRound(WrappedOracle):
                 "reports hold scores"
             )
         if not inner.fresh or isinstance(inner, WrappedOracle):
-            raise InvalidValueError(
-                f"oracle must draw reports of single answers afresh, got {_arguments.shown(inner)}"
-            )
+            raise _arguments.invalid("oracle must draw reports of single answers afresh", inner)
         codes = self._domain.size + self._hidden
         if inner.domain.size != codes:
             raise InvalidValueError(
@@ -168,9 +166,10 @@ class SecondRound(WrappedOracle):
         self._rates.flags.writeable = False
         self._ratios = second_round_ratios(inner.realized_ratio, self._rates, hidden=self._hidden)
         if self.realized_epsilon > self._epsilon:
-            raise InvalidValueError(
-                f"epsilon must be at least {self.realized_epsilon!r}, what a report or silence "
-                f"says, got {self._epsilon!r}"
+            raise _arguments.invalid(
+                f"epsilon must be at least {self.realized_epsilon!r}, "
+                "what a report or silence says",
+                self._epsilon,
             )
 
     @property

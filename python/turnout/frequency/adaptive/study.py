@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,16 +12,13 @@ from turnout import _arguments
 from turnout._drawing import new_axes
 from turnout._extras import require
 from turnout._tables import Listing
+from turnout._types import Axes
 from turnout.domain import Domain
-from turnout.errors import InvalidTypeError
 from turnout.frequency.adaptive.collection import TwoRoundCollection
 from turnout.frequency.adaptive.second import seeds_of
 from turnout.frequency.estimation.variance import estimator_variance
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.participation import Bernoulli
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
@@ -180,7 +177,7 @@ def compare_two_rounds(
     total = _arguments.probability("rate", rate)
     number = _arguments.integer("repeats", repeats, least=2)
     if oracle is not None and not callable(oracle):
-        raise InvalidTypeError(f"oracle must be callable, got {_arguments.shown(oracle)}")
+        raise _arguments.mistyped("oracle must be callable", oracle)
     collection = TwoRoundCollection(
         size,
         epsilon=epsilon,

@@ -83,9 +83,7 @@ class TwoRoundTallies:
         collection.check_first(first)
         _arguments.instance("second", second, SecondTally, "a SecondTally")
         if second.participation.uniform_rate != 1.0:
-            raise InvalidValueError(
-                f"second must be of all who were asked, got {second.participation!r}"
-            )
+            raise _arguments.invalid("second must be of all who were asked", second.participation)
         if second.nodes == 0:
             raise EstimatorError("nobody was asked in the second round")
         first = self._of_all(first, second.nodes)

@@ -8,7 +8,6 @@ from typing import Any
 from turnout import _arguments
 from turnout.collecting.plan import Plan
 from turnout.domain import Domain
-from turnout.errors import InvalidValueError
 from turnout.frequency.adaptive.parameters import TwoRoundParameters
 from turnout.frequency.adaptive.second import SecondRound, SecondTally
 from turnout.frequency.adaptive.tallies import TwoRoundTallies
@@ -101,9 +100,9 @@ class TwoRounds(Rounds[FrequencyOracle, TwoRoundTallies]):
             If a participation is given.
         """
         if participation is not None:
-            raise InvalidValueError(
-                "participation must be left out, the rates of the collection say who takes part, "
-                f"got {_arguments.shown(participation)}"
+            raise _arguments.invalid(
+                "participation must be left out, the rates of the collection say who takes part",
+                participation,
             )
         return super().plan()
 

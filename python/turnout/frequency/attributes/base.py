@@ -206,10 +206,10 @@ class AttributeCollection(PartedKind):
             return participation
         probabilities = participation.probabilities * float(share)
         if probabilities.size and probabilities.min() < Personalized.minimum:
-            raise InvalidValueError(
+            raise _arguments.invalid(
                 "participation must have probabilities of at least 2^-30 when they are multiplied "
-                f"by {float(share):g}, the probability that {name!r} is sampled, got "
-                f"{participation!r}"
+                f"by {float(share):g}, the probability that {name!r} is sampled",
+                participation,
             )
         return Personalized(probabilities)
 
@@ -238,9 +238,8 @@ class AttributeCollection(PartedKind):
         self._weights = weights
         granted = sum((Fraction(oracle.epsilon) for oracle in self._together()), start=Fraction(0))
         if granted > Fraction(epsilon):
-            raise InvalidValueError(
-                f"epsilon must cover what the oracles spend together, {float(granted)!r}, "
-                f"got {epsilon!r}"
+            raise _arguments.invalid(
+                f"epsilon must cover what the oracles spend together, {float(granted)!r}", epsilon
             )
 
     @abstractmethod
@@ -249,7 +248,7 @@ class AttributeCollection(PartedKind):
 
     def _set_options(self, options: dict[str, Any]) -> None:
         if options:
-            raise InvalidValueError(f"{self.name} takes no options, got {options!r}")
+            raise _arguments.invalid(f"{self.name} takes no options", options)
 
     def _options(self) -> dict[str, Any]:
         """Give what describes the collection beyond epsilon, oracles and weights."""

@@ -11,7 +11,6 @@ import numpy as np
 from turnout import _arguments
 from turnout._tables import Tabular
 from turnout.domain import Domain
-from turnout.errors import InvalidValueError
 from turnout.frequency.attributes.base import AttributeCollection
 from turnout.frequency.attributes.parameters import OracleChoice
 from turnout.frequency.attributes.sampled import SampledAttribute
@@ -167,9 +166,7 @@ def compare_attributes(
         domains[name] = array.size
         totals[name] = sum(checked.tolist())
     if len(set(totals.values())) > 1:
-        raise InvalidValueError(
-            f"true_counts must be of the same number of nodes, got {_arguments.shown(totals)}"
-        )
+        raise _arguments.invalid("true_counts must be of the same number of nodes", totals)
     ways: list[tuple[str, AttributeCollection]] = [
         ("split", SplitBudget(epsilon, domains, oracle=oracle)),
         ("sampled", SampledAttribute(epsilon, domains, oracle=oracle)),

@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from turnout import _arguments
 from turnout._drawing import interval_words, panels
 from turnout._tables import Tabular
+from turnout._types import Figure
 from turnout.collecting.intervals import tail_probability
 from turnout.collecting.plan import Plan
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.intervals import Interval
 from turnout.products import Questions
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False, repr=False)

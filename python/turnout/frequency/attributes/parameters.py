@@ -24,7 +24,7 @@ def checked_epsilon(epsilon: Any) -> float:
     """Return a finite epsilon above 0."""
     whole = _arguments.number("epsilon", epsilon)
     if not 0.0 < whole < math.inf:
-        raise InvalidValueError(f"epsilon must be a finite number above 0, got {whole!r}")
+        raise _arguments.invalid("epsilon must be a finite number above 0", whole)
     return whole
 
 
@@ -42,9 +42,7 @@ def checked_weights(weights: Any, names: Mapping[str, Any]) -> dict[str, int]:
     for name in names:
         number = _arguments.number(f"weights[{name!r}]", weights[name])
         if not 0.0 < number < math.inf:
-            raise InvalidValueError(
-                f"weights[{name!r}] must be a finite number above 0, got {number!r}"
-            )
+            raise _arguments.invalid(f"weights[{name!r}] must be a finite number above 0", number)
         numbers[name] = Fraction(number)
     total = sum(numbers.values())
     scaled = {

@@ -12,7 +12,6 @@ from turnout._types import Array
 from turnout.collecting.drawing import Noise
 from turnout.collecting.parted import PartReports
 from turnout.domain import Domain
-from turnout.errors import InvalidValueError
 from turnout.frequency.attributes.base import AttributeCollection
 from turnout.frequency.attributes.padded import PaddedOracle
 from turnout.frequency.attributes.parameters import (
@@ -145,7 +144,7 @@ class SampledAttribute(AttributeCollection):
 
     def _set_options(self, options: dict[str, Any]) -> None:
         if set(options) != {"padding"}:
-            raise InvalidValueError(f"sampled takes the option padding, got {options!r}")
+            raise _arguments.invalid("sampled takes the option padding", options)
         self._padding = _arguments.choice("padding", options["padding"], (None, "fake"))
 
     def draw_parts(self, answers: Array, noise: Noise) -> Iterator[PartReports]:

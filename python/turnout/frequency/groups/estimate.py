@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from turnout import _arguments
-from turnout._types import Floats
+from turnout._types import Figure, Floats
 from turnout.collecting.groups.estimate import BaseGroupedEstimate
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.domain import Domain
@@ -27,9 +27,6 @@ from turnout.frequency.groups.comparison import GroupDifference, difference
 from turnout.frequency.groups.pictures import plot_groups
 from turnout.frequency.groups.series import Series
 from turnout.products import questions_of
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from turnout import _arguments
 from turnout._drawing import short
 from turnout._extras import require
-from turnout._types import Floats
+from turnout._types import Axes, Figure, Floats
 from turnout.collecting.groups.series_pictures import Lines, draw_series
 from turnout.collecting.keys import Key, shown_key
 from turnout.errors import EstimatorError, InvalidValueError
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 
 #: So many panels are drawn, so many of them in a row; of more groups, those with the most reports.
 _PANELS, _COLUMNS, _GROUPS = 12, 3, 40

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from turnout import _arguments
-from turnout._types import Floats
+from turnout._types import Figure, Floats
 from turnout.collecting.groups.estimate import BaseGroupedEstimate
 from turnout.collecting.groups.series import BaseSeries
 from turnout.frequency.groups.pictures import plot_series
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 class Series(BaseSeries[Any]):

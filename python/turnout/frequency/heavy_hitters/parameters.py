@@ -7,7 +7,7 @@ from typing import Any
 
 from turnout import _arguments
 from turnout.domain import Domain
-from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.errors import InvalidValueError
 from turnout.frequency.attributes.parameters import OracleChoice
 from turnout.frequency.candidates import named_oracle
 from turnout.frequency.choice import make_oracle
@@ -36,9 +36,7 @@ class SearchParameters:
     ) -> None:
         self._epsilon = _arguments.number("epsilon", epsilon)
         if not 0.0 < self._epsilon < math.inf:
-            raise InvalidValueError(
-                f"epsilon must be a finite number above 0, got {self._epsilon!r}"
-            )
+            raise _arguments.invalid("epsilon must be a finite number above 0", self._epsilon)
         if (bits is None) == (length is None):
             raise InvalidValueError(
                 "exactly one of bits, for whole numbers, and length, for texts, must be given"
@@ -57,7 +55,7 @@ class SearchParameters:
             )
         self._error = _arguments.confidence("family_wise_error", family_wise_error)
         if not isinstance(confirm, bool):
-            raise InvalidTypeError(f"confirm must be True or False, got {confirm!r}")
+            raise _arguments.mistyped("confirm must be True or False", confirm)
         self._confirm = confirm
         self._oracle = oracle
         make_oracle("oracle", oracle, self._epsilon, Domain.from_integers(2))

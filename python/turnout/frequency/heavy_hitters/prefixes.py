@@ -67,9 +67,7 @@ class PrefixDomain(Domain):
         self._kept = tuple(_arguments.items("kept", kept, "prefixes"))
         for prefix in self._kept:
             if not isinstance(prefix, str) or set(prefix) - {"0", "1"}:
-                raise InvalidValueError(
-                    f"kept must be texts of the digits 0 and 1, got {_arguments.shown(prefix)}"
-                )
+                raise _arguments.invalid("kept must be texts of the digits 0 and 1", prefix)
         known = len(self._kept[0]) if self._kept else 0
         if {*map(len, self._kept)} != {known} or [*self._kept] != sorted({*self._kept}):
             raise InvalidValueError(

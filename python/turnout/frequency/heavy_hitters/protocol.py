@@ -10,7 +10,6 @@ from turnout._seeds import derived
 from turnout._types import Integers
 from turnout.collecting.kind import collected
 from turnout.domain import Domain
-from turnout.errors import InvalidValueError
 from turnout.frequency.choice import make_oracle
 from turnout.frequency.draws import personal_probabilities
 from turnout.frequency.heavy_hitters.parameters import SearchParameters
@@ -209,7 +208,7 @@ class HeavyHitters(SearchParameters):
         everyone = taking_part_in(participation)
         rate = everyone.uniform_rate
         if rate is None:
-            raise InvalidValueError(f"participation must have a common rate, got {everyone!r}")
+            raise _arguments.invalid("participation must have a common rate", everyone)
         chance = _arguments.confidence("power", power)
         reports = count * rate / self.groups
         candidates, bars = 2 ** min(self.first, 20), []

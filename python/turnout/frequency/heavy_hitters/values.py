@@ -269,7 +269,7 @@ class TextValues(Values):
 
     def _symbols(self, value: Any) -> list[int]:
         if not isinstance(value, str):
-            raise InvalidTypeError(f"must be text, got {_arguments.shown(value)}")
+            raise _arguments.mistyped("must be text", value)
         if self.alphabet is None:
             unit = "bytes of UTF-8"
             try:
@@ -280,18 +280,14 @@ class TextValues(Values):
             unit = "characters"
             codes = [self.alphabet.find(character) + 1 for character in value]
             if 0 in codes:
-                raise InvalidValueError(
-                    f"must have characters of the alphabet {_arguments.shown(self.alphabet)} "
-                    f"alone, got {_arguments.shown(value)}"
+                raise _arguments.invalid(
+                    f"must have characters of the alphabet {_arguments.shown(self.alphabet)} alone",
+                    value,
                 )
         if len(codes) > self.length:
-            raise InvalidValueError(
-                f"must have at most {self.length} {unit}, got {_arguments.shown(value)}"
-            )
+            raise _arguments.invalid(f"must have at most {self.length} {unit}", value)
         if 0 in codes:
-            raise InvalidValueError(
-                f"must not have the character 0, which marks the end, got {_arguments.shown(value)}"
-            )
+            raise _arguments.invalid("must not have the character 0, which marks the end", value)
         return codes
 
     def _codes(self, row: Rows, bits: int) -> list[int]:

@@ -7,20 +7,17 @@ import itertools
 import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from turnout import _arguments
 from turnout._tables import Tabular
-from turnout._types import Floats, Truths
+from turnout._types import Axes, Floats, Truths
 from turnout.collecting.intervals import critical_value
 from turnout.domain import Domain
 from turnout.frequency.joint.pictures import plot_shares
 from turnout.frequency.joint.sums import Cells
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 class ConditionalShare(NamedTuple):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from turnout import _arguments
-from turnout._types import Floats
+from turnout._types import Axes, Floats
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.covariance import Covariance, covariance_of
@@ -17,9 +17,6 @@ from turnout.frequency.joint.conditional import ConditionalShares
 from turnout.frequency.joint.pictures import plot_table
 from turnout.frequency.joint.sums import Cells
 from turnout.products import ProductDomain
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
@@ -170,7 +167,7 @@ class JointEstimate(FrequencyEstimate):
         among = self._checked("given", (given,) if isinstance(given, str) else tuple(given))
         wanted = self._checked("of", (of,))[0]
         if wanted in among:
-            raise InvalidValueError(f"of must be a question that is not in given, got {of!r}")
+            raise _arguments.invalid("of must be a question that is not in given", of)
         if isinstance(self.plan, JointMarginal):
             found: ConditionalShares = self.plan.joint.conditional(wanted, given=among)
             return found.clip_intervals() if self.clipped else found

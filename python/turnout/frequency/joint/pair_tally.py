@@ -10,7 +10,6 @@ import numpy as np
 
 from turnout import _arguments
 from turnout.domain import Domain
-from turnout.errors import InvalidValueError
 from turnout.frequency.attributes.estimate import AttributeEstimate
 from turnout.frequency.attributes.tally import AttributeTally
 from turnout.frequency.estimation.estimate import FrequencyEstimate
@@ -98,7 +97,7 @@ class PairEstimate(AttributeEstimate):
         for argument, name in (("of", of), ("given", given)):
             _arguments.choice(argument, name, tuple(self.domain.columns))
         if of == given:
-            raise InvalidValueError(f"of must be a question that is not in given, got {of!r}")
+            raise _arguments.invalid("of must be a question that is not in given", of)
         return self[of, given].conditional(of, given=given)
 
     def marginal(self, name: str) -> FrequencyEstimate:

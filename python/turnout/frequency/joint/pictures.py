@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from turnout._drawing import answered, interval_words, new_axes, short
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
+from turnout._types import Axes
 
 #: More cells have no numbers in them.
 _WRITTEN = 150

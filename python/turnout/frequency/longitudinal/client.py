@@ -207,9 +207,7 @@ class MemoizedClient:
         """
         _arguments.instance("plan", plan, Plan, "a Plan")
         if state is not None and not isinstance(state, (str, os.PathLike)):
-            raise InvalidTypeError(
-                f"state must be the path of a file, got {_arguments.shown(state)}"
-            )
+            raise _arguments.mistyped("state must be the path of a file", state)
         refuse_personal(plan)
         plan.check_same(Plan(self._memoized, plan.participation), "this client")
         plan.check_current()

@@ -73,9 +73,8 @@ class PermanentAnswers(FrequencyOracle):
             try:
                 epsilon = _arguments.number("oracle", oracle)
             except InvalidTypeError as error:
-                raise InvalidTypeError(
-                    "oracle must be an oracle, or an epsilon followed by a domain, got "
-                    f"{_arguments.shown(oracle)}"
+                raise _arguments.mistyped(
+                    "oracle must be an oracle, or an epsilon followed by a domain", oracle
                 ) from error
             if domain is None:
                 raise InvalidTypeError(
@@ -85,9 +84,7 @@ class PermanentAnswers(FrequencyOracle):
             permanent = _DIRECT if permanent is None else permanent
         kinds = (_DIRECT, *_UNARY)
         if permanent not in kinds:
-            raise InvalidValueError(
-                f"oracle must be one of {', '.join(kinds)}, got {_arguments.shown(permanent)}"
-            )
+            raise _arguments.invalid(f"oracle must be one of {', '.join(kinds)}", permanent)
         matching = _UNARY if permanent in _UNARY else (_DIRECT,)
         second = permanent if instantaneous is None else instantaneous
         super().__init__(epsilon, domain)
@@ -457,12 +454,9 @@ class PermanentAnswers(FrequencyOracle):
 def _phases(phases: npt.ArrayLike | None, nodes: int) -> Integers:
     numbers = np.asarray(0 if phases is None else phases)
     if numbers.dtype.kind not in "iu" or numbers.shape not in ((), (nodes,)):
-        raise InvalidTypeError(
-            f"phases must be a whole number or one for each of the {nodes} nodes, got "
-            f"{_arguments.shown(phases)}"
+        raise _arguments.mistyped(
+            f"phases must be a whole number or one for each of the {nodes} nodes", phases
         )
     if numbers.size and not 0 <= int(numbers.min()) <= int(numbers.max()) < MOST_PHASES:
-        raise InvalidValueError(
-            f"phases must be from 0 to {MOST_PHASES - 1}, got {_arguments.shown(phases)}"
-        )
+        raise _arguments.invalid(f"phases must be from 0 to {MOST_PHASES - 1}", phases)
     return np.broadcast_to(numbers.astype(np.int64), (nodes,))

@@ -14,7 +14,6 @@ from turnout._types import Array
 from turnout.collecting.drawing import Counts
 from turnout.collecting.parted import PartedKind
 from turnout.domain import Domain, domain_of
-from turnout.errors import InvalidTypeError
 from turnout.frequency.candidates import checked_oracle
 from turnout.frequency.groups.estimate import GroupedEstimate
 from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
@@ -100,9 +99,7 @@ class HierarchicalCollection(PartedKind):
         elif callable(oracle):
             maker = oracle
         else:
-            raise InvalidTypeError(
-                f"oracle must be 'auto' or a class of oracles, got {_arguments.shown(oracle)}"
-            )
+            raise _arguments.mistyped("oracle must be 'auto' or a class of oracles", oracle)
         self._oracles = tuple(
             checked_oracle(
                 "oracle", maker(self._epsilon, size), self._epsilon, Domain.from_integers(size)

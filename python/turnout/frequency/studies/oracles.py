@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from turnout import _arguments
 from turnout._seeds import derived
 from turnout._tables import Listing, fields_of
+from turnout._types import Axes
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.candidates import factories, make
 from turnout.frequency.estimation.estimate import POSTPROCESSING, postprocessed
@@ -20,10 +21,6 @@ from turnout.frequency.estimation.variance import estimator_variance
 from turnout.frequency.pictures import plot_oracles
 from turnout.frequency.studies.study import population
 from turnout.participation import Participation, taking_part_in
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 #: Above this many nodes tallies are drawn from the counts instead of node by node.
 NODE_BY_NODE = 1_000_000
@@ -192,9 +189,7 @@ def compare_oracles(
     taking_part = taking_part_in(participation)
     rate = taking_part.uniform_rate
     if rate is None:
-        raise InvalidValueError(
-            f"participation must be Everyone() or Bernoulli(...), got {taking_part!r}"
-        )
+        raise _arguments.invalid("participation must be Everyone() or Bernoulli(...)", taking_part)
     settings = _arguments.items("epsilons", epsilons, "an iterable of numbers")
     if not settings:
         raise InvalidValueError("epsilons must hold a number, got none")

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from turnout import _arguments
 from turnout._tables import Listing
+from turnout._types import Axes
 from turnout.accounting.calibration import calibrate_noise
 from turnout.accounting.participation import GaussianMechanism
 from turnout.accounting.shuffling import Shuffled
 from turnout.domain import Domain
-from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.errors import InvalidValueError
 from turnout.frequency.candidates import checked_oracle
 from turnout.frequency.estimation.estimators import ESTIMATORS
 from turnout.frequency.estimation.variance import estimator_variance
@@ -22,9 +23,6 @@ from turnout.frequency.oracles.direct_encoding import DirectEncoding
 from turnout.frequency.pictures import plot_shuffled
 from turnout.frequency.studies.study import population
 from turnout.participation import Participation, taking_part_in
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
@@ -243,8 +241,7 @@ def _makers(oracle: Any, oracles: Any) -> list[Callable[[float, Domain], Frequen
         named = [(f"oracles[{position}]", maker) for position, maker in enumerate(given)]
     for name, maker in named:
         if not callable(maker):
-            raise InvalidTypeError(
-                f"{name} must be callable with an epsilon and a domain, got "
-                f"{_arguments.shown(maker)}"
+            raise _arguments.mistyped(
+                f"{name} must be callable with an epsilon and a domain", maker
             )
     return [maker for _, maker in named]

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from turnout import _arguments
 from turnout._seeds import derived
 from turnout._tables import Listing, fields_of
-from turnout._types import Unsigned
+from turnout._types import Axes, Unsigned
 from turnout.domain import Domain
-from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.errors import InvalidValueError
 from turnout.frequency.candidates import checked_oracle
 from turnout.frequency.estimation.estimate import POSTPROCESSING, postprocessed
 from turnout.frequency.estimation.estimators import ESTIMATORS
@@ -22,9 +22,6 @@ from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.oracles.direct_encoding import DirectEncoding
 from turnout.frequency.pictures import plot_comparison
 from turnout.participation import Bernoulli
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
@@ -197,9 +194,7 @@ def compare(
     _arguments.choice("method", method, tuple(ESTIMATORS))
     _arguments.choice("postprocessing", postprocessing, POSTPROCESSING)
     if not callable(oracle):
-        raise InvalidTypeError(
-            f"oracle must be callable with an epsilon and a domain, got {_arguments.shown(oracle)}"
-        )
+        raise _arguments.mistyped("oracle must be callable with an epsilon and a domain", oracle)
     epsilons = _arguments.items("epsilons", epsilons, "an iterable of numbers")
     participations = _arguments.items("participations", participations, "an iterable of rates")
     settings = [

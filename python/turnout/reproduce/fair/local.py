@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 import turnout
 from turnout._progress import track
 from turnout._seeds import derived
-from turnout._types import Floats
+from turnout._types import Figure, Floats
 from turnout.reproduce.fair.shared import REPEATS, SOURCE, legend_below
 from turnout.reproduce.fair.weighted import PLACES, name_settings, normal_frequencies
 from turnout.reproduce.outcome import Curve, Experiment, Finding, Outcome, Scale
 from turnout.reproduce.pictures import panels
 from turnout.weighting.study import PRINTED
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 #: Of each of four groups: 10,000 in all.
 _USERS: Final = 2500

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from turnout._progress import track
 from turnout._seeds import derived
-from turnout._types import Integers
+from turnout._types import Figure, Integers
 from turnout.distributed import AggregationMechanism
 from turnout.reproduce.outcome import Finding, Scale
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 SOURCE: Final = (
     "Yang, Tjuawinata, Lam, Zhu, Zhao: Fair and Differentially Private Distributed Frequency "

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from turnout._types import Integers
+from turnout._types import Figure, Integers
 from turnout.accounting import CountSampling, GaussianMechanism, paper
 from turnout.distributed import NoisyAggregation, SamplingAggregation
 from turnout.domain import Domain
@@ -23,10 +23,6 @@ from turnout.reproduce.fair.shared import (
 )
 from turnout.reproduce.outcome import Curve, Experiment, Finding, Outcome, Scale
 from turnout.reproduce.pictures import panels
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 _USERS: Final = 1000
 _EPSILONS: Final = tuple(round(0.1 * tenth, 1) for tenth in range(1, 11))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from turnout._seeds import derived
-from turnout._types import Integers
+from turnout._types import Figure, Integers
 from turnout.accounting import TwoStageCountSampling, paper
 from turnout.distributed import (
     AggregationMechanism,
@@ -31,10 +31,6 @@ from turnout.reproduce.fair.shared import (
 )
 from turnout.reproduce.outcome import Curve, Experiment, Finding, Outcome, Scale
 from turnout.reproduce.pictures import panels
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 _USERS: Final = 1000
 _ALPHA: Final = 0.4

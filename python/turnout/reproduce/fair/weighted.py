@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from turnout._extras import require
 from turnout._seeds import derived
-from turnout._types import Floats
+from turnout._types import Figure, Floats
 from turnout.reproduce.fair.data import load
 from turnout.reproduce.fair.shared import ERROR, REPEATS, SOURCE, legend_below
 from turnout.reproduce.outcome import Curve, Experiment, Finding, Outcome, Scale
 from turnout.reproduce.pictures import panels, readable
 from turnout.weighting import WeightingComparison, compare
 from turnout.weighting.study import PRINTED
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 #: 1000 users in four groups, in each setting.
 _SIZES: Final = (250, 250, 250, 250)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
-from turnout._types import Floats
+from turnout._types import Figure, Floats
 from turnout.reproduce.outcome import Curve, Experiment, Finding, Outcome, Scale
 from turnout.reproduce.pictures import panels
 from turnout.reproduce.private_sampling.exact import ExactBoosting, Line, boosted, floor_gain, line
 from turnout.reproduce.private_sampling.shared import SOURCE
 from turnout.samplers.weak_learner import LOG_TWO
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 _EPSILONS: Final = (1.0, 5.0)
 _ROUNDS: Final = 20

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from turnout._progress import track
 from turnout._seeds import derived
-from turnout._types import Floats
+from turnout._types import Figure, Floats
 from turnout.reproduce.outcome import Curve, Experiment, Finding, Outcome, Scale
 from turnout.reproduce.pictures import panels, readable
 from turnout.reproduce.private_sampling.exact import boosted, line
@@ -17,10 +17,6 @@ from turnout.reproduce.private_sampling.shared import SOURCE
 from turnout.samplers.boosting import MollifiedBoosting, boosting_weights, score_bound
 from turnout.samplers.networks import DenseNetwork
 from turnout.samplers.study.targets import seed_mixture
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 _EPSILONS: Final = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
 _ROUNDS: Final = 20

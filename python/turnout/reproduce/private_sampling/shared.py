@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from turnout._extras import require
 from turnout._seeds import derived
-from turnout._types import Floats
+from turnout._types import Figure, Floats
 from turnout.reproduce.outcome import Curve, Finding, Outcome, Scale
 from turnout.samplers.baselines.bernstein import BernsteinSampler
 from turnout.samplers.baselines.kernel import PrivateKernelDensity
@@ -24,10 +24,6 @@ from turnout.samplers.study.comparison import (
     compare_samplers,
 )
 from turnout.samplers.weak_learner import LOG_TWO, default_learner
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 SOURCE: Final = "Husain, Balle, Cranko, Nock: Local Differential Privacy for Sampling"
 

@@ -158,9 +158,9 @@ class BernsteinSampler(ReleasedSampler):
         """
         epsilon = super().check_epsilon()
         if epsilon < _SMALLEST_EPSILON:
-            raise InvalidValueError(
-                f"epsilon must be at least {_SMALLEST_EPSILON:g} for {type(self).__name__}, got "
-                f"{_arguments.shown(self.epsilon)}"
+            raise _arguments.invalid(
+                f"epsilon must be at least {_SMALLEST_EPSILON:g} for {type(self).__name__}",
+                self.epsilon,
             )
         return epsilon
 

@@ -214,9 +214,8 @@ class PrivateKernelDensity(ReleasedSampler):
     def _rho(self) -> float:
         delta = _arguments.number("delta", self.delta)
         if not 1e-100 <= delta < 1.0:
-            raise InvalidValueError(
-                "delta must be a number of at least 1e-100 and below 1, got "
-                f"{_arguments.shown(self.delta)}"
+            raise _arguments.invalid(
+                "delta must be a number of at least 1e-100 and below 1", self.delta
             )
         return largest_rho(float(self.epsilon), delta)
 

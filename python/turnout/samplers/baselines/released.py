@@ -15,7 +15,7 @@ import numpy as np
 
 from turnout import _arguments
 from turnout._types import Floats, Integers, Truths
-from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.projection import simplex
 from turnout.samplers.base import PointSampler
 from turnout.samplers.budget import PrivacyBudget
@@ -57,11 +57,9 @@ class Box:
             pairs = np.asarray(bounds)
         except Exception as error:
             # Anything can go wrong in the conversion of foreign objects.
-            raise InvalidTypeError(
-                f"bounds must be {expected}, got {_arguments.shown(bounds)}"
-            ) from error
+            raise _arguments.mistyped(f"bounds must be {expected}", bounds) from error
         if pairs.dtype.kind not in "iuf":
-            raise InvalidTypeError(f"bounds must be {expected}, got {_arguments.shown(bounds)}")
+            raise _arguments.mistyped(f"bounds must be {expected}", bounds)
         if pairs.shape == (2,):
             pairs = np.tile(pairs, (dimension, 1))
         if pairs.shape != (dimension, 2):
@@ -73,9 +71,8 @@ class Box:
         with np.errstate(over="ignore", invalid="ignore"):
             self.widths = self.high - self.low
         if not (np.isfinite(self.widths) & (self.widths > 0.0)).all():
-            raise InvalidValueError(
-                "bounds must be finite with low < high for each feature, got "
-                f"{_arguments.shown(bounds)}"
+            raise _arguments.invalid(
+                "bounds must be finite with low < high for each feature", bounds
             )
 
     @property
@@ -207,9 +204,8 @@ class ReleasedSampler(PointSampler):
             return self._default_share(strength)
         share = _arguments.number("uniform_share", self.uniform_share)
         if not 0.0 <= share <= 1.0:
-            raise InvalidValueError(
-                "uniform_share must be a number from 0 to 1, got "
-                f"{_arguments.shown(self.uniform_share)}"
+            raise _arguments.invalid(
+                "uniform_share must be a number from 0 to 1", self.uniform_share
             )
         return share
 

@@ -91,9 +91,8 @@ def positive_probabilities(value: Any, size: int | None = None) -> Floats:
     given = probabilities_of("reference", value, count)
     if not count or not (given >= LEAST_REFERENCE).all():
         place = int(np.flatnonzero(given < LEAST_REFERENCE)[0]) if count else 0
-        raise InvalidValueError(
-            f"reference[{place}] must be at least 2^-40: every value must be possible, got "
-            f"{_arguments.shown(value)}"
+        raise _arguments.invalid(
+            f"reference[{place}] must be at least 2^-40: every value must be possible", value
         )
     return given
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._tables import Tabular, records_of
-from turnout._types import Array, Floats, Truths
+from turnout._types import Array, Axes, Floats, Truths
 from turnout.collecting.statistic import StatisticModel
 from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidValueError
@@ -25,9 +25,6 @@ from turnout.samplers.finite import FiniteMollifier, RandomizedResponseSampler
 from turnout.samplers.finite.law import codes_of, domain_of, positive_probabilities
 from turnout.samplers.minimax import MinimaxSampler
 from turnout.samplers.population.pictures import plot_identified
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)

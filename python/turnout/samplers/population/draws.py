@@ -111,7 +111,7 @@ class PopulationDraws:
             _arguments.choice("method", method, ("histogram",))
             return estimate_of_answers(self.sampler, self.draws, one_value=assume is not None)
         if assume is not None:
-            raise InvalidValueError(f"assume is for samplers of one answer, got {assume!r}")
+            raise _arguments.invalid("assume is for samplers of one answer", assume)
         return estimate_of_points(self.sampler, self.draws, method)
 
     def __repr__(self) -> str:
@@ -260,8 +260,8 @@ def _rows(data: Any) -> Array:
         rows = np.array(data, dtype=object) if mixed else np.asarray(data)
     except Exception as error:
         # Anything can go wrong in the conversion of foreign objects.
-        raise InvalidTypeError(
-            f"data must be an array with one row for each record, got {_arguments.shown(data)}"
+        raise _arguments.mistyped(
+            "data must be an array with one row for each record", data
         ) from error
     if rows.ndim not in (1, 2):
         raise InvalidValueError(
@@ -282,13 +282,11 @@ def _grouped(users: Any, rows: int) -> tuple[Array, list[npt.NDArray[np.intp]]]:
     found: dict[Hashable, list[int]] = {}
     for row, user in enumerate(given):
         if _nobody(user):
-            raise InvalidValueError(f"users[{row}] must name a user, got {user!r}")
+            raise _arguments.invalid(f"users[{row}] must name a user", user)
         try:
             found.setdefault(user, []).append(row)
         except TypeError as error:
-            raise InvalidTypeError(
-                f"users[{row}] must be hashable, got {_arguments.shown(user)}"
-            ) from error
+            raise _arguments.mistyped(f"users[{row}] must be hashable", user) from error
     found = {user: found[user] for user in _sorted(found)}
     if isinstance(users, np.ndarray):
         names = users[[places[0] for places in found.values()]]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from turnout._drawing import new_axes
-from turnout._types import Floats
+from turnout._types import Axes, Floats
 from turnout.samplers.pictures import (
     BAND,
     DRAWS,
@@ -21,10 +21,6 @@ from turnout.samplers.pictures import (
     plot_heatmap,
 )
 from turnout.samplers.study.metrics import LogDensity
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 #: Up to so many draws are shown as points on a map.
 _FEW_DRAWS = 500

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout._types import Array, Floats
+from turnout._types import Array, Axes, Floats
 from turnout.collecting.intervals import critical_value, exact_interval
 from turnout.collecting.statistic import StatisticModel
 from turnout.errors import EstimatorError, InvalidValueError
@@ -20,10 +20,6 @@ from turnout.samplers.pictures import POINTS, interval_of
 from turnout.samplers.population.pictures import plot_mean_law, plot_mean_map
 from turnout.samplers.reference import Uniform
 from turnout.samplers.study.metrics import log_density
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 #: Points that are spread evenly under the reference, for edges and masses of cells.
 _SPREAD = 1 << 18
@@ -128,7 +124,7 @@ class PopulationEstimate:
             )
         low, high = (_arguments.number("band", side) for side in band)
         if not low <= 0.0 <= high:
-            raise InvalidValueError(f"band must enclose 0, got {_arguments.shown(band)}")
+            raise _arguments.invalid("band must enclose 0", band)
         self.reference = as_reference(reference, dimension)
         self.band = (low, high)
         self.method = _arguments.choice("method", method, ("histogram", "kernel"))

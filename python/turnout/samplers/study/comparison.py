@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from turnout._extras import require
 from turnout._files import read_bytes
 from turnout._progress import track
 from turnout._tables import Listing
-from turnout._types import Floats
+from turnout._types import Axes, Floats
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.samplers.adapters import as_reference
 from turnout.samplers.mollifier import Projection, log_density_of
@@ -29,10 +29,6 @@ from turnout.samplers.population.draws import seeded
 from turnout.samplers.randomness import derived
 from turnout.samplers.study.coverage import mode_coverage
 from turnout.samplers.study.metrics import negative_log_likelihood
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 Key = tuple[str, float, int]
 
@@ -342,9 +338,7 @@ def compare_samplers(
     if hasattr(make_target, "log_density") and hasattr(make_target, "sample"):
         make_target = _Always(make_target)
     if not callable(make_target):
-        raise InvalidTypeError(
-            f"make_target must be callable with a seed, got {_arguments.shown(make_target)}"
-        )
+        raise _arguments.mistyped("make_target must be callable with a seed", make_target)
     levels = _levels(epsilons)
     setting: dict[str, Any] = {
         "n_records": _arguments.integer("n_records", n_records, least=1),
@@ -448,9 +442,7 @@ def _evaluate(
 
 def _named(samplers: Any) -> dict[str, Callable[[float], Any]]:
     if not isinstance(samplers, Mapping) or not samplers:
-        raise InvalidTypeError(
-            f"samplers must map names to functions of epsilon, got {_arguments.shown(samplers)}"
-        )
+        raise _arguments.mistyped("samplers must map names to functions of epsilon", samplers)
     for name, make in samplers.items():
         if not isinstance(name, str) or not callable(make):
             raise InvalidTypeError(
@@ -466,9 +458,7 @@ def _levels(epsilons: Any) -> list[float]:
         for epsilon in _arguments.items("epsilons", epsilons, "an iterable of numbers")
     ]
     if not given or not all(0.0 < epsilon < math.inf for epsilon in given):
-        raise InvalidValueError(
-            f"epsilons must be one or more finite numbers above 0, got {_arguments.shown(epsilons)}"
-        )
+        raise _arguments.invalid("epsilons must be one or more finite numbers above 0", epsilons)
     return list(dict.fromkeys(given))
 
 

@@ -127,17 +127,13 @@ def box(bounds: Any) -> tuple[Floats, Floats]:
     try:
         array = np.asarray(bounds, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidTypeError(
-            f"bounds must be {expected}, got {_arguments.shown(bounds)}"
-        ) from error
+        raise _arguments.mistyped(f"bounds must be {expected}", bounds) from error
     if array.shape == (2,):
         array = array[None, :]
     if array.shape not in ((1, 2), (2, 2)):
-        raise InvalidValueError(f"bounds must be {expected}, got {_arguments.shown(bounds)}")
+        raise _arguments.invalid(f"bounds must be {expected}", bounds)
     if not (np.isfinite(array).all() and (array[:, 0] < array[:, 1]).all()):
-        raise InvalidValueError(
-            f"bounds must be finite with low below high, got {_arguments.shown(bounds)}"
-        )
+        raise _arguments.invalid("bounds must be finite with low below high", bounds)
     return array[:, 0], array[:, 1]
 
 
@@ -307,9 +303,7 @@ def distributions(p: Any, q: Any) -> tuple[Floats, Floats]:
     for name, given in (("p", p), ("q", q)):
         array = _arguments.vector(name, given, "a sequence of probabilities").astype(np.float64)
         if array.size == 0 or not (np.isfinite(array) & (array >= 0)).all():
-            raise InvalidValueError(
-                f"{name} must hold probabilities of at least 0, got {_arguments.shown(given)}"
-            )
+            raise _arguments.invalid(f"{name} must hold probabilities of at least 0", given)
         if abs(array.sum() - 1.0) > 1e-9:
             raise InvalidValueError(f"{name} must add up to 1, got {array.sum():.12g}")
         sides.append(array)

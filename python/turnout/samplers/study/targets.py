@@ -9,7 +9,6 @@ import numpy as np
 
 from turnout import _arguments
 from turnout._types import Floats
-from turnout.errors import InvalidValueError
 from turnout.samplers.adapters import Mixture
 from turnout.samplers.base import points
 from turnout.samplers.reference import Normal
@@ -50,9 +49,7 @@ class GaussianMixtureTarget:
         each = np.repeat(each, count) if each.size == 1 else each
         self.deviations = _arguments.frequencies("deviations", each, count)
         if not (self.deviations > 0).all():
-            raise InvalidValueError(
-                f"deviations must be above 0, got {_arguments.shown(deviations)}"
-            )
+            raise _arguments.invalid("deviations must be above 0", deviations)
         modes = [
             Normal(mean, np.full(dimension, deviation**2))
             for mean, deviation in zip(self.means, self.deviations, strict=True)
