@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -53,7 +53,7 @@ V = TypeVar("V")
 
 
 def by_column(
-    option: str, given: Sequence[str] | None, columns: Sequence[str], read: Callable[[str], V]
+    option: str, given: Iterable[str] | None, columns: Sequence[str], read: Callable[[str], V]
 ) -> dict[str, V]:
     """Read ``COLUMN=TEXT``, or ``TEXT`` where there is one column.
 
@@ -129,6 +129,23 @@ def stated_labels(
     if len(columns) > 1:
         raise typer.BadParameter("is for one column", param_hint="--labels-file")
     return {columns[0]: _lines(labels_file)}
+
+
+def oracle_names(given: Sequence[str], known: Iterable[str], of: str = "") -> list[str]:
+    """Accept names of randomizers, with hyphens or underscores.
+
+    Raises
+    ------
+    typer.BadParameter
+        If one is not known, with those that are, and ``of``.
+    """
+    known = sorted(known)
+    wanted = [name.lower().replace("-", "_") for name in given]
+    for name, text in zip(wanted, given, strict=True):
+        if name not in known:
+            listed = ", ".join(each.replace("_", "-") for each in known)
+            raise typer.BadParameter(f"{text!r} is none of {listed}{of}", param_hint="--oracle")
+    return wanted
 
 
 def check_labels(labels: str | Sequence[str] | None, labels_file: Path | None) -> None:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import typer
 
 from turnout import Bernoulli, Bounds, Everyone, Plan
+from turnout.cli.answers import oracle_names
 from turnout.cli.mean_mechanisms import mechanism_of, mechanisms, option_of
 from turnout.cli.running import check_positive, check_rate
 from turnout.cli.showing.shown import describe_participation
 from turnout.cli.tables import number
 from turnout.distribution import BinnedBounds
 from turnout.reporting.numbers import span
-from turnout.signing import SigningKey
 
 
 @dataclass(frozen=True)
@@ -58,21 +57,17 @@ class MeanPlan:
             raise typer.BadParameter(
                 f"{epsilon!r} is not a number, as {option_of(bounds)} takes", param_hint="--epsilon"
             ) from error
-        wanted = [name.lower().replace("-", "_") for name in names or ["auto"]]
-        known = ("auto", *sorted(mechanisms(bounds)))
-        if len(wanted) != 1 or wanted[0] not in known:
+        wanted = names or ["auto"]
+        known = ("auto", *mechanisms(bounds))
+        if len(wanted) != 1:
             raise typer.BadParameter(
-                f"must be one of {', '.join(known)} with {option_of(bounds)}", param_hint="--oracle"
+                f"is named once with {option_of(bounds)}", param_hint="--oracle"
             )
+        (name,) = oracle_names(wanted, known, f", which {option_of(bounds)} takes")
         rate = 1.0 if participation is None else check_rate(participation)
-        mechanism, reason = mechanism_of(wanted[0], level, bounds)
+        mechanism, reason = mechanism_of(name, level, bounds)
         taking_part = Everyone() if rate == 1.0 else Bernoulli(rate)
         return cls(Plan(mechanism, taking_part, serial=serial, expires=expires), reason)
-
-    def write(self, target: Path | None, key: SigningKey | None) -> None:
-        """Write the plan file, if one is wanted."""
-        if target is not None:
-            self.plan.write(target, signing_key=key)
 
     def rows(self) -> list[tuple[str, str]]:
         """Say what the plan is, one name and value an entry."""

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from turnout import Plan
 from turnout._progress import doing
-from turnout.cli.answers import Labels, LabelsFile, asked_domain
+from turnout.cli.answers import Labels, LabelsFile, asked_domain, oracle_names
 from turnout.cli.mean_mechanisms import Distribution, Mean, numbers_of, option_of
 from turnout.cli.mean_plan import MeanPlan
 from turnout.cli.options import AsJson, PictureFile, Sign, print_json, save_picture
@@ -45,6 +45,18 @@ _OF_A_MEAN = {
     "expires",
     "as_json",
 }
+
+#: What the object of --json has of a candidate, of a simulation and of what is proposed.
+_OF_A_CANDIDATE = {
+    **{name: name for name in ("epsilon", "report_bits", "cost", "error", "remark")},
+    "oracle": "name",
+    "participation": "rate",
+}
+_OF_A_CHECK = ("measured", "standard_error", "runs")
+_OF_A_PROPOSAL = (
+    *("epsilon", "nodes", "target", "value", "budget", "confidence", "error", "errors"),
+    *("expected_reports", "expected_bits", "cost"),
+)
 
 
 @refusing
@@ -164,7 +176,8 @@ def plan(
     if numbers is not None:
         _refuse_others(context, option_of(numbers))
         made = MeanPlan.of(numbers, epsilon, participation, oracle, serial=serial, expires=end)
-        made.write(target_file, key)
+        if target_file is not None:
+            made.plan.write(target_file, signing_key=key)
         if as_json:
             print_json({**made.to_dict(), "plan_file": _written(made.plan, target_file, key)})
             return
@@ -177,7 +190,7 @@ def plan(
         )
     if nodes is None:
         raise typer.BadParameter("say how many people there are", param_hint="--nodes")
-    oracles = _checked_names(oracle)
+    oracles = None if oracle is None else oracle_names(oracle, registered())
     domain = asked_domain(domain_size, labels, labels_file)
     with doing("planning"):
         proposal = make_plan(
@@ -227,19 +240,6 @@ def _refuse_others(context: typer.Context, option: str) -> None:
         given = was_given(context, str(parameter.name))
         if given and parameter.name not in _OF_A_MEAN:
             raise typer.BadParameter(f"does not apply with {option}", param_hint=parameter.opts[0])
-
-
-def _checked_names(names: list[str] | None) -> list[str] | None:
-    """Accept names of oracles, with hyphens or underscores."""
-    if names is None:
-        return None
-    known = registered()
-    wanted = [name.lower().replace("-", "_") for name in names]
-    for name, given in zip(wanted, names, strict=True):
-        if name not in known:
-            listed = ", ".join(sorted(each.replace("_", "-") for each in known))
-            raise typer.BadParameter(f"{given!r} is none of {listed}", param_hint="--oracle")
-    return wanted
 
 
 def _signing_key(sign: Path | None, target: Path | None) -> SigningKey | None:
@@ -371,41 +371,20 @@ def _reason(each: PlanCandidate, proposal: PlanProposal, report_bits: int | None
 
 
 def _record(proposal: PlanProposal, checked: PlanCheck | None) -> dict[str, Any]:
+    oracle = proposal.oracle
     candidates = [
-        {
-            "oracle": each.name,
-            "epsilon": each.epsilon,
-            "report_bits": each.report_bits,
-            "participation": each.rate,
-            "cost": each.cost,
-            "error": each.error,
-            "remark": each.remark,
-        }
+        {name: getattr(each, field) for name, field in _OF_A_CANDIDATE.items()}
         for each in _shown(proposal)
     ]
     measured = None
     if checked is not None:
-        measured = {
-            "measured": checked.measured,
-            "standard_error": checked.standard_error,
-            "runs": checked.runs,
-        }
+        measured = {name: getattr(checked, name) for name in _OF_A_CHECK}
     return {
-        "oracle": proposal.oracle.name,
-        "epsilon": proposal.epsilon,
-        "report_bits": proposal.oracle.report_bits,
+        "oracle": oracle.name,
+        "report_bits": oracle.report_bits,
+        "domain_size": oracle.domain.size,
         "participation": proposal.rate,
-        "nodes": proposal.nodes,
-        "domain_size": proposal.oracle.domain.size,
-        "target": proposal.target,
-        "value": proposal.value,
-        "budget": proposal.budget,
-        "confidence": proposal.confidence,
-        "error": proposal.error,
-        "errors": proposal.errors,
-        "expected_reports": proposal.expected_reports,
-        "expected_bits": proposal.expected_bits,
-        "cost": proposal.cost,
+        **{name: getattr(proposal, name) for name in _OF_A_PROPOSAL},
         "candidates": candidates,
         "check": measured,
     }

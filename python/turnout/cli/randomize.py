@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from turnout import Bernoulli, Bounds, Everyone, Participation, Plan, _arguments
@@ -17,6 +16,7 @@ from turnout.cli.answers import (
     Missing,
     MissingValues,
     check_labels,
+    oracle_names,
     stated_labels,
 )
 from turnout.cli.mean_mechanisms import (
@@ -29,6 +29,8 @@ from turnout.cli.mean_mechanisms import (
 )
 from turnout.cli.options import PublicKey, Seed
 from turnout.cli.running import (
+    check_positive,
+    check_rate,
     note,
     refuse_drawing_again,
     refuse_overwriting_inputs,
@@ -129,8 +131,12 @@ def randomize(
     *,
     column: ColumnName,
     target: Annotated[Path, typer.Option("--output", "-o", metavar="OUT")],
-    epsilon: Annotated[float | None, typer.Option("--epsilon", "-e")] = None,
-    participation: Annotated[float | None, typer.Option("--participation", "-p")] = None,
+    epsilon: Annotated[
+        float | None, typer.Option("--epsilon", "-e", callback=check_positive)
+    ] = None,
+    participation: Annotated[
+        float | None, typer.Option("--participation", "-p", callback=check_rate)
+    ] = None,
     oracle_name: Annotated[str | None, typer.Option("--oracle", metavar="NAME")] = None,
     joint: Annotated[list[str] | None, typer.Option(metavar="COLUMN")] = None,
     mean: Mean = None,
@@ -227,7 +233,6 @@ def randomize(
         joint=bool(joint),
     )  # fmt: skip
     wish.check()
-    _check_ranges(epsilon, participation)
     name = _checked_name(oracle_name, numbers)
     single = _is_file(target)
     if single and resume:
@@ -292,28 +297,11 @@ def _is_file(target: Path) -> bool:
     return True
 
 
-def _check_ranges(epsilon: float | None, rate: float | None) -> None:
-    if epsilon is not None and not (np.isfinite(epsilon) and epsilon > 0):
-        raise typer.BadParameter(
-            f"{epsilon} is not a finite number above 0", param_hint="--epsilon"
-        )
-    if rate is not None and not 0 < rate <= 1:
-        raise typer.BadParameter(
-            f"{rate} is not above 0 and at most 1", param_hint="--participation"
-        )
-
-
 def _checked_name(name: str | None, numbers: Bounds | None) -> str:
     """Accept ``auto`` or the name of an oracle, before anything is read."""
-    if name is None:
-        return "auto"
-    wanted = name.lower().replace("-", "_")
     known = registered() if numbers is None else mechanisms(numbers)
-    if wanted != "auto" and wanted not in known:
-        listed = ", ".join(("auto", *sorted(each.replace("_", "-") for each in known)))
-        of = "" if numbers is None else f", which {option_of(numbers)} takes"
-        raise typer.BadParameter(f"{name!r} is none of {listed}{of}", param_hint="--oracle")
-    return wanted
+    of = "" if numbers is None else f", which {option_of(numbers)} takes"
+    return oracle_names([name or "auto"], ("auto", *known), of)[0]
 
 
 def _plan(answers: Answers, wish: _Wish, name: str) -> tuple[Answers, Plan]:

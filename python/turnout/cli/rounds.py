@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 
@@ -132,7 +132,7 @@ def hitters(
         record["detectable_frequency"] = found
         text = "no value is frequent enough" if found > 1 else f"{percent(found, 3)} of the people"
         rows.append(("found from", f"{text}, among {nodes:,} people, whoever the others are"))
-    _say(protocol.rounds(), target, _Wish(participation, sign, as_json), rows, record)
+    _say(protocol.rounds(), target, rows, record, participation, sign=sign, as_json=as_json)
 
 
 @refusing
@@ -202,7 +202,7 @@ def rare(
         oracle=oracle.lower().replace("-", "_"),
     )
     rows = [("domain", f"{collection.domain.size:,} labels"), ("epsilon", number(epsilon))]
-    _say(collection.rounds(), target, _Wish(None, sign, as_json), rows, {})
+    _say(collection.rounds(), target, rows, {}, None, sign=sign, as_json=as_json)
 
 
 @refusing
@@ -289,7 +289,7 @@ def close(
         under_way.close(counts.total if isinstance(counts, GroupedTally) else counts)
     except InvalidValueError as error:
         raise type(error)(f"{tally}: {error}") from error
-    _say(under_way, state, _Wish(participation, sign, as_json), [], {})
+    _say(under_way, state, [], {}, participation, sign=sign, as_json=as_json)
 
 
 @refusing
@@ -334,14 +334,6 @@ def show(
     made.deliver(f"Rounds in {state}", plot=plot, target=target, as_json=as_json)
 
 
-class _Wish(NamedTuple):
-    """What the options say about the next plan, and how it is told."""
-
-    participation: float | None
-    sign: Path | None
-    as_json: bool
-
-
 def _refuse_there(state: Path) -> None:
     """Refuse to begin where rounds may be under way."""
     if state.exists():
@@ -353,24 +345,27 @@ def _refuse_there(state: Path) -> None:
 def _say(
     under_way: Rounds[Any, Any],
     state: Path,
-    wish: _Wish,
     rows: list[tuple[str, str]],
     record: dict[str, Any],
+    participation: float | None,
+    *,
+    sign: Path | None,
+    as_json: bool,
 ) -> None:
     """Write the plan of the open round and then the state, and say where they are."""
-    key = None if wish.sign is None else SigningKey.read(wish.sign)
+    key = None if sign is None else SigningKey.read(sign)
     file = None
     if not under_way.finished:
-        plan = under_way.plan(wish.participation)
+        plan = under_way.plan(participation)
         file = state.with_name(f"{state.stem}.round-{under_way.number}.json")
-        refuse_overwriting_inputs(file, [] if wish.sign is None else [wish.sign])
+        refuse_overwriting_inputs(file, [] if sign is None else [sign])
         # The state comes last: killed in between, the same command writes the same plan again.
         plan.write(file, signing_key=key)
         rows = [*rows, *_plan_rows(plan, file, under_way, key)]
     else:
         rows = [*rows, ("rounds", f"all {under_way.number} are closed; turnout rounds show")]
     under_way.write(state)
-    if wish.as_json:
+    if as_json:
         path = None if file is None else str(file)
         print_json({**summary(under_way), **record, "plan_file": path})
         return

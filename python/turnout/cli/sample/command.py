@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from turnout.cli.answers import LabelsFile, MissingValues
+from turnout.cli.answers import LabelsFile, MissingValues, by_column
 from turnout.cli.options import AsJson, PictureFile, TableFile, print_json, save_picture
 from turnout.cli.running import (
     check_positive,
@@ -27,7 +27,7 @@ from turnout.cli.sample.methods import (
     picture,
     settled_method,
 )
-from turnout.cli.sample.options import Method, Wanted, parse
+from turnout.cli.sample.options import Method, Wanted, bounds_of, column_names
 from turnout.cli.sample.quality import quality, show_quality
 from turnout.cli.sample.records import Records, read_records
 from turnout.cli.sample.results import Drawn
@@ -154,20 +154,22 @@ def sample(
     with_quality
         Compare the records with the rows: for whoever holds these, it protects nobody.
     """
-    wanted = parse(
-        columns,
+    names = column_names(columns)
+    wanted = Wanted(
+        names,
         rows_are,
-        method=method,
-        rounds=rounds,
-        bounds=bounds,
-        labels=labels,
-        labels_file=labels_file,
-        missing=missing,
-        missing_values=missing_value,
-        known_records=known_records,
-        reference=reference,
+        method,
+        rounds,
+        bounds_of(bounds, names),
+        by_column("--labels", labels, names, str),
+        labels_file,
+        missing,
+        tuple(missing_value or ()),
+        known_records,
+        reference,
         one_value=assume is not None,
     )
+    wanted.check()
     for path in (target, plot):
         if path is not None:
             refuse_overwriting_inputs(path, [source])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
 import typer
+
+from turnout.cli.answers import by_column
+from turnout.cli.mean_mechanisms import read_bounds
 
 Method = Literal["density", "boosting", "minimax", "randomized-response", "mollifier"]
 Bounds = dict[str, tuple[float, float]]
@@ -17,9 +20,6 @@ Bounds = dict[str, tuple[float, float]]
 NUMBER_METHODS: Final = ("density", "boosting")
 #: Ways to sample labels; which is the default depends on how many records a user has.
 LABEL_METHODS: Final = ("minimax", "randomized-response", "mollifier")
-
-
-_REF: Final = "--reference"
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,41 @@ class Wanted:
     reference: Path | None = None
     one_value: bool = False
 
+    def check(self) -> None:
+        """Refuse what does not go together."""
+        method, bounds = self.method, self.bounds
+        if self.user_column in self.columns:
+            raise typer.BadParameter(
+                f"{self.user_column!r} is sampled: it cannot say whose row it is",
+                param_hint="--rows-are",
+            )
+        if self.reference is not None:
+            if bounds is not None:
+                raise typer.BadParameter(
+                    "says where numbers lie: leave out --bounds", param_hint="--reference"
+                )
+            if method in ("minimax", "randomized-response"):
+                raise typer.BadParameter(f"is not for --method {method}", param_hint="--reference")
+        if self.known_records is not None and (self.user_column is None or method is not None):
+            other = "--rows-are" if self.user_column is None else "no --method"
+            raise typer.BadParameter(f"needs {other}", param_hint="--records")
+        if self.rounds is not None and method != "boosting":
+            raise typer.BadParameter("is for --method boosting", param_hint="--rounds")
+        if self.labels_file is not None and (self.labels or len(self.columns) > 1):
+            raise typer.BadParameter(
+                "is for one column whose labels are not stated with --labels",
+                param_hint="--labels-file",
+            )
+        if self.states_labels and (method in NUMBER_METHODS or bounds is not None):
+            other = "--bounds" if bounds is not None else f"--method {method}"
+            raise typer.BadParameter(
+                f"are not for numbers: leave out {other}", param_hint="--labels"
+            )
+        if method in LABEL_METHODS and bounds is not None:
+            raise typer.BadParameter(
+                f"are for numbers, --method {method} samples labels", param_hint="--bounds"
+            )
+
     @property
     def states_labels(self) -> bool:
         """Whether labels were stated for any column."""
@@ -77,115 +112,36 @@ class Wanted:
         return column in self.labels or self.labels_file is not None
 
 
-def parse(
-    columns: str,
-    user_column: str | None,
-    *,
-    method: Method | None,
-    rounds: int | None = None,
-    bounds: str | None,
-    labels: Sequence[str] | None,
-    labels_file: Path | None,
-    missing: str | None,
-    missing_values: Sequence[str] | None,
-    known_records: int | None = None,
-    reference: Path | None = None,
-    one_value: bool = False,
-) -> Wanted:
-    """Read the options, and refuse those that do not go together.
+def column_names(text: str) -> tuple[str, ...]:
+    """Read ``A,B``.
 
     Examples
     --------
-    >>> wanted = parse(
-    ...     "age, hours", "id", method=None, bounds="age=17:90,hours=0:99", labels=None,
-    ...     labels_file=None, missing=None, missing_values=None,
-    ... )
-    >>> wanted.columns, wanted.bounds
-    (('age', 'hours'), {'age': (17.0, 90.0), 'hours': (0.0, 99.0)})
+    >>> column_names("age, hours")
+    ('age', 'hours')
     """
-    names = tuple(name.strip() for name in columns.split(","))
+    names = tuple(name.strip() for name in text.split(","))
     if "" in names:
         raise typer.BadParameter("names an empty column", param_hint="--columns")
     if len(set(names)) < len(names):
         raise typer.BadParameter("names a column twice", param_hint="--columns")
-    if user_column in names:
-        raise typer.BadParameter(
-            f"{user_column!r} is sampled: it cannot say whose row it is", param_hint="--rows-are"
-        )
-    wanted = Wanted(
-        names,
-        user_column,
-        method,
-        rounds,
-        None if bounds is None else _bounds(bounds, names),
-        _labels(labels or (), names),
-        labels_file,
-        missing,
-        tuple(missing_values or ()),
-        known_records,
-        reference,
-        one_value,
-    )
-    if reference is not None:
-        if bounds is not None:
-            raise typer.BadParameter("says where numbers lie: leave out --bounds", param_hint=_REF)
-        if method in ("minimax", "randomized-response"):
-            raise typer.BadParameter(f"is not for --method {method}", param_hint=_REF)
-    if known_records is not None and (user_column is None or method is not None):
-        other = "--rows-are" if user_column is None else "no --method"
-        raise typer.BadParameter(f"needs {other}", param_hint="--records")
-    if rounds is not None and method != "boosting":
-        raise typer.BadParameter("is for --method boosting", param_hint="--rounds")
-    if labels_file is not None and (labels or len(names) > 1):
-        raise typer.BadParameter(
-            "is for one column whose labels are not stated with --labels",
-            param_hint="--labels-file",
-        )
-    if wanted.states_labels and (method in NUMBER_METHODS or bounds is not None):
-        other = "--bounds" if bounds is not None else f"--method {method}"
-        raise typer.BadParameter(f"are not for numbers: leave out {other}", param_hint="--labels")
-    if method in LABEL_METHODS and bounds is not None:
-        raise typer.BadParameter(
-            f"are for numbers, --method {method} samples labels", param_hint="--bounds"
-        )
-    return wanted
+    return names
 
 
-def _bounds(text: str, names: Sequence[str]) -> Bounds:
-    """Read ``a=17:90,b=0:99``: a range for every column."""
-    found: Bounds = {}
-    for part in text.split(","):
-        name, equals, span = (piece.strip() for piece in part.rpartition("="))
-        low, colon, high = span.partition(":")
-        try:
-            pair = float(low), float(high)
-        except ValueError:
-            pair = math.nan, math.nan
-        if not (equals and colon) or not -math.inf < pair[0] < pair[1] < math.inf:
-            raise typer.BadParameter(
-                f"{part.strip()!r} is not COLUMN=LOW:HIGH with two finite numbers, the lower first",
-                param_hint="--bounds",
-            )
-        if name not in names or name in found:
-            kind = "twice" if name in found else "but not in --columns"
-            raise typer.BadParameter(f"{name!r} is there {kind}", param_hint="--bounds")
-        found[name] = pair
+def bounds_of(text: str | None, names: Sequence[str]) -> Bounds | None:
+    """Read ``a=17:90,b=0:99``: a range for every column, or none at all.
+
+    Examples
+    --------
+    >>> bounds_of("age=17:90, hours = 0:99", ("age", "hours"))
+    {'age': (17.0, 90.0), 'hours': (0.0, 99.0)}
+    """
+    if text is None:
+        return None
+    parts = [re.sub(" *= *", "=", part.strip()) for part in text.split(",")]
+    read = by_column("--bounds", parts, names, read_bounds)
+    found = {name: (bounds.low, bounds.high) for name, bounds in read.items()}
     missing = [name for name in names if name not in found]
     if missing:
         raise typer.BadParameter(f"{missing[0]!r} has none: state all", param_hint="--bounds")
-    return found
-
-
-def _labels(texts: Sequence[str], names: Sequence[str]) -> dict[str, str]:
-    """Read ``COLUMN=A,B,C``, or ``A,B,C`` where there is one column."""
-    found: dict[str, str] = {}
-    for text in texts:
-        name = next((name for name in names if text.startswith(f"{name}=")), None)
-        if name is None and len(names) > 1:
-            raise typer.BadParameter(
-                f"{text!r} is not COLUMN=A,B,C with a column of --columns", param_hint="--labels"
-            )
-        listed = text if name is None else text.removeprefix(f"{name}=")
-        if found.setdefault(name or names[0], listed) is not listed:
-            raise typer.BadParameter(f"{name or names[0]!r} has them twice", param_hint="--labels")
     return found

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
 from turnout import GroupedTally
-from turnout.cli.showing.frequencies import TOGETHER, projection_rows
+from turnout.cli.showing.frequencies import TOGETHER, projection_rows, share_table
 from turnout.cli.showing.shown import (
     Shown,
     Wish,
-    counts_of,
     cut,
     cut_words,
     group_interval,
     group_rows,
-    group_table,
-    groups_record,
     json_record,
     rows_of,
 )
-from turnout.cli.tables import digits_for, percent, print_estimates, printable
+from turnout.cli.tables import percent, print_estimates, printable
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.columns import ordered
 from turnout.frequency.estimation.estimate import SHRUNK
@@ -64,26 +61,21 @@ class Attributes:
                 codes = ordered(estimate, wish.order, wish.top)
                 print_estimates(console, estimate, codes, each, None)
 
-        return Shown(
-            lambda: {
-                **counts_of(result, result.method, postprocessing=result.postprocessing),
-                "interval": {
-                    "level": level,
-                    "simultaneous": simultaneous,
-                    "method": interval.method,
-                },
-                "plan": result.plan.to_dict(),
-                "estimates": result.to_records(level, simultaneous=simultaneous, top=wish.top),
-            },
-            lambda: result.to_arrow(level, simultaneous=simultaneous),
-            [
+        return Shown.of(
+            result,
+            wish,
+            interval={"level": level, "simultaneous": simultaneous, "method": interval.method},
+            rows=[
                 *rows_of(result, result.method),
                 self.asked(result.domain),
                 ("interval", f"{percent(level)}, {interval.method}, for {scope}{cut_words(wish)}"),
                 *projection_rows(result.postprocessing),
             ],
-            [print_all],
-            lambda: result.plot(level=level, simultaneous=simultaneous),
+            below=[print_all],
+            values=lambda: {
+                "estimates": result.to_records(level, simultaneous=simultaneous, top=wish.top)
+            },
+            postprocessing=result.postprocessing,
         )
 
     def estimate_groups(self, grouped: GroupedTally[Any], wish: Wish) -> Shown:
@@ -95,29 +87,13 @@ class Attributes:
         result = cut(grouped.estimate(wish.method), wish)
         interval, _ = group_interval(result, wish)
         records = result.to_records(**wish.scope, top=wish.top)
-        return Shown(
-            lambda: groups_record(grouped, result, interval, [*map(json_record, records)]),
-            lambda: result.to_arrow(**wish.scope),
-            [*group_rows(grouped, wish, TOGETHER[wish.over]), self.asked(grouped.domain)],
-            [_table(grouped.names, records[:_MOST_ROWS], wish.level)],
-            lambda: result.plot(**wish.scope),
+        shown = Shown.of(
+            result,
+            wish,
+            grouped,
+            interval=interval,
+            rows=[*group_rows(grouped, wish, TOGETHER[wish.over]), self.asked(grouped.domain)],
+            below=[share_table(grouped.names, records[:_MOST_ROWS], wish.level)],
+            values=lambda: {"estimates": [*map(json_record, records)]},
         )
-
-
-def _table(names: Sequence[str], records: list[dict[str, Any]], level: float) -> Any:
-    errors = sorted(record["standard_error"] for record in records if record["reason"] is None)
-    digits = digits_for(errors[len(errors) // 2]) if errors else 2
-
-    def cells(record: dict[str, Any]) -> list[str]:
-        limits = "none"
-        if record["low"] is not None:
-            limits = f"{percent(record['low'], digits)} – {percent(record['high'], digits)}"
-        return [
-            printable(record["attribute"]),
-            printable(str(record["label"])),
-            percent(record["frequency"], digits),
-            limits,
-        ]
-
-    head = ["question", "label", "frequency", f"{percent(level)} interval"]
-    return group_table(names, records, head, cells, words=2)
+        return replace(shown, draw=lambda: result.plot(**wish.scope))

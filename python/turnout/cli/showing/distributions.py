@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from rich.table import Table
@@ -11,10 +12,9 @@ from turnout.cli.showing.means import Means
 from turnout.cli.showing.shown import (
     Shown,
     Wish,
-    counts_of,
-    draw_groups,
     group_rows,
     group_table,
+    interval_of_groups,
     json_group,
     method_word,
     plain,
@@ -69,27 +69,24 @@ class Distributions(Means):
         level, simultaneous = wish.level, wish.simultaneous
         rows = result.summary(level)
         interval = result.interval(level, simultaneous=simultaneous)
-        return Shown(
-            lambda: {
-                **counts_of(result, result.method, converged=result.converged),
-                "interval": {
-                    "level": level,
-                    "simultaneous": simultaneous,
-                    "method": interval.method,
-                },
-                "plan": result.plan.to_dict(),
-                **_numbers(rows),
-                "estimates": result.to_records(level, simultaneous=simultaneous),
-            },
-            lambda: result.to_arrow(level, simultaneous=simultaneous),
-            [
+        shown = Shown.of(
+            result,
+            wish,
+            interval={"level": level, "simultaneous": simultaneous, "method": interval.method},
+            rows=[
                 *rows_of(result, result.method),
                 self.asked(result.domain),
                 ("interval", f"{percent(level)}, each by itself; --json has those of all bins"),
             ],
-            [_plain_table(rows, result.domain.width, level)],
-            lambda: result.plot(level=level).figure,
+            below=[_plain_table(rows, result.domain.width, level)],
+            values=lambda: {
+                **_numbers(rows),
+                "estimates": result.to_records(level, simultaneous=simultaneous),
+            },
+            converged=result.converged,
         )
+        # A picture has the interval of one quantile.
+        return replace(shown, draw=lambda: result.plot(level=level))
 
     def estimate_groups(self, grouped: GroupedTally[Any], wish: Wish) -> Shown:
         """Estimate the distribution in each group."""
@@ -105,33 +102,21 @@ class Distributions(Means):
                 "received": tally.received,
                 "reason": reason,
             }
-            rows = [] if reason else result[key].summary(each, _QUARTILES)
-            records.append({**head, "rows": rows})
+            summary = [] if reason else result[key].summary(each, _QUARTILES)
+            records.append({**head, "rows": summary})
             shares = [] if reason else [plain(share) for share in result[key].frequencies.tolist()]
-            numbers = {**_numbers(rows), "frequencies": shares}
+            numbers = {**_numbers(summary), "frequencies": shares}
             estimates.append({**head, "group": json_group(head["group"]), **numbers})
         width = grouped.domain.width
-        return Shown(
-            lambda: {
-                **counts_of(grouped, result.method),
-                "interval": {
-                    "level": wish.level,
-                    "simultaneous": wish.simultaneous,
-                    "over": wish.over if wish.simultaneous else None,
-                },
-                "plan": result.plan.to_dict(),
-                "groups": list(grouped.names),
-                "edges": result.domain.edges.tolist(),
-                "estimates": estimates,
-            },
-            lambda: result.to_arrow(**wish.scope),
-            [
-                *(rows := group_rows(grouped, wish, _TOGETHER[wish.over]))[:-1],
-                self.asked(grouped.domain),
-                rows[-1],
-            ],
-            [_table(grouped.names, records, width, wish.level)],
-            lambda: draw_groups(result, wish),
+        rows = group_rows(grouped, wish, _TOGETHER[wish.over])
+        return Shown.of(
+            result,
+            wish,
+            grouped,
+            interval=interval_of_groups(wish),
+            rows=[*rows[:-1], self.asked(grouped.domain), rows[-1]],
+            below=[_table(grouped.names, records, width, wish.level)],
+            values=lambda: {"edges": result.domain.edges.tolist(), "estimates": estimates},
         )
 
 

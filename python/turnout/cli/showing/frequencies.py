@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Final
@@ -15,22 +14,20 @@ from turnout.cli.showing.shown import (
     CUT,
     Shown,
     Wish,
-    counts_of,
     cut,
-    draw_groups,
     group_interval,
     group_rows,
     group_table,
-    groups_record,
     in_words,
     json_record,
     rows_of,
 )
-from turnout.cli.tables import digits_for, percent, print_estimates, printable
+from turnout.cli.tables import percent, print_estimates, printable
 from turnout.collecting.keys import shown_key
 from turnout.errors import EstimatorError
 from turnout.frequency.estimation.columns import ordered, sorted_records
 from turnout.frequency.estimation.estimate import ACROSS, SHRUNK, postprocessed
+from turnout.reporting.frequencies import digits_of
 
 #: From so many labels on it is said what intervals of many do together.
 _MANY: Final = 200
@@ -65,22 +62,16 @@ class Frequencies:
         level, simultaneous = wish.level, wish.simultaneous
         codes = ordered(result, wish.order, wish.top)
         interval = describe_interval(result, level, simultaneous)
-
-        def record() -> dict[str, Any]:
-            return {
-                **counts_of(result, result.method, postprocessing=result.postprocessing),
-                **({"shrinkage": asdict(shrinkage)} if shrinkage else {}),
-                "interval": interval,
-                "plan": result.plan.to_dict(),
-                "estimates": result.columns(codes, level, simultaneous).records(),
-            }
-
-        return Shown(
-            record,
-            lambda: result.to_arrow(level, simultaneous=simultaneous),
-            rows_of(result, result.method) + interval_rows(result, interval),
-            [lambda console: print_estimates(console, result, codes, level, simultaneous)],
-            lambda: result.plot(level=level, simultaneous=simultaneous).figure,
+        counted: dict[str, Any] = {"shrinkage": asdict(shrinkage)} if shrinkage else {}
+        return Shown.of(
+            result,
+            wish,
+            interval=interval,
+            rows=rows_of(result, result.method) + interval_rows(result, interval),
+            below=[lambda console: print_estimates(console, result, codes, level, simultaneous)],
+            values=lambda: {"estimates": result.columns(codes, level, simultaneous).records()},
+            postprocessing=result.postprocessing,
+            **counted,
         )
 
     def estimate_groups(self, grouped: GroupedTally[Any], wish: Wish) -> Shown:
@@ -100,23 +91,19 @@ class Frequencies:
         rows = group_rows(grouped, wish, TOGETHER[wish.over])
         if reason is not None:
             rows.pop()
-
-        return Shown(
-            lambda: groups_record(
-                grouped,
-                result,
-                interval,
-                [json_record(record) for record in records],
-                postprocessing=result.postprocessing,
-            ),
-            lambda: result.to_arrow(**wish.scope),
-            rows + projection_rows(result.postprocessing),
-            [
+        return Shown.of(
+            result,
+            wish,
+            grouped,
+            interval=interval,
+            rows=rows + projection_rows(result.postprocessing),
+            below=[
                 lambda console: print_groups(
                     console, grouped.names, records, wish, grouped.domain.size
                 )
             ],
-            lambda: draw_groups(result, wish),
+            values=lambda: {"estimates": [*map(json_record, records)]},
+            postprocessing=result.postprocessing,
         )
 
 
@@ -234,22 +221,19 @@ def print_groups(
 
 
 def share_table(names: Sequence[str], records: list[dict[str, Any]], level: float) -> Any:
-    """Draw the shares of all groups as one table."""
-    errors = sorted(
-        record["standard_error"] for record in records if math.isfinite(record["standard_error"])
-    )
-    digits = digits_for(errors[len(errors) // 2]) if errors else 2
+    """Draw the shares of all groups as one table, those of several questions below each other."""
+    digits = digits_of(record["standard_error"] for record in records)
+    questions = any("attribute" in record for record in records[:1])
 
     def cells(record: dict[str, Any]) -> list[str]:
         limits = "none"
         if record["low"] is not None:
             limits = f"{percent(record['low'], digits)} – {percent(record['high'], digits)}"
-        return [
-            printable(str(record["label"])),
-            percent(record["frequency"], digits),
-            percent(record["standard_error"], digits),
-            limits,
-        ]
+        label, share = printable(str(record["label"])), percent(record["frequency"], digits)
+        if questions:
+            return [printable(record["attribute"]), label, share, limits]
+        return [label, share, percent(record["standard_error"], digits), limits]
 
-    columns = ("label", "frequency", "std. error", f"{percent(level)} interval")
-    return group_table(names, records, columns, cells, words=1)
+    head = ("question", "label", "frequency") if questions else ("label", "frequency", "std. error")
+    columns = (*head, f"{percent(level)} interval")
+    return group_table(names, records, columns, cells, words=2 if questions else 1)

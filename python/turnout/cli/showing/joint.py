@@ -74,21 +74,22 @@ def _of_all(tally: Any, wish: Wish, given: tuple[str, ...], of: str) -> Shown:
     every = estimate.questions[of].size
     scope = "each share by itself" if wish.simultaneous is None else "all shares at once"
     records = _shown(shares.to_records(wish.level, simultaneous=wish.simultaneous), wish, every)
+    described = _described(given, of, wish)
+    how = {"level": wish.level, "simultaneous": wish.simultaneous}
     return Shown(
         lambda: {
-            **counts_of(estimate, estimate.method),
-            **_described(given, of, wish),
+            **counts_of(estimate, estimate.method, **described),
             "plan": estimate.plan.to_dict(),
             "estimates": _json(records),
         },
-        lambda: shares.to_arrow(wish.level, simultaneous=wish.simultaneous),
+        lambda: shares.to_arrow(**how),
         [
             *rows_of(estimate, estimate.method),
             ("shares", f"of {of} given {', '.join(given)}"),
             ("interval", f"{percent(wish.level)}, Fieller's, for {scope}{cut_words(wish)}"),
         ],
         [lambda console: print_groups(console, given, records, wish, every)],
-        lambda: shares.plot(level=wish.level, simultaneous=wish.simultaneous).figure,
+        lambda: shares.plot(**how),
     )
 
 
@@ -108,8 +109,7 @@ def _of_groups(grouped: GroupedTally[Any], wish: Wish, given: tuple[str, ...], o
 
     return Shown(
         lambda: {
-            **counts_of(grouped, wish.method),
-            **_described(given, of, wish),
+            **counts_of(grouped, wish.method, **_described(given, of, wish)),
             "plan": grouped.plan.to_dict(),
             "groups": list(columns),
             "estimates": _json(records),

@@ -10,12 +10,9 @@ from turnout import GroupedTally
 from turnout.cli.showing.shown import (
     Shown,
     Wish,
-    counts_of,
-    draw_groups,
     group_interval,
     group_rows,
     group_table,
-    groups_record,
     json_group,
     method_word,
     plain,
@@ -73,21 +70,17 @@ class Means:
         if len(records) > 1:
             together = f"all {len(records)} coordinates at once ({simultaneous})"
             scope = f", for {'each coordinate by itself' if simultaneous is None else together}"
-        return Shown(
-            lambda: {
-                **counts_of(result, result.method),
-                "interval": {"level": level, "simultaneous": simultaneous, "method": method},
-                "plan": result.plan.to_dict(),
-                **_values(records),
-            },
-            lambda: result.to_arrow(level, simultaneous=simultaneous),
-            [
+        return Shown.of(
+            result,
+            wish,
+            interval={"level": level, "simultaneous": simultaneous, "method": method},
+            rows=[
                 *rows_of(result, result.method),
                 self.asked(result.domain),
                 ("interval", f"{percent(level)}, {method}{scope}"),
             ],
-            [_plain_table(records, level)],
-            lambda: result.plot(level=level, simultaneous=simultaneous).figure,
+            below=[_plain_table(records, level)],
+            values=lambda: _values(records),
         )
 
     def estimate_groups(self, grouped: GroupedTally[Any], wish: Wish) -> Shown:
@@ -107,12 +100,14 @@ class Means:
             for start in range(0, len(records), size)
         ]
         rows = group_rows(grouped, wish, _TOGETHER[wish.over])
-        return Shown(
-            lambda: groups_record(grouped, result, interval, estimates),
-            lambda: result.to_arrow(**wish.scope),
-            [*rows[:-1], self.asked(grouped.domain), rows[-1]],
-            [_table(grouped.names, records, size, wish.level)],
-            lambda: draw_groups(result, wish),
+        return Shown.of(
+            result,
+            wish,
+            grouped,
+            interval=interval,
+            rows=[*rows[:-1], self.asked(grouped.domain), rows[-1]],
+            below=[_table(grouped.names, records, size, wish.level)],
+            values=lambda: {"estimates": estimates},
         )
 
 

@@ -138,6 +138,52 @@ class Shown:
     below: Sequence[Table | Callable[[Console], None]]
     draw: Callable[[], Any]
 
+    @classmethod
+    def of(
+        cls,
+        result: Any,
+        wish: Wish,
+        grouped: GroupedTally[Any] | None = None,
+        *,
+        interval: Mapping[str, Any],
+        rows: list[tuple[str, str]],
+        below: Sequence[Table | Callable[[Console], None]],
+        values: Callable[[], dict[str, Any]],
+        **counted: Any,
+    ) -> Shown:
+        """Show what was estimated from a tally, or from each group of a grouped one.
+
+        Parameters
+        ----------
+        result, wish, grouped
+            The estimate, what was wished for, and the grouped tally if it is of one.
+        interval
+            How the intervals were made.
+        rows, below
+            What is printed.
+        values
+            Makes the last members of the object of ``--json``.
+        counted
+            Further first members of it.
+        """
+        scope = wish.scope
+        if grouped is None:
+            del scope["over"]
+        names = {} if grouped is None else {"groups": list(grouped.names)}
+        return cls(
+            lambda: {
+                **counts_of(result if grouped is None else grouped, result.method, **counted),
+                "interval": interval,
+                "plan": result.plan.to_dict(),
+                **names,
+                **values(),
+            },
+            lambda: result.to_arrow(**scope),
+            rows,
+            below,
+            lambda: result.plot(**scope) if grouped is None else draw_groups(result, wish),
+        )
+
     @property
     def record(self) -> dict[str, Any]:
         """The object of ``--json``."""
@@ -247,23 +293,15 @@ def json_record(record: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def groups_record(
-    grouped: Any, result: Any, interval: Mapping[str, Any], estimates: Any, **more: Any
-) -> dict[str, Any]:
-    """Give the object of ``--json`` of the estimates of groups."""
-    return {
-        **counts_of(grouped, result.method, **more),
-        "interval": interval,
-        "plan": result.plan.to_dict(),
-        "groups": list(grouped.names),
-        "estimates": estimates,
-    }
+def interval_of_groups(wish: Wish) -> dict[str, Any]:
+    """Say how the intervals of groups are made."""
+    over = wish.over if wish.simultaneous else None
+    return {"level": wish.level, "simultaneous": wish.simultaneous, "over": over}
 
 
 def group_interval(estimate: Any, wish: Wish) -> tuple[dict[str, Any], str | None]:
     """Say how the intervals of groups were made, or why there are none."""
-    described: dict[str, Any] = {"level": wish.level, "simultaneous": wish.simultaneous}
-    described["over"] = wish.over if wish.simultaneous else None
+    described = interval_of_groups(wish)
     try:
         estimate.interval(**wish.scope)
     except EstimatorError as error:
