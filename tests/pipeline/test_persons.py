@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import turnout as tn
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.pipeline import Answers, identity, open_source, repeats, scan
-from turnout.pipeline.sources.streams import QuerySource
+from turnout.pipeline.sources.streams import StreamSource
 
 DOMAIN = tn.Domain.from_integers(1000)
 
@@ -153,7 +153,7 @@ def test_a_query_whose_order_changes_is_refused() -> None:
         pa.table({"row": [2, 1, 0], "id": [6, 5, 5]}),
     ]
     runs = iter([*tables, tables[0]])
-    source = QuerySource("the query", tables[0].schema, lambda names: [next(runs).select(names)])
+    source = StreamSource("the query", tables[0].schema, lambda names: [next(runs).select(names)])
     answers = scan(source, "row", id_column="id", duplicates="first")
     with pytest.raises(CorruptDataError, match="another order of rows"):
         list(answers.blocks())

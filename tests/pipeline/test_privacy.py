@@ -27,7 +27,7 @@ from turnout.pipeline.digests import digested
 from turnout.pipeline.encoding import EncodedBlock
 from turnout.pipeline.job import STATE_FOLDER
 from turnout.pipeline.processing import JobNoise, collect_block, randomize_block
-from turnout.pipeline.sources.streams import QuerySource
+from turnout.pipeline.sources.streams import StreamSource
 
 DOMAIN = tn.Domain(["no", "yes"])
 ORACLE = tn.DirectEncoding(1.0, DOMAIN)
@@ -100,10 +100,10 @@ def test_blocks_and_jobs_draw_noise_of_their_own(tmp_path: Path, edges: int) -> 
 # The same answer twice ---------------------------------------------------------------------------
 
 
-def query(tables: Iterator[pa.Table], rows: int = SMALL) -> QuerySource:
+def query(tables: Iterator[pa.Table], rows: int = SMALL) -> StreamSource:
     """Give a query that gives the next table each time it is computed."""
     schema = pa.schema({"id": pa.int64(), "a": pa.int64()})
-    return QuerySource(
+    return StreamSource(
         "the query",
         schema,
         lambda columns: next(tables).select(columns).to_batches(),

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout._extras import require
 from turnout._label_texts import missing_texts
+from turnout._types import Bytes, Floats, Truths
 from turnout.bounds import Bounds
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.participation import Personalized
@@ -30,8 +30,6 @@ from turnout.pipeline.pseudonyms import PseudonymKey
 from turnout.pipeline.rows import Elsewhere, Rows, without_group
 from turnout.pipeline.sources import Block
 from turnout.products import ProductDomain, Questions
-
-__all__ = ["Answers", "Duplicates"]
 
 Duplicates = Literal["refuse", "first"] | None
 
@@ -329,7 +327,7 @@ class Answers(AskedColumns):
         gaps = [gone for _, gone in found if gone is not None]
         dropped = 0
 
-        def leave_out(gone: npt.NDArray[np.bool_]) -> None:
+        def leave_out(gone: Truths) -> None:
             nonlocal codes, rows, dropped
             codes, rows = [one[~gone] for one in codes], rows.kept(~gone)
             dropped += int(gone.sum())
@@ -376,7 +374,7 @@ class Answers(AskedColumns):
         texts = missing_texts(more=self.missing_values)
         return groups_of(rows.table, self.group_by, self.max_groups, self.source.name, texts)
 
-    def _pseudonyms(self, rows: Rows) -> npt.NDArray[np.uint8] | None:
+    def _pseudonyms(self, rows: Rows) -> Bytes | None:
         if self.pseudonym_key is None:
             return None
         assert self.id_column is not None
@@ -392,7 +390,7 @@ class Answers(AskedColumns):
             first_row=rows.first,
         )
 
-    def _probabilities(self, rows: Rows) -> npt.NDArray[np.float64] | None:
+    def _probabilities(self, rows: Rows) -> Floats | None:
         if self.probability_column is None:
             return None
         pa = require("pyarrow", "cli")

@@ -8,12 +8,12 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._extras import require
 from turnout._label_texts import Kind, label_text, missing_texts, parse_label
 from turnout._progress import track
+from turnout._types import Array, Truths
 from turnout.bounds import Bounds
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
@@ -25,16 +25,12 @@ from turnout.pipeline.numbers import Numbers, numbers_of
 from turnout.pipeline.sources import Source
 from turnout.products import ProductDomain, Questions
 
-__all__ = ["Asked", "AskedColumns", "Encoding", "kind_of"]
-
 #: What is asked for: of one column, or of several by their names.
 Asked = Domain | Bounds | Questions | Mapping[str, Domain | Bounds]
 
 #: Makes of a column, the rows of its entries and the first row's number what is randomized, and
 #: says which entries are dropped.
-Encoding = Callable[
-    [Any, npt.NDArray[Any] | None, int], tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]
-]
+Encoding = Callable[[Any, Array | None, int], tuple[Array, Truths | None]]
 
 _MOST: Final = 2**20
 _SHOWN: Final = 5

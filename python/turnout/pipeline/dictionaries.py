@@ -6,14 +6,10 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout._extras import require
+from turnout._types import Array
 from turnout.errors import CorruptDataError, InvalidTypeError
-
-__all__ = ["encoded", "factors", "listed", "plain", "rows_text"]
-
-Array = npt.NDArray[Any]
 
 _SHOWN: Final = 5
 

@@ -10,8 +10,6 @@ import numpy as np
 
 from turnout._extras import require
 
-__all__ = ["digested"]
-
 
 def digested(table: Any) -> bytes:
     """Compute a digest of the rows of a table, however they are chunked."""

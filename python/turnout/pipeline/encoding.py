@@ -10,18 +10,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments, _columns
 from turnout._extras import require
+from turnout._types import Array, Bytes, Floats, Truths
 from turnout.errors import CodeOutsideDomainError, InvalidValueError, UnknownLabelError
 from turnout.pipeline.dictionaries import factors, rows_text
 from turnout.pipeline.grouping import GroupIndex
 from turnout.pipeline.labels import MISSING, UNKNOWN, WAY_OUT, Labels
-
-__all__ = ["EncodedBlock", "codes_of"]
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,9 +46,9 @@ class EncodedBlock:
 
     index: int
     codes: Any = field(repr=False)
-    probabilities: npt.NDArray[np.float64] | None = field(repr=False)
+    probabilities: Floats | None = field(repr=False)
     groups: GroupIndex | None = field(repr=False)
-    pseudonyms: npt.NDArray[np.uint8] | None = field(repr=False)
+    pseudonyms: Bytes | None = field(repr=False)
     rows: int
     dropped: int
     duplicates: int
@@ -65,7 +61,7 @@ class EncodedBlock:
 
 def codes_of(
     labels: Labels, column: Any, rows: Array | None, first_row: int
-) -> tuple[Array, npt.NDArray[np.bool_] | None]:
+) -> tuple[Array, Truths | None]:
     """Codes of a column.
 
     Parameters
@@ -118,10 +114,10 @@ def codes_of(
     return codes, None
 
 
-def _numbers(column: Any, labels: Labels, place: Any) -> tuple[Array, npt.NDArray[np.bool_] | None]:
+def _numbers(column: Any, labels: Labels, place: Any) -> tuple[Array, Truths | None]:
     """Take numbers that are codes themselves: one chunk without nulls is not copied."""
     pa = require("pyarrow", "cli")
-    gaps: list[npt.NDArray[np.bool_]] = []
+    gaps: list[Truths] = []
     if column.null_count:
         gaps.append(column.is_null().to_numpy())
         column = column.fill_null(0)
@@ -155,9 +151,7 @@ def _numbers(column: Any, labels: Labels, place: Any) -> tuple[Array, npt.NDArra
     return values, missing
 
 
-def _through_dictionaries(
-    column: Any, labels: Labels, place: Any
-) -> tuple[Array, npt.NDArray[np.bool_] | None]:
+def _through_dictionaries(column: Any, labels: Labels, place: Any) -> tuple[Array, Truths | None]:
     """Look distinct values up and map each row's index."""
     tables: list[tuple[Array, Array]] = []
     unknown: dict[Any, None] = {}

@@ -10,8 +10,6 @@ from typing import Any, Final, TypeVar
 
 from turnout import _arguments
 
-__all__ = ["checked_workers", "in_flight", "sized"]
-
 T = TypeVar("T")
 R = TypeVar("R")
 

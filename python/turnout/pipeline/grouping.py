@@ -11,12 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout._extras import require
+from turnout._types import Array
 from turnout.errors import InvalidValueError
 from turnout.pipeline.dictionaries import encoded, listed, plain
-
-__all__ = ["GroupIndex", "groups_of"]
-
-Array = npt.NDArray[Any]
 
 #: Codes below this are renumbered through a table.
 _SMALL: Final = 2**22

@@ -15,27 +15,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _core
 from turnout._extras import require
 from turnout._progress import track
+from turnout._types import Array, Bytes, Integers
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.pipeline.dictionaries import rows_text
 from turnout.pipeline.flight import sized
 from turnout.pipeline.repeats import Digests, Folder, RepeatFinder, StreamPersons
 from turnout.pipeline.sources import Block, Source
-
-__all__ = [
-    "Persons",
-    "as_words",
-    "check_of",
-    "digests",
-    "find_persons",
-    "first_rows",
-]
-
-Bytes = npt.NDArray[np.uint8]
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -51,7 +40,7 @@ def digests(
     context: bytes = b"",
     *,
     name: str,
-    rows: npt.NDArray[Any] | None = None,
+    rows: Array | None = None,
     first_row: int = 0,
 ) -> Bytes:
     """Digest each identifier of a column under a key.
@@ -159,7 +148,7 @@ class Persons:
     """
 
     repeated_persons: int
-    left_out: npt.NDArray[np.int64] = field(repr=False)
+    left_out: Integers = field(repr=False)
     checks: dict[int, bytes] = field(repr=False)
     key: bytes | None = field(default=None, repr=False)
     folder: Folder | None = field(default=None, repr=False)
@@ -169,7 +158,7 @@ class Persons:
         """How many rows are left out."""
         return int(self.left_out.size)
 
-    def in_block(self, start: int, rows: int) -> npt.NDArray[np.int64]:
+    def in_block(self, start: int, rows: int) -> Integers:
         """Positions of the rows that are left out of a block."""
         low, high = np.searchsorted(self.left_out, [start, start + rows])
         return np.asarray(self.left_out[low:high]) - start

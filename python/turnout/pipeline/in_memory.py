@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from turnout._types import Array, Integers
 from turnout.bounds import Bounds
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.pipeline.answers import Answers
-
-__all__ = ["Columns", "read_columns"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,9 +31,9 @@ class Columns:
         How many rows were left out because an answer or a group is missing.
     """
 
-    codes: tuple[npt.NDArray[Any], ...]
+    codes: tuple[Array, ...]
     keys: tuple[tuple[Any, ...], ...]
-    groups: npt.NDArray[np.int64]
+    groups: Integers
     dropped: int
 
 
@@ -58,8 +56,8 @@ def read_columns(answers: Answers, domains: Mapping[str, Domain | Bounds]) -> Co
     """
     if answers.probability_column is not None:
         raise InvalidValueError("several columns are read without probabilities")
-    pieces: list[list[npt.NDArray[Any]]] = [[] for _ in domains]
-    places: list[npt.NDArray[np.int64]] = [np.empty(0, np.int64)]
+    pieces: list[list[Array]] = [[] for _ in domains]
+    places: list[Integers] = [np.empty(0, np.int64)]
     keys: dict[tuple[Any, ...], int] = {} if answers.group_by else {(): 0}
     dropped = 0
     for block in answers.blocks(domains):

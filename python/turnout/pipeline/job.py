@@ -37,8 +37,6 @@ from turnout.errors import (
 )
 from turnout.pipeline.processing import JobNoise
 
-__all__ = ["STATE_FOLDER", "Job", "Totals"]
-
 STATE_FOLDER: Final = "_turnout"
 _STATE: Final = "job.json"
 _FORMAT: Final = "turnout-job"

@@ -11,8 +11,6 @@ from turnout._label_texts import INTEGER, label_text, missing_texts
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError, UnknownLabelError
 
-__all__ = ["MISSING", "UNKNOWN", "WAY_OUT", "Labels", "is_missing"]
-
 #: What stands for no code.
 UNKNOWN: Final = -1
 MISSING: Final = -2

@@ -7,19 +7,15 @@ from collections.abc import Hashable
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._extras import require
 from turnout._label_texts import missing_texts
+from turnout._types import Array, Floats, Truths
 from turnout.bounds import ROUNDED, Bounds, rounded
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.pipeline.dictionaries import rows_text
 from turnout.pipeline.labels import WAY_OUT
-
-__all__ = ["Numbers", "numbers_of"]
-
-Array = npt.NDArray[Any]
 
 #: Integers within whatever bounds there can be.
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,100}", re.ASCII)
@@ -72,7 +68,7 @@ class Numbers:
 
 def numbers_of(
     numbers: Numbers, column: Any, rows: Array | None, first_row: int
-) -> tuple[Array, npt.NDArray[np.bool_] | None]:
+) -> tuple[Array, Truths | None]:
     """Numbers of a column.
 
     Parameters
@@ -127,7 +123,7 @@ def numbers_of(
     return values, missing if numbers.missing == "drop" and missing.any() else None
 
 
-def _read(column: Any, numbers: Numbers, place: Any) -> npt.NDArray[np.float64]:
+def _read(column: Any, numbers: Numbers, place: Any) -> Floats:
     """Convert a column to float64; what is missing is nan."""
     pa = require("pyarrow", "cli")
     compute, types = require("pyarrow.compute", "cli"), pa.types

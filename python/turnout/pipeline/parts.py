@@ -13,10 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-import numpy.typing as npt
-
 from turnout._extras import require
+from turnout._types import Integers
 from turnout.collecting.keys import Key, plain_key
 from turnout.collecting.plan import Plan
 from turnout.collecting.report_files import Groups, Header, PartFacts, ReportFile, ReportWriter
@@ -28,8 +26,6 @@ if TYPE_CHECKING:
     from turnout.pipeline.answers import Answers
     from turnout.pipeline.encoding import EncodedBlock
     from turnout.pipeline.grouping import GroupIndex
-
-__all__ = ["PART_BLOCKS", "PartTask", "group_kinds", "in_parts", "part_path"]
 
 #: Blocks of a part: some eight million rows.
 PART_BLOCKS: Final = 8
@@ -208,7 +204,7 @@ class _Sums:
 
 
 def _group_columns(
-    groups: GroupIndex | None, index: npt.NDArray[np.int64] | None, kinds: list[Any]
+    groups: GroupIndex | None, index: Integers | None, kinds: list[Any]
 ) -> Iterator[Any]:
     """Make the columns of the groups of some reports."""
     if groups is None or index is None:

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments, _core
 from turnout._secrets import HiddenBytes
+from turnout._types import Bytes, Integers
 from turnout.collecting.groups.counting import tally_by_group
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.kind import Kind, collected, randomized
@@ -29,8 +29,6 @@ from turnout.pipeline.sources import BLOCK
 if TYPE_CHECKING:
     from turnout.pipeline.answers import Answers
     from turnout.pipeline.encoding import EncodedBlock
-
-__all__ = ["BlockReports", "JobNoise", "collect_block", "plan_of", "randomize_block"]
 
 #: Chunks of a block: each has random streams of its own.
 _CHUNKS: Final = BLOCK // 2**16
@@ -89,10 +87,10 @@ class BlockReports:
     """
 
     reports: Reports
-    groups: npt.NDArray[np.int64] | None = None
-    group_nodes: npt.NDArray[np.int64] | None = None
+    groups: Integers | None = None
+    group_nodes: Integers | None = None
     group_designs: list[DesignSums] | None = None
-    pseudonyms: npt.NDArray[np.uint8] | None = None
+    pseudonyms: Bytes | None = None
 
 
 def plan_of(answers: Answers, oracle: Kind, participation: Any) -> Plan:

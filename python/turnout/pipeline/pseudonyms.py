@@ -8,12 +8,10 @@ import os
 import secrets
 from typing import Any, Final, NoReturn
 
-import numpy as np
-import numpy.typing as npt
-
 from turnout._documents import check_version, parsed
 from turnout._secret_files import read_secret_file, write_secret_file
 from turnout._secrets import HiddenBytes
+from turnout._types import Array, Bytes
 from turnout.errors import (
     CorruptDataError,
     InvalidTypeError,
@@ -21,8 +19,6 @@ from turnout.errors import (
     UnsupportedVersionError,
 )
 from turnout.pipeline.identity import digests
-
-__all__ = ["PseudonymKey"]
 
 _KEY_BYTES: Final = 32
 
@@ -133,9 +129,9 @@ class PseudonymKey:
         context: str,
         *,
         name: str,
-        rows: npt.NDArray[Any] | None = None,
+        rows: Array | None = None,
         first_row: int = 0,
-    ) -> npt.NDArray[np.uint8]:
+    ) -> Bytes:
         """Make pseudonyms of a column of identifiers: 16 bytes a row.
 
         Parameters

@@ -7,18 +7,16 @@ import shutil
 import tempfile
 import weakref
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout._atomic import naming
+from turnout._types import Array, Integers, Truths, Unsigned
 from turnout.errors import InvalidValueError
 
-__all__ = ["Digests", "Folder", "RepeatFinder", "StreamPersons"]
-
 #: Two 64-bit words a row.
-Digests = npt.NDArray[np.uint64]
+Digests = Unsigned
 
 _MEMORY: Final = 2**26
 _PARTITIONS: Final = 256
@@ -52,7 +50,7 @@ class RepeatFinder:
 
     def __init__(self, memory: int = _MEMORY) -> None:
         self._memory = memory
-        self._held: list[npt.NDArray[Any]] = []
+        self._held: list[Array] = []
         self._bytes = 0
         self._folder: Folder | None = None
 
@@ -80,7 +78,7 @@ class RepeatFinder:
             if end > start:
                 _append(self._folder.path / f"{number}", records[start:end])
 
-    def finish(self) -> tuple[int, npt.NDArray[np.int64], Folder | None]:
+    def finish(self) -> tuple[int, Integers, Folder | None]:
         """Find the rows.
 
         Returns
@@ -115,7 +113,7 @@ class RepeatFinder:
             return total, rows, None
         return total, self._sorted_on_disk(out, most), folder
 
-    def _sorted_on_disk(self, path: Path, most: int) -> npt.NDArray[np.int64]:
+    def _sorted_on_disk(self, path: Path, most: int) -> Integers:
         """Sort a long file of row numbers by stretches of rows."""
         size = path.stat().st_size
         parts = min(-(-size // max(self._memory // 4, 8)), 4096)
@@ -136,14 +134,14 @@ class RepeatFinder:
         return np.memmap(final, np.int64, "r")
 
 
-def _append(path: Path, records: npt.NDArray[Any]) -> None:
+def _append(path: Path, records: Array) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     # Not tofile, whose error of a full disk has neither number nor name.
     with naming(path), os.fdopen(descriptor, "ab") as stream:
         stream.write(records.tobytes())
 
 
-def _repeats(records: npt.NDArray[Any]) -> tuple[int, npt.NDArray[np.int64]]:
+def _repeats(records: Array) -> tuple[int, Integers]:
     """Persons with several records, and all their rows but the first."""
     high = np.array(records["high"])
     order = np.argsort(high)
@@ -179,7 +177,7 @@ class StreamPersons:
         self._runs: list[Digests] = []
         self.repeated_rows = 0
 
-    def repeats(self, found: Digests) -> npt.NDArray[np.int64]:
+    def repeats(self, found: Digests) -> Integers:
         """Take the digests of a block, and find the positions of persons who were there before.
 
         Raises
@@ -212,7 +210,7 @@ class StreamPersons:
             )
 
 
-def _contains(run: Digests, found: Digests) -> npt.NDArray[np.bool_]:
+def _contains(run: Digests, found: Digests) -> Truths:
     if not len(run):
         return np.zeros(len(found), bool)
     high = np.ascontiguousarray(run[:, 0])

@@ -32,8 +32,6 @@ from turnout.errors import InvalidValueError, MemoryLimitError
 from turnout.pipeline.flight import in_flight
 from turnout.pipeline.report_places import PlacedFile
 
-__all__ = ["Counter", "LeftOut", "empty_reports"]
-
 AnyTally = BaseTally | GroupedTally[Any]
 
 #: How many arrays of counts there are at once in each thread that counts a file.

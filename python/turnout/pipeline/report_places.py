@@ -15,8 +15,6 @@ from turnout.errors import InvalidValueError
 from turnout.pipeline.job import STATE_FOLDER, Job
 from turnout.pipeline.sources.files import partition_kind, partition_value, run_of_partitions
 
-__all__ = ["PlacedFile", "placed_files"]
-
 _SUFFIXES: Final = (".parquet", ".arrow", ".ipc", ".feather")
 
 

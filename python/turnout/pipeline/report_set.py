@@ -25,16 +25,6 @@ from turnout.pipeline.repeats import RepeatFinder
 from turnout.pipeline.report_counting import Counter, LeftOut
 from turnout.pipeline.report_places import PlacedFile, placed_files
 
-__all__ = [
-    "Duplicates",
-    "ReportSet",
-    "check_plans",
-    "group_names",
-    "open_reports",
-    "refuse_twice",
-    "tally",
-]
-
 Duplicates = Literal["refuse", "first"]
 
 

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout._extras import require
+from turnout._types import Array, Truths
 from turnout.errors import InvalidValueError
 from turnout.pipeline.dictionaries import rows_text
 from turnout.pipeline.grouping import GroupIndex
 from turnout.pipeline.sources import Block, Source
-
-__all__ = ["Elsewhere", "Rows", "kept", "without_group"]
 
 
 class Elsewhere(Source):
@@ -61,27 +59,27 @@ class Rows:
 
     table: Any
     first: int
-    numbers: npt.NDArray[Any] | None = None
+    numbers: Array | None = None
 
-    def kept(self, keep: npt.NDArray[np.bool_]) -> Rows:
+    def kept(self, keep: Truths) -> Rows:
         """Keep some of the rows."""
         numbers = np.flatnonzero(keep) if self.numbers is None else self.numbers[keep]
         return Rows(kept(self.table, keep), self.first, numbers)
 
-    def text(self, positions: npt.NDArray[Any]) -> str:
+    def text(self, positions: Array) -> str:
         """Name the first of the rows at some positions."""
         return rows_text(
             (positions if self.numbers is None else self.numbers[positions]) + self.first
         )
 
 
-def without_group(groups: GroupIndex) -> npt.NDArray[np.bool_] | None:
+def without_group(groups: GroupIndex) -> Truths | None:
     """Say which rows have no value in a column of groups; None if all have."""
     gaps = np.array([None in key for key in groups.keys], bool)
     return gaps[groups.index] if gaps.any() else None
 
 
-def kept(table: Any, keep: npt.NDArray[np.bool_]) -> Any:
+def kept(table: Any, keep: Truths) -> Any:
     """Keep some rows of a table."""
     pa = require("pyarrow", "cli")
     for position, item in enumerate(table.schema):

@@ -38,18 +38,6 @@ from turnout.pipeline.report_counting import empty_reports
 from turnout.pipeline.report_set import ReportSet, open_reports
 from turnout.pipeline.sources import Block, TableBlock
 
-__all__ = [
-    "blocks_there",
-    "collect",
-    "collect_all",
-    "content_of",
-    "open_job",
-    "randomize",
-    "randomize_to_file",
-    "randomized_in_memory",
-    "totals_of",
-]
-
 _LOGGER = logging.getLogger(__name__)
 
 

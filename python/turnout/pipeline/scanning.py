@@ -17,8 +17,6 @@ from turnout.pipeline.pseudonyms import PseudonymKey
 from turnout.pipeline.running import collect_all, randomized_in_memory
 from turnout.pipeline.sources import open_source
 
-__all__ = ["asked_columns", "by_column", "group_columns", "scan"]
-
 
 class Scan(Answers, AnswersElsewhere):
     """Answers that oracles take in place of values; :func:`scan` makes them."""

@@ -11,19 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout._extras import require
+from turnout._types import Integers
 from turnout.errors import InvalidValueError
 from turnout.pipeline.answers import Answers
 from turnout.pipeline.rows import kept
 
-__all__ = ["split"]
-
 
 def split(
     answers: Answers,
-    assign: Callable[[int], npt.NDArray[np.int64]],
+    assign: Callable[[int], Integers],
     folder: str | os.PathLike[str],
     groups: int,
 ) -> list[tuple[Path, int]]:

@@ -14,8 +14,6 @@ from turnout.pipeline.in_memory import Columns
 from turnout.surveying.local import part_of
 from turnout.surveying.results import ShareGroups, SurveyResult, SurveyResults
 
-__all__ = ["aggregated"]
-
 #: So many groups are named where guarantees differ.
 _NAMED: Final = 5
 

@@ -8,19 +8,15 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout._rounding import rounded_down
 from turnout._seeds import derived
+from turnout._types import Array, Integers
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.plan import Plan
 from turnout.frequency.draws import participants, weighted_choices
 from turnout.pipeline.in_memory import Columns
 from turnout.surveying.questions import Asked, Question
-
-__all__ = ["Scheme", "best_scheme", "counted", "part_of"]
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -134,7 +130,7 @@ def counted(
             yield question, randomizer, tallies[()]
 
 
-def _parts(groups: npt.NDArray[np.int64], number: int) -> list[Array]:
+def _parts(groups: Integers, number: int) -> list[Array]:
     """List the positions of each group."""
     order = np.argsort(groups, kind="stable")
     return np.split(order, np.cumsum(np.bincount(groups, minlength=number))[:-1])

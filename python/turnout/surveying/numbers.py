@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._drawing import answered, new_axes
 from turnout._tables import Tabular
+from turnout._types import Floats, Integers
 from turnout.bounds import Bounds
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.errors import EstimatorError, InvalidValueError
@@ -21,10 +21,6 @@ from turnout.frequency.ordered.statistics import LinearEstimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["Grid", "NumberEstimate", "NumberGroups", "NumberQuantile"]
-
-Floats = npt.NDArray[np.float64]
 
 #: Points of a grid, of numbers that are no few whole ones.
 _POINTS: Final = 64
@@ -92,7 +88,7 @@ class Grid:
             epsilon, self.size, fanout=self.size if self.size <= _FLAT else 4
         )
 
-    def codes(self, values: Floats, seed: int | None) -> npt.NDArray[np.int64]:
+    def codes(self, values: Floats, seed: int | None) -> Integers:
         """Move each number to one of the two points around it, at random, so that means stay.
 
         Examples

@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from turnout._types import Array
 from turnout.bounds import Bounds
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.reports import Reports
@@ -21,10 +21,6 @@ from turnout.mean.piecewise import Piecewise
 from turnout.participation import Bernoulli, Everyone, Participation
 from turnout.planning.choice import choose_oracle
 from turnout.surveying.numbers import Grid, NumberEstimate, NumberGroups
-
-__all__ = ["Asked", "MeanOf", "Question", "SharesOf", "SpreadOf", "mean_mechanism"]
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)

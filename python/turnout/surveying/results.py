@@ -16,8 +16,6 @@ from turnout.frequency.estimation.estimate import FrequencyEstimate
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["ShareGroups", "SurveyResult", "SurveyResults"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SurveyResult(Tabular):

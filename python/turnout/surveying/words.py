@@ -17,16 +17,6 @@ from turnout.surveying.local import Scheme
 from turnout.surveying.numbers import NumberEstimate
 from turnout.surveying.questions import SpreadOf, mean_mechanism
 
-__all__ = [
-    "about_aggregators",
-    "about_histogram",
-    "about_labels",
-    "about_left_out",
-    "about_seed",
-    "statement",
-    "statement_of_all",
-]
-
 #: Where counting by aggregators that do not collude has an error so many times smaller, it is said.
 _FAR_BETTER: Final = 3.0
 

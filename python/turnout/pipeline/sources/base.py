@@ -7,14 +7,10 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import numpy as np
-import numpy.typing as npt
-
 from turnout._extras import require
+from turnout._types import Integers
 from turnout.errors import InvalidValueError
 from turnout.pipeline.sources.schemas import wanted_schema
-
-__all__ = ["BLOCK", "Block", "Source", "TableBlock", "blocks_of_stream", "read_once", "slices"]
 
 #: Rows of a block. Block ``i`` of a source is its rows ``[i * BLOCK, (i + 1) * BLOCK)``.
 BLOCK: Final = 2**20
@@ -40,7 +36,7 @@ class Block(ABC):
     index: int
     rows: int
     first_row: int = field(default=-1, kw_only=True)
-    left_out: npt.NDArray[np.int64] | None = field(default=None, kw_only=True, repr=False)
+    left_out: Integers | None = field(default=None, kw_only=True, repr=False)
 
     @property
     def start(self) -> int:

@@ -9,25 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from turnout._extras import require
 from turnout.collecting.report_files.header import METADATA_KEY
 from turnout.errors import CorruptDataError, InvalidValueError
-from turnout.pipeline.sources.base import BLOCK, Block, Source, TableBlock
-from turnout.pipeline.sources.files import (
-    DataFile,
-    content_digest,
-    field_kind,
-    fingerprint,
-    partition_fields,
-    partition_value,
-)
-from turnout.pipeline.sources.schemas import conform, target_schema, unified, wanted_schema
-
-__all__ = ["ColumnarSource", "FileBlock", "Piece", "reading"]
+from turnout.pipeline.sources.base import BLOCK, Block, TableBlock
+from turnout.pipeline.sources.filed import FileSource, own_names, reading, with_partitions
+from turnout.pipeline.sources.files import DataFile
 
 #: A row group of more blocks than this is read in order.
 _LONG: Final = 4
@@ -86,26 +76,12 @@ class FileBlock(Block):
         return pa.concat_tables([_read(piece, self.schema) for piece in self.pieces])
 
 
-@contextmanager
-def reading(file: DataFile) -> Iterator[None]:
-    """Name the file in what Arrow has to say about it."""
-    pa = require("pyarrow", "cli")
-    try:
-        yield
-    except (pa.ArrowException, UnicodeDecodeError) as error:
-        raise CorruptDataError(f"{file.shown}: cannot be read: {error}") from error
-    except OSError as error:
-        if error.errno is not None:
-            raise
-        raise CorruptDataError(f"{file.shown}: cannot be read: {error}") from error
-
-
 #: What stands in the metadata of a file of reports.
 _REPORTS: Final = METADATA_KEY.encode("ascii")
 
 
-class ColumnarSource(Source):
-    """Parquet or Arrow IPC files.
+class ColumnarSource(FileSource):
+    """Parquet or Arrow IPC files: blocks know where they are.
 
     Parameters
     ----------
@@ -118,62 +94,11 @@ class ColumnarSource(Source):
     """
 
     def __init__(self, name: str, files: Sequence[DataFile], block_rows: int = BLOCK) -> None:
-        self.name = name
-        self.block_rows = block_rows
-        self._files = list(files)
         with ThreadPoolExecutor(min(_OPENERS, len(files))) as pool:
             found = list(pool.map(_inspect, files))
+        super().__init__(name, files, [schema for schema, _ in found], block_rows)
         self._groups = [groups for _, groups in found]
-        # Files of one kind share one schema object.
-        schemas: dict[Any, Any] = {}
-        self._schemas = [schemas.setdefault(schema, schema) for schema, _ in found]
-        pairs = zip(reversed(self._schemas), reversed(self._files), strict=True)
-        self._distinct = {
-            (id(schema), tuple(name for name, _ in file.partitions)): (file, schema)
-            for schema, file in pairs
-        }
-        self._partitions = partition_fields(self._files)
-        self.rows = sum(sum(groups) for groups in self._groups)
-        self.fingerprint = fingerprint(self._files, block_rows)
-
-    @property
-    def schema(self) -> Any:
-        """The columns of the first file, and the partitions."""
-        pa = require("pyarrow", "cli")
-        first = self._schemas[0]
-        fields = [pa.field(name, kind) for name, kind in self._partitions.items()]
-        return pa.schema([*(pa.field(f.name, f.type) for f in first), *fields])
-
-    def _wanted(self, columns: Sequence[str]) -> Any:
-        """Types of the wanted columns, checked in every file."""
-        pa = require("pyarrow", "cli")
-        found: dict[str, list[tuple[str, Any]]] = {column: [] for column in columns}
-        for file, schema in reversed(self._distinct.values()):
-            extra = [pa.field(name, self._partitions[name]) for name, _ in file.partitions]
-            for item in wanted_schema(pa.schema([*schema, *extra]), columns, file.shown):
-                found[item.name].append((file.shown, item.type))
-        return pa.schema(
-            [pa.field(name, unified(name, kinds, self.name)) for name, kinds in found.items()]
-        )
-
-    def content(self) -> bytes:
-        """Digest all bytes of the files."""
-        return content_digest(self._files)
-
-    def check(self, columns: Sequence[str]) -> None:
-        """Check that columns can be read."""
-        self._wanted(columns)
-
-    def blocks(
-        self,
-        columns: Sequence[str],
-        *,
-        skip: Container[int] = (),
-        categories: Container[str] = (),
-    ) -> Iterator[Block]:
-        """Cut the rows into blocks that know where they are."""
-        schema = target_schema(self._wanted(columns), categories)
-        return self._blocks(schema, skip)
+        self.rows = sum(map(sum, self._groups))
 
     def _blocks(self, schema: Any, skip: Container[int]) -> Iterator[Block]:
         pa = require("pyarrow", "cli")
@@ -252,7 +177,7 @@ def _narrowest(schema: Any) -> int:
 def _batches(piece: Piece, schema: Any) -> Iterator[Any]:
     """Stream the columns that the file itself has, of a whole group, in short tables."""
     pa = require("pyarrow", "cli")
-    names = [name for name in schema.names if name not in dict(piece.file.partitions)]
+    names = own_names(piece.file, schema)
     if piece.file.format == "parquet":
         parquet = require("pyarrow.parquet", "cli")
         with parquet.ParquetFile(
@@ -291,9 +216,9 @@ def _arrow_group(opened: Any, piece: Piece, names: Sequence[str]) -> Any:
 def _read(piece: Piece, schema: Any) -> Any:
     """Read a piece by itself."""
     piece.file.check_unchanged()
-    names = [name for name in schema.names if name not in dict(piece.file.partitions)]
+    names = own_names(piece.file, schema)
     if not names:
-        return _with_partitions(None, piece, schema)
+        return with_partitions(None, piece.file, piece.length, schema)
     with reading(piece.file):
         if piece.file.format == "arrow":
             # Read and not mapped: a mapped file that somebody cuts kills who looks at it.
@@ -309,7 +234,7 @@ def _read(piece: Piece, schema: Any) -> Any:
             table = _between(_batches(piece, schema), piece.offset, piece.length)
     # Another file may have taken its place before it was opened.
     piece.file.check_unchanged()
-    return _with_partitions(table, piece, schema)
+    return with_partitions(table, piece.file, piece.length, schema)
 
 
 def _between(tables: Iterator[Any], offset: int, length: int) -> Any:
@@ -326,27 +251,6 @@ def _between(tables: Iterator[Any], offset: int, length: int) -> Any:
     return pa.concat_tables(pieces)
 
 
-def _with_partitions(table: Any, piece: Piece, schema: Any) -> Any:
-    """Add the columns of the partitions, and give all columns their types."""
-    pa = require("pyarrow", "cli")
-    values = dict(piece.file.partitions)
-    columns = []
-    for item in schema:
-        if item.name not in values:
-            columns.append(table.column(item.name))
-            continue
-        value = values[item.name]
-        if pa.types.is_dictionary(item.type):
-            indices = pa.repeat(pa.scalar(None if value is None else 0, pa.int32()), piece.length)
-            texts = pa.array([value] if value is not None else [], item.type.value_type)
-            column = pa.DictionaryArray.from_arrays(indices, texts)
-        else:
-            known = partition_value(value, field_kind(item.type))
-            column = pa.repeat(pa.scalar(known, item.type), piece.length)
-        columns.append(pa.chunked_array([column]))
-    return conform(pa.Table.from_arrays(columns, names=schema.names), schema, piece.file.shown)
-
-
 class _Cursor:
     """Reads pieces of long row groups in order, decoding each row once."""
 
@@ -360,8 +264,8 @@ class _Cursor:
     def read(self, piece: Piece) -> Any:
         """Read a piece; the pieces of one group must come in order."""
         pa = require("pyarrow", "cli")
-        if all(name in dict(piece.file.partitions) for name in self._schema.names):
-            return _with_partitions(None, piece, self._schema)
+        if not own_names(piece.file, self._schema):
+            return with_partitions(None, piece.file, piece.length, self._schema)
         if self._place != (piece.file.path, piece.group):
             piece.file.check_unchanged()
             self._place = (piece.file.path, piece.group)
@@ -379,4 +283,4 @@ class _Cursor:
                 self._rest = left if left.num_rows else None
                 parts.append(part)
         piece.file.check_unchanged()
-        return _with_partitions(pa.concat_tables(parts), piece, self._schema)
+        return with_partitions(pa.concat_tables(parts), piece.file, piece.length, self._schema)

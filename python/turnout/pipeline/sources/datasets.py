@@ -9,9 +9,7 @@ from typing import Any, Final
 from turnout._extras import require
 from turnout.errors import InvalidValueError
 from turnout.pipeline.sources.base import Source
-from turnout.pipeline.sources.streams import QuerySource
-
-__all__ = ["RAY_DATASET", "from_ray", "in_order", "is_ray", "with_schema"]
+from turnout.pipeline.sources.streams import StreamSource
 
 #: What messages call one.
 RAY_DATASET: Final = "the Ray data set"
@@ -40,7 +38,7 @@ def from_ray(data: Any, block_rows: int) -> Source:
                 batch_size=_BATCH_ROWS, batch_format="pyarrow"
             )
 
-    return QuerySource(RAY_DATASET, schema, run, block_rows=block_rows)
+    return StreamSource(RAY_DATASET, schema, run, block_rows=block_rows)
 
 
 def with_schema(dataset: Any) -> tuple[Any, Any]:

@@ -11,100 +11,37 @@ from typing import Any, Final
 from turnout._extras import require
 from turnout._files import open_regular
 from turnout.errors import CorruptDataError
-from turnout.pipeline.sources.base import BLOCK, Block, Source, blocks_of_stream
-from turnout.pipeline.sources.columnar import reading
-from turnout.pipeline.sources.files import (
-    DataFile,
-    content_digest,
-    field_kind,
-    fingerprint,
-    partition_fields,
-    partition_value,
-)
-from turnout.pipeline.sources.schemas import conform, target_schema, unified, wanted_schema
-
-__all__ = ["CsvSource", "IpcStreamSource", "is_ipc_stream"]
+from turnout.pipeline.sources.base import BLOCK, Block, blocks_of_stream
+from turnout.pipeline.sources.filed import FileSource, own_names, reading, with_partitions
+from turnout.pipeline.sources.files import DataFile
 
 _CHUNK: Final = 2**22
 
 
-class _SequentialFiles(Source):
+class _SequentialFiles(FileSource):
     """Files that can only be read from their beginning."""
 
     def __init__(self, name: str, files: Sequence[DataFile], block_rows: int = BLOCK) -> None:
-        self.name = name
-        self.block_rows = block_rows
-        self._files = list(files)
-        self._partitions = partition_fields(self._files)
-        self._schemas = [self._schema_of(file) for file in self._files]
-        self.fingerprint = fingerprint(self._files, block_rows)
+        schemas = []
+        for file in files:
+            with reading(file):
+                schemas.append(self._inspect(file))
+        super().__init__(name, files, schemas, block_rows)
 
-    @property
-    def schema(self) -> Any:
-        """The columns of the first file, its partitions among them."""
-        return self._schemas[0]
-
-    def _schema_of(self, file: DataFile) -> Any:
-        pa = require("pyarrow", "cli")
-        with reading(file):
-            own = self._inspect(file)
-        extra = [pa.field(name, self._partitions[name]) for name, _ in file.partitions]
-        return pa.schema([*own, *extra])
-
-    def blocks(
-        self,
-        columns: Sequence[str],
-        *,
-        skip: Container[int] = (),
-        categories: Container[str] = (),
-    ) -> Iterator[Block]:
-        """Read the files in order and cut them into blocks."""
-        schema = target_schema(self._wanted(columns), categories)
+    def _blocks(self, schema: Any, skip: Container[int]) -> Iterator[Block]:
         return blocks_of_stream(self._tables(schema), self, skip)
 
-    def content(self) -> bytes:
-        """Digest all bytes of the files."""
-        return content_digest(self._files)
-
-    def check(self, columns: Sequence[str]) -> None:
-        """Check that columns can be read."""
-        self._wanted(columns)
-
-    def _wanted(self, columns: Sequence[str]) -> Any:
-        """Types of the wanted columns, checked in every file."""
-        pa = require("pyarrow", "cli")
-        found: dict[str, list[tuple[str, Any]]] = {column: [] for column in columns}
-        for file, schema in zip(self._files, self._schemas, strict=True):
-            for item in wanted_schema(schema, columns, file.shown):
-                found[item.name].append((file.shown, item.type))
-        return pa.schema(
-            [pa.field(name, unified(name, kinds, self.name)) for name, kinds in found.items()]
-        )
-
     def _tables(self, schema: Any) -> Iterator[Any]:
-        pa = require("pyarrow", "cli")
         for file in self._files:
             file.check_unchanged()
-            values = dict(file.partitions)
             with reading(file):
-                names = [name for name in schema.names if name not in values]
-                for table in self._stream(file, schema, names):
+                for table in self._stream(file, schema, own_names(file, schema)):
                     # Rows that were written meanwhile: nobody looked whose they are.
                     file.check_unchanged()
-                    columns = []
-                    for item in schema:
-                        if item.name not in values:
-                            columns.append(table.column(item.name))
-                            continue
-                        kind = self._partitions[item.name]
-                        value = partition_value(values[item.name], field_kind(kind))
-                        constant = pa.repeat(pa.scalar(value, kind), table.num_rows)
-                        columns.append(pa.chunked_array([constant]))
-                    whole = pa.Table.from_arrays(columns, names=schema.names)
-                    yield conform(whole, schema, file.shown)
+                    yield with_partitions(table, file, table.num_rows, schema)
 
     def _inspect(self, file: DataFile) -> Any:
-        """Read the schema of a file."""
+        """Read the schema of a file, without its partitions."""
         raise NotImplementedError
 
     def _stream(self, file: DataFile, schema: Any, names: Sequence[str]) -> Iterator[Any]:

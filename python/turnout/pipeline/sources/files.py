@@ -20,18 +20,6 @@ from turnout._extras import require
 from turnout._files import check_regular, open_regular
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 
-__all__ = [
-    "DataFile",
-    "content_digest",
-    "field_kind",
-    "find_files",
-    "fingerprint",
-    "partition_fields",
-    "partition_kind",
-    "partition_value",
-    "run_of_partitions",
-]
-
 _FORMATS: Final = {
     ".parquet": "parquet",
     ".arrow": "arrow",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, Final
 
 from turnout import _arguments
@@ -12,9 +13,7 @@ from turnout.errors import InvalidTypeError
 from turnout.pipeline.sources.base import BLOCK, Block, Source, slices
 from turnout.pipeline.sources.datasets import from_ray, is_ray
 from turnout.pipeline.sources.schemas import wanted_schema
-from turnout.pipeline.sources.streams import OneShotSource, QuerySource
-
-__all__ = ["TableSource", "open_frame"]
+from turnout.pipeline.sources.streams import StreamSource
 
 _QUERY_ROWS: Final = 2**17
 
@@ -54,14 +53,11 @@ class TableSource(Source):
         self.block_rows = block_rows
         self._names = list(names)
         self._convert = convert
-        self._schema: Any = None
 
-    @property
+    @cached_property
     def schema(self) -> Any:
         """The columns; every one is looked at for it."""
-        if self._schema is None:
-            self._schema = self._converted(self._names).schema
-        return self._schema
+        return self._converted(self._names).schema
 
     def blocks(
         self,
@@ -123,7 +119,10 @@ def _from_arrow(data: Any, block_rows: int) -> Source:
 
 
 def _from_reader(data: Any, block_rows: int) -> Source:
-    return OneShotSource("the stream of record batches", data.schema, data, block_rows)
+    return StreamSource(
+        "the stream of record batches", data.schema, lambda _: data, once=True,
+        block_rows=block_rows,
+    )  # fmt: skip
 
 
 def _from_dataset(data: Any, block_rows: int) -> Source:
@@ -134,7 +133,7 @@ def _from_dataset(data: Any, block_rows: int) -> Source:
 
     files = getattr(data, "files", None)
     name = "the Arrow data set" if files is None else f"the Arrow data set ({len(files):,} files)"
-    return QuerySource(name, data.schema, run, block_rows=block_rows)
+    return StreamSource(name, data.schema, run, block_rows=block_rows)
 
 
 def _from_pandas(data: Any, block_rows: int) -> Source:
@@ -176,7 +175,7 @@ def _from_lazy(data: Any, block_rows: int) -> Source:
 
     polars = sys.modules["polars"]
     schema = _polars_table(polars.DataFrame(schema=data.collect_schema())).schema
-    return QuerySource("the polars query", schema, run, block_rows=block_rows)
+    return StreamSource("the polars query", schema, run, block_rows=block_rows)
 
 
 def _from_duckdb(data: Any, block_rows: int) -> Source:
@@ -187,7 +186,7 @@ def _from_duckdb(data: Any, block_rows: int) -> Source:
         return _duckdb_reader(chosen)  # type: ignore[no-any-return]
 
     schema = _duckdb_reader(data.limit(0)).schema
-    return QuerySource("the DuckDB relation", schema, run, block_rows=block_rows)
+    return StreamSource("the DuckDB relation", schema, run, block_rows=block_rows)
 
 
 def _duckdb_reader(relation: Any) -> Any:
@@ -214,7 +213,7 @@ def _from_narwhals(data: Any, block_rows: int) -> Source | None:
         return [frame.select(columns).collect().to_arrow()]
 
     schema = frame.head(0).collect().to_arrow().schema
-    return QuerySource(f"the {type(data).__name__}", schema, run, block_rows=block_rows)
+    return StreamSource(f"the {type(data).__name__}", schema, run, block_rows=block_rows)
 
 
 _KINDS: Final[list[tuple[Callable[[Any], bool], Callable[[Any, int], Source]]]] = [

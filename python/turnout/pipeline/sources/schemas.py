@@ -8,8 +8,6 @@ from typing import Any
 from turnout._extras import require
 from turnout.errors import InvalidTypeError, InvalidValueError
 
-__all__ = ["conform", "is_text", "unified", "wanted_schema"]
-
 _SHOWN = 12
 
 

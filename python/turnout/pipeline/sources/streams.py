@@ -12,56 +12,9 @@ from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.pipeline.sources.base import BLOCK, Block, Source, blocks_of_stream, read_once
 from turnout.pipeline.sources.schemas import conform, wanted_schema
 
-__all__ = ["OneShotSource", "QuerySource", "from_iterator"]
 
-
-class OneShotSource(Source):
-    """A stream that can be read once.
-
-    Parameters
-    ----------
-    name
-        What messages call it.
-    schema
-        Its columns.
-    batches
-        Record batches or tables.
-    block_rows
-        Rows of a block.
-    """
-
-    repeatable = False
-
-    def __init__(
-        self, name: str, schema: Any, batches: Iterable[Any], block_rows: int = BLOCK
-    ) -> None:
-        self.name = name
-        self.block_rows = block_rows
-        self._schema = schema
-        self._batches: Iterable[Any] | None = batches
-
-    @property
-    def schema(self) -> Any:
-        """The columns of the stream."""
-        return self._schema
-
-    def blocks(
-        self,
-        columns: Sequence[str],
-        *,
-        skip: Container[int] = (),
-        categories: Container[str] = (),
-    ) -> Iterator[Block]:
-        """Cut the stream into blocks; it is used up by this."""
-        schema = wanted_schema(self._schema, columns, self.name)
-        if self._batches is None:
-            raise read_once(self)
-        batches, self._batches = self._batches, None
-        return blocks_of_stream(_selected(batches, schema, self.name), self, skip)
-
-
-class QuerySource(Source):
-    """Something that computes its rows each time they are read: a query, a data set.
+class StreamSource(Source):
+    """Rows that come as batches: each time they are read, or once.
 
     Parameters
     ----------
@@ -70,14 +23,15 @@ class QuerySource(Source):
     schema
         Its columns.
     run
-        Computes some columns, as record batches or tables in a fixed order.
-    rows
-        How many rows there are, if that is known.
+        Computes some columns, as record batches or tables in a fixed order; other columns may be
+        in them.
+    once
+        Whether it can be read once only; else it is computed anew each time.
     block_rows
         Rows of a block.
     """
 
-    computed = True
+    schema: Any = None
 
     def __init__(
         self,
@@ -85,19 +39,15 @@ class QuerySource(Source):
         schema: Any,
         run: Callable[[list[str]], Iterable[Any]],
         *,
-        rows: int | None = None,
+        once: bool = False,
         block_rows: int = BLOCK,
     ) -> None:
         self.name = name
-        self.rows = rows
         self.block_rows = block_rows
-        self._schema = schema
+        self.schema = schema
+        self.repeatable, self.computed = not once, not once
         self._run = run
-
-    @property
-    def schema(self) -> Any:
-        """The columns of the result."""
-        return self._schema
+        self._used = False
 
     def blocks(
         self,
@@ -106,8 +56,11 @@ class QuerySource(Source):
         skip: Container[int] = (),
         categories: Container[str] = (),
     ) -> Iterator[Block]:
-        """Compute the rows and cut them into blocks."""
-        schema = wanted_schema(self._schema, columns, self.name)
+        """Cut the stream into blocks; what can be read once is used up by this."""
+        schema = wanted_schema(self.schema, columns, self.name)
+        if self._used and not self.repeatable:
+            raise read_once(self)
+        self._used = True
         batches = self._run(list(columns))
         return blocks_of_stream(_selected(batches, schema, self.name), self, skip)
 
@@ -162,4 +115,5 @@ def from_iterator(data: Iterable[Any], block_rows: int = BLOCK) -> Source:
         raise InvalidTypeError(
             f"data must give pyarrow record batches or tables, got {_arguments.shown(first)}"
         )
-    return OneShotSource(name, first.schema, itertools.chain([first], iterator), block_rows)
+    batches = itertools.chain([first], iterator)
+    return StreamSource(name, first.schema, lambda _: batches, once=True, block_rows=block_rows)
