@@ -10,6 +10,7 @@ import pytest
 import turnout as tn
 from turnout import _core
 from turnout._seeds import derived
+from turnout.errors import InvalidValueError
 
 CHUNK = 2**16
 ORACLES = [
@@ -32,10 +33,10 @@ def test_pieces_that_begin_with_a_chunk_draw_what_the_whole_draws(oracle, rate):
     codes = np.random.default_rng(1).integers(0, oracle.domain.size, 2 * CHUNK + 999)
     codes = codes.astype(np.uint32)
     kernel = oracle._kernel
-    whole = kernel.randomize(codes, rate, 5)
+    whole, _ = kernel.randomize(codes, rate, 5)
     pieces = [
-        kernel.randomize(codes[start : start + CHUNK], rate, _core.NoiseStreams.from_seed(5, chunk))
-        for chunk, start in enumerate(range(0, codes.size, CHUNK))
+        kernel.randomize(codes[start : start + CHUNK], rate, _core.NoiseStreams.from_seed(5, at))[0]
+        for at, start in enumerate(range(0, codes.size, CHUNK))
     ]
     assert np.array_equal(np.concatenate(pieces), whole)
     positions = _core.participants(codes.size, rate, 5)
@@ -43,7 +44,7 @@ def test_pieces_that_begin_with_a_chunk_draw_what_the_whole_draws(oracle, rate):
     # Only participants' answers matter: with others changed the reports are the same.
     changed = (codes + 1) % oracle.domain.size
     changed[positions] = codes[positions]
-    assert np.array_equal(kernel.randomize(changed.astype(np.uint32), rate, 5), whole)
+    assert np.array_equal(kernel.randomize(changed.astype(np.uint32), rate, 5)[0], whole)
 
 
 def test_participants_with_personal_probabilities_are_those_whose_probability_comes_back():
@@ -51,8 +52,8 @@ def test_participants_with_personal_probabilities_are_those_whose_probability_co
     kernel = tn.DirectEncoding(1.0, 4)._kernel
     codes = np.zeros(probabilities.size, np.uint8)
     streams = _core.NoiseStreams(bytes(range(32)), 7)
-    _, kept = kernel.randomize_personalized(codes, probabilities, streams)
-    positions = _core.participants_personalized(probabilities, streams)
+    _, kept = kernel.randomize(codes, probabilities, streams)
+    positions = _core.participants(probabilities.size, probabilities, streams)
     assert np.array_equal(probabilities[positions], kept)
 
 
@@ -60,7 +61,7 @@ def test_another_key_and_another_chunk_are_other_noise():
     kernel = tn.DirectEncoding(1.0, 4)._kernel
     codes = np.zeros(1000, np.uint8)
     drawn = [
-        kernel.randomize(codes, 1.0, streams).tobytes()
+        kernel.randomize(codes, 1.0, streams)[0].tobytes()
         for streams in (
             _core.NoiseStreams(bytes(32)),
             _core.NoiseStreams(bytes(32), 1),
@@ -73,7 +74,7 @@ def test_another_key_and_another_chunk_are_other_noise():
 
 @pytest.mark.parametrize("length", [0, 16, 31, 33])
 def test_a_key_has_32_bytes(length):
-    with pytest.raises(TypeError, match=f"key must be 32 bytes, got {length}"):
+    with pytest.raises(InvalidValueError, match=f"key must have 32 bytes, got {length}"):
         _core.NoiseStreams(bytes(length))
 
 

@@ -7,8 +7,8 @@ use num_traits::One;
 use turnout::Error;
 use turnout::frequency::{
     BitStage, CountMeanSketch, DirectEncoding, HadamardCountMeanSketch, HadamardResponse,
-    LocalHashing, MemoizedDirect, MemoizedUnary, PooledLocalHashing, ProjectiveGeometryResponse,
-    SubsetSelection, SummationHistogram, UnaryEncoding,
+    LocalHashing, Memoized, MemoizedDirect, MemoizedUnary, PooledLocalHashing,
+    ProjectiveGeometryResponse, SubsetSelection, SummationHistogram, UnaryEncoding,
 };
 use turnout::parameters::{DomainSize, Epsilon};
 use turnout::samplers::Band;
@@ -260,8 +260,8 @@ fn realized(epsilon: f64, size: u64) -> Result<Vec<Realized>, Error> {
             [BitStage::Optimized, BitStage::Optimized],
         ] {
             if let Ok(oracle) = MemoizedUnary::new(domain, eps, first, stages) {
-                let [(one, zero), (kept, raised)] = oracle.chain().words();
-                let lifetime = oracle.chain().lifetime_epsilon();
+                let [(one, zero), (kept, raised)] = oracle.words();
+                let lifetime = oracle.lifetime_epsilon();
                 let bits = (one.into(), zero.into());
                 found.push(Realized::of_bits("RAPPOR", bits, 64, lifetime).tight());
                 let through =

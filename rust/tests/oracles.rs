@@ -4,7 +4,7 @@ use rayon::ThreadPoolBuilder;
 use turnout::Error;
 use turnout::frequency::{
     BitStage, CHUNK, CountMeanSketch, DirectEncoding, FrequencyOracle, HadamardCountMeanSketch,
-    HadamardResponse, LocalHashing, MemoizedDirect, MemoizedUnary, NodeProbabilities,
+    HadamardResponse, LocalHashing, Memoized, MemoizedDirect, MemoizedUnary, NodeProbabilities,
     PooledLocalHashing, ProjectiveGeometryResponse, Selection, SubsetSelection, SummationHistogram,
     Tally, UnaryEncoding,
 };
@@ -160,7 +160,7 @@ fn reports_of_bits_have_their_law() -> Checked {
     // A permanent answer and a report of it, both drawn anew.
     let stages = [BitStage::Symmetric, BitStage::Optimized];
     let oracle = MemoizedUnary::new(size, epsilon(3.0)?, eps, stages)?;
-    let [(one, zero), (kept, raised)] = oracle.chain().words();
+    let [(one, zero), (kept, raised)] = oracle.words();
     let through = |ones: u64| share(ones) * share(kept) + (1.0 - share(ones)) * share(raised);
     let (p, q) = (through(one), through(zero));
     listed("memoized", &oracle, &rows, |row, own| {

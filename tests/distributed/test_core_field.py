@@ -228,7 +228,7 @@ def test_a_share_that_is_refused_leaves_the_sum_as_it_was() -> None:
         total.add_packed(b"123")
     with pytest.raises(InvalidValueError, match=r"data\[0\] = 1023"):
         total.add_packed(b"\xff\xff\xff\x0f")
-    with pytest.raises(InvalidValueError, match="length of seed must be 32 bytes, got 5"):
+    with pytest.raises(InvalidValueError, match="seed must have 32 bytes, got 5"):
         total.add_seed(b"short")
     with pytest.raises(InvalidTypeError, match="seed must be bytes, got"):
         total.add_seed("a" * 32)  # type: ignore[arg-type]

@@ -114,8 +114,8 @@ def test_no_clip_is_infinite():
         ([np.zeros((2, 2), np.float16)], r"gradients\[0\] must be .* dtype float16"),
         ([np.zeros((2, 2)).astype(">f8")], r"gradients\[0\] must be .* dtype >f8"),
         ([[[1.0]]], r"gradients\[0\] must be a two-dimensional"),
-        ([np.zeros((3, 4)).T], r"gradients\[0\] must be contiguous"),
-        ([np.zeros((3, 4))[:, :2]], r"gradients\[0\] must be contiguous"),
+        ([np.zeros((3, 4)).T], r"gradients\[0\] must be a C-contiguous"),
+        ([np.zeros((3, 4))[:, :2]], r"gradients\[0\] must be a C-contiguous"),
     ],
 )
 def test_arrays_that_are_refused(gradients, message):

@@ -9,9 +9,13 @@ from turnout.collecting.drawing import Counts as Counted
 from turnout.collecting.drawing import Drawn, Noise
 from turnout.collecting.kind import Kind
 from turnout.collecting.sums import WeightedSums
-from turnout.collecting.taking_part import probabilities_of
+from turnout.collecting.taking_part import rates_of
 from turnout.collecting.tally import T
 from turnout.participation import Participation
+
+#: Support, the number of reports, and the sums of weights and of their squares of nodes with rates
+#: of their own.
+Tallied = tuple[Array, int, tuple[Unsigned, Unsigned] | None]
 
 
 class Kernel(Protocol):
@@ -21,23 +25,14 @@ class Kernel(Protocol):
     def realized_epsilon(self) -> float: ...
     @property
     def support_probabilities(self) -> tuple[float, float]: ...
-    def randomize(self, codes: Array, rate: float, seed: Noise = None) -> Array: ...
-    def randomize_personalized(
-        self, codes: Array, probabilities: Array, seed: Noise = None
-    ) -> tuple[Array, Array]: ...
+    def randomize(
+        self, codes: Array, rate: float | Array, seed: Noise = None
+    ) -> tuple[Array, Array | None]: ...
     def check(self, reports: Array) -> None: ...
     def supports(self, reports: Array) -> Unsigned: ...
-    def tally(self, reports: Array) -> Array: ...
-    def tally_personalized(
-        self, reports: Array, probabilities: Array
-    ) -> tuple[Array, Unsigned, Unsigned]: ...
-    def collect(self, codes: Array, rate: float, seed: Noise = None) -> tuple[Array, int]: ...
-    def collect_personalized(
-        self, codes: Array, probabilities: Array, seed: Noise = None
-    ) -> tuple[Array, int, Unsigned, Unsigned]: ...
-    def simulate(
-        self, true_counts: Unsigned, rate: float, seed: int | None = None
-    ) -> tuple[Array, int]: ...
+    def tally(self, reports: Array, probabilities: Array | None = None) -> Tallied: ...
+    def collect(self, codes: Array, rate: float | Array, seed: Noise = None) -> Tallied: ...
+    def simulate(self, true_counts: Unsigned, rate: float, seed: int | None = None) -> Tallied: ...
 
 
 class KernelKind(Kind[T]):
@@ -58,24 +53,17 @@ class KernelKind(Kind[T]):
 
     def draw_reports(self, answers: Array, participation: Participation, noise: Noise) -> Drawn:
         """Randomize codes: see :meth:`turnout.collecting.kind.Kind.draw_reports`."""
-        rate = participation.uniform_rate
-        if rate is not None:
-            return Drawn(self._kernel.randomize(answers, rate, noise))
-        probabilities = probabilities_of(participation)
-        return Drawn(*self._kernel.randomize_personalized(answers, probabilities, noise))
+        return Drawn(*self._kernel.randomize(answers, rates_of(participation), noise))
 
     def count_reports(self, reports: Array, probabilities: Array | None = None) -> Counted:
         """Count the support: see :meth:`turnout.collecting.kind.Kind.count_reports`."""
-        if probabilities is None:
-            return Counted(self._kernel.tally(reports), len(reports))
-        support, *sums = self._kernel.tally_personalized(reports, probabilities)
-        return Counted(support, len(reports), WeightedSums(*sums))
+        return _counted(self._kernel.tally(reports, probabilities))
 
     def draw_counts(self, answers: Array, participation: Participation, noise: Noise) -> Counted:
         """Randomize and count: see :meth:`turnout.collecting.kind.Kind.draw_counts`."""
-        rate = participation.uniform_rate
-        if rate is not None:
-            return Counted(*self._kernel.collect(answers, rate, noise))
-        probabilities = probabilities_of(participation)
-        support, received, *sums = self._kernel.collect_personalized(answers, probabilities, noise)
-        return Counted(support, received, WeightedSums(*sums))
+        return _counted(self._kernel.collect(answers, rates_of(participation), noise))
+
+
+def _counted(tallied: Tallied) -> Counted:
+    support, received, sums = tallied
+    return Counted(support, received, None if sums is None else WeightedSums(*sums))

@@ -15,7 +15,7 @@ from turnout.collecting.elsewhere import AnswersElsewhere, ReportsElsewhere, ans
 from turnout.collecting.plan import Plan
 from turnout.collecting.reports import Reports
 from turnout.collecting.sums import DesignSums
-from turnout.collecting.taking_part import common_rate
+from turnout.collecting.taking_part import rates_of
 from turnout.collecting.tally import T
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.participation import Participation, Personalized, taking_part_in
@@ -133,9 +133,7 @@ class Kind(ABC, Generic[T]):
         answers, participation, noise
             As there; noise that is not fresh.
         """
-        if isinstance(participation, Personalized):
-            return _core.participants_personalized(participation.probabilities, noise)
-        return _core.participants(len(answers), common_rate(participation), noise)
+        return _core.participants(len(answers), rates_of(participation), noise)
 
     @abstractmethod
     def count_reports(self, reports: Array, probabilities: Array | None = None) -> Counts:

@@ -143,7 +143,7 @@ class PartedKind(Kind[PartedTally]):
                 "participation must have probabilities of at least 2^-30 when they are multiplied "
                 f"by {least:g}, how likely a part is drawn, got {participation!r}"
             )
-        positions = _core.participants_personalized(probabilities, noise)
+        positions = _core.participants(probabilities.size, probabilities, noise)
         return positions, probabilities[positions]
 
     def draw_reports(self, answers: Array, participation: Participation, noise: Noise) -> Drawn:

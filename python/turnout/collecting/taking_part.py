@@ -29,8 +29,8 @@ def common_rate(participation: Participation) -> float:
     return rate
 
 
-def probabilities_of(participation: Participation) -> Floats:
-    """Return the probability of each node.
+def rates_of(participation: Participation) -> float | Floats:
+    """Return the rate that all nodes share, or the probability of each.
 
     Raises
     ------
@@ -40,11 +40,9 @@ def probabilities_of(participation: Participation) -> Floats:
     Examples
     --------
     >>> import turnout as tn
-    >>> probabilities_of(tn.Personalized([0.5, 1.0]))
-    array([0.5, 1. ])
+    >>> rates_of(tn.Bernoulli(0.25)), rates_of(tn.Personalized([0.5, 1.0]))
+    (0.25, array([0.5, 1. ]))
     """
-    if not isinstance(participation, Personalized):
-        raise InvalidValueError(
-            f"participation must hold its probabilities, got {participation!r} of a plan"
-        )
-    return participation.probabilities
+    if isinstance(participation, Personalized):
+        return participation.probabilities
+    return common_rate(participation)

@@ -11,11 +11,11 @@ from turnout._types import Array, Floats
 from turnout.bounds import Bounds
 from turnout.collecting.drawing import Counts, Drawn, Noise
 from turnout.collecting.kind import Kind
+from turnout.collecting.taking_part import rates_of
 from turnout.errors import CodeOutsideDomainError, InvalidValueError
 from turnout.mean.groups import GroupedMeanEstimate
 from turnout.mean.law import MeanLaw
 from turnout.mean.tally import MeanTally
-from turnout.mean.variance import rates_of
 from turnout.participation import Participation
 
 
@@ -49,7 +49,7 @@ class MeanMechanism(MeanLaw, Kind[MeanTally]):
 
     def draw_reports(self, answers: Array, participation: Participation, noise: Noise) -> Drawn:
         """Randomize numbers: see :meth:`turnout.collecting.kind.Kind.draw_reports`."""
-        rates = rates_of(participation, len(answers))
+        rates = rates_of(participation)
         coordinates, cells, probabilities = self._core.randomize(answers.ravel(), rates, noise)
         if self.report_shape:
             cells = cells.reshape(-1, self.sampled)
@@ -65,8 +65,7 @@ class MeanMechanism(MeanLaw, Kind[MeanTally]):
 
     def draw_counts(self, answers: Array, participation: Participation, noise: Noise) -> Counts:
         """Randomize and add up: see :meth:`turnout.collecting.kind.Kind.draw_counts`."""
-        rates = rates_of(participation, len(answers))
-        return _counts(self._core.collect(answers.ravel(), rates, noise))
+        return _counts(self._core.collect(answers.ravel(), rates_of(participation), noise))
 
     def estimate_groups(self, grouped: Any, method: str) -> GroupedMeanEstimate:
         """Estimate the mean in each group of a grouped tally."""

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout._types import Floats
 from turnout.collecting.statistic import mean_inverse
-from turnout.collecting.taking_part import probabilities_of
+from turnout.collecting.taking_part import rates_of
 from turnout.errors import InvalidValueError
 from turnout.mean.estimators import ESTIMATORS
 from turnout.mean.law import MeanLaw
@@ -65,7 +65,11 @@ def estimator_variance(
     if nodes == 0:
         raise InvalidValueError("there must be at least one node, got none")
     positions = mechanism.positions(array.reshape(nodes, -1))
-    rates = np.asarray(rates_of(participation, nodes))
+    rates = np.asarray(rates_of(participation))
+    if rates.ndim and rates.size != nodes:
+        raise InvalidValueError(
+            f"probabilities and values must have the same length, got {rates.size} and {nodes}"
+        )
     share = (rates * mechanism.sampled / mechanism.dimensions).reshape(-1, 1)
     mean = positions.mean(axis=0)
     if method == "horvitz_thompson":
@@ -81,17 +85,3 @@ def estimator_variance(
         variance = (about - (positions - mean) ** 2).sum(axis=0) / nodes**2
     scaled: Floats = variance * mechanism.domain.half**2
     return float(scaled[0]) if mechanism.dimensions == 1 else scaled
-
-
-def rates_of(participation: Participation, nodes: int) -> float | Floats:
-    """Take the rate of all nodes, or one for each."""
-    rate = participation.uniform_rate
-    if rate is not None:
-        return rate
-    probabilities = probabilities_of(participation)
-    if probabilities.size != nodes:
-        raise InvalidValueError(
-            f"probabilities and values must have the same length, got {probabilities.size} and "
-            f"{nodes}"
-        )
-    return probabilities

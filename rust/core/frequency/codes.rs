@@ -22,7 +22,6 @@ pub trait Code: Copy + Send + Sync + 'static {
 
 /// Codes of one of the integer types: what is generic over them is compiled once.
 #[derive(Debug, Clone, Copy)]
-#[non_exhaustive]
 pub enum Codes<'a> {
     /// Codes of one byte.
     U8(&'a [u8]),

@@ -51,9 +51,14 @@ impl<'a> SupportRows<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::LengthMismatch`] if the words do not divide into rows.
+    /// [`Error::LengthMismatch`] if the words do not divide into rows; [`Error::Integer`] if there
+    /// are no codes.
     pub fn new(bits: &'a [u64], domain: usize) -> Result<Self> {
-        let words = domain.div_ceil(64).max(1);
+        let words = domain.div_ceil(64);
+        if words == 0 {
+            let expected = "at least 1";
+            return Err(Error::Integer { argument: "the number of codes", value: 0, expected });
+        }
         if bits.len().is_multiple_of(words) {
             return Ok(Self { bits, words, domain });
         }
@@ -353,6 +358,7 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_refused() -> Result<()> {
         assert!(matches!(SupportRows::new(&[1, 2, 3], 65), Err(Error::LengthMismatch { .. })));
+        assert!(matches!(SupportRows::new(&[], 0), Err(Error::Integer { .. })));
         let rows = SupportRows::new(&[1, 2], 2)?;
         assert!(matches!(rows.sums(&[0.5; 3]), Err(Error::LengthMismatch { .. })));
         assert!(matches!(rows.step(&[0.5; 65], &[1.0; 2], 2.0), Err(Error::LengthMismatch { .. })));

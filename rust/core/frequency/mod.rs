@@ -19,7 +19,7 @@ pub use likelihood::{LikelihoodStep, SupportRows};
 pub use oracle::{FrequencyOracle, Randomizer};
 pub use oracles::{
     BitChain, BitStage, CountMeanSketch, DirectEncoding, HadamardCountMeanSketch, HadamardResponse,
-    LocalHashing, MemoizedDirect, MemoizedUnary, PermanentKey, PooledLocalHashing,
+    LocalHashing, Memoized, MemoizedDirect, MemoizedUnary, PermanentKey, PooledLocalHashing,
     ProjectiveGeometryResponse, SECRET_BYTES, SquareWave, SubsetSelection, SummationHistogram,
     UnaryEncoding,
 };

@@ -1,165 +1,121 @@
 //! Binding of `accounting`.
 
-use numpy::ndarray::Array2;
-use numpy::{IntoPyArray, PyArray2};
 use pyo3::prelude::*;
 use turnout::accounting::{
     self, CountSampling, HockeyStick, IntegerNoise, PoissonSampling, RandomParticipation, Shuffle,
     ShuffleLaw, TwoStageCountSampling,
 };
 
-use crate::arrays::{counts, floats, slice};
-use crate::errors::{exception, invalid_type};
-use crate::pool::run;
+use crate::arrays::{OutRows, vector};
+use crate::errors::{Failure, Result};
+use crate::pool::{run, run_if};
 
 /// Below this many epsilons the work is done where it is called: the pool costs more.
 const FEW: usize = 5;
 
-type Columns<'py> = Bound<'py, PyArray2<f64>>;
+/// Columns of (delta, p, q) for each direction.
+type Columns = OutRows<f64>;
 
-/// Rows of (delta, p, q) for each direction.
-fn rows<'py, const N: usize>(py: Python<'py>, values: &[[HockeyStick; N]]) -> Columns<'py> {
-    Array2::from_shape_fn((values.len(), 3 * N), |(row, column)| {
-        let HockeyStick { delta, p, q } = values[row][column / 3];
-        [delta, p, q][column % 3]
-    })
-    .into_pyarray(py)
+/// Evaluates mechanisms, that of each index, at many epsilons.
+fn evaluate<M: Sync, const N: usize>(
+    py: Python<'_>,
+    epsilons: &[f64],
+    mechanism: impl Fn(usize) -> turnout::Result<M> + Sync,
+    directions: impl Fn(&M, f64) -> [HockeyStick; N] + Sync,
+) -> Result<Columns> {
+    let values = run_if(py, epsilons.len() >= FEW, || {
+        accounting::evaluate(epsilons, &mechanism, &directions)
+    })?;
+    let all = values.iter().flatten();
+    Ok(OutRows(all.flat_map(|stick| [stick.delta, stick.p, stick.q]).collect(), 3 * N))
 }
 
-/// Evaluates a mechanism of fixed parameters at many epsilons.
-fn evaluate<'py, M: Sync, const N: usize>(
-    py: Python<'py>,
-    epsilon: &Bound<'py, PyAny>,
+/// Evaluates one mechanism at many epsilons.
+fn profile<M: Sync, const N: usize>(
+    epsilon: &Bound<'_, PyAny>,
     mechanism: &M,
     directions: impl Fn(&M, f64) -> [HockeyStick; N] + Sync,
-) -> PyResult<Columns<'py>> {
-    let array = floats("epsilon", epsilon)?;
-    let epsilons = slice(py, "epsilon", &array)?;
-    let job = || accounting::evaluate(epsilons, |_| Ok(mechanism), |m, e| directions(m, e));
-    let values = if epsilons.len() < FEW {
-        job().map_err(|error| exception(py, &error))?
-    } else {
-        run(py, job)?
-    };
-    Ok(rows(py, &values))
-}
-
-/// Checks that arrays go together.
-fn same_length(py: Python<'_>, lengths: &[usize]) -> PyResult<()> {
-    if lengths.iter().any(|length| *length != lengths[0]) {
-        return Err(invalid_type(py, format!("arrays must have the same length, got {lengths:?}")));
-    }
-    Ok(())
+) -> Result<Columns> {
+    let epsilons = &*vector("epsilon", epsilon)?;
+    evaluate(epsilon.py(), epsilons, |_| Ok(mechanism), |m, e| directions(m, e))
 }
 
 /// Random participation at many epsilons: remove and add.
 #[pyfunction]
-pub(crate) fn random_participation<'py>(
-    epsilon: &Bound<'py, PyAny>,
+pub(crate) fn random_participation(
+    epsilon: &Bound<'_, PyAny>,
     noise_multiplier: f64,
     client_rate: f64,
     sample_rate: f64,
     local_size: u64,
-) -> PyResult<Columns<'py>> {
-    let py = epsilon.py();
+) -> Result<Columns> {
     let mechanism =
-        RandomParticipation::new(client_rate, sample_rate, local_size, noise_multiplier)
-            .map_err(|error| exception(py, &error))?;
-    evaluate(py, epsilon, &mechanism, |m, e| [m.remove(e), m.add(e)])
+        RandomParticipation::new(client_rate, sample_rate, local_size, noise_multiplier)?;
+    profile(epsilon, &mechanism, |m, e| [m.remove(e), m.add(e)])
 }
 
 /// Whether gradients are known that reach the deltas of remove and of add.
 #[pyfunction]
 pub(crate) fn random_participation_attained(
-    py: Python<'_>,
     epsilon: f64,
     noise_multiplier: f64,
     client_rate: f64,
     sample_rate: f64,
     local_size: u64,
-) -> PyResult<(bool, bool)> {
-    let attained = RandomParticipation::new(client_rate, sample_rate, local_size, noise_multiplier)
-        .and_then(|mechanism| mechanism.attained(epsilon))
-        .map_err(|error| exception(py, &error))?;
-    Ok(attained.into())
+) -> Result<(bool, bool)> {
+    let mechanism =
+        RandomParticipation::new(client_rate, sample_rate, local_size, noise_multiplier)?;
+    Ok(mechanism.attained(epsilon)?.into())
 }
 
 /// Random participation at many epsilons, each with parameters of its own: remove and add.
 #[pyfunction]
-pub(crate) fn random_participation_grid<'py>(
-    epsilon: &Bound<'py, PyAny>,
-    noise_multiplier: &Bound<'py, PyAny>,
-    client_rate: &Bound<'py, PyAny>,
-    sample_rate: &Bound<'py, PyAny>,
-    local_size: &Bound<'py, PyAny>,
-) -> PyResult<Columns<'py>> {
-    let py = epsilon.py();
-    let arrays = (
-        floats("epsilon", epsilon)?,
-        floats("noise_multiplier", noise_multiplier)?,
-        floats("client_rate", client_rate)?,
-        floats("sample_rate", sample_rate)?,
-        counts("local_size", local_size)?,
-    );
-    let epsilons = slice(py, "epsilon", &arrays.0)?;
-    let noises = slice(py, "noise_multiplier", &arrays.1)?;
-    let clients = slice(py, "client_rate", &arrays.2)?;
-    let samples = slice(py, "sample_rate", &arrays.3)?;
-    let sizes = slice(py, "local_size", &arrays.4)?;
-    same_length(py, &[epsilons.len(), noises.len(), clients.len(), samples.len(), sizes.len()])?;
-    let job = || {
-        accounting::evaluate(
-            epsilons,
-            |i| RandomParticipation::new(clients[i], samples[i], sizes[i], noises[i]),
-            |mechanism, epsilon| [mechanism.remove(epsilon), mechanism.add(epsilon)],
-        )
-    };
-    let values = if epsilons.len() < FEW {
-        job().map_err(|error| exception(py, &error))?
-    } else {
-        run(py, job)?
-    };
-    Ok(rows(py, &values))
+pub(crate) fn random_participation_grid(
+    epsilon: &Bound<'_, PyAny>,
+    noise_multiplier: &Bound<'_, PyAny>,
+    client_rate: &Bound<'_, PyAny>,
+    sample_rate: &Bound<'_, PyAny>,
+    local_size: &Bound<'_, PyAny>,
+) -> Result<Columns> {
+    let epsilons = &*vector("epsilon", epsilon)?;
+    let noises = &*vector("noise_multiplier", noise_multiplier)?;
+    let clients = &*vector("client_rate", client_rate)?;
+    let samples = &*vector("sample_rate", sample_rate)?;
+    let sizes = &*vector("local_size", local_size)?;
+    let lengths = [epsilons.len(), noises.len(), clients.len(), samples.len(), sizes.len()];
+    if lengths.iter().any(|length| *length != lengths[0]) {
+        let message = format!("arrays must have the same length, got {lengths:?}");
+        return Err(Failure::Type(message));
+    }
+    let mechanism = |i| RandomParticipation::new(clients[i], samples[i], sizes[i], noises[i]);
+    evaluate(epsilon.py(), epsilons, mechanism, |m, e| [m.remove(e), m.add(e)])
 }
 
 /// Poisson sampling with seen clients at many epsilons: remove and add.
 #[pyfunction]
-pub(crate) fn poisson_sampling<'py>(
-    epsilon: &Bound<'py, PyAny>,
+pub(crate) fn poisson_sampling(
+    epsilon: &Bound<'_, PyAny>,
     noise_multiplier: f64,
     sample_rate: f64,
     client_rate: f64,
-) -> PyResult<Columns<'py>> {
-    let py = epsilon.py();
-    let mechanism = PoissonSampling::new(client_rate, sample_rate, noise_multiplier)
-        .map_err(|error| exception(py, &error))?;
-    evaluate(py, epsilon, &mechanism, |m, e| [m.remove(e), m.add(e)])
+) -> Result<Columns> {
+    let mechanism = PoissonSampling::new(client_rate, sample_rate, noise_multiplier)?;
+    profile(epsilon, &mechanism, |m, e| [m.remove(e), m.add(e)])
 }
 
 /// Sampled counts above a floor at many epsilons: replace, remove and add.
 #[pyfunction]
-pub(crate) fn count_sampling<'py>(
-    epsilon: &Bound<'py, PyAny>,
-    rate: f64,
-    floor: u64,
-) -> PyResult<Columns<'py>> {
-    let py = epsilon.py();
-    let mechanism = CountSampling::new(rate, floor).map_err(|error| exception(py, &error))?;
-    evaluate(py, epsilon, &mechanism, |m, e| [m.replace(e), m.remove(e), m.add(e)])
+pub(crate) fn count_sampling(epsilon: &Bound<'_, PyAny>, rate: f64, floor: u64) -> Result<Columns> {
+    let mechanism = CountSampling::new(rate, floor)?;
+    profile(epsilon, &mechanism, |m, e| [m.replace(e), m.remove(e), m.add(e)])
 }
 
 /// Shuffled reports at many epsilons: replace. The law is (own, other, gap, neither, common, blanket).
 #[pyfunction]
-pub(crate) fn shuffled<'py>(
-    epsilon: &Bound<'py, PyAny>,
-    nodes: u64,
-    law: [f64; 6],
-) -> PyResult<Columns<'py>> {
-    let py = epsilon.py();
+pub(crate) fn shuffled(epsilon: &Bound<'_, PyAny>, nodes: u64, law: [f64; 6]) -> Result<Columns> {
     let [own, other, gap, neither, common, blanket] = law;
     let law = ShuffleLaw { own, other, gap, neither, common, blanket };
-    let mechanism = Shuffle::new(nodes, law).map_err(|error| exception(py, &error))?;
-    evaluate(py, epsilon, &mechanism, |m, e| [m.replace(e)])
+    profile(epsilon, &Shuffle::new(nodes, law)?, |m, e| [m.replace(e)])
 }
 
 /// Integer noise: its table of probabilities is built once.
@@ -171,23 +127,20 @@ impl PyIntegerNoise {
     /// Builds the table for a kind of noise; `pieces` is for the kind that is a sum of so many.
     #[new]
     #[pyo3(signature = (kind, scale, pieces = 1))]
-    fn new(py: Python<'_>, kind: &str, scale: f64, pieces: u32) -> PyResult<Self> {
+    fn new(py: Python<'_>, kind: &str, scale: f64, pieces: u32) -> Result<Self> {
         let make = match kind {
-            "discrete_laplace" => IntegerNoise::discrete_laplace,
-            "discrete_gaussian" => IntegerNoise::discrete_gaussian,
-            "skellam" => IntegerNoise::skellam,
-            "summed_discrete_gaussian" => {
-                let job = || IntegerNoise::summed_discrete_gaussian(scale, pieces);
-                return Ok(Self(run(py, job)?));
-            }
-            _ => return Err(invalid_type(py, format!("kind = {kind:?} is not known"))),
+            "discrete_laplace" => |scale, _| IntegerNoise::discrete_laplace(scale),
+            "discrete_gaussian" => |scale, _| IntegerNoise::discrete_gaussian(scale),
+            "skellam" => |scale, _| IntegerNoise::skellam(scale),
+            "summed_discrete_gaussian" => IntegerNoise::summed_discrete_gaussian,
+            _ => return Err(Failure::Type(format!("kind = {kind:?} is not known"))),
         };
-        Ok(Self(run(py, || make(scale))?))
+        run(py, || make(scale, pieces)).map(Self)
     }
 
     /// At many epsilons: the replace-one shift of two coordinates, and the shift of one.
-    fn profile<'py>(&self, epsilon: &Bound<'py, PyAny>) -> PyResult<Columns<'py>> {
-        evaluate(epsilon.py(), epsilon, &self.0, |m, e| [m.replace(e), m.single(e)])
+    fn profile(&self, epsilon: &Bound<'_, PyAny>) -> Result<Columns> {
+        profile(epsilon, &self.0, |m, e| [m.replace(e), m.single(e)])
     }
 }
 
@@ -206,10 +159,10 @@ impl PyTwoStageCountSampling {
         gamma: f64,
         floor: u64,
         dummies: u64,
-    ) -> PyResult<Self> {
+    ) -> Result<Self> {
         let (size, reported) = items;
-        let job = || TwoStageCountSampling::new(rate, size, reported, gamma, floor, dummies);
-        Ok(Self(run(py, job)?))
+        run(py, || TwoStageCountSampling::new(rate, size, reported, gamma, floor, dummies))
+            .map(Self)
     }
 
     /// The local guarantee of the sets alone.
@@ -219,7 +172,7 @@ impl PyTwoStageCountSampling {
     }
 
     /// At many epsilons: replace, remove and add.
-    fn profile<'py>(&self, epsilon: &Bound<'py, PyAny>) -> PyResult<Columns<'py>> {
-        evaluate(epsilon.py(), epsilon, &self.0, |m, e| [m.replace(e), m.remove(e), m.add(e)])
+    fn profile(&self, epsilon: &Bound<'_, PyAny>) -> Result<Columns> {
+        profile(epsilon, &self.0, |m, e| [m.replace(e), m.remove(e), m.add(e)])
     }
 }

@@ -1,156 +1,168 @@
 //! NumPy arrays in and out. Data types are strict: widening is the caller's explicit step.
 
-use numpy::ndarray::Array2;
-use numpy::{
-    Element, IntoPyArray, PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArray,
-    PyUntypedArrayMethods, dtype,
-};
-use pyo3::prelude::*;
+use std::convert::Infallible;
+use std::ops::Deref;
 
+use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArrayDyn};
+use numpy::{PyUntypedArray, PyUntypedArrayMethods, dtype};
+use pyo3::prelude::*;
 use turnout::frequency::Codes;
 
-use crate::errors::invalid_type;
+use crate::errors::{Failure, Result};
 
-/// A contiguous one-dimensional array of codes.
-pub(crate) enum CodeArray<'py> {
-    U8(PyReadonlyArray1<'py, u8>),
-    U16(PyReadonlyArray1<'py, u16>),
-    U32(PyReadonlyArray1<'py, u32>),
-    I64(PyReadonlyArray1<'py, i64>),
-}
+/// An array of Python's: its entries, those of a matrix row by row.
+pub(crate) struct Array<'py, T: Element>(PyReadonlyArrayDyn<'py, T>);
 
-impl<'py> CodeArray<'py> {
-    /// Takes a view of an array; `argument` is its name in messages.
-    pub(crate) fn extract(argument: &str, array: &Bound<'py, PyAny>) -> PyResult<Self> {
-        if let Ok(view) = array.extract() {
-            return Ok(Self::U8(view));
+impl<'py, T: Element> Array<'py, T> {
+    /// The array, if it has so many dimensions and entries of this type.
+    pub(crate) fn offered(
+        argument: &str,
+        given: &Bound<'py, PyAny>,
+        dimensions: usize,
+    ) -> Result<Option<Self>> {
+        match given.extract::<PyReadonlyArrayDyn<'py, T>>() {
+            // A transposed matrix is contiguous too, but its memory goes along the columns.
+            Ok(array) if array.ndim() == dimensions && array.is_c_contiguous() => {
+                Ok(Some(Self(array)))
+            }
+            Ok(array) if array.ndim() == dimensions => {
+                let hint = "see numpy.ascontiguousarray";
+                Err(Failure::Type(format!("{argument} must be a C-contiguous array ({hint})")))
+            }
+            _ => Ok(None),
         }
-        if let Ok(view) = array.extract() {
-            return Ok(Self::U16(view));
-        }
-        if let Ok(view) = array.extract() {
-            return Ok(Self::U32(view));
-        }
-        if let Ok(view) = array.extract() {
-            return Ok(Self::I64(view));
-        }
-        Err(mismatch(argument, "dtype uint8, uint16, uint32 or int64", array))
     }
-}
 
-/// Calls a generic function with the slice behind a [`CodeArray`].
-macro_rules! with_codes {
-    ($py:expr, $argument:literal, $array:expr, |$codes:ident| $body:expr) => {{
-        use $crate::arrays::{CodeArray, slice};
-        match &$array {
-            CodeArray::U8(array) => {
-                let $codes = slice($py, $argument, array)?;
-                $body
-            }
-            CodeArray::U16(array) => {
-                let $codes = slice($py, $argument, array)?;
-                $body
-            }
-            CodeArray::U32(array) => {
-                let $codes = slice($py, $argument, array)?;
-                $body
-            }
-            CodeArray::I64(array) => {
-                let $codes = slice($py, $argument, array)?;
-                $body
-            }
-        }
-    }};
-}
-pub(crate) use with_codes;
-
-impl CodeArray<'_> {
-    /// The codes, for functions that take those of every type.
-    pub(crate) fn codes(&self, py: Python<'_>, argument: &str) -> PyResult<Codes<'_>> {
-        Ok(match self {
-            Self::U8(array) => Codes::U8(slice(py, argument, array)?),
-            Self::U16(array) => Codes::U16(slice(py, argument, array)?),
-            Self::U32(array) => Codes::U32(slice(py, argument, array)?),
-            Self::I64(array) => Codes::I64(slice(py, argument, array)?),
+    fn taken(argument: &str, given: &Bound<'py, PyAny>, dimensions: usize) -> Result<Self> {
+        Self::offered(argument, given, dimensions)?.ok_or_else(|| {
+            mismatch(argument, dimensions, &dtype::<T>(given.py()).to_string(), given)
         })
     }
+
+    /// How many columns a matrix has.
+    pub(crate) fn columns(&self) -> usize {
+        self.0.shape().last().copied().unwrap_or(0)
+    }
+
+    /// How many rows a matrix has.
+    pub(crate) fn rows(&self) -> usize {
+        self.0.shape().first().copied().unwrap_or(0)
+    }
 }
 
-/// The slice of a contiguous array.
-pub(crate) fn slice<'a, T: numpy::Element>(
-    py: Python<'_>,
-    argument: &str,
-    array: &'a PyReadonlyArray1<'_, T>,
-) -> PyResult<&'a [T]> {
-    array.as_slice().map_err(|_| invalid_type(py, format!("{argument} must be a contiguous array")))
+impl<T: Element> Deref for Array<'_, T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        // It is contiguous.
+        self.0.as_slice().unwrap_or_default()
+    }
 }
 
-/// A one-dimensional float64 array.
-pub(crate) fn floats<'py>(
-    argument: &str,
-    array: &Bound<'py, PyAny>,
-) -> PyResult<PyReadonlyArray1<'py, f64>> {
-    array.extract().map_err(|_| mismatch(argument, "dtype float64", array))
-}
-
-/// A one-dimensional uint16 array.
-pub(crate) fn shorts<'py>(
-    argument: &str,
-    array: &Bound<'py, PyAny>,
-) -> PyResult<PyReadonlyArray1<'py, u16>> {
-    array.extract().map_err(|_| mismatch(argument, "dtype uint16", array))
-}
-
-/// A one-dimensional uint64 array.
-pub(crate) fn counts<'py>(
-    argument: &str,
-    array: &Bound<'py, PyAny>,
-) -> PyResult<PyReadonlyArray1<'py, u64>> {
-    array.extract().map_err(|_| mismatch(argument, "dtype uint64", array))
-}
-
-/// A one-dimensional array of a type.
+/// A one-dimensional array of a type; `argument` is its name in messages.
 pub(crate) fn vector<'py, T: Element>(
     argument: &str,
-    array: &Bound<'py, PyAny>,
-) -> PyResult<PyReadonlyArray1<'py, T>> {
-    array
-        .extract()
-        .map_err(|_| mismatch(argument, &format!("dtype {}", dtype::<T>(array.py())), array))
+    given: &Bound<'py, PyAny>,
+) -> Result<Array<'py, T>> {
+    Array::taken(argument, given, 1)
 }
 
 /// A two-dimensional array of a type.
 pub(crate) fn matrix<'py, T: Element>(
     argument: &str,
-    array: &Bound<'py, PyAny>,
-) -> PyResult<PyReadonlyArray2<'py, T>> {
-    array.extract().map_err(|_| {
-        let expected = format!("a two-dimensional NumPy array of dtype {}", dtype::<T>(array.py()));
-        invalid_type(array.py(), format!("{argument} must be {expected}, got {}", describe(array)))
-    })
+    given: &Bound<'py, PyAny>,
+) -> Result<Array<'py, T>> {
+    Array::taken(argument, given, 2)
 }
 
-/// 128-bit sums as a (k, 2) array: the low and the high 64 bits.
-pub(crate) fn wide<'py>(py: Python<'py>, sums: &[u128]) -> Bound<'py, PyArray2<u64>> {
-    #[expect(clippy::cast_possible_truncation, reason = "the low and the high half")]
-    let halves =
-        Array2::from_shape_fn((sums.len(), 2), |(row, half)| (sums[row] >> (64 * half)) as u64);
-    halves.into_pyarray(py)
+/// A two-dimensional array of a type with so many columns.
+pub(crate) fn matrix_of<'py, T: Element>(
+    argument: &str,
+    given: &Bound<'py, PyAny>,
+    columns: usize,
+) -> Result<Array<'py, T>> {
+    let array = matrix(argument, given)?;
+    if array.columns() == columns {
+        return Ok(array);
+    }
+    let found = array.columns();
+    Err(Failure::Type(format!("{argument} must have rows of {columns} entries, got {found}")))
 }
 
-pub(crate) fn mismatch(argument: &str, expected: &str, given: &Bound<'_, PyAny>) -> PyErr {
-    unexpected(argument, &format!("a one-dimensional NumPy array of {expected}"), given)
+/// A one-dimensional array of codes.
+pub(crate) enum CodeArray<'py> {
+    U8(Array<'py, u8>),
+    U16(Array<'py, u16>),
+    U32(Array<'py, u32>),
+    I64(Array<'py, i64>),
 }
 
-/// The error for an array of another kind than `argument` must be.
-pub(crate) fn unexpected(argument: &str, expected: &str, given: &Bound<'_, PyAny>) -> PyErr {
-    let found = describe(given);
-    invalid_type(given.py(), format!("{argument} must be {expected}, got {found}"))
+impl<'py> CodeArray<'py> {
+    /// Takes an array; `argument` is its name in messages.
+    pub(crate) fn extract(argument: &str, given: &Bound<'py, PyAny>) -> Result<Self> {
+        Ok(if let Some(codes) = Array::<u8>::offered(argument, given, 1)? {
+            Self::U8(codes)
+        } else if let Some(codes) = Array::<u16>::offered(argument, given, 1)? {
+            Self::U16(codes)
+        } else if let Some(codes) = Array::<u32>::offered(argument, given, 1)? {
+            Self::U32(codes)
+        } else if let Some(codes) = Array::<i64>::offered(argument, given, 1)? {
+            Self::I64(codes)
+        } else {
+            return Err(mismatch(argument, 1, "uint8, uint16, uint32 or int64", given));
+        })
+    }
+
+    /// The codes.
+    pub(crate) fn codes(&self) -> Codes<'_> {
+        match self {
+            Self::U8(codes) => Codes::U8(codes),
+            Self::U16(codes) => Codes::U16(codes),
+            Self::U32(codes) => Codes::U32(codes),
+            Self::I64(codes) => Codes::I64(codes),
+        }
+    }
 }
 
-fn describe(given: &Bound<'_, PyAny>) -> String {
-    match given.cast::<PyUntypedArray>() {
+/// The failure of an array that has other dimensions or another type than it must have.
+pub(crate) fn mismatch(
+    argument: &str,
+    dimensions: usize,
+    types: &str,
+    given: &Bound<'_, PyAny>,
+) -> Failure {
+    let found = match given.cast::<PyUntypedArray>() {
         Ok(array) => format!("dtype {} with {} dimension(s)", array.dtype(), array.ndim()),
         Err(_) => given.get_type().to_string(),
+    };
+    let shape = if dimensions == 1 { "one-dimensional" } else { "two-dimensional" };
+    let message = format!("{argument} must be a {shape} NumPy array of dtype {types}, got {found}");
+    Failure::Type(message)
+}
+
+/// Entries that become a one-dimensional array.
+pub(crate) struct Out<T>(pub(crate) Vec<T>);
+
+impl<'py, T: Element> IntoPyObject<'py> for Out<T> {
+    type Target = PyArray1<T>;
+    type Output = Bound<'py, PyArray1<T>>;
+    type Error = Infallible;
+
+    fn into_pyobject(self, py: Python<'py>) -> Result<Self::Output, Infallible> {
+        Ok(self.0.into_pyarray(py))
+    }
+}
+
+/// Entries that become a two-dimensional array with so many columns.
+pub(crate) struct OutRows<T>(pub(crate) Vec<T>, pub(crate) usize);
+
+impl<'py, T: Element> IntoPyObject<'py> for OutRows<T> {
+    type Target = PyArray2<T>;
+    type Output = Bound<'py, PyArray2<T>>;
+    type Error = PyErr;
+
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
+        let rows = self.0.len() / self.1.max(1);
+        self.0.into_pyarray(py).reshape([rows, self.1])
     }
 }

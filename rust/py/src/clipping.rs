@@ -1,51 +1,36 @@
 //! Binding of the clipping of `federated`.
 
-use numpy::{Element, IntoPyArray, PyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use turnout::federated::{Gradients, Part};
 
-use crate::arrays::unexpected;
-use crate::errors::{exception, invalid_value};
-use crate::pool::run;
+use crate::arrays::{Array, Out, mismatch};
+use crate::errors::{Failure, Result};
+use crate::pool::run_if;
 
 /// Gradients of examples with respect to some of the parameters.
 enum Matrix<'py> {
-    Single(PyReadonlyArray2<'py, f32>),
-    Double(PyReadonlyArray2<'py, f64>),
+    Single(Array<'py, f32>),
+    Double(Array<'py, f64>),
 }
 
 impl<'py> Matrix<'py> {
-    fn extract(place: usize, array: &Bound<'py, PyAny>) -> PyResult<Self> {
-        if let Ok(view) = array.extract() {
-            return Ok(Self::Single(view));
-        }
-        if let Ok(view) = array.extract() {
-            return Ok(Self::Double(view));
-        }
-        let expected = "a two-dimensional NumPy array of dtype float32 or float64";
-        Err(unexpected(&format!("gradients[{place}]"), expected, array))
+    fn extract(place: usize, given: &Bound<'py, PyAny>) -> Result<Self> {
+        let argument = format!("gradients[{place}]");
+        Ok(if let Some(array) = Array::<f32>::offered(&argument, given, 2)? {
+            Self::Single(array)
+        } else if let Some(array) = Array::<f64>::offered(&argument, given, 2)? {
+            Self::Double(array)
+        } else {
+            return Err(mismatch(&argument, 2, "float32 or float64", given));
+        })
     }
 
     /// The numbers of rows and columns, and the entries.
-    fn view(&self, place: usize, array: &Bound<'py, PyAny>) -> PyResult<(usize, usize, Part<'_>)> {
-        fn parts<'a, T: Element>(
-            array: &'a PyReadonlyArray2<'_, T>,
-            part: impl Fn(&'a [T]) -> Part<'a>,
-        ) -> Option<(usize, usize, Part<'a>)> {
-            // An array in Fortran's order is contiguous as well.
-            let view = array.as_array();
-            let (rows, columns) = view.dim();
-            view.is_standard_layout().then_some(())?;
-            Some((rows, columns, part(array.as_slice().ok()?)))
-        }
+    fn view(&self) -> (usize, usize, Part<'_>) {
         match self {
-            Self::Single(array) => parts(array, Part::Single),
-            Self::Double(array) => parts(array, Part::Double),
+            Self::Single(array) => (array.rows(), array.columns(), Part::Single(array)),
+            Self::Double(array) => (array.rows(), array.columns(), Part::Double(array)),
         }
-        .ok_or_else(|| {
-            let expected = "contiguous, row by row (see numpy.ascontiguousarray)";
-            unexpected(&format!("gradients[{place}]"), expected, array)
-        })
     }
 }
 
@@ -54,58 +39,44 @@ fn with_gradients<T: Send>(
     py: Python<'_>,
     gradients: &[Bound<'_, PyAny>],
     job: impl FnOnce(&Gradients<'_>) -> turnout::Result<T> + Send,
-) -> PyResult<T> {
-    let arrays: Vec<Matrix<'_>> = gradients
-        .iter()
-        .enumerate()
-        .map(|(place, array)| Matrix::extract(place, array))
-        .collect::<PyResult<_>>()?;
-    let mut examples = None;
+) -> Result<T> {
+    let arrays = gradients.iter().enumerate().map(|(place, array)| Matrix::extract(place, array));
+    let arrays: Vec<Matrix<'_>> = arrays.collect::<Result<_>>()?;
+    let examples = arrays.first().map_or(0, |array| array.view().0);
     let mut parts = Vec::with_capacity(arrays.len());
-    for (place, (array, given)) in arrays.iter().zip(gradients).enumerate() {
-        let (rows, columns, part) = array.view(place, given)?;
-        let expected = *examples.get_or_insert(rows);
-        if rows != expected {
-            return Err(invalid_value(
-                py,
-                format!(
-                    "gradients[{place}] must have a row for each of the {expected} example(s) of \
-                     gradients[0], got {rows} row(s)"
-                ),
-            ));
+    for (place, array) in arrays.iter().enumerate() {
+        let (rows, columns, part) = array.view();
+        if rows != examples {
+            return Err(Failure::Value(format!(
+                "gradients[{place}] must have a row for each of the {examples} example(s) of \
+                 gradients[0], got {rows} row(s)"
+            )));
         }
         parts.push((columns, part));
     }
-    let gradients = Gradients::new(examples.unwrap_or(0), parts);
-    let gradients = gradients.map_err(|error| exception(py, &error))?;
-    if gradients.are_few() {
-        py.detach(|| job(&gradients)).map_err(|error| exception(py, &error))
-    } else {
-        run(py, || job(&gradients))
-    }
+    let gradients = Gradients::new(examples, parts)?;
+    run_if(py, !gradients.are_few(), || job(&gradients))
 }
 
 /// The sum of the gradients of examples, each clipped to a norm.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "what pyo3 extracts")]
-pub(crate) fn clip_and_sum<'py>(
-    py: Python<'py>,
-    gradients: Vec<Bound<'py, PyAny>>,
+pub(crate) fn clip_and_sum(
+    py: Python<'_>,
+    gradients: Vec<Bound<'_, PyAny>>,
     clip: f64,
-) -> PyResult<Bound<'py, PyArray1<f64>>> {
-    let sums = with_gradients(py, &gradients, |gradients| gradients.clip_and_sum(clip))?;
-    Ok(sums.into_pyarray(py))
+) -> Result<Out<f64>> {
+    with_gradients(py, &gradients, |gradients| gradients.clip_and_sum(clip)).map(Out)
 }
 
 /// The same in multiples of a step, rounded toward zero.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "what pyo3 extracts")]
-pub(crate) fn clip_to_grid<'py>(
-    py: Python<'py>,
-    gradients: Vec<Bound<'py, PyAny>>,
+pub(crate) fn clip_to_grid(
+    py: Python<'_>,
+    gradients: Vec<Bound<'_, PyAny>>,
     clip: f64,
     step: f64,
-) -> PyResult<Bound<'py, PyArray1<i64>>> {
-    let sums = with_gradients(py, &gradients, |gradients| gradients.clip_to_grid(clip, step))?;
-    Ok(sums.into_pyarray(py))
+) -> Result<Out<i64>> {
+    with_gradients(py, &gradients, |gradients| gradients.clip_to_grid(clip, step)).map(Out)
 }

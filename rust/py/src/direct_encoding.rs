@@ -1,17 +1,15 @@
 //! Binding of `frequency::direct_encoding`: its functions are generic over the types of codes and
 //! reports, and so faster than those of other oracles.
 
-use numpy::{Element, IntoPyArray, PyArray1, PyArray2};
+use numpy::Element;
 use pyo3::prelude::*;
-use turnout::frequency::{self as core, NodeProbabilities, ReportCode, Reports, Selection};
+use turnout::frequency::{self as core, Codes, ReportCode, Reports};
 
-use crate::arrays::{CodeArray, floats, slice, with_codes};
-use crate::errors::internal;
-use crate::noise::{Seed, streams};
-use crate::oracle::{
-    Shape, Support, Weighted, WeightedCollection, bit_rows, oracle_class, weighted,
-};
-use crate::participation::uniform;
+use crate::arrays::{CodeArray, OutRows};
+use crate::errors::Result;
+use crate::noise::Seed;
+use crate::oracle::{Counted, Drawn, Shape, counted, oracle_class, with_rates};
+use crate::participation::run_selected;
 use crate::pool::run;
 
 oracle_class!(
@@ -23,112 +21,96 @@ oracle_class!(
     },
     {
         #[new]
-        fn new(py: Python<'_>, epsilon: f64, domain_size: u64) -> PyResult<Self> {
-            Self::made(py, epsilon, domain_size, core::DirectEncoding::new)
+        fn new(epsilon: f64, domain_size: u64) -> Result<Self> {
+            Self::made(epsilon, domain_size, core::DirectEncoding::new)
         }
     }
 );
 
-/// How the nodes of a call are selected.
-type Select<'a> = dyn Fn() -> turnout::Result<Selection<'a>> + Sync + 'a;
+/// Calls a generic function with the slice behind an array of codes.
+macro_rules! with_codes {
+    ($argument:literal, $given:expr, |$codes:ident| $body:expr) => {{
+        let array = CodeArray::extract($argument, $given)?;
+        match array.codes() {
+            Codes::U8($codes) => $body,
+            Codes::U16($codes) => $body,
+            Codes::U32($codes) => $body,
+            Codes::I64($codes) => $body,
+        }
+    }};
+}
 
 /// A report is one code.
 pub(crate) const fn width(_: &core::DirectEncoding) -> usize {
     1
 }
 
-/// As [`crate::oracle::randomize`].
+/// As [`crate::oracle::randomize`]: reports of the smallest type that holds the codes.
 pub(crate) fn randomize<'py>(
     oracle: &core::DirectEncoding,
-    _: Shape,
+    shape: Shape,
     codes: &Bound<'py, PyAny>,
-    rate: f64,
+    rate: &Bound<'py, PyAny>,
     seed: Option<Seed>,
-) -> PyResult<Bound<'py, PyAny>> {
-    Ok(drawn(oracle, codes, &|| uniform(rate), seed)?.0)
-}
-
-/// As [`crate::oracle::randomize_personalized`].
-pub(crate) fn randomize_personalized<'py>(
-    oracle: &core::DirectEncoding,
-    _: Shape,
-    codes: &Bound<'py, PyAny>,
-    probabilities: &Bound<'py, PyAny>,
-    seed: Option<Seed>,
-) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyArray1<f64>>)> {
-    let py = codes.py();
-    let array = floats("probabilities", probabilities)?;
-    let rates = slice(py, "probabilities", &array)?;
-    let (reports, rates) = drawn(oracle, codes, &|| personal(rates), seed)?;
-    Ok((reports, rates.ok_or_else(|| internal("reports without rates"))?.into_pyarray(py)))
+) -> Result<Drawn<'py>> {
+    fn of_type<'py, O: ReportCode + Element>(
+        oracle: &core::DirectEncoding,
+        codes: &Bound<'py, PyAny>,
+        rate: &Bound<'py, PyAny>,
+        seed: Option<Seed>,
+    ) -> Result<Reports<O>> {
+        with_codes!("values", codes, |codes| {
+            run_selected(rate, seed, |selection, streams| {
+                oracle.randomize(codes, selection, streams)
+            })
+        })
+    }
+    let (py, size) = (codes.py(), oracle.domain_size().get());
+    if size <= u8::RANGE {
+        shape.given(py, 1, of_type::<u8>(oracle, codes, rate, seed)?)
+    } else if size <= u16::RANGE {
+        shape.given(py, 1, of_type::<u16>(oracle, codes, rate, seed)?)
+    } else {
+        shape.given(py, 1, of_type::<u32>(oracle, codes, rate, seed)?)
+    }
 }
 
 /// As [`crate::oracle::tally`].
-pub(crate) fn tally<'py>(
+pub(crate) fn tally(
     oracle: &core::DirectEncoding,
     _: Shape,
-    reports: &Bound<'py, PyAny>,
-) -> PyResult<Support<'py>> {
+    reports: &Bound<'_, PyAny>,
+    probabilities: Option<&Bound<'_, PyAny>>,
+) -> Result<Counted> {
     let py = reports.py();
-    let array = CodeArray::extract("reports", reports)?;
-    let tally = with_codes!(py, "reports", array, |codes| run(py, || oracle.tally(codes, None)))?;
-    Ok(tally.support.into_pyarray(py))
-}
-
-/// As [`crate::oracle::tally_personalized`].
-pub(crate) fn tally_personalized<'py>(
-    oracle: &core::DirectEncoding,
-    _: Shape,
-    reports: &Bound<'py, PyAny>,
-    probabilities: &Bound<'py, PyAny>,
-) -> PyResult<Weighted<'py>> {
-    let py = reports.py();
-    let array = CodeArray::extract("reports", reports)?;
-    let rates = floats("probabilities", probabilities)?;
-    let rates = slice(py, "probabilities", &rates)?;
-    let tally = with_codes!(py, "reports", array, |codes| {
-        run(py, || oracle.tally(codes, Some(NodeProbabilities::new(rates)?)))
-    })?;
-    weighted(py, tally)
+    with_codes!("reports", reports, |codes| {
+        with_rates(py, probabilities, |rates| oracle.tally(codes, rates))
+    })
+    .map(counted)
 }
 
 /// As [`crate::oracle::collect`].
-pub(crate) fn collect<'py>(
+pub(crate) fn collect(
     oracle: &core::DirectEncoding,
-    codes: &Bound<'py, PyAny>,
-    rate: f64,
+    codes: &Bound<'_, PyAny>,
+    rate: &Bound<'_, PyAny>,
     seed: Option<Seed>,
-) -> PyResult<(Support<'py>, u64)> {
-    let tally = counted(oracle, codes, &|| uniform(rate), seed)?;
-    Ok((tally.support.into_pyarray(codes.py()), tally.received))
-}
-
-/// As [`crate::oracle::collect_personalized`].
-pub(crate) fn collect_personalized<'py>(
-    oracle: &core::DirectEncoding,
-    codes: &Bound<'py, PyAny>,
-    probabilities: &Bound<'py, PyAny>,
-    seed: Option<Seed>,
-) -> PyResult<WeightedCollection<'py>> {
-    let py = codes.py();
-    let array = floats("probabilities", probabilities)?;
-    let rates = slice(py, "probabilities", &array)?;
-    let tally = counted(oracle, codes, &|| personal(rates), seed)?;
-    let received = tally.received;
-    let (support, inverse, squared) = weighted(py, tally)?;
-    Ok((support, received, inverse, squared))
+) -> Result<Counted> {
+    with_codes!("values", codes, |codes| {
+        run_selected(rate, seed, |selection, streams| oracle.collect(codes, selection, streams))
+    })
+    .map(counted)
 }
 
 /// As [`crate::oracle::supports`].
-pub(crate) fn supports<'py>(
+pub(crate) fn supports(
     oracle: &core::DirectEncoding,
     _: Shape,
-    reports: &Bound<'py, PyAny>,
-) -> PyResult<Bound<'py, PyArray2<u64>>> {
+    reports: &Bound<'_, PyAny>,
+) -> Result<OutRows<u64>> {
     let py = reports.py();
-    let array = CodeArray::extract("reports", reports)?;
-    let bits = with_codes!(py, "reports", array, |codes| run(py, || oracle.supports(codes)))?;
-    bit_rows(py, bits, oracle.domain_size().len())
+    let bits = with_codes!("reports", reports, |codes| run(py, || oracle.supports(codes)))?;
+    Ok(OutRows(bits, oracle.domain_size().len().div_ceil(64)))
 }
 
 /// As [`crate::oracle::check`].
@@ -136,56 +118,7 @@ pub(crate) fn check(
     oracle: &core::DirectEncoding,
     _: Shape,
     reports: &Bound<'_, PyAny>,
-) -> PyResult<()> {
+) -> Result<()> {
     let py = reports.py();
-    let array = CodeArray::extract("reports", reports)?;
-    with_codes!(py, "reports", array, |codes| run(py, || oracle.check(codes)))
-}
-
-fn personal(rates: &[f64]) -> turnout::Result<Selection<'_>> {
-    Ok(Selection::personalized(NodeProbabilities::new(rates)?))
-}
-
-/// Reports of the smallest type that holds the codes, and the rates of their nodes if each has its
-/// own.
-fn drawn<'py>(
-    oracle: &core::DirectEncoding,
-    codes: &Bound<'py, PyAny>,
-    select: &Select<'_>,
-    seed: Option<Seed>,
-) -> PyResult<(Bound<'py, PyAny>, Option<Vec<f64>>)> {
-    fn of_type<'py, O: ReportCode + Element>(
-        oracle: &core::DirectEncoding,
-        codes: &Bound<'py, PyAny>,
-        select: &Select<'_>,
-        seed: Option<Seed>,
-    ) -> PyResult<(Bound<'py, PyAny>, Option<Vec<f64>>)> {
-        let py = codes.py();
-        let array = CodeArray::extract("values", codes)?;
-        let reports: Reports<O> = with_codes!(py, "values", array, |codes| {
-            run(py, || oracle.randomize(codes, &select()?, &streams(seed)?))
-        })?;
-        Ok((reports.codes.into_pyarray(py).into_any(), reports.probabilities))
-    }
-    let size = oracle.domain_size().get();
-    if size <= u8::RANGE {
-        of_type::<u8>(oracle, codes, select, seed)
-    } else if size <= u16::RANGE {
-        of_type::<u16>(oracle, codes, select, seed)
-    } else {
-        of_type::<u32>(oracle, codes, select, seed)
-    }
-}
-
-fn counted(
-    oracle: &core::DirectEncoding,
-    codes: &Bound<'_, PyAny>,
-    select: &Select<'_>,
-    seed: Option<Seed>,
-) -> PyResult<core::Tally> {
-    let py = codes.py();
-    let array = CodeArray::extract("values", codes)?;
-    with_codes!(py, "values", array, |codes| {
-        run(py, || oracle.collect(codes, &select()?, &streams(seed)?))
-    })
+    with_codes!("reports", reports, |codes| run(py, || oracle.check(codes)))
 }

@@ -1,42 +1,67 @@
-//! Errors of the core as exceptions of `turnout.errors`.
+//! Failures of the binding, as exceptions of `turnout.errors`.
+
+use std::convert::Infallible;
 
 use pyo3::exceptions::{PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 use turnout::Error;
 
-/// The exception for an error of the core, with the core's message.
-pub(crate) fn exception(py: Python<'_>, error: &Error) -> PyErr {
-    let class = match error {
-        Error::CodeOutsideDomain { .. } => "CodeOutsideDomainError",
-        Error::Entropy { .. } => return PyOSError::new_err(error.to_string()),
-        _ => "InvalidValueError",
-    };
-    named(py, class, error.to_string())
+/// Why a function of the binding gives nothing.
+pub(crate) enum Failure {
+    /// The core refused.
+    Core(Error),
+    /// An argument is of another type than it must be.
+    Type(String),
+    /// An argument has another value than it must have.
+    Value(String),
+    /// A defect of turnout, not of its input.
+    Defect(String),
+    /// Python raised.
+    Python(PyErr),
 }
 
-/// An `InvalidTypeError` with a message.
-pub(crate) fn invalid_type(py: Python<'_>, message: String) -> PyErr {
-    named(py, "InvalidTypeError", message)
-}
+/// What a function of the binding gives: `?` takes errors of the core and of Python.
+pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 
-/// An `InvalidValueError` with a message.
-pub(crate) fn invalid_value(py: Python<'_>, message: String) -> PyErr {
-    named(py, "InvalidValueError", message)
-}
-
-/// A failure that is a defect of turnout, not of its input.
-pub(crate) fn internal(message: &str) -> PyErr {
-    PyRuntimeError::new_err(message.to_owned())
-}
-
-fn named(py: Python<'_>, class: &str, message: String) -> PyErr {
-    let found = py
-        .import("turnout.errors")
-        .and_then(|module| module.getattr(class))
-        .and_then(|class| Ok(class.cast_into::<PyType>()?));
-    match found {
-        Ok(class) => PyErr::from_type(class, message),
-        Err(error) => error,
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Core(error)
     }
+}
+
+impl From<Infallible> for Failure {
+    fn from(never: Infallible) -> Self {
+        match never {}
+    }
+}
+
+impl From<PyErr> for Failure {
+    fn from(error: PyErr) -> Self {
+        Self::Python(error)
+    }
+}
+
+impl From<Failure> for PyErr {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Core(error @ Error::CodeOutsideDomain { .. }) => {
+                named("CodeOutsideDomainError", error.to_string())
+            }
+            Failure::Core(error @ Error::Entropy { .. }) => PyOSError::new_err(error.to_string()),
+            Failure::Core(error) => named("InvalidValueError", error.to_string()),
+            Failure::Type(message) => named("InvalidTypeError", message),
+            Failure::Value(message) => named("InvalidValueError", message),
+            Failure::Defect(message) => PyRuntimeError::new_err(message),
+            Failure::Python(error) => error,
+        }
+    }
+}
+
+fn named(class: &str, message: String) -> PyErr {
+    let found = |py: Python<'_>| -> PyResult<PyErr> {
+        let class = py.import("turnout.errors")?.getattr(class)?.cast_into::<PyType>()?;
+        Ok(PyErr::from_type(class, message))
+    };
+    Python::attach(found).unwrap_or_else(|error| error)
 }

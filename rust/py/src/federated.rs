@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, Mutex};
 
-use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 use turnout::federated::{self, BernoulliSelection};
 
-use crate::errors::exception;
+use crate::arrays::Out;
+use crate::errors::Result;
 use crate::noise::streams;
-use crate::pool::run;
+use crate::pool::run_if;
 
 /// That many independent draws of `round(2^bits Z)` for a standard normal Z.
 #[pyfunction]
@@ -18,14 +18,11 @@ pub(crate) fn rounded_gaussian(
     length: usize,
     bits: u32,
     seed: Option<u64>,
-) -> PyResult<Bound<'_, PyArray1<i64>>> {
-    let job = || federated::rounded_gaussian(length, bits, &streams(seed)?);
-    let numbers = if length <= federated::GAUSSIAN_CHUNK {
-        py.detach(job).map_err(|error| exception(py, &error))?
-    } else {
-        run(py, job)?
-    };
-    Ok(numbers.into_pyarray(py))
+) -> Result<Out<i64>> {
+    run_if(py, length > federated::GAUSSIAN_CHUNK, || {
+        federated::rounded_gaussian(length, bits, &streams(seed)?)
+    })
+    .map(Out)
 }
 
 /// The indices of those of `size` that are selected with that probability, ascending.
@@ -36,14 +33,8 @@ pub(crate) fn select_bernoulli(
     size: u64,
     rate: f64,
     seed: Option<u64>,
-) -> PyResult<Bound<'_, PyArray1<i64>>> {
-    let job = || selection(rate)?.select(size, &streams(seed)?);
-    let selected = if size <= SMALL {
-        py.detach(job).map_err(|error| exception(py, &error))?
-    } else {
-        run(py, job)?
-    };
-    Ok(selected.into_pyarray(py))
+) -> Result<Out<i64>> {
+    run_if(py, size > SMALL, || selection(rate)?.select(size, &streams(seed)?)).map(Out)
 }
 
 /// Selections from up to so many never use a pool.

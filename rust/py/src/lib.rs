@@ -1,34 +1,29 @@
 //! `turnout._core`: the core of turnout for Python.
 //!
-//! A binding function takes its arguments, lets go of the interpreter lock, calls the core, and maps
-//! the error. One file for each module of the core.
+//! A binding function takes its arguments, lets go of the interpreter lock and calls the core; errors
+//! become exceptions in one place. One file for each module of the core; `oracles` has the classes
+//! that say no more than their constructors.
 
 mod accounting;
 mod arrays;
 mod clipping;
-mod count_mean_sketch;
 mod direct_encoding;
 mod errors;
 mod federated;
-mod hadamard_response;
 mod identity;
 mod likelihood;
-mod local_hashing;
 mod longitudinal;
 mod mean;
 mod networks;
 mod noise;
 mod oracle;
+mod oracles;
 mod participation;
 mod pool;
-mod projective_geometry;
 mod samplers;
 mod sharing;
 mod signing;
 mod square_wave;
-mod subset_selection;
-mod summation_histogram;
-mod unary_encoding;
 
 use pyo3::prelude::*;
 
@@ -39,61 +34,38 @@ mod _core {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use super::accounting::{
-        PyIntegerNoise, PyTwoStageCountSampling, count_sampling, poisson_sampling,
-        random_participation, random_participation_attained, random_participation_grid, shuffled,
+    use super::{
+        accounting::{
+            PyIntegerNoise, PyTwoStageCountSampling, count_sampling, poisson_sampling,
+            random_participation, random_participation_attained, random_participation_grid,
+            shuffled,
+        },
+        clipping::{clip_and_sum, clip_to_grid},
+        direct_encoding::DirectEncoding,
+        federated::{rounded_gaussian, select_bernoulli},
+        identity::keyed_digests,
+        likelihood::{likelihood_step, support_sums},
+        longitudinal::{MemoizedDirect, MemoizedUnary},
+        mean::MeanKernel,
+        networks::{network_logits, network_scores},
+        noise::{NoiseStreams, draw_words},
+        oracles::{
+            CountMeanSketch, HadamardCountMeanSketch, HadamardResponse8, HadamardResponse16,
+            HadamardResponse32, LocalHashing, PooledLocalHashing, ProjectiveGeometry8,
+            ProjectiveGeometry16, ProjectiveGeometry32, SubsetSelection, SummationHistogram,
+            UnaryEncoding, projective_space,
+        },
+        participation::{design_sums, participants},
+        samplers::{SamplerBand, choose_weighted, first_accepted, uniforms},
+        sharing::noise::{
+            bernoulli_counts, discrete_gaussian, discrete_gaussian_realized, discrete_laplace,
+            discrete_laplace_piece, discrete_laplace_realized, divide_up, skellam,
+        },
+        sharing::sets::{SetSampler, two_stage_sums},
+        sharing::{PrimeField, ShareSum},
+        signing::{ed25519_public_key, ed25519_sign, ed25519_verify},
+        square_wave::SquareWave,
     };
-    #[pymodule_export]
-    use super::clipping::{clip_and_sum, clip_to_grid};
-    #[pymodule_export]
-    use super::count_mean_sketch::{CountMeanSketch, HadamardCountMeanSketch};
-    #[pymodule_export]
-    use super::direct_encoding::DirectEncoding;
-    #[pymodule_export]
-    use super::federated::{rounded_gaussian, select_bernoulli};
-    #[pymodule_export]
-    use super::hadamard_response::{HadamardResponse8, HadamardResponse16, HadamardResponse32};
-    #[pymodule_export]
-    use super::identity::keyed_digests;
-    #[pymodule_export]
-    use super::likelihood::{likelihood_step, support_sums};
-    #[pymodule_export]
-    use super::local_hashing::{LocalHashing, PooledLocalHashing};
-    #[pymodule_export]
-    use super::longitudinal::{MemoizedDirect, MemoizedUnary};
-    #[pymodule_export]
-    use super::mean::MeanKernel;
-    #[pymodule_export]
-    use super::networks::{network_logits, network_scores};
-    #[pymodule_export]
-    use super::noise::{NoiseStreams, draw_words};
-    #[pymodule_export]
-    use super::participation::{design_sums, participants, participants_personalized};
-    #[pymodule_export]
-    use super::projective_geometry::{
-        ProjectiveGeometry8, ProjectiveGeometry16, ProjectiveGeometry32, projective_space,
-    };
-    #[pymodule_export]
-    use super::samplers::{SamplerBand, choose_weighted, first_accepted, uniforms};
-    #[pymodule_export]
-    use super::sharing::noise::{
-        bernoulli_counts, discrete_gaussian, discrete_gaussian_realized, discrete_laplace,
-        discrete_laplace_piece, discrete_laplace_realized, divide_up, skellam,
-    };
-    #[pymodule_export]
-    use super::sharing::sets::{SetSampler, two_stage_sums};
-    #[pymodule_export]
-    use super::sharing::{PrimeField, ShareSum};
-    #[pymodule_export]
-    use super::signing::{ed25519_public_key, ed25519_sign, ed25519_verify};
-    #[pymodule_export]
-    use super::square_wave::SquareWave;
-    #[pymodule_export]
-    use super::subset_selection::SubsetSelection;
-    #[pymodule_export]
-    use super::summation_histogram::SummationHistogram;
-    #[pymodule_export]
-    use super::unary_encoding::UnaryEncoding;
 
     /// Has the numpy crate find its tables now. It would when they are first needed, under a lock,
     /// and a process that forks just then would leave a child that waits for ever.

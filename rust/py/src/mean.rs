@@ -1,24 +1,23 @@
 //! Binding of `mean`.
 
-use numpy::{Element, IntoPyArray, PyArray1, PyReadonlyArray1};
+use numpy::Element;
 use pyo3::prelude::*;
-use turnout::frequency::{NodeProbabilities, ReportCode, Selection};
+use turnout::frequency::{Codes, ReportCode};
 use turnout::mean::{Bounds, Dimensions, Duchi, Hybrid, MeanSums, Mechanism, Piecewise, Wide};
 use turnout::parameters::Epsilon;
 
-use crate::arrays::{CodeArray, floats, shorts, slice};
-use crate::errors::{exception, invalid_type};
-use crate::noise::{Seed, streams};
-use crate::participation::uniform;
-use crate::pool::run;
+use crate::arrays::{CodeArray, Out, mismatch, vector};
+use crate::errors::{Failure, Result};
+use crate::noise::Seed;
+use crate::oracle::with_rates;
+use crate::participation::run_selected;
 
 /// The coordinates of the cells if they were sampled, the cells, and the rates of their nodes.
-type Reports<'py> =
-    (Option<Bound<'py, PyArray1<u16>>>, Bound<'py, PyAny>, Option<Bound<'py, PyArray1<f64>>>);
+type Reports<'py> = (Option<Out<u16>>, Bound<'py, PyAny>, Option<Out<f64>>);
 /// For every coordinate the number of reports, the sum of cells, the sum of squares.
 type Plain = Vec<(u64, u128, u128)>;
 /// The six weighted sums of every coordinate, each as low and high part: low + 2^64 high.
-type Weighted = Vec<[(u128, u128); 6]>;
+type Weighted = Vec<Vec<(u128, u128)>>;
 type Sums = (u64, Plain, Option<Weighted>);
 
 #[derive(Clone, Copy)]
@@ -46,27 +45,15 @@ pub(crate) struct MeanKernel(Kind);
 #[pymethods]
 impl MeanKernel {
     #[new]
-    fn new(
-        py: Python<'_>,
-        kind: &str,
-        epsilon: f64,
-        bounds: (f64, f64),
-        dimensions: u64,
-    ) -> PyResult<Self> {
-        let parameters = || {
-            let bounds = Bounds::new(bounds.0, bounds.1)?;
-            Ok((Epsilon::new(epsilon)?, bounds, Dimensions::new(dimensions)?))
-        };
-        let (epsilon, bounds, dimensions) =
-            parameters().map_err(|error: turnout::Error| exception(py, &error))?;
-        match kind {
-            "duchi" => Duchi::new(epsilon, bounds, dimensions).map(Kind::Duchi),
-            "hybrid" => Hybrid::new(epsilon, bounds, dimensions).map(Kind::Hybrid),
-            "piecewise" => Piecewise::new(epsilon, bounds, dimensions).map(Kind::Piecewise),
-            _ => return Err(invalid_type(py, format!("kind = {kind:?} is not known"))),
-        }
-        .map(Self)
-        .map_err(|error| exception(py, &error))
+    fn new(kind: &str, epsilon: f64, bounds: (f64, f64), dimensions: u64) -> Result<Self> {
+        let bounds = Bounds::new(bounds.0, bounds.1)?;
+        let (epsilon, dimensions) = (Epsilon::new(epsilon)?, Dimensions::new(dimensions)?);
+        Ok(Self(match kind {
+            "duchi" => Kind::Duchi(Duchi::new(epsilon, bounds, dimensions)?),
+            "hybrid" => Kind::Hybrid(Hybrid::new(epsilon, bounds, dimensions)?),
+            "piecewise" => Kind::Piecewise(Piecewise::new(epsilon, bounds, dimensions)?),
+            _ => return Err(Failure::Type(format!("kind = {kind:?} is not known"))),
+        }))
     }
 
     /// The number of cells.
@@ -129,7 +116,7 @@ impl MeanKernel {
         values: &Bound<'py, PyAny>,
         rate: &Bound<'py, PyAny>,
         seed: Option<Seed>,
-    ) -> PyResult<Reports<'py>> {
+    ) -> Result<Reports<'py>> {
         let cells = self.cells();
         if cells <= u8::RANGE {
             self.reports::<u8>(values, rate, seed)
@@ -142,22 +129,17 @@ impl MeanKernel {
 
     /// Selects, randomizes and adds up in one pass.
     #[pyo3(signature = (values, rate, seed=None))]
-    fn collect<'py>(
+    fn collect(
         &self,
-        values: &Bound<'py, PyAny>,
-        rate: &Bound<'py, PyAny>,
+        values: &Bound<'_, PyAny>,
+        rate: &Bound<'_, PyAny>,
         seed: Option<Seed>,
-    ) -> PyResult<Sums> {
-        let py = values.py();
-        let values = floats("values", values)?;
-        let values = slice(py, "values", &values)?;
-        let rate = Rate::extract(rate)?;
-        let rate = rate.view(py)?;
-        let sums = run(py, || {
-            let (selection, streams) = (rate.selection()?, streams(seed)?);
-            with_mechanism!(self.0, |mechanism| mechanism.collect(values, &selection, &streams))
-        })?;
-        Ok(unfold(&sums))
+    ) -> Result<Sums> {
+        let values = &*vector("values", values)?;
+        let sums = run_selected(rate, seed, |selection, streams| {
+            with_mechanism!(self.0, |mechanism| mechanism.collect(values, selection, streams))
+        });
+        sums.map(|sums| unfold(&sums))
     }
 
     /// Adds up reports.
@@ -166,21 +148,14 @@ impl MeanKernel {
         cells: &Bound<'_, PyAny>,
         coordinates: Option<&Bound<'_, PyAny>>,
         probabilities: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Sums> {
-        let py = cells.py();
-        let coordinates = coordinates.map(|all| shorts("coordinates", all)).transpose()?;
-        let probabilities = probabilities.map(|all| floats("probabilities", all)).transpose()?;
-        let places = coordinates.as_ref().map(|all| slice(py, "coordinates", all)).transpose()?;
-        let rates =
-            probabilities.as_ref().map(|all| slice(py, "probabilities", all)).transpose()?;
-        match CodeArray::extract("cells", cells)? {
-            CodeArray::U8(all) => self.sums(py, slice(py, "cells", &all)?, places, rates),
-            CodeArray::U16(all) => self.sums(py, slice(py, "cells", &all)?, places, rates),
-            CodeArray::U32(all) => self.sums(py, slice(py, "cells", &all)?, places, rates),
-            CodeArray::I64(_) => Err(invalid_type(
-                py,
-                "cells must be of dtype uint8, uint16 or uint32, got int64".to_owned(),
-            )),
+    ) -> Result<Sums> {
+        let places = coordinates.map(|all| vector("coordinates", all)).transpose()?;
+        let (py, places) = (cells.py(), places.as_deref());
+        match CodeArray::extract("cells", cells)?.codes() {
+            Codes::U8(cells) => self.sums(py, cells, places, probabilities),
+            Codes::U16(cells) => self.sums(py, cells, places, probabilities),
+            Codes::U32(cells) => self.sums(py, cells, places, probabilities),
+            Codes::I64(_) => Err(mismatch("cells", 1, "uint8, uint16 or uint32", cells)),
         }
     }
 }
@@ -191,22 +166,14 @@ impl MeanKernel {
         values: &Bound<'py, PyAny>,
         rate: &Bound<'py, PyAny>,
         seed: Option<Seed>,
-    ) -> PyResult<Reports<'py>> {
+    ) -> Result<Reports<'py>> {
         let py = values.py();
-        let values = floats("values", values)?;
-        let values = slice(py, "values", &values)?;
-        let rate = Rate::extract(rate)?;
-        let rate = rate.view(py)?;
-        let reports = run(py, || {
-            let (selection, streams) = (rate.selection()?, streams(seed)?);
-            with_mechanism!(self.0, |mechanism| mechanism
-                .randomize::<O, _>(values, &selection, &streams))
+        let values = &*vector("values", values)?;
+        let reports = run_selected(rate, seed, |selection, streams| {
+            with_mechanism!(self.0, |m| m.randomize::<O, _>(values, selection, streams))
         })?;
-        Ok((
-            reports.coordinates.map(|all| all.into_pyarray(py)),
-            reports.cells.into_pyarray(py).into_any(),
-            reports.probabilities.map(|all| all.into_pyarray(py)),
-        ))
+        let cells = Out(reports.cells).into_pyobject(py)?.into_any();
+        Ok((reports.coordinates.map(Out), cells, reports.probabilities.map(Out)))
     }
 
     fn sums<O: ReportCode>(
@@ -214,71 +181,24 @@ impl MeanKernel {
         py: Python<'_>,
         cells: &[O],
         coordinates: Option<&[u16]>,
-        rates: Option<&[f64]>,
-    ) -> PyResult<Sums> {
-        let sums = run(py, || {
-            let rates = rates.map(NodeProbabilities::new).transpose()?;
+        probabilities: Option<&Bound<'_, PyAny>>,
+    ) -> Result<Sums> {
+        let sums = with_rates(py, probabilities, |rates| {
             with_mechanism!(self.0, |mechanism| mechanism.tally(cells, coordinates, rates))
-        })?;
-        Ok(unfold(&sums))
-    }
-}
-
-/// One rate for all nodes, or one for each.
-enum Rate<'py> {
-    Common(f64),
-    Personal(PyReadonlyArray1<'py, f64>),
-}
-
-/// The same, borrowed.
-enum RateView<'a> {
-    Common(f64),
-    Personal(&'a [f64]),
-}
-
-impl<'py> Rate<'py> {
-    fn extract(rate: &Bound<'py, PyAny>) -> PyResult<Self> {
-        // The array first: NumPy before 2.4 takes an array of one entry for a number.
-        if let Ok(rates) = rate.extract() {
-            return Ok(Self::Personal(rates));
-        }
-        match rate.extract() {
-            Ok(rate) => Ok(Self::Common(rate)),
-            Err(_) => Ok(Self::Personal(floats("probabilities", rate)?)),
-        }
-    }
-
-    fn view(&self, py: Python<'_>) -> PyResult<RateView<'_>> {
-        match self {
-            Self::Common(rate) => Ok(RateView::Common(*rate)),
-            Self::Personal(rates) => Ok(RateView::Personal(slice(py, "probabilities", rates)?)),
-        }
-    }
-}
-
-impl<'a> RateView<'a> {
-    fn selection(&self) -> turnout::Result<Selection<'a>> {
-        match *self {
-            Self::Common(rate) => uniform(rate),
-            Self::Personal(rates) => Ok(Selection::personalized(NodeProbabilities::new(rates)?)),
-        }
+        });
+        sums.map(|sums| unfold(&sums))
     }
 }
 
 fn unfold(sums: &MeanSums) -> Sums {
     let plain = sums.coordinates.iter().map(|sums| (sums.seen, sums.first, sums.second)).collect();
+    let parts = |sum: &Wide| (sum.low, sum.high);
     let weighted = sums.weighted.as_ref().map(|all| {
         all.iter()
             .map(|moments| {
-                let [a, b, c] = moments.inverse.map(parts);
-                let [d, e, f] = moments.inverse_squared.map(parts);
-                [a, b, c, d, e, f]
+                moments.inverse.iter().chain(&moments.inverse_squared).map(parts).collect()
             })
             .collect()
     });
     (sums.received, plain, weighted)
-}
-
-const fn parts(sum: Wide) -> (u128, u128) {
-    (sum.low, sum.high)
 }

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use rayon::prelude::*;
 use turnout::random::{AesStreams, Purpose, Streams, Words};
 
-use crate::errors::invalid_type;
+use crate::errors::{Failure, Result};
 use crate::pool::run;
 
 /// The streams of a secret key, from some chunk of nodes on.
@@ -16,11 +16,8 @@ pub(crate) struct NoiseStreams(AesStreams);
 impl NoiseStreams {
     #[new]
     #[pyo3(signature = (key, first_chunk=0))]
-    fn new(py: Python<'_>, key: &[u8], first_chunk: u64) -> PyResult<Self> {
-        let length = key.len();
-        let key = key
-            .try_into()
-            .map_err(|_| invalid_type(py, format!("key must be 32 bytes, got {length}")))?;
+    fn new(key: &[u8], first_chunk: u64) -> Result<Self> {
+        let key = exactly("key", key)?;
         Ok(Self(AesStreams::from_key(key).starting_at(first_chunk)))
     }
 
@@ -72,7 +69,7 @@ const WORDS: u64 = 1 << 16;
 /// Draws fresh words, at least so many, on all threads, and gives nothing but their exclusive or: what
 /// the rate of the generator is measured by.
 #[pyfunction]
-pub(crate) fn draw_words(py: Python<'_>, count: u64) -> PyResult<u64> {
+pub(crate) fn draw_words(py: Python<'_>, count: u64) -> Result<u64> {
     run(py, || {
         let streams = AesStreams::from_operating_system()?;
         let chunk = |index| {
@@ -94,4 +91,11 @@ pub(crate) fn draw_words(py: Python<'_>, count: u64) -> PyResult<u64> {
 /// Fresh streams from the operating system, or those of a seed.
 pub(crate) fn streams(seed: Option<impl Into<Seed>>) -> turnout::Result<AesStreams> {
     seed.map_or_else(AesStreams::from_operating_system, |seed| Ok(seed.into().0))
+}
+
+/// Bytes of a length that is fixed, such as those of a key.
+pub(crate) fn exactly<const N: usize>(argument: &str, bytes: &[u8]) -> Result<[u8; N]> {
+    let found = bytes.len();
+    let message = || format!("{argument} must have {N} bytes, got {found}");
+    bytes.try_into().map_err(|_| Failure::Value(message()))
 }

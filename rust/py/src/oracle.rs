@@ -1,29 +1,24 @@
 //! What the bindings of all frequency oracles have in common.
 
-use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
-use numpy::{PyReadonlyArray2, PyUntypedArrayMethods};
+use numpy::Element;
 use pyo3::prelude::*;
-use turnout::frequency::{FrequencyOracle, NodeProbabilities, Reports, Selection, Tally};
+use turnout::frequency::{FrequencyOracle, NodeProbabilities, Reports, Tally};
 use turnout::parameters::Probability;
 use turnout::random::AesStreams;
 
-use crate::arrays::{CodeArray, counts, floats, matrix, slice, unexpected, vector, wide};
-use crate::errors::internal;
+use crate::arrays::{Array, CodeArray, Out, OutRows, matrix_of, vector};
+use crate::errors::Result;
 use crate::noise::{Seed, streams};
-use crate::participation::uniform;
+use crate::participation::run_selected;
 use crate::pool::run;
 
-/// Support counts.
-pub(crate) type Support<'py> = Bound<'py, PyArray1<u64>>;
+/// Reports, and the rates of their nodes if each has its own.
+pub(crate) type Drawn<'py> = (Bound<'py, PyAny>, Option<Out<f64>>);
 
-/// 128-bit sums as (k + 1, 2) arrays of low and high 64 bits, the last row for all reports.
-pub(crate) type Sums<'py> = Bound<'py, PyArray2<u64>>;
-
-/// Support counts and the sums of the weights and of their squares.
-pub(crate) type Weighted<'py> = (Support<'py>, Sums<'py>, Sums<'py>);
-
-/// The same with the number of reports.
-pub(crate) type WeightedCollection<'py> = (Support<'py>, u64, Sums<'py>, Sums<'py>);
+/// Support counts, the number of reports, and the sums of the weights and of their squares if each
+/// node has its own rate: 128-bit sums as rows of the low and the high 64 bits, the last for all
+/// reports.
+pub(crate) type Counted = (Out<u64>, u64, Option<(OutRows<u64>, OutRows<u64>)>);
 
 /// How reports look as an array.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -34,46 +29,32 @@ pub(crate) enum Shape {
     Rows,
 }
 
-/// A view of an array of reports.
-enum ReportArray<'py, T: Element> {
-    Flat(PyReadonlyArray1<'py, T>),
-    Rows(PyReadonlyArray2<'py, T>),
-}
-
-impl<'py, T: Element> ReportArray<'py, T> {
-    fn extract(shape: Shape, width: usize, reports: &Bound<'py, PyAny>) -> PyResult<Self> {
-        if shape == Shape::Flat {
-            return Ok(Self::Flat(vector("reports", reports)?));
-        }
-        let array = matrix::<T>("reports", reports)?;
-        if array.shape()[1] == width {
-            return Ok(Self::Rows(array));
-        }
-        Err(unexpected("reports", &format!("an array with rows of {width} items"), reports))
-    }
-
-    fn slice(&self, py: Python<'_>) -> PyResult<&[T]> {
+impl Shape {
+    /// Takes an array of reports that have so many items.
+    pub(crate) fn taken<'py, T: Element>(
+        self,
+        argument: &str,
+        width: usize,
+        reports: &Bound<'py, PyAny>,
+    ) -> Result<Array<'py, T>> {
         match self {
-            Self::Flat(array) => slice(py, "reports", array),
-            Self::Rows(array) => array.as_slice().map_err(|_| {
-                crate::errors::invalid_type(py, "reports must be a contiguous array".to_owned())
-            }),
+            Self::Flat => vector(argument, reports),
+            Self::Rows => matrix_of(argument, reports, width),
         }
     }
-}
 
-fn into_array<T: Element>(
-    py: Python<'_>,
-    items: Vec<T>,
-    shape: Shape,
-    width: usize,
-) -> PyResult<Bound<'_, PyAny>> {
-    let rows = items.len() / width;
-    let array = items.into_pyarray(py);
-    if shape == Shape::Flat {
-        Ok(array.into_any())
-    } else {
-        Ok(array.reshape([rows, width])?.into_any())
+    /// Makes an array of reports that have so many items.
+    pub(crate) fn given<T: Element>(
+        self,
+        py: Python<'_>,
+        width: usize,
+        reports: Reports<T>,
+    ) -> Result<Drawn<'_>> {
+        let codes = match self {
+            Self::Flat => Out(reports.codes).into_pyobject(py)?.into_any(),
+            Self::Rows => OutRows(reports.codes, width).into_pyobject(py)?.into_any(),
+        };
+        Ok((codes, reports.probabilities.map(Out)))
     }
 }
 
@@ -82,176 +63,103 @@ pub(crate) fn width<O: FrequencyOracle>(oracle: &O) -> usize {
     oracle.width()
 }
 
-/// One report for each node that takes part, all with the same rate.
-pub(crate) fn randomize<'py, O>(
+/// One report for each node that takes part.
+pub(crate) fn randomize<'py, O: FrequencyOracle<Item: Element>>(
     oracle: &O,
     shape: Shape,
     codes: &Bound<'py, PyAny>,
-    rate: f64,
+    rate: &Bound<'py, PyAny>,
     seed: Option<Seed>,
-) -> PyResult<Bound<'py, PyAny>>
-where
-    O: FrequencyOracle<Item: Element>,
-{
-    let py = codes.py();
+) -> Result<Drawn<'py>> {
     let array = CodeArray::extract("values", codes)?;
-    let codes = array.codes(py, "values")?;
-    let reports: Reports<O::Item> =
-        run(py, || oracle.randomize_codes(codes, &uniform(rate)?, &streams(seed)?))?;
-    into_array(py, reports.codes, shape, oracle.width())
-}
-
-/// The same with a rate for each node; gives the reports and the rates of their nodes.
-pub(crate) fn randomize_personalized<'py, O>(
-    oracle: &O,
-    shape: Shape,
-    codes: &Bound<'py, PyAny>,
-    probabilities: &Bound<'py, PyAny>,
-    seed: Option<Seed>,
-) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyArray1<f64>>)>
-where
-    O: FrequencyOracle<Item: Element>,
-{
-    let py = codes.py();
-    let array = CodeArray::extract("values", codes)?;
-    let rates = floats("probabilities", probabilities)?;
-    let rates = slice(py, "probabilities", &rates)?;
-    let codes = array.codes(py, "values")?;
-    let reports: Reports<O::Item> = run(py, || {
-        let selection = Selection::personalized(NodeProbabilities::new(rates)?);
-        oracle.randomize_codes(codes, &selection, &streams(seed)?)
+    let codes = array.codes();
+    let reports = run_selected(rate, seed, |selection, streams| {
+        oracle.randomize_codes(codes, selection, streams)
     })?;
-    let rates = reports.probabilities.ok_or_else(|| internal("reports without rates"))?;
-    Ok((into_array(py, reports.codes, shape, oracle.width())?, rates.into_pyarray(py)))
+    shape.given(rate.py(), oracle.width(), reports)
 }
 
-/// Counts the reports that support each code.
-pub(crate) fn tally<'py, O>(
+/// Counts the reports that support each code, and the weights of their nodes.
+pub(crate) fn tally<O: FrequencyOracle<Item: Element>>(
     oracle: &O,
     shape: Shape,
-    reports: &Bound<'py, PyAny>,
-) -> PyResult<Support<'py>>
-where
-    O: FrequencyOracle<Item: Element>,
-{
+    reports: &Bound<'_, PyAny>,
+    probabilities: Option<&Bound<'_, PyAny>>,
+) -> Result<Counted> {
     let py = reports.py();
-    let array = ReportArray::<O::Item>::extract(shape, oracle.width(), reports)?;
-    let reports = array.slice(py)?;
-    Ok(run(py, || oracle.tally(reports, None))?.support.into_pyarray(py))
+    let reports = &*shape.taken("reports", oracle.width(), reports)?;
+    with_rates(py, probabilities, |rates| oracle.tally(reports, rates)).map(counted)
 }
 
-/// Counts reports and adds up the weights of their nodes.
-pub(crate) fn tally_personalized<'py, O>(
+/// Selects, randomizes and counts in one pass.
+pub(crate) fn collect<O: FrequencyOracle>(
     oracle: &O,
-    shape: Shape,
-    reports: &Bound<'py, PyAny>,
-    probabilities: &Bound<'py, PyAny>,
-) -> PyResult<Weighted<'py>>
-where
-    O: FrequencyOracle<Item: Element>,
-{
-    let py = reports.py();
-    let array = ReportArray::<O::Item>::extract(shape, oracle.width(), reports)?;
-    let reports = array.slice(py)?;
-    let rates = floats("probabilities", probabilities)?;
-    let rates = slice(py, "probabilities", &rates)?;
-    weighted(py, run(py, || oracle.tally(reports, Some(NodeProbabilities::new(rates)?)))?)
-}
-
-/// Selects, randomizes and counts in one pass, all with the same rate.
-pub(crate) fn collect<'py, O: FrequencyOracle>(
-    oracle: &O,
-    codes: &Bound<'py, PyAny>,
-    rate: f64,
+    codes: &Bound<'_, PyAny>,
+    rate: &Bound<'_, PyAny>,
     seed: Option<Seed>,
-) -> PyResult<(Support<'py>, u64)> {
-    let py = codes.py();
+) -> Result<Counted> {
     let array = CodeArray::extract("values", codes)?;
-    let codes = array.codes(py, "values")?;
-    let tally = run(py, || oracle.collect_codes(codes, &uniform(rate)?, &streams(seed)?))?;
-    Ok((tally.support.into_pyarray(py), tally.received))
-}
-
-/// The same with a rate for each node.
-pub(crate) fn collect_personalized<'py, O: FrequencyOracle>(
-    oracle: &O,
-    codes: &Bound<'py, PyAny>,
-    probabilities: &Bound<'py, PyAny>,
-    seed: Option<Seed>,
-) -> PyResult<WeightedCollection<'py>> {
-    let py = codes.py();
-    let array = CodeArray::extract("values", codes)?;
-    let rates = floats("probabilities", probabilities)?;
-    let rates = slice(py, "probabilities", &rates)?;
-    let codes = array.codes(py, "values")?;
-    let tally = run(py, || {
-        let selection = Selection::personalized(NodeProbabilities::new(rates)?);
-        oracle.collect_codes(codes, &selection, &streams(seed)?)
-    })?;
-    let received = tally.received;
-    let (support, inverse, squared) = weighted(py, tally)?;
-    Ok((support, received, inverse, squared))
+    let codes = array.codes();
+    run_selected(rate, seed, |selection, streams| oracle.collect_codes(codes, selection, streams))
+        .map(counted)
 }
 
 /// A tally with the law of `collect`, from the true counts alone; `draw` is the oracle's own.
-pub(crate) fn simulate<'py>(
-    true_counts: &Bound<'py, PyAny>,
+pub(crate) fn simulate(
+    true_counts: &Bound<'_, PyAny>,
     rate: f64,
     seed: Option<Seed>,
     draw: impl FnOnce(&[u64], Probability, &AesStreams) -> turnout::Result<Tally> + Send,
-) -> PyResult<(Support<'py>, u64)> {
-    let py = true_counts.py();
-    let array = counts("true_counts", true_counts)?;
-    let held = slice(py, "true_counts", &array)?;
-    let tally = run(py, || draw(held, Probability::new(rate)?, &streams(seed)?))?;
-    Ok((tally.support.into_pyarray(py), tally.received))
+) -> Result<Counted> {
+    let held = &*vector("true_counts", true_counts)?;
+    run(true_counts.py(), || draw(held, Probability::new(rate)?, &streams(seed)?)).map(counted)
 }
 
 /// Which codes each report supports, as rows of bits.
-pub(crate) fn supports<'py, O>(
+pub(crate) fn supports<O: FrequencyOracle<Item: Element>>(
     oracle: &O,
     shape: Shape,
-    reports: &Bound<'py, PyAny>,
-) -> PyResult<Bound<'py, PyArray2<u64>>>
-where
-    O: FrequencyOracle<Item: Element>,
-{
+    reports: &Bound<'_, PyAny>,
+) -> Result<OutRows<u64>> {
     let py = reports.py();
-    let array = ReportArray::<O::Item>::extract(shape, oracle.width(), reports)?;
-    let reports = array.slice(py)?;
+    let reports = &*shape.taken("reports", oracle.width(), reports)?;
     let bits = run(py, || oracle.supports(reports))?;
-    bit_rows(py, bits, oracle.domain().len())
-}
-
-/// Bits of `size` codes as an array with one row for each report.
-pub(crate) fn bit_rows(
-    py: Python<'_>,
-    bits: Vec<u64>,
-    size: usize,
-) -> PyResult<Bound<'_, PyArray2<u64>>> {
-    let words = size.div_ceil(64);
-    let rows = bits.len() / words;
-    bits.into_pyarray(py).reshape([rows, words])
+    Ok(OutRows(bits, oracle.domain().len().div_ceil(64)))
 }
 
 /// Refuses reports that the oracle cannot have made.
-pub(crate) fn check<O>(oracle: &O, shape: Shape, reports: &Bound<'_, PyAny>) -> PyResult<()>
-where
-    O: FrequencyOracle<Item: Element>,
-{
+pub(crate) fn check<O: FrequencyOracle<Item: Element>>(
+    oracle: &O,
+    shape: Shape,
+    reports: &Bound<'_, PyAny>,
+) -> Result<()> {
     let py = reports.py();
-    let array = ReportArray::<O::Item>::extract(shape, oracle.width(), reports)?;
-    let reports = array.slice(py)?;
+    let reports = &*shape.taken("reports", oracle.width(), reports)?;
     run(py, || oracle.check(reports))
 }
 
-/// Support counts and the sums of weights of a tally for personal participation.
-pub(crate) fn weighted(py: Python<'_>, tally: Tally) -> PyResult<Weighted<'_>> {
-    let sums = tally.weighted.ok_or_else(|| internal("a personalized tally without weights"))?;
-    let (mut inverse, mut squared) = (sums.inverse, sums.inverse_squared);
-    inverse.push(sums.total);
-    squared.push(sums.total_squared);
-    Ok((tally.support.into_pyarray(py), wide(py, &inverse), wide(py, &squared)))
+/// Runs with the rates of the nodes of reports, if each has its own.
+pub(crate) fn with_rates<T: Send>(
+    py: Python<'_>,
+    probabilities: Option<&Bound<'_, PyAny>>,
+    job: impl FnOnce(Option<NodeProbabilities<'_>>) -> turnout::Result<T> + Send,
+) -> Result<T> {
+    let array = probabilities.map(|all| vector("probabilities", all)).transpose()?;
+    let rates = array.as_deref();
+    run(py, || job(rates.map(NodeProbabilities::new).transpose()?))
+}
+
+/// What Python gets of a tally.
+pub(crate) fn counted(tally: Tally) -> Counted {
+    #[expect(clippy::cast_possible_truncation, reason = "the low and the high half")]
+    let halves = |sums: &[u128], total: u128| {
+        let all = sums.iter().chain([&total]);
+        OutRows(all.flat_map(|&sum| [sum as u64, (sum >> 64) as u64]).collect(), 2)
+    };
+    let sums = tally.weighted.map(|sums| {
+        (halves(&sums.inverse, sums.total), halves(&sums.inverse_squared, sums.total_squared))
+    });
+    (Out(tally.support), tally.received, sums)
 }
 
 /// The methods of a class whose reports are counted: a struct with a field `oracle`, whose type
@@ -290,72 +198,41 @@ macro_rules! report_methods {
                 self.oracle.realized_epsilon()
             }
 
-            /// One report for each node that takes part, all with the same rate.
+            /// One report for each node that takes part; `rate` is one number, or one for each node.
             #[pyo3(signature = (codes, rate, seed=None))]
             fn randomize<'py>(
                 &self,
                 codes: &Bound<'py, PyAny>,
-                rate: f64,
+                rate: &Bound<'py, PyAny>,
                 seed: Option<$crate::noise::Seed>,
-            ) -> PyResult<Bound<'py, PyAny>> {
+            ) -> $crate::errors::Result<$crate::oracle::Drawn<'py>> {
                 $crate::$via::randomize(&self.oracle, $shape, codes, rate, seed)
             }
 
-            /// The same with a rate for each node; gives the reports and the rates of their nodes.
-            #[pyo3(signature = (codes, probabilities, seed=None))]
-            fn randomize_personalized<'py>(
-                &self,
-                codes: &Bound<'py, PyAny>,
-                probabilities: &Bound<'py, PyAny>,
-                seed: Option<$crate::noise::Seed>,
-            ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, numpy::PyArray1<f64>>)> {
-                $crate::$via::randomize_personalized(
-                    &self.oracle, $shape, codes, probabilities, seed,
-                )
-            }
-
             /// Refuses reports that the oracle cannot have made.
-            fn check(&self, reports: &Bound<'_, PyAny>) -> PyResult<()> {
+            fn check(&self, reports: &Bound<'_, PyAny>) -> $crate::errors::Result<()> {
                 $crate::$via::check(&self.oracle, $shape, reports)
             }
 
-            /// Counts the reports that support each code.
-            fn tally<'py>(
+            /// Counts the reports that support each code, and the weights of their nodes.
+            #[pyo3(signature = (reports, probabilities=None))]
+            fn tally(
                 &self,
-                reports: &Bound<'py, PyAny>,
-            ) -> PyResult<$crate::oracle::Support<'py>> {
-                $crate::$via::tally(&self.oracle, $shape, reports)
+                reports: &Bound<'_, PyAny>,
+                probabilities: Option<&Bound<'_, PyAny>>,
+            ) -> $crate::errors::Result<$crate::oracle::Counted> {
+                $crate::$via::tally(&self.oracle, $shape, reports, probabilities)
             }
 
-            /// Counts reports and adds up the weights of their nodes.
-            fn tally_personalized<'py>(
-                &self,
-                reports: &Bound<'py, PyAny>,
-                probabilities: &Bound<'py, PyAny>,
-            ) -> PyResult<$crate::oracle::Weighted<'py>> {
-                $crate::$via::tally_personalized(&self.oracle, $shape, reports, probabilities)
-            }
-
-            /// Selects, randomizes and counts in one pass, all with the same rate.
+            /// Selects, randomizes and counts in one pass.
             #[pyo3(signature = (codes, rate, seed=None))]
-            fn collect<'py>(
+            fn collect(
                 &self,
-                codes: &Bound<'py, PyAny>,
-                rate: f64,
+                codes: &Bound<'_, PyAny>,
+                rate: &Bound<'_, PyAny>,
                 seed: Option<$crate::noise::Seed>,
-            ) -> PyResult<($crate::oracle::Support<'py>, u64)> {
+            ) -> $crate::errors::Result<$crate::oracle::Counted> {
                 $crate::$via::collect(&self.oracle, codes, rate, seed)
-            }
-
-            /// The same with a rate for each node.
-            #[pyo3(signature = (codes, probabilities, seed=None))]
-            fn collect_personalized<'py>(
-                &self,
-                codes: &Bound<'py, PyAny>,
-                probabilities: &Bound<'py, PyAny>,
-                seed: Option<$crate::noise::Seed>,
-            ) -> PyResult<$crate::oracle::WeightedCollection<'py>> {
-                $crate::$via::collect_personalized(&self.oracle, codes, probabilities, seed)
             }
         }
     };
@@ -380,20 +257,16 @@ macro_rules! oracle_class {
 
         impl $class {
             fn made(
-                py: Python<'_>,
                 epsilon: f64,
                 domain_size: u64,
                 make: impl FnOnce(
                     turnout::parameters::Epsilon,
                     turnout::parameters::DomainSize,
                 ) -> turnout::Result<$core>,
-            ) -> PyResult<Self> {
-                turnout::parameters::Epsilon::new(epsilon)
-                    .and_then(|epsilon| {
-                        make(epsilon, turnout::parameters::DomainSize::new(domain_size)?)
-                    })
-                    .map(|oracle| Self { oracle })
-                    .map_err(|error| $crate::errors::exception(py, &error))
+            ) -> $crate::errors::Result<Self> {
+                let epsilon = turnout::parameters::Epsilon::new(epsilon)?;
+                let domain = turnout::parameters::DomainSize::new(domain_size)?;
+                Ok(Self { oracle: make(epsilon, domain)? })
             }
         }
 
@@ -405,21 +278,21 @@ macro_rules! oracle_class {
             $($own)*
 
             /// Which codes each report supports, as rows of bits.
-            fn supports<'py>(
+            fn supports(
                 &self,
-                reports: &Bound<'py, PyAny>,
-            ) -> PyResult<Bound<'py, numpy::PyArray2<u64>>> {
+                reports: &Bound<'_, PyAny>,
+            ) -> $crate::errors::Result<$crate::arrays::OutRows<u64>> {
                 $crate::$via::supports(&self.oracle, $shape, reports)
             }
 
             /// A tally with the law of `collect`, from the true counts alone.
             #[pyo3(signature = (true_counts, rate, seed=None))]
-            fn simulate<'py>(
+            fn simulate(
                 &self,
-                true_counts: &Bound<'py, PyAny>,
+                true_counts: &Bound<'_, PyAny>,
                 rate: f64,
                 seed: Option<$crate::noise::Seed>,
-            ) -> PyResult<($crate::oracle::Support<'py>, u64)> {
+            ) -> $crate::errors::Result<$crate::oracle::Counted> {
                 $crate::oracle::simulate(true_counts, rate, seed, |counts, rate, streams| {
                     self.oracle.simulate(counts, rate, streams)
                 })

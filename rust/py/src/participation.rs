@@ -1,21 +1,21 @@
 //! Binding of `frequency::participation`.
 
-use numpy::{IntoPyArray, PyArray1};
+use numpy::PyUntypedArray;
 use pyo3::prelude::*;
-use turnout::frequency::{DesignSums, NodeProbabilities, Selection};
+use turnout::frequency::{NodeProbabilities, Selection};
 use turnout::parameters::Probability;
+use turnout::random::AesStreams;
 
-use crate::arrays::{floats, slice};
+use crate::arrays::{Out, vector};
+use crate::errors::Result;
 use crate::noise::{Seed, streams};
 use crate::pool::run;
 
 /// Sums of the participation probabilities of all nodes, and of their squares, in units of 2^-64.
 #[pyfunction]
-pub(crate) fn design_sums(probabilities: &Bound<'_, PyAny>) -> PyResult<(u128, u128)> {
-    let py = probabilities.py();
-    let array = floats("probabilities", probabilities)?;
-    let nodes = slice(py, "probabilities", &array)?;
-    let sums: DesignSums = run(py, || Ok(NodeProbabilities::new(nodes)?.design()))?;
+pub(crate) fn design_sums(probabilities: &Bound<'_, PyAny>) -> Result<(u128, u128)> {
+    let nodes = &*vector("probabilities", probabilities)?;
+    let sums = run(probabilities.py(), || Ok(NodeProbabilities::new(nodes)?.design()))?;
     Ok((sums.probability, sums.probability_squared))
 }
 
@@ -23,33 +23,29 @@ pub(crate) fn design_sums(probabilities: &Bound<'_, PyAny>) -> PyResult<(u128, u
 #[pyfunction]
 #[pyo3(signature = (nodes, rate, seed=None))]
 pub(crate) fn participants(
-    py: Python<'_>,
     nodes: usize,
-    rate: f64,
+    rate: &Bound<'_, PyAny>,
     seed: Option<Seed>,
-) -> PyResult<Bound<'_, PyArray1<i64>>> {
-    let positions = run(py, || uniform(rate)?.participants(nodes, &streams(seed)?))?;
-    Ok(positions.into_pyarray(py))
+) -> Result<Out<i64>> {
+    run_selected(rate, seed, |selection, streams| selection.participants(nodes, streams)).map(Out)
 }
 
-/// The same with a rate for each node.
-#[pyfunction]
-#[pyo3(signature = (probabilities, seed=None))]
-pub(crate) fn participants_personalized<'py>(
-    probabilities: &Bound<'py, PyAny>,
+/// Runs with the selection of one rate for all nodes, or of one for each, and the streams of a seed.
+pub(crate) fn run_selected<T: Send>(
+    rate: &Bound<'_, PyAny>,
     seed: Option<Seed>,
-) -> PyResult<Bound<'py, PyArray1<i64>>> {
-    let py = probabilities.py();
-    let array = floats("probabilities", probabilities)?;
-    let nodes = slice(py, "probabilities", &array)?;
-    let positions = run(py, || {
-        let selection = Selection::personalized(NodeProbabilities::new(nodes)?);
-        selection.participants(nodes.len(), &streams(seed)?)
-    })?;
-    Ok(positions.into_pyarray(py))
-}
-
-/// The selection that gives every node the same rate.
-pub(crate) fn uniform(rate: f64) -> turnout::Result<Selection<'static>> {
-    Ok(Selection::bernoulli(Probability::new(rate)?))
+    job: impl FnOnce(&Selection<'_>, &AesStreams) -> turnout::Result<T> + Send,
+) -> Result<T> {
+    // NumPy before 2.4 takes an array of one entry for a number.
+    let is_array = rate.cast::<PyUntypedArray>().is_ok();
+    let common = if is_array { None } else { rate.extract::<f64>().ok() };
+    let personal = if common.is_none() { Some(vector("probabilities", rate)?) } else { None };
+    let rates = personal.as_deref();
+    run(rate.py(), || {
+        let selection = match rates {
+            Some(rates) => Selection::personalized(NodeProbabilities::new(rates)?),
+            None => Selection::bernoulli(Probability::new(common.unwrap_or(f64::NAN))?),
+        };
+        job(&selection, &streams(seed)?)
+    })
 }

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use pyo3::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use crate::errors::{exception, internal};
+use crate::errors::{Failure, Result};
 
 struct Node {
     process: u32,
@@ -26,17 +26,27 @@ static FIRST: Next = OnceLock::new();
 pub(crate) fn run<T: Send>(
     py: Python<'_>,
     job: impl FnOnce() -> turnout::Result<T> + Send,
-) -> PyResult<T> {
+) -> Result<T> {
     let (mut job, mut result) = (Some(job), None);
     install(py, &mut || result = job.take().map(|job| job()))?;
-    let result = result.ok_or_else(|| internal("the thread pool did not run the job"))?;
-    result.map_err(|error| exception(py, &error))
+    let missing = || Failure::Defect("the thread pool did not run the job".to_owned());
+    Ok(result.ok_or_else(missing)??)
+}
+
+/// The same for much work; little is done by the calling thread, because the pool would cost more.
+pub(crate) fn run_if<T: Send>(
+    py: Python<'_>,
+    much: bool,
+    job: impl FnOnce() -> turnout::Result<T> + Send,
+) -> Result<T> {
+    if much { run(py, job) } else { Ok(py.detach(job)?) }
 }
 
 /// Not generic: the plumbing of the pool is compiled once, and not for every job.
-fn install(py: Python<'_>, job: &mut (dyn FnMut() + Send)) -> PyResult<()> {
-    py.detach(|| current().map(|pool| pool.install(job)))
-        .map_err(|reason| internal(&format!("the thread pool could not be started: {reason}")))
+fn install(py: Python<'_>, job: &mut (dyn FnMut() + Send)) -> Result<()> {
+    py.detach(|| current().map(|pool| pool.install(job))).map_err(|reason| {
+        Failure::Defect(format!("the thread pool could not be started: {reason}"))
+    })
 }
 
 /// The pool of this process. The list is as long as the chain of forks that used turnout.

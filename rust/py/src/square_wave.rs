@@ -1,13 +1,12 @@
 //! Binding of `frequency::square_wave`.
 
-use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 use turnout::frequency as core;
 use turnout::mean::Bounds;
 use turnout::parameters::{DomainSize, Epsilon};
 
-use crate::arrays::{floats, slice};
-use crate::errors::exception;
+use crate::arrays::{Out, vector};
+use crate::errors::Result;
 use crate::oracle::{Shape, report_methods};
 use crate::pool::run;
 
@@ -30,22 +29,17 @@ report_methods!(
     },
     {
         #[new]
-        fn new(py: Python<'_>, epsilon: f64, bounds: (f64, f64), bins: u64) -> PyResult<Self> {
-            let build = || {
-                let oracle = core::SquareWave::new(Epsilon::new(epsilon)?, DomainSize::new(bins)?)?;
-                Ok(Self { oracle, bounds: Bounds::new(bounds.0, bounds.1)? })
-            };
-            build().map_err(|error| exception(py, &error))
+        fn new(epsilon: f64, bounds: (f64, f64), bins: u64) -> Result<Self> {
+            let oracle = core::SquareWave::new(Epsilon::new(epsilon)?, DomainSize::new(bins)?)?;
+            Ok(Self { oracle, bounds: Bounds::new(bounds.0, bounds.1)? })
         }
 
         /// The bin of each value.
-        fn bins<'py>(&self, values: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<u16>>> {
+        fn bins(&self, values: &Bound<'_, PyAny>) -> Result<Out<u16>> {
             let py = values.py();
-            let values = floats("values", values)?;
-            let values = slice(py, "values", &values)?;
+            let values = &*vector("values", values)?;
             let domain = core::Randomizer::domain(&self.oracle);
-            let found = run(py, || self.bounds.bins(values, domain))?;
-            Ok(found.into_pyarray(py))
+            run(py, || self.bounds.bins(values, domain)).map(Out)
         }
     }
 );

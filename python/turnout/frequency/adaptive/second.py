@@ -272,7 +272,7 @@ class SecondRound(WrappedOracle):
 
     def _present(self, answers: Array, noise: Noise) -> Integers:
         """Draw who takes part by what they hold."""
-        return _core.participants_personalized(self._rates[answers], derived(noise, 2))
+        return _core.participants(len(answers), self._rates[answers], derived(noise, 2))
 
     def draw_reports(self, answers: Array, participation: Participation, noise: Noise) -> Drawn:
         """Randomize codes: see :meth:`turnout.collecting.kind.Kind.draw_reports`."""

@@ -151,21 +151,11 @@ class _PaddedKernel:
         fake = uniform_codes(size, codes.size, derived(seed, 1))
         return np.where(chosen == 1, codes.astype(np.int64), fake)
 
-    def randomize(self, codes: Array, rate: float, seed: Noise = None) -> Any:
+    def randomize(self, codes: Array, rate: float | Array, seed: Noise = None) -> Any:
         return self._oracle._kernel.randomize(self._mixed(codes, seed), rate, seed)
 
-    def randomize_personalized(self, codes: Array, probabilities: Array, seed: Noise = None) -> Any:
-        return self._oracle._kernel.randomize_personalized(
-            self._mixed(codes, seed), probabilities, seed
-        )
-
-    def collect(self, codes: Array, rate: float, seed: Noise = None) -> Any:
+    def collect(self, codes: Array, rate: float | Array, seed: Noise = None) -> Any:
         return self._oracle._kernel.collect(self._mixed(codes, seed), rate, seed)
-
-    def collect_personalized(self, codes: Array, probabilities: Array, seed: Noise = None) -> Any:
-        return self._oracle._kernel.collect_personalized(
-            self._mixed(codes, seed), probabilities, seed
-        )
 
     def simulate(self, true_counts: Unsigned, rate: float, seed: int | None = None) -> Any:
         generator = np.random.Generator(np.random.Philox(derived(seed, 0)))

@@ -19,7 +19,7 @@ from turnout.accounting.variation import VariationRatio
 from turnout.collecting.kernel import Kernel
 from turnout.collecting.reports import Reports
 from turnout.collecting.sums import DesignSums
-from turnout.collecting.taking_part import common_rate
+from turnout.collecting.taking_part import rates_of
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.improbable import rows_of_bits
@@ -423,11 +423,7 @@ class PermanentAnswers(FrequencyOracle):
                 f"{self.report_shape}, got {answers.dtype} of shape {answers.shape}"
             )
         nodes, checked = len(answers), _arguments.seed(seed)
-        if isinstance(taking_part, Personalized):
-            rates: Any = taking_part.probabilities
-        else:
-            rates = common_rate(taking_part)
-        reports, probabilities = self._core.instantaneous(answers, rates, checked)
+        reports, probabilities = self._core.instantaneous(answers, rates_of(taking_part), checked)
         if not isinstance(taking_part, Personalized):
             return Reports(self, taking_part, reports, nodes)
         design = DesignSums.of(taking_part.probabilities)

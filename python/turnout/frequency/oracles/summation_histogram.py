@@ -14,7 +14,7 @@ from turnout import _core
 from turnout._types import Array, Truths, Unsigned
 from turnout.accounting.variation import ToldApart, VariationRatio
 from turnout.collecting.drawing import Noise
-from turnout.collecting.kernel import Kernel
+from turnout.collecting.kernel import Kernel, Tallied
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.models import ScoreMoments
@@ -161,33 +161,21 @@ class _SignedKernel:
     def __init__(self, core: _core.SummationHistogram) -> None:
         self._core = core
         self.randomize = core.randomize
-        self.randomize_personalized = core.randomize_personalized
         self.check = core.check
         self.supports = core.supports
         self.realized_epsilon = core.realized_epsilon
         self.support_probabilities = core.support_probabilities
 
-    def tally(self, reports: Array) -> Array:
-        return self._core.tally(reports).view(np.int64)
+    def tally(self, reports: Array, probabilities: Array | None = None) -> Tallied:
+        return _signed(self._core.tally(reports, probabilities))
 
-    def tally_personalized(
-        self, reports: Array, probabilities: Array
-    ) -> tuple[Array, Unsigned, Unsigned]:
-        support, inverse, squared = self._core.tally_personalized(reports, probabilities)
-        return support.view(np.int64), inverse, squared
+    def collect(self, codes: Array, rate: float | Array, seed: Noise = None) -> Tallied:
+        return _signed(self._core.collect(codes, rate, seed))
 
-    def collect(self, codes: Array, rate: float, seed: Noise = None) -> tuple[Array, int]:
-        support, received = self._core.collect(codes, rate, seed)
-        return support.view(np.int64), received
+    def simulate(self, true_counts: Unsigned, rate: float, seed: Noise = None) -> Tallied:
+        return _signed(self._core.simulate(true_counts, rate, seed))
 
-    def collect_personalized(
-        self, codes: Array, probabilities: Array, seed: Noise = None
-    ) -> tuple[Array, int, Unsigned, Unsigned]:
-        support, received, inverse, squared = self._core.collect_personalized(
-            codes, probabilities, seed
-        )
-        return support.view(np.int64), received, inverse, squared
 
-    def simulate(self, true_counts: Unsigned, rate: float, seed: Noise = None) -> tuple[Array, int]:
-        support, received = self._core.simulate(true_counts, rate, seed)
-        return support.view(np.int64), received
+def _signed(tallied: Tallied) -> Tallied:
+    support, received, sums = tallied
+    return support.view(np.int64), received, sums

@@ -409,5 +409,5 @@ class RandomizedResponseSampler(FiniteSampler):
     def _draw(self, count: int, seed: int | None) -> Array:
         own = _core.choose_weighted(self._counts, count, derived(seed, 1))
         kernel = _core.DirectEncoding(self.epsilon_, self.domain_.size)
-        reports = kernel.randomize(own, 1.0, derived(seed, 2))
+        reports, _ = kernel.randomize(own, 1.0, derived(seed, 2))
         return values_of(self.domain_, reports.astype(np.int64))

@@ -16,7 +16,7 @@ pub use direct_encoding::DirectEncoding;
 pub use hadamard_response::HadamardResponse;
 pub use local_hashing::{LocalHashing, PooledLocalHashing};
 pub use longitudinal::{
-    BitChain, BitStage, MemoizedDirect, MemoizedUnary, PermanentKey, SECRET_BYTES,
+    BitChain, BitStage, Memoized, MemoizedDirect, MemoizedUnary, PermanentKey, SECRET_BYTES,
 };
 pub use projective_geometry::ProjectiveGeometryResponse;
 pub use square_wave::SquareWave;

@@ -1,18 +1,20 @@
 //! Binding of `sharing::field`, `packing`, `expansion`, `shares` and `one_hot`.
 
-use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use numpy::{IntoPyArray, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use turnout::parameters::DomainSize;
 use turnout::random::{AesStreams, Purpose, Streams};
 use turnout::sharing as core;
 
-use super::{
-    Element, by_width, bytes, check_length, compute, elements, matrix, vector, vector_seed,
-};
-use crate::arrays::{mismatch, slice, unexpected};
-use crate::errors::{exception, invalid_type};
+use super::{by_width, bytes, check_length, compute};
+use crate::arrays::{Out, OutRows, matrix, vector};
+use crate::errors::Result;
+use crate::noise::{exactly, streams};
 use crate::pool::run;
+
+/// Elements of either width, as NumPy's array.
+type Elements<'py> = Result<Bound<'py, PyAny>>;
 
 /// Sums of shares as a (parties, length) array, uniform elements drawn, and additions.
 type OneHotSums<'py> = (Bound<'py, PyAny>, u128, u128);
@@ -26,19 +28,28 @@ pub(crate) struct PrimeField {
     pub(super) field: core::PrimeField,
 }
 
+/// A method that makes one array of one: `$made` elements or integers of `$given` ones.
+macro_rules! one_to_one {
+    ($field:expr, $given:expr, |$element:ident, $values:ident| $made:expr) => {{
+        let py = $given.py();
+        by_width!($field, $element => {
+            let $values = &*vector("values", $given)?;
+            Ok(Out(compute(py, $values.len(), || $made)?).into_pyobject(py)?.into_any())
+        })
+    }};
+}
+
 #[pymethods]
 impl PrimeField {
     #[new]
-    fn new(py: Python<'_>, modulus: u64) -> PyResult<Self> {
-        let field = core::PrimeField::new(modulus).map_err(|error| exception(py, &error))?;
-        Ok(Self { field })
+    fn new(modulus: u64) -> Result<Self> {
+        Ok(Self { field: core::PrimeField::new(modulus)? })
     }
 
     /// The field whose modulus is the smallest prime above a bound.
     #[staticmethod]
-    fn larger_than(py: Python<'_>, bound: u64) -> PyResult<Self> {
-        let field = core::PrimeField::larger_than(bound).map_err(|error| exception(py, &error))?;
-        Ok(Self { field })
+    fn larger_than(bound: u64) -> Result<Self> {
+        Ok(Self { field: core::PrimeField::larger_than(bound)? })
     }
 
     /// The number of elements.
@@ -55,66 +66,86 @@ impl PrimeField {
 
     /// Uniform elements.
     #[pyo3(signature = (length, seed=None))]
-    fn uniform<'py>(
-        &self,
-        py: Python<'py>,
-        length: usize,
-        seed: Option<u64>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        by_width!(self.field, uniform(py, self.field, check_length(py, length)?, seed))
+    fn uniform<'py>(&self, py: Python<'py>, length: usize, seed: Option<u64>) -> Elements<'py> {
+        let length = check_length(length)?;
+        by_width!(self.field, E => {
+            let values = compute(py, length, || {
+                let mut values = vec![E::default(); length];
+                self.field.uniform(&mut stream(seed)?, &mut values)?;
+                Ok(values)
+            })?;
+            Ok(Out(values).into_pyobject(py)?.into_any())
+        })
     }
 
     /// Adds elements pairwise.
-    fn add<'py>(
-        &self,
-        left: &Bound<'py, PyAny>,
-        right: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        by_width!(self.field, pairwise(self.field, left, right, core::PrimeField::add))
+    fn add<'py>(&self, left: &Bound<'py, PyAny>, right: &Bound<'py, PyAny>) -> Elements<'py> {
+        by_width!(self.field, E => pairwise(self.field, left, right, core::PrimeField::add::<E>))
     }
 
     /// Subtracts elements pairwise.
-    fn subtract<'py>(
-        &self,
-        left: &Bound<'py, PyAny>,
-        right: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        by_width!(self.field, pairwise(self.field, left, right, core::PrimeField::subtract))
+    fn subtract<'py>(&self, left: &Bound<'py, PyAny>, right: &Bound<'py, PyAny>) -> Elements<'py> {
+        by_width!(self.field, E => {
+            pairwise(self.field, left, right, core::PrimeField::subtract::<E>)
+        })
     }
 
     /// The elements that give zero when they are added.
-    fn negate<'py>(&self, values: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        by_width!(self.field, negate(self.field, values))
+    fn negate<'py>(&self, values: &Bound<'py, PyAny>) -> Elements<'py> {
+        one_to_one!(self.field, values, |E, elements| self.field.negate::<E>(elements))
     }
 
     /// Adds up the rows of a two-dimensional array.
-    fn sum<'py>(&self, rows: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        by_width!(self.field, sum(self.field, rows))
+    fn sum<'py>(&self, rows: &Bound<'py, PyAny>) -> Elements<'py> {
+        let py = rows.py();
+        by_width!(self.field, E => {
+            let array = matrix::<E>("rows", rows)?;
+            let (values, length) = (&*array, array.columns());
+            let sums = compute(py, values.len(), || self.field.sum(values, length))?;
+            Ok(Out(sums).into_pyobject(py)?.into_any())
+        })
     }
 
     /// The integers of least absolute value that are equal to elements.
-    fn lift<'py>(&self, values: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        by_width!(self.field, lift(self.field, values))
+    fn lift<'py>(&self, values: &Bound<'py, PyAny>) -> Elements<'py> {
+        one_to_one!(self.field, values, |E, elements| self.field.lift::<E>(elements))
     }
 
     /// The elements that are equal to integers.
-    fn reduce<'py>(&self, values: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        by_width!(self.field, reduce(self.field, values))
+    fn reduce<'py>(&self, values: &Bound<'py, PyAny>) -> Elements<'py> {
+        one_to_one!(self.field, values, |E, integers| self.field.reduce::<E>(integers))
     }
 
     /// Elements as bits.
-    fn pack<'py>(&self, values: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
-        by_width!(self.field, pack(self.field, values))
+    fn pack<'py>(&self, values: &Bound<'py, PyAny>) -> Result<Bound<'py, PyBytes>> {
+        let py = values.py();
+        by_width!(self.field, E => {
+            let values = &*vector::<E>("values", values)?;
+            Ok(PyBytes::new(py, &compute(py, values.len(), || self.field.pack(values))?))
+        })
     }
 
     /// Elements from their bits.
-    fn unpack<'py>(&self, data: &Bound<'py, PyAny>, length: usize) -> PyResult<Bound<'py, PyAny>> {
-        by_width!(self.field, unpack(self.field, data, length))
+    fn unpack<'py>(&self, data: &Bound<'py, PyAny>, length: usize) -> Elements<'py> {
+        let (py, data) = (data.py(), bytes("data", data)?);
+        by_width!(self.field, E => {
+            let values = compute(py, length, || self.field.unpack::<E>(data, length))?;
+            Ok(Out(values).into_pyobject(py)?.into_any())
+        })
     }
 
     /// The vector that a seed stands for.
-    fn expand<'py>(&self, seed: &Bound<'py, PyAny>, length: usize) -> PyResult<Bound<'py, PyAny>> {
-        by_width!(self.field, expand(self.field, seed, check_length(seed.py(), length)?))
+    fn expand<'py>(&self, seed: &Bound<'py, PyAny>, length: usize) -> Elements<'py> {
+        let (py, length) = (seed.py(), check_length(length)?);
+        let key = exactly("seed", bytes("seed", seed)?)?;
+        by_width!(self.field, E => {
+            let values = compute(py, length, || {
+                let mut values = vec![E::default(); length];
+                self.field.expand(&key, &mut values)?;
+                Ok(values)
+            })?;
+            Ok(Out(values).into_pyobject(py)?.into_any())
+        })
     }
 
     /// Shares of a vector: a row for each party.
@@ -124,8 +155,15 @@ impl PrimeField {
         vector: &Bound<'py, PyAny>,
         parties: usize,
         seed: Option<u64>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        by_width!(self.field, share(self.field, vector, parties, seed))
+    ) -> Elements<'py> {
+        let py = vector.py();
+        by_width!(self.field, E => {
+            let secret = &*self::vector::<E>("vector", vector)?;
+            let shares = compute(py, secret.len().saturating_mul(parties), || {
+                self.field.share(secret, parties, &mut stream(seed)?)
+            })?;
+            Ok(shares.into_pyarray(py).reshape([parties, secret.len()])?.into_any())
+        })
     }
 
     /// Seeds for all shares of a vector but the last, and the last, packed.
@@ -135,8 +173,17 @@ impl PrimeField {
         vector: &Bound<'py, PyAny>,
         parties: usize,
         seed: Option<u64>,
-    ) -> PyResult<CompressedShares<'py>> {
-        by_width!(self.field, share_compressed(self.field, vector, parties, seed))
+    ) -> Result<CompressedShares<'py>> {
+        let py = vector.py();
+        let (seeds, packed) = by_width!(self.field, E => {
+            let secret = &*self::vector::<E>("vector", vector)?;
+            compute(py, secret.len().saturating_mul(parties), || {
+                let shares = self.field.share_compressed(secret, parties, &mut stream(seed)?)?;
+                Ok((shares.seeds, self.field.pack(&shares.explicit)?))
+            })?
+        });
+        let seeds = seeds.iter().map(|seed| PyBytes::new(py, seed)).collect();
+        Ok((seeds, PyBytes::new(py, &packed)))
     }
 
     /// A round of users that share one-hot vectors, or zeros: what each party has added up.
@@ -149,16 +196,17 @@ impl PrimeField {
         parties: usize,
         compressed: bool,
         seed: Option<u64>,
-    ) -> PyResult<OneHotSums<'py>> {
+    ) -> Result<OneHotSums<'py>> {
         let py = codes.py();
-        let build = || {
-            let domain = DomainSize::new(domain_size)?;
-            core::OneHotSharing::new(self.field, domain, parties, rate)
-        };
-        let round = build().map_err(|error| exception(py, &error))?;
+        let domain = DomainSize::new(domain_size)?;
+        let round = core::OneHotSharing::new(self.field, domain, parties, rate)?;
         let round = if compressed { round.compressed() } else { round };
-        let array = codes.extract().map_err(|_| mismatch("codes", "dtype uint32", codes))?;
-        by_width!(self.field, share_one_hot(py, round, &array, parties, seed))
+        let codes = &*vector::<u32>("codes", codes)?;
+        by_width!(self.field, E => {
+            let sums = run(py, || round.run::<E, _, _>(codes, &streams(seed)?))?;
+            let shares = OutRows(sums.shares, domain.len()).into_pyobject(py)?.into_any();
+            Ok((shares, sums.draws, sums.additions))
+        })
     }
 
     fn __repr__(&self) -> String {
@@ -166,162 +214,19 @@ impl PrimeField {
     }
 }
 
-/// Fresh streams from the operating system, or those of a seed.
-fn streams(seed: Option<u64>) -> turnout::Result<AesStreams> {
-    seed.map_or_else(AesStreams::from_operating_system, |seed| Ok(AesStreams::from_seed(seed)))
-}
-
 /// The stream of one user: of an index that a vector's own seed does not have.
 fn stream(seed: Option<u64>) -> turnout::Result<<AesStreams as Streams>::Stream> {
     Ok(streams(seed)?.stream(Purpose::Share, 1))
 }
 
-fn uniform<E: Element>(
-    py: Python<'_>,
-    field: core::PrimeField,
-    length: usize,
-    seed: Option<u64>,
-) -> PyResult<Bound<'_, PyAny>> {
-    let values = compute(py, length, || {
-        let mut values = vec![E::default(); length];
-        field.uniform(&mut stream(seed)?, &mut values)?;
-        Ok(values)
-    })?;
-    Ok(vector(py, values))
-}
-
-fn pairwise<'py, E: Element>(
+fn pairwise<'py, E: core::Element + numpy::Element>(
     field: core::PrimeField,
     left: &Bound<'py, PyAny>,
     right: &Bound<'py, PyAny>,
     operation: impl Fn(core::PrimeField, &[E], &[E]) -> turnout::Result<Vec<E>> + Sync,
-) -> PyResult<Bound<'py, PyAny>> {
+) -> Elements<'py> {
     let py = left.py();
-    let (left, right) = (elements("left", left)?, elements("right", right)?);
-    let (left, right) = (slice(py, "left", &left)?, slice(py, "right", &right)?);
-    Ok(vector(py, compute(py, left.len(), || operation(field, left, right))?))
-}
-
-fn negate<'py, E: Element>(
-    field: core::PrimeField,
-    values: &Bound<'py, PyAny>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let py = values.py();
-    let array = elements::<E>("values", values)?;
-    let values = slice(py, "values", &array)?;
-    Ok(vector(py, compute(py, values.len(), || field.negate(values))?))
-}
-
-fn sum<'py, E: Element>(
-    field: core::PrimeField,
-    rows: &Bound<'py, PyAny>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let py = rows.py();
-    let Ok(array) = rows.extract::<PyReadonlyArray2<'py, E>>() else {
-        let expected = format!("a two-dimensional NumPy array of dtype uint{}", E::BITS);
-        return Err(unexpected("rows", &expected, rows));
-    };
-    // A transposed array is contiguous too, but its memory goes along the columns.
-    let values = match array.as_slice() {
-        Ok(values) if array.is_c_contiguous() => values,
-        _ => return Err(invalid_type(py, "rows must be a C-contiguous array".to_owned())),
-    };
-    let length = array.shape()[1];
-    Ok(vector(py, compute(py, values.len(), || field.sum(values, length))?))
-}
-
-fn lift<'py, E: Element>(
-    field: core::PrimeField,
-    values: &Bound<'py, PyAny>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let py = values.py();
-    let array = elements::<E>("values", values)?;
-    let values = slice(py, "values", &array)?;
-    Ok(vector(py, compute(py, values.len(), || field.lift(values))?))
-}
-
-fn reduce<'py, E: Element>(
-    field: core::PrimeField,
-    values: &Bound<'py, PyAny>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let py = values.py();
-    let array: PyReadonlyArray1<'py, i64> =
-        values.extract().map_err(|_| mismatch("values", "dtype int64", values))?;
-    let values = slice(py, "values", &array)?;
-    Ok(vector(py, compute(py, values.len(), || field.reduce::<E>(values))?))
-}
-
-fn pack<'py, E: Element>(
-    field: core::PrimeField,
-    values: &Bound<'py, PyAny>,
-) -> PyResult<Bound<'py, PyBytes>> {
-    let py = values.py();
-    let array = elements::<E>("values", values)?;
-    let values = slice(py, "values", &array)?;
-    Ok(PyBytes::new(py, &compute(py, values.len(), || field.pack(values))?))
-}
-
-fn unpack<'py, E: Element>(
-    field: core::PrimeField,
-    data: &Bound<'py, PyAny>,
-    length: usize,
-) -> PyResult<Bound<'py, PyAny>> {
-    let (py, data) = (data.py(), bytes("data", data)?);
-    Ok(vector(py, compute(py, length, || field.unpack::<E>(data, length))?))
-}
-
-fn expand<'py, E: Element>(
-    field: core::PrimeField,
-    seed: &Bound<'py, PyAny>,
-    length: usize,
-) -> PyResult<Bound<'py, PyAny>> {
-    let (py, seed) = (seed.py(), vector_seed(seed)?);
-    let values = compute(py, length, || {
-        let mut values = vec![E::default(); length];
-        field.expand(&seed, &mut values)?;
-        Ok(values)
-    })?;
-    Ok(vector(py, values))
-}
-
-fn share<'py, E: Element>(
-    field: core::PrimeField,
-    secret: &Bound<'py, PyAny>,
-    parties: usize,
-    seed: Option<u64>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let py = secret.py();
-    let array = elements::<E>("vector", secret)?;
-    let secret = slice(py, "vector", &array)?;
-    let work = secret.len().saturating_mul(parties);
-    matrix(py, parties, compute(py, work, || field.share(secret, parties, &mut stream(seed)?))?)
-}
-
-fn share_compressed<'py, E: Element>(
-    field: core::PrimeField,
-    secret: &Bound<'py, PyAny>,
-    parties: usize,
-    seed: Option<u64>,
-) -> PyResult<CompressedShares<'py>> {
-    let py = secret.py();
-    let array = elements::<E>("vector", secret)?;
-    let secret = slice(py, "vector", &array)?;
-    let (seeds, packed) = compute(py, secret.len().saturating_mul(parties), || {
-        let shares = field.share_compressed(secret, parties, &mut stream(seed)?)?;
-        Ok((shares.seeds, field.pack(&shares.explicit)?))
-    })?;
-    let seeds = seeds.iter().map(|seed| PyBytes::new(py, seed)).collect();
-    Ok((seeds, PyBytes::new(py, &packed)))
-}
-
-fn share_one_hot<'py, E: Element>(
-    py: Python<'py>,
-    round: core::OneHotSharing,
-    codes: &PyReadonlyArray1<'py, u32>,
-    parties: usize,
-    seed: Option<u64>,
-) -> PyResult<OneHotSums<'py>> {
-    let codes = slice(py, "codes", codes)?;
-    let sums = run(py, || round.run::<E, _, _>(codes, &streams(seed)?))?;
-    Ok((matrix(py, parties, sums.shares)?, sums.draws, sums.additions))
+    let (left, right) = (&*vector("left", left)?, &*vector("right", right)?);
+    let results = compute(py, left.len(), || operation(field, left, right))?;
+    Ok(Out(results).into_pyobject(py)?.into_any())
 }

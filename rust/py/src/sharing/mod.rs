@@ -8,28 +8,21 @@ mod shares;
 pub(crate) use field::PrimeField;
 pub(crate) use shares::ShareSum;
 
-use numpy::ndarray::Array2;
-use numpy::{IntoPyArray, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use turnout::Error;
-use turnout::sharing::SEED_BYTES;
 
-use crate::arrays::mismatch;
-use crate::errors::{exception, internal, invalid_type};
+use crate::errors::{Failure, Result};
 
-/// An integer type of elements that NumPy knows.
-pub(super) trait Element: turnout::sharing::Element + numpy::Element {}
-
-impl<E: turnout::sharing::Element + numpy::Element> Element for E {}
-
-/// Calls a function generic over the integer type of a field's elements.
+/// Evaluates an expression in which the integer type of a field's elements has a name.
 macro_rules! by_width {
-    ($field:expr, $function:ident($($argument:expr),* $(,)?)) => {
+    ($field:expr, $element:ident => $body:expr) => {
         if $field.width() == 32 {
-            $function::<u32>($($argument),*)
+            type $element = u32;
+            $body
         } else {
-            $function::<u64>($($argument),*)
+            type $element = u64;
+            $body
         }
     };
 }
@@ -47,56 +40,23 @@ fn compute<T: Send>(
     py: Python<'_>,
     elements: usize,
     job: impl FnOnce() -> turnout::Result<T> + Send,
-) -> PyResult<T> {
-    let result = if elements < AT_ONCE { job() } else { py.detach(job) };
-    result.map_err(|error| exception(py, &error))
-}
-
-/// A one-dimensional array of elements.
-fn elements<'py, E: Element>(
-    argument: &str,
-    array: &Bound<'py, PyAny>,
-) -> PyResult<PyReadonlyArray1<'py, E>> {
-    array.extract().map_err(|_| mismatch(argument, &format!("dtype uint{}", E::BITS), array))
-}
-
-/// A new one-dimensional array.
-fn vector<E: numpy::Element>(py: Python<'_>, values: Vec<E>) -> Bound<'_, PyAny> {
-    values.into_pyarray(py).into_any()
-}
-
-/// A new two-dimensional array with that many rows.
-fn matrix<E: Element>(py: Python<'_>, rows: usize, values: Vec<E>) -> PyResult<Bound<'_, PyAny>> {
-    let columns = values.len() / rows.max(1);
-    let array = Array2::from_shape_vec((rows, columns), values)
-        .map_err(|error| internal(&error.to_string()))?;
-    Ok(array.into_pyarray(py).into_any())
+) -> Result<T> {
+    Ok(if elements < AT_ONCE { job() } else { py.detach(job) }?)
 }
 
 /// The content of a `bytes` object.
-fn bytes<'a>(argument: &str, value: &'a Bound<'_, PyAny>) -> PyResult<&'a [u8]> {
+fn bytes<'a>(argument: &str, value: &'a Bound<'_, PyAny>) -> Result<&'a [u8]> {
     if let Ok(bytes) = value.cast::<PyBytes>() {
         return Ok(bytes.as_bytes());
     }
-    Err(invalid_type(value.py(), format!("{argument} must be bytes, got {}", value.get_type())))
-}
-
-/// A seed that stands for a vector.
-fn vector_seed(value: &Bound<'_, PyAny>) -> PyResult<[u8; SEED_BYTES]> {
-    let seed = bytes("seed", value)?;
-    seed.try_into().map_err(|_| {
-        let length = seed.len() as u64;
-        let error =
-            Error::Integer { argument: "the length of seed", value: length, expected: "32 bytes" };
-        exception(value.py(), &error)
-    })
+    Err(Failure::Type(format!("{argument} must be bytes, got {}", value.get_type())))
 }
 
 /// Checks the length of an array that is to be made.
-fn check_length(py: Python<'_>, length: usize) -> PyResult<usize> {
+fn check_length(length: usize) -> Result<usize> {
     if length <= LONGEST {
         return Ok(length);
     }
     let expected = "an integer of at most 2^32";
-    Err(exception(py, &Error::Integer { argument: "length", value: length as u64, expected }))
+    Err(Error::Integer { argument: "length", value: length as u64, expected }.into())
 }

@@ -1,18 +1,13 @@
 //! Binding of `sharing::sets` and `sharing::elections`.
 
-use numpy::ndarray::Array2;
-use numpy::{IntoPyArray, PyArray1, PyArray2};
 use pyo3::prelude::*;
 use turnout::parameters::DomainSize;
 use turnout::sharing;
 
-use crate::arrays::{counts, matrix, slice, vector};
-use crate::errors::{exception, internal, invalid_type};
+use crate::arrays::{Out, OutRows, matrix, vector};
+use crate::errors::{Failure, Result};
 use crate::noise::streams;
 use crate::pool::run;
-
-/// Coins and sets.
-type CoinsAndSets<'py> = (Bound<'py, PyArray1<u8>>, Bound<'py, PyArray2<u32>>);
 
 /// Draws the sets of items that users of two-stage sampling report.
 #[pyclass(frozen, module = "turnout._core")]
@@ -25,15 +20,13 @@ impl SetSampler {
     /// Uniform sets if there is no gamma.
     #[new]
     #[pyo3(signature = (domain_size, reported, gamma))]
-    fn new(py: Python<'_>, domain_size: u64, reported: u64, gamma: Option<f64>) -> PyResult<Self> {
-        let build = || {
-            let domain = DomainSize::new(domain_size)?;
-            match gamma {
-                Some(gamma) => sharing::SetSampler::adaptive(domain, reported, gamma),
-                None => sharing::SetSampler::uniform(domain, reported),
-            }
+    fn new(domain_size: u64, reported: u64, gamma: Option<f64>) -> Result<Self> {
+        let domain = DomainSize::new(domain_size)?;
+        let sampler = match gamma {
+            Some(gamma) => sharing::SetSampler::adaptive(domain, reported, gamma),
+            None => sharing::SetSampler::uniform(domain, reported),
         };
-        build().map(|sampler| Self { sampler }).map_err(|error| exception(py, &error))
+        Ok(Self { sampler: sampler? })
     }
 
     /// The probability that a user who takes part reports the own item.
@@ -49,63 +42,53 @@ impl SetSampler {
     }
 
     /// The exact local guarantee towards the server that sees the sets, rounded up.
-    fn local_epsilon(&self, py: Python<'_>, rate: f64) -> PyResult<f64> {
-        self.sampler.realized_local_epsilon(rate).map_err(|error| exception(py, &error))
+    fn local_epsilon(&self, rate: f64) -> Result<f64> {
+        Ok(self.sampler.realized_local_epsilon(rate)?)
     }
 
     /// Throws the coins of users and draws their sets.
     #[pyo3(signature = (codes, rate, seed=None))]
-    fn draw<'py>(
+    fn draw(
         &self,
-        codes: &Bound<'py, PyAny>,
+        codes: &Bound<'_, PyAny>,
         rate: f64,
         seed: Option<u64>,
-    ) -> PyResult<CoinsAndSets<'py>> {
+    ) -> Result<(Out<u8>, OutRows<u32>)> {
         let py = codes.py();
-        let array = vector::<u32>("codes", codes)?;
-        let codes = slice(py, "codes", &array)?;
+        let codes = &*vector::<u32>("codes", codes)?;
         let (coins, sets) = run(py, || self.sampler.draw(codes, rate, &streams(seed)?))?;
         let reported = usize::try_from(self.sampler.reported()).unwrap_or(usize::MAX);
-        let sets = Array2::from_shape_vec((coins.len(), reported), sets)
-            .map_err(|_| internal("sets of unequal sizes"))?;
-        Ok((coins.into_pyarray(py), sets.into_pyarray(py)))
+        Ok((Out(coins), OutRows(sets, reported)))
     }
 }
 
 /// Shares bits among elected users: the sums of what they receive, draws, additions.
 #[pyfunction]
 #[pyo3(signature = (codes, coins, sets, offsets, elected, modulus, seed=None))]
-pub(crate) fn two_stage_sums<'py>(
-    codes: &Bound<'py, PyAny>,
-    coins: &Bound<'py, PyAny>,
-    sets: &Bound<'py, PyAny>,
-    offsets: &Bound<'py, PyAny>,
-    elected: &Bound<'py, PyAny>,
+pub(crate) fn two_stage_sums(
+    codes: &Bound<'_, PyAny>,
+    coins: &Bound<'_, PyAny>,
+    sets: &Bound<'_, PyAny>,
+    offsets: &Bound<'_, PyAny>,
+    elected: &Bound<'_, PyAny>,
     modulus: u64,
     seed: Option<u64>,
-) -> PyResult<(Bound<'py, PyArray1<u64>>, u64, u64)> {
+) -> Result<(Out<u64>, u64, u64)> {
     let py = codes.py();
-    let codes = vector::<u32>("codes", codes)?;
-    let codes = slice(py, "codes", &codes)?;
-    let coins = vector::<u8>("coins", coins)?;
-    let coins = slice(py, "coins", &coins)?;
-    let rows = matrix::<u32>("sets", sets)?;
-    if rows.as_array().nrows() != codes.len() {
-        let found = rows.as_array().nrows();
-        let message =
-            format!("sets must have a row for each of {} users, got {found}", codes.len());
-        return Err(invalid_type(py, message));
+    let codes = &*vector("codes", codes)?;
+    let coins = &*vector("coins", coins)?;
+    let rows = matrix("sets", sets)?;
+    if rows.rows() != codes.len() {
+        let (users, found) = (codes.len(), rows.rows());
+        let message = format!("sets must have a row for each of {users} users, got {found}");
+        return Err(Failure::Type(message));
     }
-    let sets = rows
-        .as_slice()
-        .map_err(|_| invalid_type(py, "sets must be a contiguous array".to_owned()))?;
-    let offsets = counts("offsets", offsets)?;
-    let offsets = slice(py, "offsets", &offsets)?;
-    let elected = vector::<u32>("elected", elected)?;
-    let elected = slice(py, "elected", &elected)?;
+    let sets = &*rows;
+    let offsets = &*vector("offsets", offsets)?;
+    let elected = &*vector("elected", elected)?;
     let found = run(py, || {
         let streams = streams(seed)?;
         sharing::two_stage_sums(codes, coins, sets, offsets, elected, modulus, &streams)
     })?;
-    Ok((found.sums.into_pyarray(py), found.draws, found.additions))
+    Ok((Out(found.sums), found.draws, found.additions))
 }

@@ -3,11 +3,12 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
-use turnout::sharing::{self as core, SEED_BYTES};
+use turnout::sharing as core;
 
-use super::{Element, PrimeField, bytes, check_length, compute, elements, vector, vector_seed};
-use crate::arrays::slice;
-use crate::errors::exception;
+use super::{PrimeField, bytes, check_length, compute};
+use crate::arrays::{Out, vector};
+use crate::errors::Result;
+use crate::noise::exactly;
 
 /// A running sum of shares.
 #[pyclass(frozen, module = "turnout._core")]
@@ -35,30 +36,34 @@ macro_rules! either {
 #[pymethods]
 impl ShareSum {
     #[new]
-    fn new(py: Python<'_>, field: &PrimeField, length: usize) -> PyResult<Self> {
-        let (field, length) = (field.field, check_length(py, length)?);
+    fn new(field: &PrimeField, length: usize) -> Result<Self> {
+        let (field, length) = (field.field, check_length(length)?);
         let sum = if field.width() == 32 {
-            core::ShareSum::new(field, length).map(|sum| Sum::Narrow(Mutex::new(sum)))
+            Sum::Narrow(Mutex::new(core::ShareSum::new(field, length)?))
         } else {
-            core::ShareSum::new(field, length).map(|sum| Sum::Wide(Mutex::new(sum)))
+            Sum::Wide(Mutex::new(core::ShareSum::new(field, length)?))
         };
-        Ok(Self { sum: sum.map_err(|error| exception(py, &error))?, length })
+        Ok(Self { sum, length })
     }
 
     /// Adds a vector.
-    fn add(&self, values: &Bound<'_, PyAny>) -> PyResult<()> {
-        either!(self.sum, sum => add(sum, values))
+    fn add(&self, values: &Bound<'_, PyAny>) -> Result<()> {
+        let py = values.py();
+        either!(self.sum, sum => {
+            let values = &*vector("values", values)?;
+            compute(py, values.len(), || lock(sum).add(values))
+        })
     }
 
     /// Adds a packed vector.
-    fn add_packed(&self, data: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn add_packed(&self, data: &Bound<'_, PyAny>) -> Result<()> {
         let packed = bytes("data", data)?;
         compute(data.py(), self.length, || either!(self.sum, sum => lock(sum).add_packed(packed)))
     }
 
     /// Adds the vector that a seed stands for.
-    fn add_seed(&self, seed: &Bound<'_, PyAny>) -> PyResult<()> {
-        let key: [u8; SEED_BYTES] = vector_seed(seed)?;
+    fn add_seed(&self, seed: &Bound<'_, PyAny>) -> Result<()> {
+        let key = exactly("seed", bytes("seed", seed)?)?;
         compute(seed.py(), self.length, || {
             either!(self.sum, sum => lock(sum).add_seed(&key));
             Ok(())
@@ -72,19 +77,12 @@ impl ShareSum {
     }
 
     /// The sum so far.
-    fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn finish<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         either!(self.sum, sum => {
             let values = compute(py, self.length, || Ok(lock(sum).sum()))?;
-            Ok(vector(py, values))
+            Ok(Out(values).into_pyobject(py)?.into_any())
         })
     }
-}
-
-fn add<E: Element>(sum: &Mutex<core::ShareSum<E>>, values: &Bound<'_, PyAny>) -> PyResult<()> {
-    let py = values.py();
-    let array = elements::<E>("values", values)?;
-    let values = slice(py, "values", &array)?;
-    compute(py, values.len(), || lock(sum).add(values))
 }
 
 /// No job panics; if one did, the sum would still be a sum.

@@ -2,12 +2,10 @@
 
 use num_bigint::BigUint;
 
-use super::{PermanentKey, SECRET_BYTES, Second, check_secrets, first_out_of_reach, logarithm_up};
+use super::{Memoized, Second, first_out_of_reach, logarithm_up};
 use crate::Result;
-use crate::frequency::codes::{all_inside, outside};
 use crate::frequency::oracle::BLOCK;
-use crate::frequency::{Code, DirectEncoding, Histogram, Randomizer, Reports, Selection, Tally};
-use crate::parallel;
+use crate::frequency::{DirectEncoding, Histogram, Randomizer, Reports, Selection, Tally};
 use crate::parameters::{DomainSize, Epsilon, Probability};
 use crate::random::{ExponentialBounds, Streams, Words};
 
@@ -18,13 +16,13 @@ use crate::random::{ExponentialBounds, Streams, Words};
 /// As a [`Randomizer`] it makes first reports: of a permanent answer that is forgotten at once.
 ///
 /// ```
-/// use turnout::frequency::MemoizedDirect;
+/// use turnout::frequency::{Codes, Memoized, MemoizedDirect};
 /// use turnout::parameters::{DomainSize, Epsilon};
 ///
 /// let size = DomainSize::new(10)?;
 /// let chain = MemoizedDirect::new(size, Epsilon::new(3.0)?, Epsilon::new(1.0)?)?;
-/// let answer = chain.permanent(&[4_u8], &[[1; 32]], &[0; 32])?;
-/// assert_eq!(answer, chain.permanent(&[4_u8], &[[1; 32]], &[0; 32])?);
+/// let answer = chain.permanent(Codes::U8(&[4]), &[[1; 32]], &[0; 32])?;
+/// assert_eq!(answer, chain.permanent(Codes::U8(&[4]), &[[1; 32]], &[0; 32])?);
 /// # Ok::<(), turnout::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -68,12 +66,6 @@ impl MemoizedDirect {
         }
     }
 
-    /// `(A, W)` of the permanent answer and of a report: see [`DirectEncoding::words`].
-    #[must_use]
-    pub const fn words(&self) -> [(u64, u64); 2] {
-        [self.permanent.words(), self.instantaneous.words()]
-    }
-
     /// How likely a report names the own code, and another one, in a common unit.
     fn words_of_a_report(&self) -> (BigUint, BigUint) {
         let [(own, other), (kept, changed)] = self.words();
@@ -83,12 +75,6 @@ impl MemoizedDirect {
             product(own, kept) + product(other, changed) * (size - 1),
             product(other, kept) + product(own, changed) + product(other, changed) * (size - 2),
         )
-    }
-
-    /// The realised epsilon of the permanent answer, rounded up.
-    #[must_use]
-    pub fn lifetime_epsilon(&self) -> f64 {
-        self.permanent.realized_epsilon()
     }
 
     /// The realised epsilon of one report, rounded up.
@@ -104,50 +90,6 @@ impl MemoizedDirect {
         let (p, q) = self.permanent.support_probabilities();
         let (kept, changed) = self.instantaneous.support_probabilities();
         (p * kept + (1.0 - p) * changed, q * kept + (1.0 - q) * changed)
-    }
-
-    /// The permanent answers of nodes that hold `codes`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::CodeOutsideDomain`](crate::Error::CodeOutsideDomain);
-    /// [`Error::LengthMismatch`](crate::Error::LengthMismatch) if there is not one secret for each
-    /// code.
-    pub fn permanent<C: Code>(
-        &self,
-        codes: &[C],
-        secrets: &[[u8; SECRET_BYTES]],
-        context: &[u8; 32],
-    ) -> Result<Vec<u32>> {
-        check_secrets(secrets, codes.len())?;
-        let domain = self.permanent.domain_size();
-        if !all_inside(codes, domain) {
-            return Err(outside("values", codes, domain));
-        }
-        let mut answers = vec![0; codes.len()];
-        parallel::for_each_chunk(&mut answers, BLOCK, |block, answers| {
-            let nodes = codes.iter().zip(secrets).skip(block * BLOCK);
-            for ((code, secret), answer) in nodes.zip(answers.chunks_mut(1)) {
-                let code = code.index();
-                let mut stream = PermanentKey::new(secret, context).stream(code);
-                self.permanent.report(core::iter::once(code), answer, &mut stream, narrow);
-            }
-        });
-        Ok(answers)
-    }
-
-    /// One round of reports of nodes with these permanent answers.
-    ///
-    /// # Errors
-    ///
-    /// As for [`DirectEncoding::randomize`].
-    pub fn instantaneous<S: Streams>(
-        &self,
-        permanent: &[u32],
-        selection: &Selection<'_>,
-        streams: &S,
-    ) -> Result<Reports<u32>> {
-        self.instantaneous.randomize(permanent, selection, streams)
     }
 
     /// A tally of first reports, from the true counts alone: see [`DirectEncoding::simulate`].
@@ -171,6 +113,29 @@ impl MemoizedDirect {
 #[expect(clippy::cast_possible_truncation, reason = "below the size of the domain")]
 const fn narrow(code: u64) -> u32 {
     code as u32
+}
+
+impl Memoized for MemoizedDirect {
+    fn words(&self) -> [(u64, u64); 2] {
+        [self.permanent.words(), self.instantaneous.words()]
+    }
+
+    fn lifetime_epsilon(&self) -> f64 {
+        self.permanent.realized_epsilon()
+    }
+
+    fn remember<R: Words>(&self, code: u64, answer: &mut [u32], rng: &mut R) {
+        self.permanent.report(core::iter::once(code), answer, rng, narrow);
+    }
+
+    fn instantaneous<S: Streams>(
+        &self,
+        permanent: &[u32],
+        selection: &Selection<'_>,
+        streams: &S,
+    ) -> Result<Reports<u32>> {
+        self.instantaneous.randomize(permanent, selection, streams)
+    }
 }
 
 impl Randomizer for MemoizedDirect {

@@ -22,8 +22,75 @@ pub use unary::MemoizedUnary;
 use num_bigint::BigUint;
 use num_traits::ToPrimitive;
 
-use crate::random::{ExponentialBounds, Purpose, Streams};
+use crate::frequency::oracle::BLOCK;
+use crate::frequency::{Codes, Randomizer, Reports, Selection};
+use crate::parallel::{self, chunk};
+use crate::random::{ExponentialBounds, Purpose, Streams, Words};
 use crate::{Error, Result};
+
+/// A randomizer in two stages. As a [`Randomizer`] it makes first reports: of a permanent answer
+/// that is forgotten at once.
+pub trait Memoized: Randomizer {
+    /// The words of the permanent answer and of a report: for what is so, and for what is not.
+    fn words(&self) -> [(u64, u64); 2];
+
+    /// The realised epsilon of the permanent answer, rounded up.
+    fn lifetime_epsilon(&self) -> f64;
+
+    /// The permanent answer for a code of the domain. The words that it takes are a format.
+    fn remember<R: Words>(&self, code: u64, answer: &mut [Self::Item], rng: &mut R);
+
+    /// The permanent answers of nodes that hold `codes`: a row for each.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::CodeOutsideDomain`]; [`Error::LengthMismatch`] if there is not one secret for each
+    /// code.
+    fn permanent(
+        &self,
+        codes: Codes<'_>,
+        secrets: &[[u8; SECRET_BYTES]],
+        context: &[u8; 32],
+    ) -> Result<Vec<Self::Item>> {
+        let (nodes, width) = (codes.len(), self.width());
+        if secrets.len() != nodes {
+            return Err(Error::LengthMismatch {
+                left: "secrets",
+                left_length: secrets.len(),
+                right: "values",
+                right_length: nodes,
+            });
+        }
+        if !codes.inside(0..nodes, self.domain()) {
+            return Err(codes.outside("values", self.domain()));
+        }
+        let mut answers = vec![Self::Item::default(); nodes * width];
+        parallel::for_each_chunk(&mut answers, BLOCK * width, |block, answers| {
+            let nodes = chunk(block, BLOCK, nodes);
+            let mut buffer = [0; BLOCK];
+            let codes = codes.gather(nodes.clone(), &mut buffer);
+            let rows = answers.chunks_mut(width);
+            for ((&code, secret), row) in codes.iter().zip(&secrets[nodes]).zip(rows) {
+                self.remember(code, row, &mut PermanentKey::new(secret, context).stream(code));
+            }
+        });
+        Ok(answers)
+    }
+
+    /// One round of reports of nodes with these permanent answers.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Report`] or [`Error::CodeOutsideDomain`] if something is no permanent answer;
+    /// [`Error::LengthMismatch`] if there are not as many personal probabilities as answers;
+    /// [`Error::DomainSize`] for 2^32 nodes or more.
+    fn instantaneous<S: Streams>(
+        &self,
+        permanent: &[Self::Item],
+        selection: &Selection<'_>,
+        streams: &S,
+    ) -> Result<Reports<Self::Item>>;
+}
 
 /// The logarithm of a ratio that is at most `e^limit`, rounded up to a floating-point number.
 fn logarithm_up(numerator: &BigUint, denominator: &BigUint, limit: f64) -> f64 {
@@ -63,17 +130,4 @@ impl<S: Streams> Streams for Second<'_, S> {
     fn stream(&self, _: Purpose, index: u64) -> S::Stream {
         self.0.stream(Purpose::PermanentReport, index)
     }
-}
-
-/// The keys of nodes, one for each code.
-fn check_secrets(secrets: &[[u8; SECRET_BYTES]], nodes: usize) -> Result<()> {
-    if secrets.len() == nodes {
-        return Ok(());
-    }
-    Err(Error::LengthMismatch {
-        left: "secrets",
-        left_length: secrets.len(),
-        right: "values",
-        right_length: nodes,
-    })
 }

@@ -2,7 +2,7 @@ use num_bigint::BigInt;
 use num_rational::BigRational;
 
 use super::*;
-use crate::frequency::{DirectEncoding, FrequencyOracle, Randomizer, Selection};
+use crate::frequency::{DirectEncoding, FrequencyOracle};
 use crate::parameters::{DomainSize, Epsilon};
 use crate::random::AesStreams;
 
@@ -125,10 +125,10 @@ fn permanent_answers_never_change() -> Result<()> {
     let codes = [0_u8, 1, 2, 3, 4, 5, 6, 7];
     let (lifetime, first) = (Epsilon::new(2.0)?, Epsilon::new(1.0)?);
     let direct = MemoizedDirect::new(DomainSize::new(8)?, lifetime, first)?;
-    assert_eq!(direct.permanent(&codes, &secrets, &[9; 32])?, DIRECT);
+    assert_eq!(direct.permanent(Codes::U8(&codes), &secrets, &[9; 32])?, DIRECT);
     let stages = [BitStage::Symmetric; 2];
     let unary = MemoizedUnary::new(DomainSize::new(40)?, lifetime, first, stages)?;
-    assert_eq!(unary.permanent(&codes, &secrets, &[9; 32])?, UNARY);
+    assert_eq!(unary.permanent(Codes::U8(&codes), &secrets, &[9; 32])?, UNARY);
     Ok(())
 }
 
@@ -158,7 +158,7 @@ fn permanent_answers_have_the_law_of_direct_encoding() -> Result<()> {
     let (lifetime, first) = (Epsilon::new(1.5)?, Epsilon::new(1.0)?);
     let domain = DomainSize::new(8)?;
     let chain = MemoizedDirect::new(domain, lifetime, first)?;
-    let answers = chain.permanent(&vec![5_u8; nodes as usize], &secrets, &[0; 32])?;
+    let answers = chain.permanent(Codes::U8(&vec![5; nodes as usize]), &secrets, &[0; 32])?;
     let (p, q) = DirectEncoding::new(lifetime, domain)?.support_probabilities();
     for code in 0..8 {
         let expected = f64::from(nodes) * if code == 5 { p } else { q };
@@ -176,7 +176,7 @@ fn rounds_differ_and_the_rows_that_take_part_are_the_selected_ones() -> Result<(
     let chain = MemoizedUnary::new(domain, lifetime, first, [BitStage::Symmetric; 2])?;
     let codes: Vec<u8> = (0..70).collect();
     let secrets = vec![[1; 32]; 70];
-    let rows = chain.permanent(&codes, &secrets, &[0; 32])?;
+    let rows = chain.permanent(Codes::U8(&codes), &secrets, &[0; 32])?;
     let everyone = Selection::everyone();
     let reports = chain.instantaneous(&rows, &everyone, &AesStreams::from_seed(1))?;
     assert_eq!(reports.codes, rows);
@@ -193,7 +193,7 @@ fn rounds_differ_and_the_rows_that_take_part_are_the_selected_ones() -> Result<(
         Epsilon::new(1.0)?,
         [BitStage::Optimized; 2],
     )?;
-    let rows = chain.permanent(&codes, &secrets, &[0; 32])?;
+    let rows = chain.permanent(Codes::U8(&codes), &secrets, &[0; 32])?;
     let round = |seed| chain.instantaneous(&rows, &everyone, &AesStreams::from_seed(seed));
     assert_eq!(round(1)?, round(1)?);
     assert_ne!(round(1)?, round(2)?);

@@ -1,13 +1,10 @@
 //! Unary encoding in two stages.
 
-use super::{BitChain, BitStage, PermanentKey, SECRET_BYTES, check_secrets};
+use super::{BitChain, BitStage, Memoized};
 use crate::Result;
-use crate::frequency::codes::{all_inside, outside};
-use crate::frequency::oracle::BLOCK;
 use crate::frequency::shared::bit_rows::{self, BitCounter};
 use crate::frequency::shared::simulation::independent;
-use crate::frequency::{Code, FrequencyOracle, Randomizer, Reports, Selection, Tally};
-use crate::parallel;
+use crate::frequency::{FrequencyOracle, Randomizer, Reports, Selection, Tally};
 use crate::parameters::{DomainSize, Epsilon, Probability};
 use crate::random::{Streams, Words};
 
@@ -20,14 +17,14 @@ use crate::random::{Streams, Words};
 /// As a [`Randomizer`] it makes first reports: of a permanent answer that is forgotten at once.
 ///
 /// ```
-/// use turnout::frequency::{BitStage, MemoizedUnary};
+/// use turnout::frequency::{BitStage, Codes, Memoized, MemoizedUnary};
 /// use turnout::parameters::{DomainSize, Epsilon};
 ///
 /// let (size, stage) = (DomainSize::new(100)?, BitStage::Symmetric);
 /// let chain = MemoizedUnary::new(size, Epsilon::new(3.0)?, Epsilon::new(1.0)?, [stage, stage])?;
-/// let answer = chain.permanent(&[4_u8], &[[1; 32]], &[0; 32])?;
+/// let answer = chain.permanent(Codes::U8(&[4]), &[[1; 32]], &[0; 32])?;
 /// assert_eq!(answer.len(), 2);
-/// assert_eq!(answer, chain.permanent(&[4_u8], &[[1; 32]], &[0; 32])?);
+/// assert_eq!(answer, chain.permanent(Codes::U8(&[4]), &[[1; 32]], &[0; 32])?);
 /// # Ok::<(), turnout::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -53,12 +50,6 @@ impl MemoizedUnary {
         Ok(Self { domain, chain })
     }
 
-    /// The stages.
-    #[must_use]
-    pub const fn chain(&self) -> &BitChain {
-        &self.chain
-    }
-
     /// The realised epsilon of one report, rounded up.
     #[must_use]
     pub fn realized_epsilon(&self) -> f64 {
@@ -69,56 +60,6 @@ impl MemoizedUnary {
     #[must_use]
     pub fn support_probabilities(&self) -> (f64, f64) {
         self.chain.support_probabilities()
-    }
-
-    /// The permanent answers of nodes that hold `codes`: a row for each.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::CodeOutsideDomain`](crate::Error::CodeOutsideDomain);
-    /// [`Error::LengthMismatch`](crate::Error::LengthMismatch) if there is not one secret for each
-    /// code.
-    pub fn permanent<C: Code>(
-        &self,
-        codes: &[C],
-        secrets: &[[u8; SECRET_BYTES]],
-        context: &[u8; 32],
-    ) -> Result<Vec<u64>> {
-        check_secrets(secrets, codes.len())?;
-        if !all_inside(codes, self.domain) {
-            return Err(outside("values", codes, self.domain));
-        }
-        let width = self.width();
-        let mut rows = vec![0; codes.len() * width];
-        parallel::for_each_chunk(&mut rows, BLOCK * width, |block, rows| {
-            let nodes = codes.iter().zip(secrets).skip(block * BLOCK);
-            for ((code, secret), row) in nodes.zip(rows.chunks_mut(width)) {
-                let code = code.index();
-                self.remember(code, row, &mut PermanentKey::new(secret, context).stream(code));
-            }
-        });
-        Ok(rows)
-    }
-
-    /// One round of reports of nodes with these permanent answers.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Report`](crate::Error::Report) if a row is no permanent answer;
-    /// [`Error::LengthMismatch`](crate::Error::LengthMismatch) if there are not as many personal
-    /// probabilities as rows; [`Error::DomainSize`](crate::Error::DomainSize) for 2^32 nodes or more.
-    pub fn instantaneous<S: Streams>(
-        &self,
-        permanent: &[u64],
-        selection: &Selection<'_>,
-        streams: &S,
-    ) -> Result<Reports<u64>> {
-        self.check(permanent)?;
-        let nodes = permanent.len() / self.width();
-        // A report of a node is made from its row, which is looked up by its number.
-        let numbers: Vec<i64> = (0..).take(nodes).collect();
-        let domain = DomainSize::new(nodes.max(2) as u64)?;
-        Rows { chain: *self, answers: permanent, domain }.randomize(&numbers, selection, streams)
     }
 
     /// A tally of first reports, from the true counts alone.
@@ -134,15 +75,6 @@ impl MemoizedUnary {
     ) -> Result<Tally> {
         let probabilities = self.support_probabilities();
         independent(self.domain, probabilities, true_counts, rate, streams)
-    }
-
-    /// The permanent answer for a code: one word for each bit, whatever the code.
-    fn remember<R: Words>(&self, code: u64, row: &mut [u64], rng: &mut R) {
-        let (one, zero) = self.chain.words()[0];
-        self.fill(row, rng, |position| {
-            let own = u64::from(position as u64 == code).wrapping_neg();
-            (one & own) | (zero & !own)
-        });
     }
 
     /// A report of a permanent answer: one word for each bit, whatever the answer.
@@ -169,6 +101,39 @@ impl MemoizedUnary {
             }
             left -= words.len();
         }
+    }
+}
+
+impl Memoized for MemoizedUnary {
+    fn words(&self) -> [(u64, u64); 2] {
+        self.chain.words()
+    }
+
+    fn lifetime_epsilon(&self) -> f64 {
+        self.chain.lifetime_epsilon()
+    }
+
+    /// One word for each bit, whatever the code.
+    fn remember<R: Words>(&self, code: u64, answer: &mut [u64], rng: &mut R) {
+        let (one, zero) = self.chain.words()[0];
+        self.fill(answer, rng, |position| {
+            let own = u64::from(position as u64 == code).wrapping_neg();
+            (one & own) | (zero & !own)
+        });
+    }
+
+    fn instantaneous<S: Streams>(
+        &self,
+        permanent: &[u64],
+        selection: &Selection<'_>,
+        streams: &S,
+    ) -> Result<Reports<u64>> {
+        self.check(permanent)?;
+        let nodes = permanent.len() / self.width();
+        // A report of a node is made from its row, which is looked up by its number.
+        let numbers: Vec<i64> = (0..).take(nodes).collect();
+        let domain = DomainSize::new(nodes.max(2) as u64)?;
+        Rows { chain: *self, answers: permanent, domain }.randomize(&numbers, selection, streams)
     }
 }
 
