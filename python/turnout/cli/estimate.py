@@ -15,7 +15,7 @@ from turnout.cli.options import (
     PictureFile,
     TableFile,
 )
-from turnout.cli.running import refuse_overwriting_inputs, refusing, was_given
+from turnout.cli.running import refuse_if, refuse_overwriting_inputs, refusing, was_given
 from turnout.cli.showing import showing
 from turnout.cli.showing.joint import estimate_conditional
 from turnout.cli.showing.shown import Clip, Method, Order, Over, Projection, Simultaneous, Wish
@@ -121,7 +121,17 @@ def estimate(
     over
         Of a grouped tally: what --simultaneous holds for at once.
     """
-    _refuse_contradictions(project, shrink=shrink, across=across, by=by, given=given, of=of)
+    made = shrink or project != "none"
+    refuse_if(
+        (
+            shrink and project != "none",
+            "--shrink",
+            f"--project {project} makes another distribution",
+        ),
+        (of is not None and not given, "--of", "belongs to --given"),
+        (bool(given) and (made or bool(by)), "--given", "takes no --shrink, --project or --by"),
+        (across and not shrink, "--across", "belongs to --shrink"),
+    )
     tally = read_tally(source)
     for path in filter(None, (plot, target)):
         refuse_overwriting_inputs(path, [source])
@@ -132,8 +142,8 @@ def estimate(
         if was_given(context, name)
     )
     chosen = method or tally.plan.oracle.tally_type.default_method
-    made = project if not shrink else ACROSS if across else SHRUNK
-    wish = Wish(chosen, level, simultaneous, over, made, order, top, named, clip)
+    processing = project if not shrink else ACROSS if across else SHRUNK
+    wish = Wish(chosen, level, simultaneous, over, processing, order, top, named, clip)
     kind = showing(tally.plan)
     kind.check(wish)
     if given:
@@ -147,24 +157,3 @@ def estimate(
     else:
         shown = kind.estimate(tally, wish)
     shown.deliver(f"Estimates from {source}", plot=plot, target=target, as_json=as_json)
-
-
-def _refuse_contradictions(
-    project: Projection,
-    *,
-    shrink: bool,
-    across: bool,
-    by: list[str] | None,
-    given: list[str] | None,
-    of: str | None,
-) -> None:
-    if shrink and project != "none":
-        raise typer.BadParameter(
-            f"--project {project} makes another distribution", param_hint="--shrink"
-        )
-    if of is not None and not given:
-        raise typer.BadParameter("belongs to --given", param_hint="--of")
-    if given and (shrink or project != "none" or by):
-        raise typer.BadParameter("takes no --shrink, --project or --by", param_hint="--given")
-    if across and not shrink:
-        raise typer.BadParameter("belongs to --shrink", param_hint="--across")

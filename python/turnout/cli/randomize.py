@@ -33,6 +33,7 @@ from turnout.cli.running import (
     check_rate,
     note,
     refuse_drawing_again,
+    refuse_if,
     refuse_overwriting_inputs,
     refusing,
 )
@@ -95,30 +96,33 @@ class _Wish:
 
     def check(self) -> None:
         check_labels(self.labels, self.labels_file)
-        if self.plan_file is None:
-            if self.epsilon is None:
-                raise typer.BadParameter("give --epsilon, or --plan", param_hint="--epsilon")
-            if self.public_key is not None:
-                raise typer.BadParameter("needs --plan", param_hint="--public-key")
-            if self.joint and self.numbers is not None:
-                option = option_of(self.numbers)
-                raise typer.BadParameter("is for one question: --joint", param_hint=option)
-            for option, given in (("--labels", self.labels), ("--labels-file", self.labels_file)):
-                if self.numbers is not None and given is not None:
-                    of = option_of(self.numbers)
-                    raise typer.BadParameter(f"are not for numbers: {of}", param_hint=option)
+        numbers = "--mean" if self.numbers is None else option_of(self.numbers)
+        labels = {"--labels": self.labels, "--labels-file": self.labels_file}
+        if self.plan_file is not None:
+            in_plan = {
+                "--epsilon": self.epsilon,
+                "--participation": self.rate,
+                "--oracle": self.oracle,
+                numbers: self.numbers,
+                **labels,
+            }
+            refuse_if(
+                *(
+                    (value is not None, option, "stands in the plan already")
+                    for option, value in in_plan.items()
+                )
+            )
             return
-        others = {
-            "--epsilon": self.epsilon,
-            "--participation": self.rate,
-            "--oracle": self.oracle,
-            "--mean" if self.numbers is None else option_of(self.numbers): self.numbers,
-            "--labels": self.labels,
-            "--labels-file": self.labels_file,
-        }
-        for option, value in others.items():
-            if value is not None:
-                raise typer.BadParameter("stands in the plan already", param_hint=option)
+        asked = self.numbers is not None
+        refuse_if(
+            (self.epsilon is None, "--epsilon", "give --epsilon, or --plan"),
+            (self.public_key is not None, "--public-key", "needs --plan"),
+            (self.joint and asked, numbers, "is for one question: --joint"),
+            *(
+                (asked and value is not None, option, f"are not for numbers: {numbers}")
+                for option, value in labels.items()
+            ),
+        )
 
     @property
     def participation(self) -> Participation:
@@ -235,19 +239,19 @@ def randomize(
     wish.check()
     name = _checked_name(oracle_name, numbers)
     single = _is_file(target)
-    if single and resume:
-        raise typer.BadParameter("needs a folder as --output", param_hint="--resume")
-    if overwrite and not single:
-        raise typer.BadParameter("needs a file as --output", param_hint="--overwrite")
+    columns = [column, *(joint or ())]
+    refuse_if(
+        (single and resume, "--resume", "needs a folder as --output"),
+        (overwrite and not single, "--overwrite", "needs a file as --output"),
+        (len(set(columns)) < len(columns), "--joint", "names a column twice"),
+    )
     # A folder or a pattern stands for its files: none of them may be lost to the output.
     refuse_overwriting_inputs(target, [*map(Path, sources), *files_of(sources)])
     if single and not overwrite:
         refuse_drawing_again(target, "reports")
-    if len({column, *(joint or ())}) <= len(joint or ()):
-        raise typer.BadParameter("names a column twice", param_hint="--joint")
     answers = scanned(
         sources,
-        [column, *(joint or ())],
+        columns,
         missing=missing,
         missing_values=missing_value,
         id_column=id_column,

@@ -184,6 +184,13 @@ def check_level(value: float) -> float:
     return value
 
 
+def refuse_if(*rules: tuple[bool, str, str]) -> None:
+    """Refuse the first option that is wrong: whether it is, how it is written, and why."""
+    for wrong, option, reason in rules:
+        if wrong:
+            raise typer.BadParameter(reason, param_hint=option)
+
+
 def ending_in(*known: str) -> Callable[[Path | None], Path | None]:
     """Make what accepts the names of files that end so, or none."""
 

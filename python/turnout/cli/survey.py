@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal
 import typer
 from rich.table import Table
 
-from turnout import FrequencyEstimate, GroupedTally
+from turnout import GroupedTally
 from turnout.cli.answers import (
     LabelsByColumn,
     LabelsFile,
@@ -22,11 +22,12 @@ from turnout.cli.answers import (
 from turnout.cli.estimate import Top
 from turnout.cli.mean_mechanisms import read_bounds
 from turnout.cli.options import AsJson, Level, Seed
-from turnout.cli.running import check_positive, check_rate, output, refusing
+from turnout.cli.running import check_positive, check_rate, output, refuse_if, refusing
 from turnout.cli.scans import Sources, scanned, settled
 from turnout.cli.showing import showing
+from turnout.cli.showing.frequencies import show_estimate
 from turnout.cli.showing.shown import Clip, Simultaneous, Wish, json_group, json_record
-from turnout.cli.tables import percent, print_estimates, printable, table
+from turnout.cli.tables import percent, printable, table
 from turnout.frequency.estimation.columns import ordered
 from turnout.surveying import NumberEstimate, NumberGroups, ShareGroups, SurveyResults
 from turnout.surveying.asking import QUANTILES, Column, survey_columns
@@ -128,15 +129,20 @@ def survey(
         "--mean": by_column("--mean", mean, column, read_bounds),
     }
     _refuse_contradictions(given, column)
-    _refuse_useless(
-        given,
-        column,
-        {
-            "--quantiles": quantiles is not None,
-            "--clip": clip,
-            "--top": top != _TOP,
-            "--simultaneous": simultaneous is not None,
-        },
+    shares = not {*column} <= {*given["--bounds"], *given["--mean"]}
+    refuse_if(
+        (
+            quantiles is not None and not given["--bounds"],
+            "--quantiles",
+            "are of numbers: needs --bounds",
+        ),
+        (clip and not shares, "--clip", "is for shares, and no column has any"),
+        (top != _TOP and not shares, "--top", "is for labels, and no column has any"),
+        (
+            simultaneous is not None and {*column} <= {*given["--bounds"]},
+            "--simultaneous",
+            "is for shares and means alone",
+        ),
     )
     asked = {name: bounds for each in given.values() for name, bounds in each.items()}
     answers = scanned(sources, column, missing=missing, missing_values=missing_value, group_by=by)
@@ -196,27 +202,6 @@ def _refuse_contradictions(given: Mapping[str, Mapping[str, Any]], columns: Sequ
             raise typer.BadParameter("is for numbers, which have no labels", param_hint=option)
 
 
-def _refuse_useless(
-    given: Mapping[str, Mapping[str, Any]], columns: Sequence[str], options: Mapping[str, bool]
-) -> None:
-    """Refuse options that say nothing about any column, before anything is randomized."""
-    wanting = {
-        "--quantiles": bool(given["--bounds"]),
-        "--clip": not {*columns} <= {*given["--bounds"], *given["--mean"]},
-        "--top": not {*columns} <= {*given["--bounds"], *given["--mean"]},
-        "--simultaneous": not {*columns} <= {*given["--bounds"]},
-    }
-    reasons = {
-        "--quantiles": "are of numbers: needs --bounds",
-        "--clip": "is for shares, and no column has any",
-        "--top": "is for labels, and no column has any",
-        "--simultaneous": "is for shares and means alone",
-    }
-    for option, wished in options.items():
-        if wished and not wanting[option]:
-            raise typer.BadParameter(reasons[option], param_hint=option)
-
-
 def _shown(result: Any, wish: Wish) -> tuple[Callable[[], dict[str, Any]], Sequence[Any]]:
     """Make the object of ``--json``, and what is printed, as other commands show its kind."""
     estimate = result.estimate
@@ -227,26 +212,13 @@ def _shown(result: Any, wish: Wish) -> tuple[Callable[[], dict[str, Any]], Seque
         records = result.to_records(wish.level)
         return partial(_numbers, result, wish), [_table(result, records, wish)]
     if result.mechanism is not None:
-        codes = ordered(estimate, wish.order, wish.top)
-        how = wish.level, wish.simultaneous
-        return partial(_counts, result, codes, *how), [
-            lambda console: print_estimates(console, estimate, codes, *how)
-        ]
+        shown = show_estimate(estimate, wish, [])
+        guarantee = {"guarantee": str(result.mechanism.guarantee)}
+        return lambda: {**shown.record, **guarantee}, shown.below
     kind = showing(result.tally.plan)
     make = kind.estimate_groups if isinstance(result.tally, GroupedTally) else kind.estimate
-    shown = make(result.tally, wish)
-    return shown.make_record, shown.below
-
-
-def _counts(result: Any, codes: Any, level: float, simultaneous: str | None) -> dict[str, Any]:
-    estimate: FrequencyEstimate = result.estimate
-    return {
-        "nodes": estimate.nodes,
-        "received": estimate.received,
-        "plan": result.mechanism.to_dict(),
-        "guarantee": str(result.mechanism.guarantee),
-        "estimates": estimate.columns(codes, level, simultaneous).records(),
-    }
+    made = make(result.tally, wish)
+    return made.make_record, made.below
 
 
 def _numbers(result: Any, wish: Wish) -> dict[str, Any]:

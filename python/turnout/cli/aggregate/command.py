@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 import numpy.typing as npt
@@ -10,7 +11,7 @@ import typer
 from turnout import Domain
 from turnout._progress import doing
 from turnout.cli.account.shared import check_delta
-from turnout.cli.aggregate.mechanisms import Name, Wanted, check_parties
+from turnout.cli.aggregate.mechanisms import COMMON, OWN, Name, Wanted, check_parties
 from turnout.cli.aggregate.results import (
     comparison_records,
     comparison_table,
@@ -30,7 +31,7 @@ from turnout.cli.answers import (
     stated_labels,
 )
 from turnout.cli.estimate import Top
-from turnout.cli.options import AsJson, PictureFile, Seed, print_json, save_picture
+from turnout.cli.options import AsJson, PictureFile, Seed
 from turnout.cli.running import (
     check_level,
     check_positive,
@@ -38,14 +39,13 @@ from turnout.cli.running import (
     output,
     refuse_overwriting_inputs,
     refusing,
+    was_given,
 )
 from turnout.cli.scans import Sources, files_of, scanned, settled
-from turnout.cli.showing.frequencies import describe_interval
-from turnout.cli.showing.shown import Clip, Order, Projection, Simultaneous
-from turnout.cli.tables import print_estimates, tell
+from turnout.cli.showing.frequencies import show_estimate
+from turnout.cli.showing.shown import Clip, Order, Projection, Simultaneous, Wish
 from turnout.distributed import Recommendation
-from turnout.frequency.estimation.columns import ordered
-from turnout.frequency.estimation.estimate import SHRUNK, FrequencyEstimate, postprocessed
+from turnout.frequency.estimation.estimate import SHRUNK
 from turnout.pipeline.in_memory import read_columns
 
 # The groups of options in the help.
@@ -55,16 +55,8 @@ _TWO_STAGE = "Two-stage sampling"
 _NOISE = "Noise"
 _ESTIMATES = "Estimates"
 
-_LEVEL = 0.95
-
-
-def _refuse_used(of_a_round: dict[str, bool]) -> None:
-    """Refuse options that would do nothing, because nothing is run."""
-    for option, used in of_a_round.items():
-        if used:
-            raise typer.BadParameter(
-                "belongs to a round: with --mechanism recommend it needs --run", param_hint=option
-            )
+#: Options that are of a round, and not of a comparison.
+_OF_A_ROUND = ("seed", "level", "simultaneous", "project", "shrink", "clip", "order")
 
 
 def _check_floor(wanted: Wanted, domain: Domain, codes: npt.NDArray[Any]) -> bool | None:
@@ -78,6 +70,7 @@ def _check_floor(wanted: Wanted, domain: Domain, codes: npt.NDArray[Any]) -> boo
 
 @refusing
 def aggregate(
+    context: typer.Context,
     sources: Sources,
     *,
     column: ColumnName,
@@ -90,8 +83,8 @@ def aggregate(
     parties: Annotated[
         str | None, typer.Option(metavar="M|users", callback=check_parties, rich_help_panel=_TRUST)
     ] = None,
-    noise_source: Annotated[
-        Literal["users", "parties"] | None, typer.Option("--source", rich_help_panel=_NOISE)
+    source: Annotated[
+        Literal["users", "parties"] | None, typer.Option(rich_help_panel=_NOISE)
     ] = None,
     honest_aggregators: Annotated[int, typer.Option(min=1, rich_help_panel=_TRUST)] = 1,
     max_colluding_users: Annotated[int, typer.Option(min=0, rich_help_panel=_TRUST)] = 0,
@@ -114,7 +107,7 @@ def aggregate(
     level: Annotated[
         float,
         typer.Option("--interval", "--level", callback=check_level, rich_help_panel=_ESTIMATES),
-    ] = _LEVEL,
+    ] = 0.95,
     clip: Clip = False,
     simultaneous: Annotated[Simultaneous | None, typer.Option(rich_help_panel=_ESTIMATES)] = None,
     project: Annotated[Projection, typer.Option(rich_help_panel=_ESTIMATES)] = "none",
@@ -169,7 +162,7 @@ def aggregate(
         Publish counts from here on only; holds for any data, the server is trusted.
     parties
         Who adds up: so many aggregators, or the users. 3 if left out.
-    noise_source
+    source
         Who adds it. The users if left out.
     honest_aggregators
         How many do not collude, at least.
@@ -203,43 +196,26 @@ def aggregate(
         Order of the labels.
     """
     check_labels(labels, labels_file)
+    given = context.params
     wanted = Wanted(
         mechanism,
-        {
-            "epsilon": epsilon,
-            "delta": delta,
-            "honest_aggregators": honest_aggregators,
-            "max_colluding_users": max_colluding_users,
-            "max_missing_users": max_missing_users,
-            "adjacency": adjacency,
-        },
-        {
-            "floor": floor,
-            "dummies": dummies,
-            "threshold": threshold,
-            "parties": parties,
-            "source": noise_source,
-            "reported": reported,
-            "reporting": reporting,
-            "gamma": gamma,
-            "collusion_bound": collusion_bound,
-            "elected": elected,
-        },
+        {name: given[name] for name in COMMON},
+        {name: given[name] for name in OWN},
     )
     wanted.check()
-    _refuse_contradictions(mechanism, project, run=run, shrink=shrink)
-    if mechanism == "recommend" and not run:
-        _refuse_used(
-            {
-                "--seed": seed is not None,
-                "--interval": level != _LEVEL,
-                "--simultaneous": simultaneous is not None,
-                "--project": project != "none",
-                "--shrink": shrink,
-                "--clip": clip,
-                "--sort": order != "frequency",
-            }
+    if run and mechanism != "recommend":
+        raise typer.BadParameter("belongs to --mechanism recommend", param_hint="--run")
+    if shrink and project != "none":
+        raise typer.BadParameter(
+            f"--project {project} makes another distribution", param_hint="--shrink"
         )
+    for parameter in context.command.params if mechanism == "recommend" and not run else ():
+        # They would do nothing, because nothing is run.
+        if parameter.name in _OF_A_ROUND and was_given(context, parameter.name):
+            raise typer.BadParameter(
+                "belongs to a round: with --mechanism recommend it needs --run",
+                param_hint=parameter.opts[0],
+            )
     if plot is not None:
         refuse_overwriting_inputs(plot, files_of(sources))
     answers = scanned(sources, [column], missing=missing, missing_values=missing_value)
@@ -262,48 +238,22 @@ def aggregate(
         note("made with --seed: fit for tests only, the noise can be computed again")
     with doing(f"a round of {users:,} users"):
         result = chosen.run(domain.decode(codes), seed=seed)
-    estimate = _postprocessed(result.estimate, project, shrink=shrink, clip=clip)
-    shown = ordered(estimate, order, None if as_json else top)
-    interval = describe_interval(estimate, level, simultaneous)
-    save_picture(plot, lambda: estimate.plot(level=level, simultaneous=simultaneous))
-    if as_json:
-        found = json_object(
-            result,
-            estimate,
-            estimate.columns(shown, level, simultaneous).records(),
-            interval,
-            floor_holds=floor_holds,
-        )
-        if comparison is not None:
-            found["recommendation"] = comparison_records(comparison)
-        print_json({**found, "dropped": read.dropped})
-        return
-    if comparison is not None:
+    made = SHRUNK if shrink else project
+    shown_top = None if as_json else top
+    wish = Wish("hajek", level, simultaneous, "all", made, order, shown_top, frozenset(), clip)
+    shown = show_estimate(result.estimate, wish, summary(chosen, read.dropped))
+    if comparison is not None and not as_json:
         console = output()
         console.print(comparison_table(comparison))
         console.print()
-    tell(
-        f"Aggregate of {answers.name}",
-        summary(chosen, read.dropped, estimate, interval),
-        lambda console: print_estimates(console, estimate, shown, level, simultaneous),
-        costs_table(result.costs),
-        picture=plot,
-    )
-
-
-def _refuse_contradictions(mechanism: str, project: Projection, *, run: bool, shrink: bool) -> None:
-    if run and mechanism != "recommend":
-        raise typer.BadParameter("belongs to --mechanism recommend", param_hint="--run")
-    if shrink and project != "none":
-        raise typer.BadParameter(
-            f"--project {project} makes another distribution", param_hint="--shrink"
-        )
-
-
-def _postprocessed(
-    estimate: FrequencyEstimate, project: Projection, *, shrink: bool, clip: bool
-) -> FrequencyEstimate:
-    made = postprocessed(estimate, SHRUNK if shrink else project)
-    for sentence in made.shrinkage.cautions if made.shrinkage else ():
-        note(sentence)
-    return made.clip_intervals() if clip else made
+    replace(
+        shown,
+        make_record=lambda: {
+            **shown.record,
+            **json_object(chosen, result.costs),
+            "floor_holds": floor_holds,
+            "dropped": read.dropped,
+            **({} if comparison is None else {"recommendation": comparison_records(comparison)}),
+        },
+        below=[*shown.below, costs_table(result.costs)],
+    ).deliver(f"Aggregate of {answers.name}", plot=plot, target=None, as_json=as_json)

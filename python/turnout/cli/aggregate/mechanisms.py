@@ -51,6 +51,18 @@ _BELONGS: dict[str, tuple[str, ...]] = {
 }
 
 
+#: The arguments that all mechanisms have, and those that some have.
+COMMON = (
+    "epsilon",
+    "delta",
+    "honest_aggregators",
+    "max_colluding_users",
+    "max_missing_users",
+    "adjacency",
+)
+OWN = tuple(_BELONGS)
+
+
 def check_parties(value: str | None) -> str | None:
     """Accept ``users`` or a number of at least two."""
     if value is None or value == "users" or (value.isdecimal() and int(value) >= 2):

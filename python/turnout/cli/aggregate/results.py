@@ -12,10 +12,8 @@ from turnout.cli.account.shared import up
 from turnout.cli.aggregate.mechanisms import parameters, rows
 from turnout.cli.options import print_json, save_picture
 from turnout.cli.running import output
-from turnout.cli.showing.frequencies import interval_rows
 from turnout.cli.tables import number, table
-from turnout.distributed import AggregationMechanism, CostLedger, Recommendation, RoundResult
-from turnout.frequency import FrequencyEstimate
+from turnout.distributed import AggregationMechanism, CostLedger, Recommendation
 
 STUDY = "all parties in this process, to study the mechanism; not a deployment"
 
@@ -23,44 +21,20 @@ STUDY = "all parties in this process, to study the mechanism; not a deployment"
 _FEW = 5
 
 
-def summary(
-    mechanism: AggregationMechanism,
-    dropped: int,
-    estimate: FrequencyEstimate,
-    interval: dict[str, Any],
-) -> list[tuple[str, str]]:
+def summary(mechanism: AggregationMechanism, dropped: int) -> list[tuple[str, str]]:
     """Describe the round and its guarantee."""
     found = [("run", STUDY), ("users", f"{mechanism.users:,}")]
     if dropped:
         found.append(("dropped", f"{dropped:,} without an answer"))
-    return [
-        *found,
-        *rows(mechanism),
-        ("error", f"{mechanism.expected_error():.3g} expected (root mean square of a frequency)"),
-        *interval_rows(estimate, interval),
-    ]
+    error = f"{mechanism.expected_error():.3g} expected (root mean square of a frequency)"
+    return [*found, *rows(mechanism), ("error", error)]
 
 
-def json_object(
-    result: RoundResult,
-    estimate: FrequencyEstimate,
-    records: list[dict[str, Any]],
-    interval: dict[str, Any],
-    *,
-    floor_holds: bool | None,
-) -> dict[str, Any]:
-    """Give everything for programs."""
-    mechanism: AggregationMechanism = estimate.plan
+def json_object(mechanism: AggregationMechanism, costs: CostLedger) -> dict[str, Any]:
+    """Give what programs learn of the round beside its estimates."""
     promise = mechanism.guarantee
     return {
         "run": STUDY,
-        "nodes": estimate.nodes,
-        "received": estimate.received,
-        "method": estimate.method,
-        "postprocessing": estimate.postprocessing,
-        **({"shrinkage": dataclasses.asdict(estimate.shrinkage)} if estimate.shrinkage else {}),
-        "interval": interval,
-        "plan": mechanism.to_dict(),
         "guarantee": {
             "epsilon": promise.epsilon,
             "delta": promise.delta,
@@ -68,17 +42,12 @@ def json_object(
             "accounting": repr(promise.mechanism),
             "assumptions": list(promise.assumptions),
         },
-        "floor_holds": floor_holds,
         "parameters": parameters(mechanism),
         "expected_error": mechanism.expected_error(),
         "costs": {
-            role: {
-                "parties": result.costs.parties[role],
-                **dataclasses.asdict(result.costs.average(role)),
-            }
-            for role in result.costs.totals
+            role: {"parties": costs.parties[role], **dataclasses.asdict(costs.average(role))}
+            for role in costs.totals
         },
-        "estimates": records,
     }
 
 

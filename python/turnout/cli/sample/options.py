@@ -12,6 +12,7 @@ import typer
 
 from turnout.cli.answers import by_column
 from turnout.cli.mean_mechanisms import read_bounds
+from turnout.cli.running import refuse_if
 
 Method = Literal["density", "boosting", "minimax", "randomized-response", "mollifier"]
 Bounds = dict[str, tuple[float, float]]
@@ -20,6 +21,8 @@ Bounds = dict[str, tuple[float, float]]
 NUMBER_METHODS: Final = ("density", "boosting")
 #: Ways to sample labels; which is the default depends on how many records a user has.
 LABEL_METHODS: Final = ("minimax", "randomized-response", "mollifier")
+
+_REF: Final = "--reference"
 
 
 @dataclass(frozen=True)
@@ -69,38 +72,45 @@ class Wanted:
 
     def check(self) -> None:
         """Refuse what does not go together."""
-        method, bounds = self.method, self.bounds
-        if self.user_column in self.columns:
-            raise typer.BadParameter(
+        method, stated, bounds = self.method, self.states_labels, self.bounds is not None
+        every = self.user_column is None
+        other = "--bounds" if bounds else f"--method {method}"
+        reference, records = self.reference is not None, self.known_records is not None
+        refuse_if(
+            (
+                self.user_column in self.columns,
+                "--rows-are",
                 f"{self.user_column!r} is sampled: it cannot say whose row it is",
-                param_hint="--rows-are",
-            )
-        if self.reference is not None:
-            if bounds is not None:
-                raise typer.BadParameter(
-                    "says where numbers lie: leave out --bounds", param_hint="--reference"
-                )
-            if method in ("minimax", "randomized-response"):
-                raise typer.BadParameter(f"is not for --method {method}", param_hint="--reference")
-        if self.known_records is not None and (self.user_column is None or method is not None):
-            other = "--rows-are" if self.user_column is None else "no --method"
-            raise typer.BadParameter(f"needs {other}", param_hint="--records")
-        if self.rounds is not None and method != "boosting":
-            raise typer.BadParameter("is for --method boosting", param_hint="--rounds")
-        if self.labels_file is not None and (self.labels or len(self.columns) > 1):
-            raise typer.BadParameter(
+            ),
+            (reference and bounds, _REF, "says where numbers lie: leave out --bounds"),
+            (
+                reference and method in ("minimax", "randomized-response"),
+                _REF,
+                f"is not for --method {method}",
+            ),
+            (records and every, "--records", "needs --rows-are"),
+            (records and method is not None, "--records", "needs no --method"),
+            (
+                self.rounds is not None and method != "boosting",
+                "--rounds",
+                "is for --method boosting",
+            ),
+            (
+                self.labels_file is not None and (bool(self.labels) or len(self.columns) > 1),
+                "--labels-file",
                 "is for one column whose labels are not stated with --labels",
-                param_hint="--labels-file",
-            )
-        if self.states_labels and (method in NUMBER_METHODS or bounds is not None):
-            other = "--bounds" if bounds is not None else f"--method {method}"
-            raise typer.BadParameter(
-                f"are not for numbers: leave out {other}", param_hint="--labels"
-            )
-        if method in LABEL_METHODS and bounds is not None:
-            raise typer.BadParameter(
-                f"are for numbers, --method {method} samples labels", param_hint="--bounds"
-            )
+            ),
+            (
+                stated and (bounds or method in NUMBER_METHODS),
+                "--labels",
+                f"are not for numbers: leave out {other}",
+            ),
+            (
+                bounds and method in LABEL_METHODS,
+                "--bounds",
+                f"are for numbers, --method {method} samples labels",
+            ),
+        )
 
     @property
     def states_labels(self) -> bool:
@@ -121,10 +131,10 @@ def column_names(text: str) -> tuple[str, ...]:
     ('age', 'hours')
     """
     names = tuple(name.strip() for name in text.split(","))
-    if "" in names:
-        raise typer.BadParameter("names an empty column", param_hint="--columns")
-    if len(set(names)) < len(names):
-        raise typer.BadParameter("names a column twice", param_hint="--columns")
+    refuse_if(
+        ("" in names, "--columns", "names an empty column"),
+        (len(set(names)) < len(names), "--columns", "names a column twice"),
+    )
     return names
 
 

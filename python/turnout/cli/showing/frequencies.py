@@ -55,24 +55,7 @@ class Frequencies:
 
     def estimate(self, tally: Any, wish: Wish) -> Shown:
         """Estimate the frequencies."""
-        result = cut(postprocessed(tally.estimate(wish.method), wish.postprocessing), wish)
-        shrinkage = result.shrinkage
-        for sentence in shrinkage.cautions if shrinkage else ():
-            note(sentence)
-        level, simultaneous = wish.level, wish.simultaneous
-        codes = ordered(result, wish.order, wish.top)
-        interval = describe_interval(result, level, simultaneous)
-        counted: dict[str, Any] = {"shrinkage": asdict(shrinkage)} if shrinkage else {}
-        return Shown.of(
-            result,
-            wish,
-            interval=interval,
-            rows=rows_of(result, result.method) + interval_rows(result, interval),
-            below=[lambda console: print_estimates(console, result, codes, level, simultaneous)],
-            values=lambda: {"estimates": result.columns(codes, level, simultaneous).records()},
-            postprocessing=result.postprocessing,
-            **counted,
-        )
+        return show_estimate(tally.estimate(wish.method), wish, rows_of(tally, wish.method))
 
     def estimate_groups(self, grouped: GroupedTally[Any], wish: Wish) -> Shown:
         """Estimate the frequencies in each group."""
@@ -107,7 +90,31 @@ class Frequencies:
         )
 
 
-def describe_interval(
+def show_estimate(
+    estimate: FrequencyEstimate, wish: Wish, head: Sequence[tuple[str, str]]
+) -> Shown:
+    """Show an estimate; ``head`` is what is said of it before its intervals."""
+    result = cut(postprocessed(estimate, wish.postprocessing), wish)
+    shrinkage = result.shrinkage
+    for sentence in shrinkage.cautions if shrinkage else ():
+        note(sentence)
+    level, simultaneous = wish.level, wish.simultaneous
+    codes = ordered(result, wish.order, wish.top)
+    interval = _describe_interval(result, level, simultaneous)
+    counted: dict[str, Any] = {"shrinkage": asdict(shrinkage)} if shrinkage else {}
+    return Shown.of(
+        result,
+        wish,
+        interval=interval,
+        rows=[*head, *_interval_rows(result, interval)],
+        below=[lambda console: print_estimates(console, result, codes, level, simultaneous)],
+        values=lambda: {"estimates": result.columns(codes, level, simultaneous).records()},
+        postprocessing=result.postprocessing,
+        **counted,
+    )
+
+
+def _describe_interval(
     result: FrequencyEstimate, level: float, simultaneous: str | None
 ) -> dict[str, Any]:
     """Say how the intervals were made, or why there are none, and what many do together."""
@@ -141,7 +148,7 @@ def _say_cautions(result: Any) -> None:
         note(f"{len(groups) - _FEW:,} more cautions of this kind; --by fewer columns has fewer")
 
 
-def interval_rows(result: FrequencyEstimate, interval: dict[str, Any]) -> list[tuple[str, str]]:
+def _interval_rows(result: FrequencyEstimate, interval: dict[str, Any]) -> list[tuple[str, str]]:
     """Say what the intervals are, and what was done to the frequencies."""
     rows = []
     if interval["method"] is not None:
