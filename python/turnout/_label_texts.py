@@ -1,14 +1,20 @@
-"""Labels as text: on a command line and in CSV files."""
+"""Labels as text: on a command line, in CSV files and in JSON."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Final, Literal
+
+from turnout._arguments import shown
+from turnout.errors import CorruptDataError, InvalidTypeError
 
 Kind = Literal["integer", "number", "boolean", "text"]
 Value = int | float | bool | str
+
+#: Bits of the longest integer label in a file: Python refuses to read some thousand digits.
+_LONGEST: Final = 2_000
 
 #: How an integer is written: ``7``, not ``07``.
 INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
@@ -72,3 +78,104 @@ def parse_label(text: str, kind: Kind) -> Value | None:
     except ValueError:
         return None
     return number if math.isfinite(number) else None
+
+
+def kind_of(values: Iterable[Any]) -> Kind:
+    """Tell what kind of values labels are.
+
+    Examples
+    --------
+    >>> kind_of([1, 2]), kind_of([1, 2.5]), kind_of(["1", 2])
+    ('integer', 'number', 'text')
+    """
+    kinds = {type(value) for value in values}
+    if kinds <= {bool}:
+        return "boolean"
+    if kinds <= {int}:
+        return "integer"
+    return "number" if kinds <= {int, float} else "text"
+
+
+def typed_values(values: Sequence[Any], *, texts: bool) -> list[Any]:
+    """Make integers of the different values of a column, if that is what all of them are.
+
+    Parameters
+    ----------
+    values
+        The values; None where one is missing.
+    texts
+        Whether they are text because their file knows nothing else: then a NaN among numbers is
+        missing too.
+
+    Examples
+    --------
+    >>> typed_values(["7", "nan", None], texts=True), typed_values(["7", "07"], texts=True)
+    ([7, None, None], ['7', '07'])
+    >>> typed_values(["nan"], texts=True)
+    ['nan']
+    >>> typed_values([1.0, 2.0], texts=False), typed_values([1.0, 2.5], texts=False)
+    ([1, 2], [1.0, 2.5])
+    """
+    present = [value for value in values if value is not None]
+    if texts:
+        present = [value for value in present if value.lower() not in ("nan", "-nan")]
+        if any(parse_label(value, "number") is None for value in present):
+            return list(values)
+        whole = all(INTEGER.fullmatch(value) for value in present)
+    else:
+        whole = all(
+            isinstance(value, float) and value.is_integer() and abs(value) <= 2**53
+            for value in present
+        )
+    if not present:
+        return list(values)
+    if texts:
+        known = frozenset(present)
+        values = [value if value in known else None for value in values]
+    return [None if value is None else int(value) for value in values] if whole else list(values)
+
+
+def label_to_json(label: Hashable) -> Any:
+    """Describe a label in terms of JSON.
+
+    Raises
+    ------
+    InvalidTypeError
+        If it is not text, a number, a boolean, None, or a tuple of these.
+    """
+    if isinstance(label, tuple):
+        return {"tuple": [label_to_json(part) for part in label]}
+    if label is None or type(label) in (str, bool):
+        return label
+    if type(label) is int and label.bit_length() <= _LONGEST:
+        return label
+    if type(label) is float and math.isfinite(label):
+        return label
+    raise InvalidTypeError(
+        f"the label {shown(label)} cannot be written to a file: only text, finite "
+        "numbers of up to 600 digits, booleans, None and tuples of these can"
+    )
+
+
+def label_from_json(label: Any) -> Hashable:
+    """Rebuild a label from :func:`label_to_json`.
+
+    Raises
+    ------
+    CorruptDataError
+        If it is none.
+
+    Examples
+    --------
+    >>> label_from_json(label_to_json(("a", 1)))
+    ('a', 1)
+    """
+    match label:
+        case {"tuple": list(parts), **rest} if not rest:
+            return tuple(label_from_json(part) for part in parts)
+        case None | str() | int() | bool():
+            result: Hashable = label
+            return result
+        case float() if math.isfinite(label):
+            return label
+    raise CorruptDataError(f"not a label: {shown(label)}")

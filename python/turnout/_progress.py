@@ -110,7 +110,7 @@ def track(work: Iterable[T], description: str, wanted: bool) -> Iterator[T]:
     try:
         for done, item in enumerate(work):
             if bar is None and time.monotonic() - start > _PATIENCE:
-                bar = _bar(description, total)
+                bar = bar_of(description, total)
             if bar is not None:
                 bar.show(done)
             yield item
@@ -121,7 +121,8 @@ def track(work: Iterable[T], description: str, wanted: bool) -> Iterator[T]:
             bar.close()
 
 
-def _bar(description: str, total: int | None) -> _Rich | _Lines:
+def bar_of(description: str, total: int | None) -> _Rich | _Lines:
+    """Make a bar that ``show`` moves, or lines of text: ``close`` ends it."""
     # In a file of logs a bar would leave nothing behind.
     drawn = sys.stderr.isatty() and importlib.util.find_spec("rich") is not None
     return (_Rich if drawn else _Lines)(description, total)

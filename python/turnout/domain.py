@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _columns
-from turnout._label_texts import INTEGER
+from turnout._label_texts import INTEGER, label_from_json, label_to_json
 from turnout._types import Integers
 from turnout.errors import (
     CodeOutsideDomainError,
@@ -23,9 +23,6 @@ from turnout.errors import (
 )
 
 _LARGEST = 2**32 - 1
-
-#: Bits of the longest integer label in a file: Python refuses to read some thousand digits.
-_LONGEST = 2_000
 
 Codes = npt.NDArray[np.unsignedinteger[Any]] | Integers
 
@@ -113,8 +110,9 @@ class Domain:
         ('a', 'b')
         """
         distinct: list[Any] = [_plain(value) for value in _columns.distinct(values)]
-        missing = [value for value in distinct if _is_missing(value)]
-        if missing:
+        if any(
+            value is None or (isinstance(value, float) and math.isnan(value)) for value in distinct
+        ):
             raise InvalidValueError(
                 "values has missing values: drop them, or name a label of their own for them"
             )
@@ -358,7 +356,7 @@ class Domain:
             return {"integers": self.size}
         if _all_text(self._labels):
             return {"labels": list(self._labels)}
-        return {"labels": [_to_json(label) for label in self._labels]}
+        return {"labels": [label_to_json(label) for label in self._labels]}
 
     @classmethod
     def from_dict(cls, description: Any) -> Domain:
@@ -389,7 +387,7 @@ class Domain:
                 case {"integers": int(size), **rest} if not rest:
                     return cls.from_integers(size)
                 case {"labels": list(labels), **rest} if not rest:
-                    return cls(labels if _all_text(labels) else map(_from_json, labels))
+                    return cls(labels if _all_text(labels) else map(label_from_json, labels))
         except RecursionError as error:
             raise CorruptDataError("not the description of a domain: nested too deep") from error
         except (InvalidTypeError, InvalidValueError) as error:
@@ -503,34 +501,3 @@ def _plain(label: Any) -> Any:
 def _types(labels: Iterable[Hashable]) -> list[Any]:
     """List the types of labels, inside tuples too: 1, 1.0 and True are equal but not the same."""
     return [_types(label) if isinstance(label, tuple) else type(label) for label in labels]
-
-
-def _is_missing(value: object) -> bool:
-    return value is None or (isinstance(value, float) and math.isnan(value))
-
-
-def _to_json(label: Hashable) -> Any:
-    if isinstance(label, tuple):
-        return {"tuple": [_to_json(part) for part in label]}
-    if label is None or type(label) in (str, bool):
-        return label
-    if type(label) is int and label.bit_length() <= _LONGEST:
-        return label
-    if type(label) is float and math.isfinite(label):
-        return label
-    raise InvalidTypeError(
-        f"the label {_arguments.shown(label)} cannot be written to a file: only text, finite "
-        "numbers of up to 600 digits, booleans, None and tuples of these can"
-    )
-
-
-def _from_json(label: Any) -> Hashable:
-    match label:
-        case {"tuple": list(parts), **rest} if not rest:
-            return tuple(_from_json(part) for part in parts)
-        case None | str() | int() | bool():
-            result: Hashable = label
-            return result
-        case float() if math.isfinite(label):
-            return label
-    raise CorruptDataError(f"not a label: {_arguments.shown(label)}")

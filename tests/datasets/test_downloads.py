@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import turnout as tn
+from turnout import _progress
 from turnout.datasets import adult, download, fetch_adult, fetch_emnist, fetch_mnist, images
 from turnout.datasets import load_adult as load
 from turnout.errors import (
@@ -149,13 +150,14 @@ def test_a_long_download_shows_how_far_it_is(
     if rich:
         pytest.importorskip("rich")
     else:
-        monkeypatch.setattr(download.importlib.util, "find_spec", lambda _: None)
+        monkeypatch.setattr(_progress.importlib.util, "find_spec", lambda _: None)
     monkeypatch.setattr(download, "_PATIENCE", -1.0)
+    monkeypatch.setattr(_progress, "_written", [-60.0])
     fetch_mnist(tmp_path, base_url=mnist.url)
     shown = capsys.readouterr()
     assert shown.out == ""
     if not rich:
-        assert "train-images-idx3-ubyte.gz: " in shown.err
+        assert "train-images-idx3-ubyte.gz, bytes: " in shown.err
     fetch_mnist(tmp_path, base_url=mnist.url)
     assert capsys.readouterr().err == ""
 

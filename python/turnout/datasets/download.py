@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
-import sys
 import time
 import zipfile
 import zlib
@@ -16,6 +14,7 @@ from typing import Any
 from turnout import _arguments
 from turnout._atomic import atomic_write
 from turnout._extras import require
+from turnout._progress import bar_of
 from turnout.errors import CorruptDataError, DownloadError, InvalidValueError
 
 _BLOCK = 1 << 16
@@ -128,31 +127,22 @@ def unpack(archive: Path, members: Mapping[str, Path]) -> None:
 
 
 class _Bar:
-    """What pooch tells how far it is: a bar if rich is there, lines of text otherwise."""
+    """What pooch tells how many bytes have arrived."""
 
     def __init__(self, name: str, wanted: bool) -> None:
         self.total = 0
-        self._name = name
-        self._wanted = wanted
+        self._name, self._wanted = name, wanted
         self._done = 0
         self._start = time.monotonic()
-        self._rich: Any = None
-        self._tenth = 0
+        self._bar: Any = None
 
     def update(self, size: int) -> None:
         """Take note of bytes that have arrived."""
         self._done = min(self._done + size, self.total or self._done + size)
         if not self._wanted or time.monotonic() - self._start < _PATIENCE:
             return
-        if self._rich is None and importlib.util.find_spec("rich") is not None:
-            self._rich = _rich_bar()
-            self._rich.add_task(self._name, total=self.total or None)
-            self._rich.start()
-        if self._rich is not None:
-            self._rich.update(self._rich.task_ids[0], completed=self._done)
-        elif self.total and 10 * self._done // self.total > self._tenth:
-            self._tenth = 10 * self._done // self.total
-            sys.stderr.write(f"{self._name}: {self._done} of {self.total} bytes\n")
+        self._bar = self._bar or bar_of(f"{self._name}, bytes", self.total or None)
+        self._bar.show(self._done)
 
     def reset(self) -> None:
         """Start again from nothing."""
@@ -160,25 +150,5 @@ class _Bar:
 
     def close(self) -> None:
         """Take the bar away."""
-        if self._rich is not None:
-            self._rich.stop()
-
-
-def _rich_bar() -> Any:
-    from rich.console import Console  # noqa: PLC0415 (optional)
-    from rich.progress import (  # noqa: PLC0415 (optional)
-        BarColumn,
-        DownloadColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
+        if self._bar is not None:
+            self._bar.close()

@@ -11,7 +11,7 @@ import numpy as np
 
 from turnout import _arguments
 from turnout._extras import require
-from turnout._label_texts import Kind, label_text, missing_texts, parse_label
+from turnout._label_texts import kind_of, label_text, missing_texts, parse_label, typed_values
 from turnout._progress import track
 from turnout._types import Array, Truths
 from turnout.bounds import Bounds
@@ -357,39 +357,12 @@ class AskedColumns:
                         f"{name} has more than {_MOST:,} different values: is it the column of "
                         "answers?"
                     )
-        different = list(seen.values())
-        if source.texts:
-            different, more = _numbers_from_text(different)
-            gaps += more
-        elif all(isinstance(value, float) and value.is_integer() for value in different):
-            different = list(dict.fromkeys(int(value) for value in different))
+        typed = typed_values(list(seen.values()), texts=source.texts)
+        gaps += typed.count(None)
+        different = [value for value in typed if value is not None]
         if gaps and self.rule(column) is None:
             where = f" ({rows_text(np.array(rows))})" if rows else ""
             raise InvalidValueError(
                 f"{name}: {gaps:,} answers are missing{where}; {WAY_OUT.format('a label')}"
             )
         return different, gaps > 0
-
-
-def kind_of(labels: list[Any]) -> Kind:
-    """Tell what kind of values labels are.
-
-    Examples
-    --------
-    >>> kind_of([1, 2]), kind_of([1, 2.5]), kind_of(["1", 2])
-    ('integer', 'number', 'text')
-    """
-    if all(isinstance(label, bool) for label in labels):
-        return "boolean"
-    if all(isinstance(label, int) for label in labels):
-        return "integer"
-    return "number" if all(isinstance(label, (int, float)) for label in labels) else "text"
-
-
-def _numbers_from_text(values: list[str]) -> tuple[list[Any], int]:
-    """Make integers of texts that all are; NaN among numbers is missing."""
-    numbers = [value for value in values if value.lower() not in ("nan", "-nan")]
-    if not numbers or any(parse_label(value, "number") is None for value in numbers):
-        return list(values), 0
-    whole = all(parse_label(value, "integer") is not None for value in numbers)
-    return [int(v) for v in numbers] if whole else list(numbers), len(values) - len(numbers)

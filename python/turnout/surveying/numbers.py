@@ -14,6 +14,7 @@ from turnout._tables import Tabular
 from turnout._types import Floats, Integers
 from turnout.bounds import Bounds
 from turnout.collecting.groups.tally import GroupedTally
+from turnout.distribution import DistributionQuantile
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.ordered import HierarchicalCollection
 from turnout.frequency.ordered.levels import HierarchicalEstimate, HierarchicalTally
@@ -105,29 +106,6 @@ class Grid:
         return (below + up).astype(np.int64)
 
 
-@dataclass(frozen=True)
-class NumberQuantile:
-    """A quantile of a column of numbers.
-
-    Attributes
-    ----------
-    probability
-        The share of the people up to it.
-    value
-        The estimate.
-    low, high
-        Limits that enclose the true quantile with at least (asymptotically) the level.
-    level
-        The confidence level.
-    """
-
-    probability: float
-    value: float
-    low: float
-    high: float
-    level: float
-
-
 class NumberEstimate(Tabular):
     """Mean and quantiles of a column of numbers, estimated from one histogram of all reports.
 
@@ -178,7 +156,7 @@ class NumberEstimate(Tabular):
         """The mean, with its standard error and ``interval``."""
         return self._histogram.mean(self._grid.points)
 
-    def quantile(self, probability: float, level: float = 0.95) -> NumberQuantile:
+    def quantile(self, probability: float, level: float = 0.95) -> DistributionQuantile:
         """Estimate the number up to which a share of the people lies.
 
         Parameters
@@ -190,7 +168,7 @@ class NumberEstimate(Tabular):
 
         Returns
         -------
-        NumberQuantile
+        DistributionQuantile
             The estimate, and limits that are a point of the grid wider than those of the histogram
             where numbers lay between its points.
 
@@ -216,7 +194,7 @@ class NumberEstimate(Tabular):
             max(low, float(points[found.low]) - margin),  # type: ignore[call-overload]
             min(high, float(points[found.high]) + margin),  # type: ignore[call-overload]
         )
-        return NumberQuantile(found.probability, float(place), *limits, level=found.level)
+        return DistributionQuantile(found.probability, float(place), *limits, level=found.level)
 
     def to_records(self, level: float = 0.95) -> list[dict[str, Any]]:
         """List the mean and the quantiles.

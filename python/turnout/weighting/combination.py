@@ -149,10 +149,18 @@ def _shares(
     return result
 
 
-def _implied(shares: Floats, implied: list[float]) -> float:
-    """Give the variance of the weighted sum; groups without weight do not count."""
-    used = np.flatnonzero(shares)
-    return float(sum(shares[j] ** 2 * implied[j] for j in used))
+def _together(
+    groups: Sequence[Any], method: str, shares: Floats, implied: list[float]
+) -> tuple[Any, str, int, int]:
+    """Give the plan of a combined estimate, its method, and how many nodes and reports it has."""
+    # Groups without weight do not count: their variances may be infinite.
+    variance = float(sum(shares[j] ** 2 * implied[j] for j in np.flatnonzero(shares)))
+    return (
+        WeightedPlan(tuple(group.plan for group in groups), tuple(shares.tolist()), variance),
+        method,
+        sum(group.nodes for group in groups),
+        sum(group.received for group in groups),
+    )
 
 
 def _model_sum(models: Sequence[StatisticModel], shares: Floats) -> StatisticModel:
@@ -242,18 +250,7 @@ def _frequencies(
     estimation = Estimation(frequencies, np.sum(parts, axis=0), **combined)
     kept = frequencies.view()
     kept.flags.writeable = False
-    plan: Any = WeightedPlan(
-        tuple(group.plan for group in groups), tuple(shares.tolist()), _implied(shares, implied)
-    )
-    return FrequencyEstimate(
-        plan,
-        method,
-        sum(group.nodes for group in groups),
-        sum(group.received for group in groups),
-        kept,
-        "none",
-        estimation,
-    )
+    return FrequencyEstimate(*_together(groups, method, shares, implied), kept, "none", estimation)
 
 
 def _frequency_trace(group: FrequencyEstimate, model: StatisticModel | None) -> float:
@@ -308,16 +305,7 @@ def _means(
         total = np.sum(parts, axis=0)
         degrees = _degrees(parts, [estimation.degrees for estimation in estimations])
         combined = MeanEstimation(means, total, total, degrees)
-    plan = WeightedPlan(
-        tuple(group.plan for group in groups), tuple(shares.tolist()), _implied(shares, implied)
-    )
-    return MeanEstimate(
-        plan,
-        method,
-        sum(group.nodes for group in groups),
-        sum(group.received for group in groups),
-        combined,
-    )
+    return MeanEstimate(*_together(groups, method, shares, implied), combined)
 
 
 def _mean_trace(group: MeanEstimate) -> float:

@@ -18,18 +18,18 @@ import numpy.typing as npt
 from turnout import Domain
 from turnout._arguments import listed
 from turnout._label_texts import (
-    INTEGER,
     Kind,
     Value,
+    kind_of,
     label_text,
     missing_texts,
     parse_label,
+    typed_values,
 )
 from turnout.errors import InvalidValueError, UnknownLabelError
 from turnout.pipeline.dictionaries import factors, rows_text
+from turnout.pipeline.labels import is_missing
 from turnout.pipeline.sources import open_source
-
-_LARGEST_EXACT = 2**53
 
 
 @dataclass(frozen=True)
@@ -137,56 +137,19 @@ def read_columns(
                     target[place] = position.setdefault(distinct[place], len(position))
                 rows.append(target[index])
         missing = missing_texts((labels or {}).get(name, ()), missing_values)
-        values, kind = _kind_of(list(position), missing, source.texts, name)
-        found.append(_compact(name, values, np.concatenate(rows), kind))
+        values = [None if is_missing(value, missing) else value for value in position]
+        if any(isinstance(value, float) and math.isinf(value) for value in values):
+            raise InvalidValueError(f"column {name!r} holds an infinite number")
+        values = typed_values(values, texts=source.texts)
+        found.append(_compact(name, values, np.concatenate(rows)))
     return found
 
 
-def _kind_of(
-    distinct: list[Any], missing: frozenset[str], from_text: bool, column: str
-) -> tuple[list[Value | None], Kind]:
-    """Mark missing ones among the distinct values by None, and tell what kind they are."""
-    values = [
-        None
-        if value is None
-        or (isinstance(value, float) and math.isnan(value))
-        or label_text(value) in missing
-        else value
-        for value in distinct
-    ]
-    if from_text:
-        return _numbers_from_text(values)
-    present = [value for value in values if value is not None]
-    if all(isinstance(value, bool) for value in present):
-        return values, "boolean" if present else "text"
-    if all(isinstance(value, int) for value in present):
-        return values, "integer"
-    if all(isinstance(value, float) for value in present):
-        if any(math.isinf(value) for value in present):
-            raise InvalidValueError(f"column {column!r} holds an infinite number")
-        if all(value.is_integer() and abs(value) <= _LARGEST_EXACT for value in present):
-            return [None if value is None else int(value) for value in values], "integer"
-        return values, "number"
-    return values, "text"
-
-
-def _numbers_from_text(values: list[Any]) -> tuple[list[Value | None], Kind]:
-    """Make integers of texts that all are plain integers; NaN among numbers is missing."""
-    present = [value for value in values if value is not None]
-    numbers = [value for value in present if value.lower() not in ("nan", "-nan")]
-    if not numbers or not all(parse_label(value, "number") is not None for value in numbers):
-        return values, "text"
-    known = frozenset(numbers)
-    kept = [value if value in known else None for value in values]
-    if all(INTEGER.fullmatch(value) for value in numbers):
-        return [None if value is None else int(value) for value in kept], "integer"
-    return kept, "text"
-
-
-def _compact(column: str, values: list[Value | None], rows: Any, kind: Kind) -> Column:
+def _compact(column: str, values: list[Value | None], rows: Any) -> Column:
     """Drop missing and repeated distinct values and point the rows at what is left."""
     position: dict[Value, int] = {}
     target = [-1 if v is None else position.setdefault(v, len(position)) for v in values]
+    kind = kind_of(position) if position else "text"
     return Column(column, tuple(position), np.array(target, np.int32)[rows], kind)
 
 
