@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
-from turnout.distributed.noise import DummyLaw, GaussianLaw, LaplaceLaw, NoiseLaw, SkellamLaw
+from turnout.distributed.noise import GaussianLaw, LaplaceLaw, NoiseLaw, SkellamLaw
 from turnout.errors import InvalidTypeError, InvalidValueError
 
 DIGITS = 50
@@ -122,31 +122,10 @@ def test_tails_are_bounded_and_not_by_much_too_far(law: NoiseLaw, masses: list[m
         assert found <= 1.5 * nearest + 1.2 * math.sqrt(law.variance) + 3
 
 
-@pytest.mark.parametrize(("coins", "rate"), [(1, 0.3), (7, 0.5), (40, 0.06), (90, 0.743)])
-def test_dummies_are_binomial_less_their_mean(coins: int, rate: float) -> None:
-    law, p = DummyLaw(coins, rate), Fraction(rate)
-    masses = [math.comb(coins, x) * p**x * (1 - p) ** (coins - x) for x in range(coins + 1)]
-
-    def beyond(width: int) -> Fraction:
-        # At every width that is whole; the mean is not.
-        return sum((m for x, m in enumerate(masses) if abs(x - coins * p) > width), Fraction(0))
-
-    assert law.variance == pytest.approx(float(coins * p * (1 - p)), rel=1e-14)
-    for level in LEVELS:
-        found = int(law.half_width(level))
-        assert beyond(found) <= 1 - Fraction(level)
-        assert found == 0 or beyond(found - 1) > (1 - Fraction(level)) * Fraction(999, 1000)
-    for probability in (0.5, 1e-4, 2.0**-64):
-        found = law.tail_bound(probability)
-        assert beyond(found) <= Fraction(probability)
-        nearest = next(width for width in range(coins + 1) if beyond(width) <= probability)
-        assert found <= 1.5 * nearest + 1.2 * math.sqrt(law.variance) + 3
-
-
 def test_wide_noise_has_the_quantiles_of_a_gaussian() -> None:
     for law in (
         GaussianLaw(1e8, 1), GaussianLaw(0.2, 10**9), SkellamLaw(5e3, 10**4),
-        LaplaceLaw(100.0, 1, 10**4), DummyLaw(4 * 10**8, 0.5),
+        LaplaceLaw(100.0, 1, 10**4),
     ):  # fmt: skip
         expected = 1.959964 * math.sqrt(law.variance)
         assert law.half_width(0.95) == pytest.approx(expected, rel=2e-4)
@@ -170,7 +149,6 @@ def test_a_whole_discrete_laplace_variable_has_a_tail_in_closed_form() -> None:
         st.builds(LaplaceLaw, st.floats(1e-3, 1e4), st.integers(1, 10**6), st.integers(0, 10**6)),
         st.builds(GaussianLaw, st.floats(1e-4, 1e7), st.integers(0, 10**6)),
         st.builds(SkellamLaw, st.floats(1e-100, 1e7), st.integers(0, 10**6)),
-        st.builds(DummyLaw, st.integers(0, 10**13), st.floats(0.0, 1.0)),
     ),
     probability=st.floats(1e-300, 1.0),
 )
@@ -183,8 +161,8 @@ def test_tails_of_all_laws_are_ordered(law: NoiseLaw, probability: float) -> Non
 
 
 def test_without_contributors_there_is_no_noise() -> None:
-    for law in (LaplaceLaw(2.0, 5, 0), GaussianLaw(2.0, 0), SkellamLaw(2.0, 0), DummyLaw(0, 0.5),
-                DummyLaw(9, 1.0), LaplaceLaw(1e-100, 1, 1), GaussianLaw(1e-100, 9)):  # fmt: skip
+    for law in (LaplaceLaw(2.0, 5, 0), GaussianLaw(2.0, 0), SkellamLaw(2.0, 0),
+                LaplaceLaw(1e-100, 1, 1), GaussianLaw(1e-100, 9)):  # fmt: skip
         assert law.variance == 0
         assert law.half_width(0.99) == 0
         assert law.tail_bound(2.0**-64) == 0
@@ -199,8 +177,6 @@ def test_without_contributors_there_is_no_noise() -> None:
         (GaussianLaw, (math.nan, 1), InvalidValueError, "variance must be from 1e-100"),
         (GaussianLaw, (1.0, 1.0), InvalidTypeError, "contributors must be an integer"),
         (SkellamLaw, (1e11, 1), InvalidValueError, "mean must be from 1e-100"),
-        (DummyLaw, (-1, 0.5), InvalidValueError, "coins must be an integer from 0"),
-        (DummyLaw, (1, 1.5), InvalidValueError, "rate must be a probability"),
     ],
     ids=str,
 )
@@ -212,7 +188,7 @@ def test_bad_parameters_are_named(
 
 
 @pytest.mark.parametrize(
-    "law", [LaplaceLaw(1.0, 1, 1), GaussianLaw(1.0, 1), SkellamLaw(1.0, 1), DummyLaw(5, 0.5)]
+    "law", [LaplaceLaw(1.0, 1, 1), GaussianLaw(1.0, 1), SkellamLaw(1.0, 1)]
 )
 def test_bad_levels_and_probabilities_are_named(law: NoiseLaw) -> None:
     for level in (0.0, 1.0, math.nan):

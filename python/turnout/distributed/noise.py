@@ -17,7 +17,7 @@ import numpy as np
 from turnout import _arguments
 from turnout._types import Floats
 from turnout.accounting.integer_noise import discrete_gaussian_variance
-from turnout.accounting.values import positive_up_to, rate
+from turnout.accounting.values import positive_up_to
 
 #: The longest transform.
 _LONGEST = 2**22
@@ -27,12 +27,13 @@ _WRAPPED = 1e-14
 
 _LARGEST = 1e12
 _MANY = 2**53
-_MOST_COINS = 10**13
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 
 
 class NoiseLaw(abc.ABC):
-    """The law of the total noise in one count."""
+    """The law of the total noise in one count, as often above zero as below."""
+
+    contributors: int
 
     @property
     @abc.abstractmethod
@@ -40,6 +41,52 @@ class NoiseLaw(abc.ABC):
         """The variance of the sum."""
 
     @abc.abstractmethod
+    def _exponent(self, sines: Floats, angles: Floats) -> Floats:
+        """Minus the logarithm of the characteristic function, from ``sin(angle / 2)^2``."""
+
+    @abc.abstractmethod
+    def _log_moment(self, tilt: float) -> float:
+        """Compute the logarithm of the moment generating function."""
+
+    def _largest_tilt(self, needed: float) -> float:
+        # Beyond it the moments have grown past what is needed.
+        return min(600.0, 2.0 + 2.0 * math.log1p(4.0 * needed / self.variance))
+
+    def tail_bound(self, probability: float) -> int:
+        """Give a bound that the noise passes with at most some probability.
+
+        Parameters
+        ----------
+        probability
+            In (0, 1], for example ``2**-64``.
+
+        Returns
+        -------
+        int
+            A t with ``P[|noise| > t] <= probability``, by Chernoff's bound.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If the probability is not a number in (0, 1].
+        """
+        chance = _arguments.probability("probability", probability)
+        return self._tail(chance)
+
+    def _tail(self, chance: float) -> int:
+        if self.variance <= 0.0:
+            return 0
+        needed = math.log(2.0 / chance)
+
+        def level(logarithm: float) -> float:
+            # 2 e^(log M - tilt x) is at most the probability from this x on, whatever the tilt.
+            tilt = math.exp(logarithm)
+            return (self._log_moment(tilt) + needed) / tilt
+
+        largest = math.log(self._largest_tilt(needed))
+        reached = _least(level, largest - 50.0, largest)
+        return max(0, math.ceil(reached * (1.0 + 1e-9)) - 1)
+
     def half_width(self, level: float) -> float:
         """Give a half-width of an interval around zero that holds the noise.
 
@@ -60,66 +107,6 @@ class NoiseLaw(abc.ABC):
         InvalidTypeError, InvalidValueError
             If the level is not a number between 0 and 1.
         """
-
-    @abc.abstractmethod
-    def tail_bound(self, probability: float) -> int:
-        """Give a bound that the noise passes with at most some probability.
-
-        Parameters
-        ----------
-        probability
-            In (0, 1], for example ``2**-64``.
-
-        Returns
-        -------
-        int
-            A t with ``P[|noise| > t] <= probability``, by Chernoff's bound.
-
-        Raises
-        ------
-        InvalidTypeError, InvalidValueError
-            If the probability is not a number in (0, 1].
-        """
-
-
-class _Symmetric(NoiseLaw):
-    """Noise that is as often above zero as below."""
-
-    contributors: int
-
-    @abc.abstractmethod
-    def _exponent(self, sines: Floats, angles: Floats) -> Floats:
-        """Minus the logarithm of the characteristic function, from ``sin(angle / 2)^2``."""
-
-    @abc.abstractmethod
-    def _log_moment(self, tilt: float) -> float:
-        """Compute the logarithm of the moment generating function."""
-
-    def _largest_tilt(self, needed: float) -> float:
-        # Beyond it the moments have grown past what is needed.
-        return min(600.0, 2.0 + 2.0 * math.log1p(4.0 * needed / self.variance))
-
-    def tail_bound(self, probability: float) -> int:
-        """Give a bound that the noise passes with at most some probability."""
-        chance = _arguments.probability("probability", probability)
-        return self._tail(chance)
-
-    def _tail(self, chance: float) -> int:
-        if self.variance <= 0.0:
-            return 0
-        needed = math.log(2.0 / chance)
-
-        def level(logarithm: float) -> float:
-            # 2 e^(log M - tilt x) is at most the probability from this x on, whatever the tilt.
-            tilt = math.exp(logarithm)
-            return (self._log_moment(tilt) + needed) / tilt
-
-        largest = math.log(self._largest_tilt(needed))
-        reached = _least(level, largest - 50.0, largest)
-        return max(0, math.ceil(reached * (1.0 + 1e-9)) - 1)
-
-    def half_width(self, level: float) -> float:
-        """Give a half-width of an interval around zero that holds the noise."""
         share = _arguments.confidence("level", level)
         if self.variance <= 0.0:
             return 0.0
@@ -141,7 +128,7 @@ class _Symmetric(NoiseLaw):
 
 
 @dataclasses.dataclass(frozen=True)
-class LaplaceLaw(_Symmetric):
+class LaplaceLaw(NoiseLaw):
     """Noise of which ``parts`` pieces make one discrete Laplace variable.
 
     Each of the ``contributors`` adds the difference of two negative binomial variables of shape
@@ -209,7 +196,7 @@ class LaplaceLaw(_Symmetric):
         return -self._shape * math.log1p(-part)
 
 
-class GaussianLaw(_Symmetric):
+class GaussianLaw(NoiseLaw):
     """Noise of discrete Gaussian pieces.
 
     Parameters
@@ -289,7 +276,7 @@ class GaussianLaw(_Symmetric):
 
 
 @dataclasses.dataclass(frozen=True)
-class SkellamLaw(_Symmetric):
+class SkellamLaw(NoiseLaw):
     """Noise of Skellam pieces: each is the difference of two Poisson variables.
 
     Parameters
@@ -329,103 +316,6 @@ class SkellamLaw(_Symmetric):
 
     def _log_moment(self, tilt: float) -> float:
         return 2.0 * self.variance * math.sinh(0.5 * tilt) ** 2
-
-
-@dataclasses.dataclass(frozen=True)
-class DummyLaw(NoiseLaw):
-    """Noise of dummy people who are sampled, less its mean.
-
-    Parameters
-    ----------
-    coins
-        The number of dummy people in one count, of all contributors together; from 0 to 10^13.
-    rate
-        The probability with which each is kept, in [0, 1].
-
-    Raises
-    ------
-    InvalidTypeError, InvalidValueError
-        If a parameter is of the wrong type or out of range.
-
-    Examples
-    --------
-    >>> law = DummyLaw(coins=100, rate=0.75)
-    >>> law.half_width(0.95), law.tail_bound(2**-64), law.variance
-    (9.0, 46, 18.75)
-    """
-
-    coins: int
-    rate: float
-
-    def __post_init__(self) -> None:
-        coins = _arguments.integer("coins", self.coins, least=0, most=_MOST_COINS)
-        object.__setattr__(self, "coins", coins)
-        object.__setattr__(self, "rate", rate("rate", self.rate))
-
-    @property
-    def variance(self) -> float:
-        """The variance of the number of those that are kept."""
-        return self.coins * self.rate * (1.0 - self.rate)
-
-    def half_width(self, level: float) -> float:
-        """Give a half-width of an interval around the mean that holds the number of those kept."""
-        from scipy.special import betainc  # noqa: PLC0415
-
-        share = _arguments.confidence("level", level)
-        if self.variance <= 0.0:
-            return 0.0
-        # A mean that is rounded must not count an outcome at the edge as inside.
-        mean, slack = self.coins * self.rate, 4.0 * self.coins * 2.0**-53
-        allowed = math.nextafter(1.0 - share, 0.0)
-
-        def outside(width: int) -> float:
-            below = max(0, math.ceil(mean - width + slack))
-            above = min(self.coins, math.floor(mean + width - slack)) + 1
-            # At most `below - 1`, and at least `above`, as tails of the beta distribution.
-            low = betainc(self.coins - below + 1, below, 1.0 - self.rate) if below > 0 else 0.0
-            high = betainc(above, self.coins - above + 1, self.rate) if above <= self.coins else 0.0
-            return float(low + high) * (1.0 + 1e-6)
-
-        low, high = -1, self.tail_bound(allowed)
-        while high - low > 1:
-            middle = (low + high) // 2
-            if outside(middle) <= allowed:
-                high = middle
-            else:
-                low = middle
-        return float(high)
-
-    def tail_bound(self, probability: float) -> int:
-        """Give a bound that the number of those kept, less its mean, passes rarely."""
-        chance = _arguments.probability("probability", probability)
-        if self.variance <= 0.0:
-            return 0
-        mean = self.coins * self.rate
-        needed = (math.log(2.0) - math.log(chance)) * (1.0 + 1e-9)
-        low, high = -1, self.coins
-        while high - low > 1:
-            middle = (low + high) // 2
-            # Either side, by the divergence of the rates.
-            step = middle * (1.0 - 1e-9)
-            above = _divergence(mean + step, self.coins, self.rate)
-            below = _divergence(self.coins - mean + step, self.coins, 1.0 - self.rate)
-            if min(above, below) >= needed:
-                high = middle
-            else:
-                low = middle
-        return high
-
-
-def _divergence(count: float, coins: int, chance: float) -> float:
-    """Compute Chernoff's exponent for at least so many of the coins, more than the mean."""
-    mean = coins * chance
-    if count >= coins:
-        return math.inf if count > coins else -coins * math.log(chance)
-    if count <= mean:
-        return 0.0
-    rest = coins - count
-    first = count * math.log1p((count - mean) / mean)
-    return first + rest * math.log1p((mean - count) / (coins - mean))
 
 
 def _transform_error(length: int, largest: float) -> float:
