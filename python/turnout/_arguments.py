@@ -118,8 +118,10 @@ def choice(argument: str, value: T, allowed: Collection[T]) -> T:
     return value
 
 
-def instance(argument: str, value: T, kind: type[object], expected: str) -> T:
-    """Return a value of a given class."""
+def instance(
+    argument: str, value: T, kind: type[object] | tuple[type[object], ...], expected: str
+) -> T:
+    """Return a value of a given class, or of one of several."""
     if not isinstance(value, kind):
         raise mistyped(f"{argument} must be {expected}", value)
     return value

@@ -344,10 +344,9 @@ def domains_of(argument: str, columns: Any) -> dict[str, Domain]:
     >>> domains_of("columns", {"sex": ["f", "m"], "age": 4})["age"].size
     4
     """
-    if not isinstance(columns, Mapping):
-        raise _arguments.mistyped(
-            f"{argument} must be a mapping from the names of questions to their answers", columns
-        )
+    _arguments.instance(
+        argument, columns, Mapping, "a mapping from the names of questions to their answers"
+    )
     found = {}
     for name, answers in columns.items():
         if not isinstance(name, str):

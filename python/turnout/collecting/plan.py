@@ -187,8 +187,7 @@ class Plan(Generic[R_co]):
         InvalidTypeError
             If ``text`` is not text.
         """
-        if not isinstance(text, (str, bytes, bytearray)):
-            raise _arguments.mistyped("text must be the JSON text of a plan", text)
+        _arguments.instance("text", text, (str, bytes, bytearray), "the JSON text of a plan")
         try:
             description = parsed(text)
         except (ValueError, RecursionError) as error:

@@ -416,8 +416,7 @@ class PrimeField:
         InvalidTypeError, InvalidValueError
             If the bytes are too few or too many, or hold something that is no element.
         """
-        if not isinstance(data, (bytes, bytearray, memoryview)):
-            raise _arguments.mistyped("data must be bytes", data)
+        _arguments.instance("data", data, (bytes, bytearray, memoryview), "bytes")
         return self._core.unpack(bytes(data), _length(length))
 
     def packed_size(self, length: int) -> int:

@@ -39,6 +39,5 @@ def paper_costs(mechanism: Aggregation) -> dict[str, Costs]:
     >>> paper_costs(mechanism)["user"].draws  # (n - 1) N
     29970
     """
-    if not isinstance(mechanism, Aggregation):
-        raise _arguments.mistyped("mechanism must be distributed aggregation", mechanism)
+    _arguments.instance("mechanism", mechanism, Aggregation, "distributed aggregation")
     return mechanism.paper_costs()

@@ -150,8 +150,7 @@ class SGD(Optimizer):
         self._momentum = _arguments.number("momentum", momentum)
         if not 0.0 <= self._momentum < 1.0:
             raise InvalidValueError(f"momentum must be at least 0 and below 1, got {momentum}")
-        if not isinstance(nesterov, bool):
-            raise _arguments.mistyped("nesterov must be True or False", nesterov)
+        _arguments.instance("nesterov", nesterov, bool, "True or False")
         if nesterov and self._momentum == 0.0:
             raise InvalidValueError("nesterov must be False without momentum, got True")
         self._nesterov = nesterov

@@ -101,8 +101,7 @@ class Contents:
         _arguments.choice("order", order, ORDERS)
         if top is not None:
             _arguments.integer("top", top, least=1)
-        if not isinstance(tally, (BaseTally, GroupedTally)):
-            raise _arguments.mistyped("tally must be a tally or a GroupedTally", tally)
+        _arguments.instance("tally", tally, (BaseTally, GroupedTally), "a tally or a GroupedTally")
         grouped = tally if isinstance(tally, GroupedTally) else None
         total = tally.total if isinstance(tally, GroupedTally) else tally
         if method is None:

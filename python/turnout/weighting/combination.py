@@ -113,11 +113,12 @@ def combine(
     if not groups:
         raise InvalidValueError("estimates must hold at least one estimate, got none")
     _arguments.choice("method", method, METHODS)
-    if not isinstance(groups[0], (FrequencyEstimate, MeanEstimate)):
-        raise _arguments.mistyped(
-            "estimates[0] must be a FrequencyEstimate or a MeanEstimate, which are unbiased",
-            groups[0],
-        )
+    _arguments.instance(
+        "estimates[0]",
+        groups[0],
+        (FrequencyEstimate, MeanEstimate),
+        "a FrequencyEstimate or a MeanEstimate, which are unbiased",
+    )
     kind = FrequencyEstimate if isinstance(groups[0], FrequencyEstimate) else MeanEstimate
     for place, group in enumerate(groups):
         if not isinstance(group, kind):

@@ -67,8 +67,7 @@ class GroupedTally(Mapping[Key, T]):
 
     def __init__(self, names: Any, tallies: Mapping[Any, T], *, plan: Plan | None = None) -> None:
         self._names = keys.checked_names(names)
-        if not isinstance(tallies, Mapping):
-            raise _arguments.mistyped("tallies must be a mapping from keys to tallies", tallies)
+        _arguments.instance("tallies", tallies, Mapping, "a mapping from keys to tallies")
         found: dict[Key, Any] = {}
         for given, tally in tallies.items():
             key = keys.plain_key("a key of tallies", given, len(self._names))

@@ -269,6 +269,5 @@ class TwoRoundParameters:
 
 
 def _flag(argument: str, value: Any) -> bool:
-    if not isinstance(value, (bool, np.bool_)):
-        raise _arguments.mistyped(f"{argument} must be True or False", value)
+    _arguments.instance(argument, value, (bool, np.bool_), "True or False")
     return bool(value)

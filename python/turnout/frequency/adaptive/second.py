@@ -140,8 +140,7 @@ class SecondRound(WrappedOracle):
         inner = oracle_from_dict(oracle) if isinstance(oracle, dict) else oracle
         _arguments.instance("oracle", inner, FrequencyOracle, "an oracle")
         super().__init__(epsilon, domain, inner)
-        if not isinstance(hidden, (bool, np.bool_)):
-            raise _arguments.mistyped("hidden must be True or False", hidden)
+        _arguments.instance("hidden", hidden, (bool, np.bool_), "True or False")
         self._hidden = bool(hidden)
         if inner.support_dtype.kind != "u":
             raise InvalidValueError(

@@ -54,8 +54,7 @@ class SearchParameters:
                 f"{self._keep} and step = {self._step}"
             )
         self._error = _arguments.confidence("family_wise_error", family_wise_error)
-        if not isinstance(confirm, bool):
-            raise _arguments.mistyped("confirm must be True or False", confirm)
+        _arguments.instance("confirm", confirm, bool, "True or False")
         self._confirm = confirm
         self._oracle = oracle
         make_oracle("oracle", oracle, self._epsilon, Domain.from_integers(2))
