@@ -16,6 +16,7 @@ import numpy as np
 
 from turnout import _arguments
 from turnout._types import Floats
+from turnout._values import settle
 from turnout.accounting.integer_noise import discrete_gaussian_variance
 from turnout.accounting.values import positive_up_to
 
@@ -161,10 +162,12 @@ class LaplaceLaw(NoiseLaw):
     contributors: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", positive_up_to("scale", self.scale, 1e6))
-        parts = _arguments.integer("parts", self.parts, least=1, most=_MANY)
-        object.__setattr__(self, "parts", parts)
-        object.__setattr__(self, "contributors", _contributors(self.contributors))
+        settle(
+            self,
+            scale=positive_up_to("scale", self.scale, 1e6),
+            parts=_arguments.integer("parts", self.parts, least=1, most=_MANY),
+            contributors=_contributors(self.contributors),
+        )
 
     @property
     def variance(self) -> float:
@@ -302,8 +305,8 @@ class SkellamLaw(NoiseLaw):
     contributors: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mean", positive_up_to("mean", self.mean, 1e10))
-        object.__setattr__(self, "contributors", _contributors(self.contributors))
+        mean = positive_up_to("mean", self.mean, 1e10)
+        settle(self, mean=mean, contributors=_contributors(self.contributors))
 
     @property
     def variance(self) -> float:

@@ -8,12 +8,14 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from turnout import _arguments
 from turnout._types import Array, Floats
+from turnout._values import settle
 from turnout.errors import CorruptDataError, InvalidValueError, TurnoutError
 from turnout.federated.schedules import (
     Schedule,
@@ -110,6 +112,7 @@ class Optimizer(abc.ABC):
         """
 
 
+@dataclass(frozen=True, init=False, repr=False)
 class SGD(Optimizer):
     """Stochastic gradient descent, with or without momentum.
 
@@ -143,32 +146,24 @@ class SGD(Optimizer):
     True
     """
 
+    #: The learning rate; of a number a :class:`Constant`.
+    learning_rate: Schedule
+    #: How much of the velocity stays.
+    momentum: float
+    #: Whether the step looks ahead.
+    nesterov: bool
+
     def __init__(
         self, learning_rate: float | Schedule, momentum: float = 0.0, nesterov: bool = False
     ) -> None:
-        self._learning_rate = schedule_of("learning_rate", learning_rate)
-        self._momentum = _arguments.number("momentum", momentum)
-        if not 0.0 <= self._momentum < 1.0:
+        rate = schedule_of("learning_rate", learning_rate)
+        stays = _arguments.number("momentum", momentum)
+        if not 0.0 <= stays < 1.0:
             raise InvalidValueError(f"momentum must be at least 0 and below 1, got {momentum}")
         _arguments.instance("nesterov", nesterov, bool, "True or False")
-        if nesterov and self._momentum == 0.0:
+        if nesterov and stays == 0.0:
             raise InvalidValueError("nesterov must be False without momentum, got True")
-        self._nesterov = nesterov
-
-    @property
-    def learning_rate(self) -> Schedule:
-        """The learning rate; of a number a :class:`Constant`."""
-        return self._learning_rate
-
-    @property
-    def momentum(self) -> float:
-        """How much of the velocity stays."""
-        return self._momentum
-
-    @property
-    def nesterov(self) -> bool:
-        """Whether the step looks ahead."""
-        return self._nesterov
+        settle(self, learning_rate=rate, momentum=stays, nesterov=nesterov)
 
     def initial_state(self, parameters: int) -> list[Array]:
         """Give the velocity before the first round: zeros, or no array without momentum.
@@ -189,7 +184,7 @@ class SGD(Optimizer):
             If ``parameters`` is no integer of at least 0.
         """
         size = _arguments.integer("parameters", parameters, least=0)
-        return [] if self._momentum == 0.0 else [np.zeros(size)]
+        return [] if self.momentum == 0.0 else [np.zeros(size)]
 
     def step(
         self,
@@ -219,7 +214,7 @@ class SGD(Optimizer):
         InvalidTypeError, InvalidValueError
             If the arrays do not fit each other, or the schedule gives no rate of at least 0.
         """
-        expected = [parameters.shape] * (self._momentum > 0.0)
+        expected = [parameters.shape] * (self.momentum > 0.0)
         if gradient.shape != parameters.shape or [part.shape for part in state] != expected:
             raise InvalidValueError(
                 f"gradient and state must have the shape of parameters, {parameters.shape}, and "
@@ -227,25 +222,25 @@ class SGD(Optimizer):
                 f"{[part.shape for part in state]}"
             )
         number = _arguments.integer("round", round, least=0)
-        rate = _arguments.number("learning_rate", self._learning_rate(number))
+        rate = _arguments.number("learning_rate", self.learning_rate(number))
         if not 0.0 <= rate < math.inf:
             raise InvalidValueError(
                 f"learning_rate must give finite numbers of at least 0, got {rate} in round "
                 f"{number}"
             )
-        if self._momentum == 0.0:
+        if self.momentum == 0.0:
             return parameters - rate * gradient, []
-        velocity = self._momentum * state[0] + gradient
-        direction = gradient + self._momentum * velocity if self._nesterov else velocity
+        velocity = self.momentum * state[0] + gradient
+        direction = gradient + self.momentum * velocity if self.nesterov else velocity
         return parameters - rate * direction, [velocity]
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the optimizer in terms of JSON."""
         return {
             "optimizer": type(self).__name__,
-            "learning_rate": self._learning_rate.to_dict(),
-            "momentum": self._momentum,
-            "nesterov": self._nesterov,
+            "learning_rate": self.learning_rate.to_dict(),
+            "momentum": self.momentum,
+            "nesterov": self.nesterov,
         }
 
     @classmethod
@@ -287,20 +282,6 @@ class SGD(Optimizer):
             f"not the description of an optimizer: {_arguments.shown(description)}"
         )
 
-    def __eq__(self, other: object) -> bool:
-        """Compare parameters."""
-        return (
-            isinstance(other, SGD)
-            and type(other) is type(self)
-            and self._parameters() == other._parameters()
-        )
-
-    def __hash__(self) -> int:
-        return hash(self._parameters())
-
     def __repr__(self) -> str:
         """Show the parameters."""
-        return f"SGD({self._learning_rate}, {self._momentum}, {self._nesterov})"
-
-    def _parameters(self) -> tuple[Schedule, float, bool]:
-        return self._learning_rate, self._momentum, self._nesterov
+        return f"SGD({self.learning_rate}, {self.momentum}, {self.nesterov})"

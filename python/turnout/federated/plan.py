@@ -6,12 +6,14 @@ import functools
 import hashlib
 import json
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from turnout import _arguments
 from turnout._rounding import rounded_down, rounded_up
 from turnout._types import Self
+from turnout._values import settle
 from turnout.accounting import (
     Mechanism,
     PrivacyLedger,
@@ -32,11 +34,37 @@ _LARGEST_LOCAL_SIZE = 10**10
 _MOST_SLACK = 1e3
 
 
+@dataclass(frozen=True, init=False, repr=False)
 class TrainingPlan:
     """The public parameters of a training; :class:`RandomParticipationSGD` adds the two halves.
 
     Clients, server, draws and sums ask it for numbers, and it knows none of them.
     """
+
+    #: The probability p that an available client takes part.
+    client_rate: float
+    #: The probability q that an element of a participating client is sampled.
+    sample_rate: float
+    #: The norm that the gradient of each example is clipped to.
+    clip: float
+    #: The standard deviation of the noise over the clipping norm; 0 without noise.
+    noise_multiplier: float
+    #: The public bound on a client's number of elements, if there is one.
+    local_size: int | None
+    #: Epsilon, delta and rounds that the noise was calibrated for, if it was.
+    target: tuple[float, float, int] | None
+    #: Who is trusted.
+    mode: str
+    #: How noise is drawn.
+    noise: str
+    #: The grid of exact noise; None without it.
+    grid: Grid | None
+    #: What one element may change beside its own gradient, in units of the clip.
+    batch_slack: float
+    #: The seed of a study, or None.
+    seed: int | None
+    _nominal_local_size: int | None
+    _grid_bits: int
 
     def __init__(
         self,
@@ -56,51 +84,52 @@ class TrainingPlan:
         batch_slack: float = 0.0,
         seed: int | None = None,
     ) -> None:
-        self._client_rate = _arguments.probability("client_rate", client_rate)
-        self._sample_rate = _arguments.probability("sample_rate", sample_rate)
-        self._mode = _arguments.choice("mode", mode, MODES)
-        self._noise = _arguments.choice("noise", noise, NOISES)
-        self._clip = _clip(clip, self._noise)
-        self._local_size = _size("local_size", local_size)
-        self._nominal_local_size = _size("nominal_local_size", nominal_local_size)
+        _arguments.choice("noise", noise, NOISES)
         if local_size is None and nominal_local_size is None:
             raise InvalidValueError(
                 "nominal_local_size must be given where local_size is None: the sum is "
                 "scaled by a public number of elements for each client"
             )
-        self._grid_bits = _arguments.integer("grid_bits", grid_bits, least=8, most=36)
-        self._batch_slack = _arguments.number("batch_slack", batch_slack)
-        if not 0.0 <= self._batch_slack <= _MOST_SLACK:
-            raise _arguments.invalid(f"batch_slack must be from 0 to {_MOST_SLACK:g}", batch_slack)
-        self._seed = _arguments.seed(seed)
-        self._target = _target(epsilon, delta, rounds)
-        self._noise_multiplier = self._chosen(noise_multiplier)
-        self._grid = (
-            Grid.of(self._clip, self._noise_multiplier, self._grid_bits)
-            if self._noise == "exact"
-            else None
+        settle(
+            self,
+            client_rate=_arguments.probability("client_rate", client_rate),
+            sample_rate=_arguments.probability("sample_rate", sample_rate),
+            mode=_arguments.choice("mode", mode, MODES),
+            noise=noise,
+            clip=_clip(clip, noise),
+            local_size=_size("local_size", local_size),
+            _nominal_local_size=_size("nominal_local_size", nominal_local_size),
+            _grid_bits=_arguments.integer("grid_bits", grid_bits, least=8, most=36),
+            batch_slack=_arguments.number("batch_slack", batch_slack),
+            seed=_arguments.seed(seed),
+            target=_target(epsilon, delta, rounds),
         )
-        if self._grid is not None and self._local_size is not None:
-            self._grid.check_examples("local_size", self._local_size)
+        if not 0.0 <= self.batch_slack <= _MOST_SLACK:
+            raise _arguments.invalid(f"batch_slack must be from 0 to {_MOST_SLACK:g}", batch_slack)
+        multiplier = self._chosen(noise_multiplier)
+        exact = Grid.of(self.clip, multiplier, self._grid_bits) if noise == "exact" else None
+        if exact is not None and self.local_size is not None:
+            exact.check_examples("local_size", self.local_size)
+        settle(self, noise_multiplier=multiplier, grid=exact)
 
     def _chosen(self, given: float | None) -> float:
         """Give the noise multiplier, calibrated if a target was given."""
-        if self._noise == "none":
-            if given is not None or self._target is not None:
+        if self.noise == "none":
+            if given is not None or self.target is not None:
                 raise InvalidValueError(
                     "noise = 'none' gives no privacy: leave out noise_multiplier, epsilon, delta "
                     "and rounds"
                 )
             return 0.0
-        if (given is None) == (self._target is None):
+        if (given is None) == (self.target is None):
             raise InvalidValueError(
                 "give either noise_multiplier or all of epsilon, delta and rounds, got "
                 f"noise_multiplier = {_arguments.shown(given)} and "
-                f"(epsilon, delta, rounds) = {_arguments.shown(self._target)}"
+                f"(epsilon, delta, rounds) = {_arguments.shown(self.target)}"
             )
-        if self._target is not None:
-            found = Fraction(calibrate_noise(self._accounted(1.0), *self._target))
-            return rounded_up(found * (1 + Fraction(self._batch_slack)))
+        if self.target is not None:
+            found = Fraction(calibrate_noise(self._accounted(1.0), *self.target))
+            return rounded_up(found * (1 + Fraction(self.batch_slack)))
         value = _arguments.number("noise_multiplier", given)
         if not (math.isfinite(value) and value > 0.0):
             raise InvalidValueError(
@@ -110,81 +139,26 @@ class TrainingPlan:
         return value
 
     def _accounted(self, noise_multiplier: float) -> Mechanism:
-        if self._local_size is None or self._mode == "participants_only":
-            return WeakClientSampling(self._client_rate, self._sample_rate, noise_multiplier)
+        if self.local_size is None or self.mode == "participants_only":
+            return WeakClientSampling(self.client_rate, self.sample_rate, noise_multiplier)
         return RandomParticipation(
-            self._client_rate, self._sample_rate, self._local_size, noise_multiplier
+            self.client_rate, self.sample_rate, self.local_size, noise_multiplier
         )
-
-    @property
-    def client_rate(self) -> float:
-        """The probability p that an available client takes part."""
-        return self._client_rate
-
-    @property
-    def sample_rate(self) -> float:
-        """The probability q that an element of a participating client is sampled."""
-        return self._sample_rate
-
-    @property
-    def clip(self) -> float:
-        """The norm that the gradient of each example is clipped to."""
-        return self._clip
-
-    @property
-    def noise_multiplier(self) -> float:
-        """The standard deviation of the noise over the clipping norm; 0 without noise."""
-        return self._noise_multiplier
-
-    @property
-    def local_size(self) -> int | None:
-        """The public bound on a client's number of elements, if there is one."""
-        return self._local_size
 
     @property
     def nominal_local_size(self) -> int:
         """The public number of elements that the sum is scaled by."""
-        chosen = self._nominal_local_size or self._local_size
+        chosen = self._nominal_local_size or self.local_size
         assert chosen is not None
         return chosen
 
     @property
-    def target(self) -> tuple[float, float, int] | None:
-        """Epsilon, delta and rounds that the noise was calibrated for, if it was."""
-        return self._target
-
-    @property
-    def mode(self) -> str:
-        """Who is trusted."""
-        return self._mode
-
-    @property
-    def noise(self) -> str:
-        """How noise is drawn."""
-        return self._noise
-
-    @property
-    def grid(self) -> Grid | None:
-        """The grid of exact noise; None without it."""
-        return self._grid
-
-    @property
-    def batch_slack(self) -> float:
-        """What one element may change beside its own gradient, in units of the clip."""
-        return self._batch_slack
-
-    @property
-    def seed(self) -> int | None:
-        """The seed of a study, or None."""
-        return self._seed
-
-    @property
     def mechanism(self) -> Mechanism | None:
         """What one round costs a client that is available; None if there is no noise."""
-        if self._noise == "none":
+        if self.noise == "none":
             return None
         # Noise against what one element can change: its own gradient, and those of others.
-        covered = Fraction(self._noise_multiplier) / (1 + Fraction(self._batch_slack))
+        covered = Fraction(self.noise_multiplier) / (1 + Fraction(self.batch_slack))
         return self._accounted(rounded_down(covered))
 
     def scale(self, available: int) -> float:
@@ -207,29 +181,29 @@ class TrainingPlan:
         """
         clients = _arguments.integer("available", available, least=1)
         # In this order the divisor can neither overflow nor vanish.
-        return 1.0 / (self._client_rate * clients) / (self._sample_rate * self.nominal_local_size)
+        return 1.0 / (self.client_rate * clients) / (self.sample_rate * self.nominal_local_size)
 
     def ledger(self) -> PrivacyLedger | None:
         """Make a new ledger with the target as its budget; None if no target was given."""
-        return None if self._target is None else PrivacyLedger(self._target[0], self._target[1])
+        return None if self.target is None else PrivacyLedger(self.target[0], self.target[1])
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the plan in terms of JSON: what a server tells its clients."""
         return {
             "format": plan_encoding.FORMAT,
             "version": plan_encoding.VERSION,
-            "client_rate": self._client_rate,
-            "sample_rate": self._sample_rate,
-            "clip": self._clip if math.isfinite(self._clip) else None,
-            "noise_multiplier": self._noise_multiplier,
-            "target": None if self._target is None else list(self._target),
-            "local_size": self._local_size,
+            "client_rate": self.client_rate,
+            "sample_rate": self.sample_rate,
+            "clip": self.clip if math.isfinite(self.clip) else None,
+            "noise_multiplier": self.noise_multiplier,
+            "target": None if self.target is None else list(self.target),
+            "local_size": self.local_size,
             "nominal_local_size": self._nominal_local_size,
-            "mode": self._mode,
-            "noise": self._noise,
+            "mode": self.mode,
+            "noise": self.noise,
             "grid_bits": self._grid_bits,
-            "batch_slack": self._batch_slack,
-            "seed": self._seed,
+            "batch_slack": self.batch_slack,
+            "seed": self.seed,
         }
 
     @classmethod
@@ -264,7 +238,7 @@ class TrainingPlan:
             values["noise_multiplier"] = None
         try:
             plan = cls(**values)
-            plan._target = None if target is None else _target(*target)
+            settle(plan, target=None if target is None else _target(*target))
         except (TurnoutError, TypeError) as error:
             raise CorruptDataError(f"not a plan of federated training: {error}") from error
         return plan
@@ -275,26 +249,19 @@ class TrainingPlan:
         text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode("ascii")).hexdigest()[:32]
 
-    def __eq__(self, other: object) -> bool:
-        """Compare all parameters."""
-        return isinstance(other, TrainingPlan) and self.to_dict() == other.to_dict()
-
-    def __hash__(self) -> int:
-        return hash(self.fingerprint)
-
     def __repr__(self) -> str:
         """Show the parameters that differ from plan to plan."""
         shown = {
-            "noise_multiplier": self._noise_multiplier,
-            "local_size": self._local_size,
-            "mode": self._mode,
-            "noise": self._noise,
-            "seed": self._seed,
+            "noise_multiplier": self.noise_multiplier,
+            "local_size": self.local_size,
+            "mode": self.mode,
+            "noise": self.noise,
+            "seed": self.seed,
         }
         rest = ", ".join(f"{name}={value!r}" for name, value in shown.items())
         return (
-            f"{type(self).__name__}({self._client_rate!r}, {self._sample_rate!r}, "
-            f"{self._clip!r}, {rest})"
+            f"{type(self).__name__}({self.client_rate!r}, {self.sample_rate!r}, "
+            f"{self.clip!r}, {rest})"
         )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from turnout import _arguments
+from turnout._values import settle
 from turnout.errors import CorruptDataError, InvalidValueError, TurnoutError
 
 _MOST_ROUNDS = 10**9
@@ -73,7 +74,7 @@ class Constant(Schedule):
     value: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "value", _rate("value", self.value))
+        settle(self, value=_rate("value", self.value))
 
     def __call__(self, round: int) -> float:  # noqa: A002
         """Give the learning rate of a round, which counts from 0."""
@@ -110,13 +111,12 @@ class StepDecay(Schedule):
     factor: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "initial", _rate("initial", self.initial))
-        every = _arguments.integer("every", self.every, least=1, most=_MOST_ROUNDS)
-        object.__setattr__(self, "every", every)
+        settle(self, initial=_rate("initial", self.initial))
+        settle(self, every=_arguments.integer("every", self.every, least=1, most=_MOST_ROUNDS))
         factor = _arguments.number("factor", self.factor)
         if not 0.0 < factor <= 1.0:
             raise InvalidValueError(f"factor must be above 0 and at most 1, got {factor}")
-        object.__setattr__(self, "factor", factor)
+        settle(self, factor=factor)
 
     def __call__(self, round: int) -> float:  # noqa: A002
         """Give the learning rate of a round, which counts from 0."""
@@ -153,13 +153,12 @@ class CosineDecay(Schedule):
     final: float = 0.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "initial", _rate("initial", self.initial))
-        rounds = _arguments.integer("rounds", self.rounds, least=1, most=_MOST_ROUNDS)
-        object.__setattr__(self, "rounds", rounds)
+        settle(self, initial=_rate("initial", self.initial))
+        settle(self, rounds=_arguments.integer("rounds", self.rounds, least=1, most=_MOST_ROUNDS))
         final = _arguments.number("final", self.final)
         if not 0.0 <= final <= self.initial:
             raise InvalidValueError(f"final must be from 0 to initial, got {final}")
-        object.__setattr__(self, "final", final)
+        settle(self, final=final)
 
     def __call__(self, round: int) -> float:  # noqa: A002
         """Give the learning rate of a round, which counts from 0."""
@@ -197,8 +196,7 @@ class Warmup(Schedule):
     then: Schedule
 
     def __post_init__(self) -> None:
-        rounds = _arguments.integer("rounds", self.rounds, least=1, most=_MOST_ROUNDS)
-        object.__setattr__(self, "rounds", rounds)
+        settle(self, rounds=_arguments.integer("rounds", self.rounds, least=1, most=_MOST_ROUNDS))
         _arguments.instance("then", self.then, Schedule, "a schedule such as Constant(0.1)")
 
     def __call__(self, round: int) -> float:  # noqa: A002

@@ -10,6 +10,7 @@ import numpy as np
 
 from turnout import _arguments
 from turnout._types import Floats
+from turnout._values import settle
 from turnout.collecting.parted_tally import PartedTally
 from turnout.domain import Domain
 from turnout.errors import EstimatorError
@@ -127,8 +128,7 @@ class _Estimation(Estimation):
     """Frequencies whose variances are computed when they are asked for: a long time of many."""
 
     def __init__(self, frequencies: Floats, law: _Law) -> None:
-        object.__setattr__(self, "frequencies", frequencies)
-        object.__setattr__(self, "law", law)
+        settle(self, frequencies=frequencies, law=law)
 
     @cached_property
     def variances(self) -> Floats:
