@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
@@ -187,9 +186,7 @@ def test_bad_parameters_are_named(
         kind(*parameters)
 
 
-@pytest.mark.parametrize(
-    "law", [LaplaceLaw(1.0, 1, 1), GaussianLaw(1.0, 1), SkellamLaw(1.0, 1)]
-)
+@pytest.mark.parametrize("law", [LaplaceLaw(1.0, 1, 1), GaussianLaw(1.0, 1), SkellamLaw(1.0, 1)])
 def test_bad_levels_and_probabilities_are_named(law: NoiseLaw) -> None:
     for level in (0.0, 1.0, math.nan):
         with pytest.raises(InvalidValueError, match="level must be a level between 0 and 1"):
