@@ -84,7 +84,7 @@ def plan(
     target_file: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE")] = None,
     sign: Sign = None,
     serial: Annotated[int | None, typer.Option(min=0)] = None,
-    expires: Annotated[str | None, typer.Option(metavar="TIME")] = None,
+    expires: Annotated[Any, typer.Option(metavar="TIME", parser=moment)] = None,
     plot: PictureFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -167,15 +167,14 @@ def plan(
         When it ends, such as 2030-12-31T00:00:00Z.
     """
     key = _signing_key(sign, target_file)
-    end = moment("--expires", expires)
-    if target_file is None and (serial is not None or end is not None):
+    if target_file is None and (serial is not None or expires is not None):
         raise typer.BadParameter(
             "there is no plan file without --output", param_hint="--serial, --expires"
         )
     numbers = numbers_of(mean, distribution)
     if numbers is not None:
         _refuse_others(context, option_of(numbers))
-        made = MeanPlan.of(numbers, epsilon, participation, oracle, serial=serial, expires=end)
+        made = MeanPlan.of(numbers, epsilon, participation, oracle, serial=serial, expires=expires)
         if target_file is not None:
             made.plan.write(target_file, signing_key=key)
         if as_json:
@@ -211,7 +210,7 @@ def plan(
         with doing(f"simulating {check:,} collections"):
             checked = proposal.simulate(check, seed=seed)
     save_picture(plot, lambda: proposal.tradeoff().plot())
-    published = replace(proposal.collection_plan, serial=serial, expires=end)
+    published = replace(proposal.collection_plan, serial=serial, expires=expires)
     if target_file is not None:
         published.write(target_file, signing_key=key)
     if as_json:

@@ -202,10 +202,8 @@ def ending_in(*known: str) -> Callable[[Path | None], Path | None]:
     return check
 
 
-def moment(option: str, text: str | None) -> datetime | None:
-    """Read a moment with its time zone; None if there is none."""
-    if text is None:
-        return None
+def moment(text: str) -> datetime:
+    """Read a moment with its time zone."""
     try:
         # Python 3.10 does not read the Z.
         found = datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith("Z") else text)
@@ -213,9 +211,7 @@ def moment(option: str, text: str | None) -> datetime | None:
             return found
     except ValueError:
         pass
-    raise typer.BadParameter(
-        f"{text!r} is no time with a time zone, such as 2030-12-31T00:00:00Z", param_hint=option
-    )
+    raise typer.BadParameter(f"{text!r} is no time with a time zone, such as 2030-12-31T00:00:00Z")
 
 
 def was_given(context: typer.Context, name: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -32,7 +32,7 @@ IdColumn = Annotated[
     typer.Option("--id-column", help="Which person a row is of; it is not written anywhere."),
 ]
 Duplicates = Annotated[
-    str,
+    Literal["refuse", "first"],
     typer.Option(
         "--duplicates",
         metavar="refuse|first",
@@ -81,7 +81,7 @@ def scanned(
     missing: Sequence[str] | None,
     missing_values: Sequence[str] | None,
     id_column: str | None = None,
-    duplicates: str = "refuse",
+    duplicates: Literal["refuse", "first"] = "refuse",
     pseudonym_key: Path | None = None,
     group_by: Sequence[str] | None = None,
     probability_column: str | None = None,
@@ -95,10 +95,6 @@ def scanned(
     OSError
         If a file cannot be read.
     """
-    if duplicates not in ("refuse", "first"):
-        raise typer.BadParameter(
-            f"{duplicates!r} is none of refuse, first", param_hint="--duplicates"
-        )
     if pseudonym_key is not None and id_column is None:
         raise typer.BadParameter("needs --id-column", param_hint="--pseudonym-key")
     return scan(
@@ -107,7 +103,7 @@ def scanned(
         missing=missing_rules(missing, columns),
         missing_values=tuple(missing_values or ()),
         id_column=id_column,
-        duplicates=duplicates,  # type: ignore[arg-type]
+        duplicates=duplicates,
         pseudonym_key=None if pseudonym_key is None else _key(pseudonym_key),
         group_by=tuple(group_by or ()),
         probability_column=probability_column,

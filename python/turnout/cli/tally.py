@@ -6,7 +6,7 @@ import contextlib
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -43,14 +43,16 @@ def tally(
     *,
     target: Annotated[Path, typer.Option("--output", "-o", metavar="OUT")],
     group_by: list[str] | None = None,
-    duplicates: Annotated[str | None, typer.Option(metavar="refuse|first")] = None,
+    duplicates: Annotated[
+        Literal["refuse", "first"] | None, typer.Option(metavar="refuse|first")
+    ] = None,
     partial: Annotated[bool, typer.Option("--partial")] = False,
     workers: Annotated[int | None, typer.Option(min=1)] = None,
     plan_file: Annotated[Path | None, typer.Option("--plan", metavar="FILE")] = None,
     public_key: PublicKey = None,
     nodes: Annotated[int | None, typer.Option("--nodes", "-n", min=0)] = None,
     on_bad: OnBad = "count",
-    received: Annotated[str | None, typer.Option(metavar="TIME")] = None,
+    received: Annotated[Any, typer.Option(metavar="TIME", parser=moment)] = None,
     as_json: AsJson = False,
     allow_equal: AllowEqual = False,
     max_memory: Annotated[float, typer.Option(metavar="GB", callback=_check_memory)] = MAX_MEMORY
@@ -109,11 +111,6 @@ def tally(
     max_memory
         Memory that the counts of a file may take up.
     """
-    if duplicates not in (None, "refuse", "first"):
-        raise typer.BadParameter(
-            f"{duplicates!r} is none of refuse, first", param_hint="--duplicates"
-        )
-    moment_received = moment("--received", received)
     sent = [Path(source) for source in sources if _is_messages(source)]
     _check_message_options(
         sent, plan_file, {"--nodes": nodes, "--received": received, "--public-key": public_key}
@@ -141,7 +138,7 @@ def tally(
         with _improbable() as seen:
             counted = reports.tally(
                 group_by=names or None,
-                duplicates=duplicates,  # type: ignore[arg-type]
+                duplicates=duplicates,
                 workers=workers,
                 progress=True,
                 max_memory=round(max_memory * 10**9),
@@ -151,7 +148,7 @@ def tally(
     counts = None
     if plan is not None and sent:
         refuse_repeats(sent)
-        put, counts = gathered(sent, plan, nodes, on_bad, moment_received)
+        put, counts = gathered(sent, plan, nodes, on_bad, received)
         parts.append((str(sent[0]), put))
     if plan is not None:
         for name, part in parts:

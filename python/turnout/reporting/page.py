@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from turnout.reporting.contents import Contents
 from turnout.reporting.facts import CollectionFacts
 from turnout.reporting.figures import pictures
 from turnout.reporting.markup import Markup, join, tag, void
-from turnout.reporting.style import STYLE
 
 
 def report(
@@ -116,6 +116,7 @@ def page(contents: Contents, title: str, facts: CollectionFacts | None) -> str:
     """Put the page together."""
     drawn = pictures(contents)
     # What a browser may load: nothing but what is inside.
+    style = files("turnout.reporting").joinpath("style.css").read_text("utf-8")
     policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
     head = join(
         [
@@ -123,7 +124,7 @@ def page(contents: Contents, title: str, facts: CollectionFacts | None) -> str:
             void("meta", name_="viewport", content="width=device-width, initial-scale=1"),
             void("meta", http_equiv="Content-Security-Policy", content=policy),
             tag("title", title),
-            tag("style", Markup(STYLE)),
+            tag("style", Markup(style)),
         ],
         "\n",
     )

@@ -12,6 +12,7 @@ import typer
 
 from turnout import Domain
 from turnout.cli.account.shared import down, up
+from turnout.cli.running import refuse_if
 from turnout.cli.tables import number
 from turnout.distributed import (
     AggregationMechanism,
@@ -90,48 +91,53 @@ class Wanted:
 
     def check(self) -> None:
         """Refuse options that the mechanism does not have, and ask for those that it needs."""
-        for argument, names in _BELONGS.items():
-            if self.own[argument] is not None and self.name not in names:
-                raise typer.BadParameter(
-                    f"belongs to --mechanism {', '.join(names)}; not to {self.name}",
-                    param_hint=f"--{argument.replace('_', '-')}",
-                )
-        if self.name not in _WITHOUT_DELTA and self.common["delta"] is None:
-            raise typer.BadParameter(f"--mechanism {self.name} needs --delta")
-        if self.name == "two-stage" and self.own["reported"] is None:
-            raise typer.BadParameter("--mechanism two-stage needs --reported")
-        protecting = [name for name in _PROTECTING if self.name in _BELONGS[name]]
-        if (
-            protecting
-            and self.name != "recommend"
-            and all(self.own[name] is None for name in protecting)
-        ):
-            options = " or ".join(f"--{name}" for name in protecting)
-            raise typer.BadParameter(
-                f"--mechanism {self.name} needs {options}: without noise, only hidden "
-                "coins of other holders of the same item protect a person"
-            )
-        if self.own["threshold"] is not None:
-            for name in ("floor", "dummies"):
-                if self.own[name] is not None:
-                    raise typer.BadParameter(
-                        "is not needed with --threshold", param_hint=f"--{name}"
-                    )
-        self._check_two_stage()
-
-    def _check_two_stage(self) -> None:
         own = self.own
-        if self.name == "two-stage" and (own["gamma"] is not None) != (
-            own["reporting"] == "adaptive"
-        ):
-            raise typer.BadParameter(
-                "--reporting adaptive needs --gamma"
-                if own["gamma"] is None
-                else "belongs to --reporting adaptive",
-                param_hint=None if own["gamma"] is None else "--gamma",
-            )
-        if own["elected"] is not None and own["collusion_bound"] is not None:
-            raise typer.BadParameter("give --elected or --collusion-bound, not both")
+        given = {name for name, value in own.items() if value is not None}
+        protecting = [name for name in _PROTECTING if self.name in _BELONGS[name]]
+        listed = " or ".join(f"--{name}" for name in protecting)
+        unprotected = bool(protecting) and self.name != "recommend" and given.isdisjoint(protecting)
+        adaptive = own["reporting"] == "adaptive"
+        refuse_if(
+            *(
+                (
+                    argument in given and self.name not in names,
+                    f"--{argument.replace('_', '-')}",
+                    f"belongs to --mechanism {', '.join(names)}; not to {self.name}",
+                )
+                for argument, names in _BELONGS.items()
+            ),
+            (
+                self.name not in _WITHOUT_DELTA and self.common["delta"] is None,
+                "--mechanism",
+                f"{self.name} needs --delta",
+            ),
+            (
+                self.name == "two-stage" and "reported" not in given,
+                "--mechanism",
+                "two-stage needs --reported",
+            ),
+            (
+                unprotected,
+                "--mechanism",
+                f"{self.name} needs {listed}: without noise, only hidden coins of other holders "
+                "of the same item protect a person",
+            ),
+            *(
+                ({"threshold", name} <= given, f"--{name}", "is not needed with --threshold")
+                for name in ("floor", "dummies")
+            ),
+            (
+                self.name == "two-stage" and "gamma" in given and not adaptive,
+                "--gamma",
+                "belongs to --reporting adaptive",
+            ),
+            (adaptive and "gamma" not in given, "--gamma", "--reporting adaptive needs --gamma"),
+            (
+                {"elected", "collusion_bound"} <= given,
+                "--elected",
+                "give --elected or --collusion-bound, not both",
+            ),
+        )
 
     def below_floor(self, domain: Domain, codes: npt.NDArray[Any]) -> list[Any] | None:
         """Give the labels that fewer people hold than the floor promises, the rarest first.
