@@ -1,8 +1,10 @@
-"""A file of reports is counted in stretches, several at once, and gives what it gives in order."""
+"""Several stretches of a file are worked on at once, and give what they give one by one."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,9 @@ import pytest
 
 import turnout as tn
 from turnout.collecting.report_files import Groups, ReportFile, ReportWriter, containers
-from turnout.pipeline import open_reports, report_counting
+from turnout.pipeline import open_reports, parts, report_counting, scan
+from turnout.pipeline.encoding import EncodedBlock
+from turnout.pipeline.processing import JobNoise
 
 ORACLE = tn.DirectEncoding(1.0, 5)
 ROWS = 300
@@ -92,3 +96,29 @@ def test_the_reports_of_a_block_are_one_page(tmp_path: Path) -> None:
         start, length = column.dictionary_page_offset, column.total_compressed_size
         _dictionary, page = containers.page_bytes(file, start, length)
     assert page == pytest.approx(200_000 * 3 / 8, rel=0.01)
+
+
+def test_a_block_is_written_while_the_next_one_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = scan(pa.table({"answer": np.arange(6) % 5}), "answer")
+    [block] = answers.blocks(ORACLE.domain)
+    encoded = answers.encoded(block, ORACLE.domain)
+    second = threading.Event()
+
+    def blocks() -> Iterator[EncodedBlock]:
+        yield encoded
+        second.set()
+        yield replace(encoded, index=1)
+
+    add = ReportWriter.add
+
+    def adding(writer: ReportWriter, *arguments: Any, **columns: Any) -> None:
+        assert second.wait(timeout=10)
+        add(writer, *arguments, **columns)
+
+    monkeypatch.setattr(ReportWriter, "add", adding)
+    plan = tn.Plan(ORACLE, tn.Everyone())
+    task = parts.PartTask(tmp_path, "a job", plan, JobNoise.made(1))
+    header = task.write_file(tmp_path / "reports.parquet", blocks())
+    assert (header.reports, header.nodes) == (12, 12)

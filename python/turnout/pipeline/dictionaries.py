@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from turnout._arrow import to_numpy
 from turnout._extras import require
 from turnout._types import Array
 from turnout.errors import CorruptDataError, InvalidTypeError
@@ -50,7 +51,7 @@ def factors(column: Any, name: str) -> Iterator[tuple[list[Any], Array]]:
         narrow = indices.type.bit_width < 32 or indices.type == pa.int32()
         if indices.null_count:
             indices = indices.cast(pa.int32() if narrow else pa.int64()).fill_null(len(values) - 1)
-        yield values, indices.to_numpy(zero_copy_only=False)
+        yield values, to_numpy(indices)
 
 
 def encoded(pa: Any, chunk: Any, name: str) -> Any:

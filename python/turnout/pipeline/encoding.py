@@ -7,7 +7,7 @@ rows are mapped through an index.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from turnout.errors import CodeOutsideDomainError, InvalidValueError, UnknownLab
 from turnout.pipeline.dictionaries import factors, rows_text
 from turnout.pipeline.grouping import GroupIndex
 from turnout.pipeline.labels import MISSING, UNKNOWN, WAY_OUT, Labels
+
+_AT_ONCE: Final = 2**16
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +181,18 @@ def _through_dictionaries(column: Any, labels: Labels, place: Any) -> tuple[Arra
             f"{labels.name}: {rows.size:,} values are not among {labels.domain.words}: "
             f"{_arguments.listed(unknown)} ({rows_text(place(rows))})"
         )
-    codes = [np.maximum(table, 0).astype(dtype)[index] for table, index in tables]
-    missing = [(table == MISSING)[index] for table, index in tables] if gaps else []
-    whole = codes[0] if len(codes) == 1 else np.concatenate([np.empty(0, dtype), *codes])
-    return whole, np.concatenate(missing) if gaps else None
+    codes = [(np.maximum(table, 0).astype(dtype), index) for table, index in tables]
+    missing = [(table == MISSING, index) for table, index in tables]
+    return _looked_up(codes, dtype), _looked_up(missing, np.dtype(bool)) if gaps else None
+
+
+def _looked_up(tables: list[tuple[Array, Array]], dtype: np.dtype[Any]) -> Array:
+    """Look the entries of an index up, a few at once: NumPy widens them to 64 bits."""
+    found = np.empty(sum(len(index) for _, index in tables), dtype)
+    place = 0
+    for table, index in tables:
+        for start in range(0, len(index), _AT_ONCE):
+            few = index[start : start + _AT_ONCE]
+            found[place : place + len(few)] = table.take(few)
+            place += len(few)
+    return found

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from turnout._arrow import to_numpy
 from turnout._extras import require
 from turnout._types import Array
 from turnout.errors import InvalidValueError
@@ -94,7 +95,7 @@ def _values(column: Any, name: str, missing_values: Container[str]) -> tuple[lis
         else:
             values = [*_group_values(pa, array.dictionary, name), None]
             indices = array.indices.cast(pa.int64())
-            index = indices.fill_null(len(values) - 1).to_numpy(zero_copy_only=False)
+            index = to_numpy(indices.fill_null(len(values) - 1))
         index, present = _compact(index, len(values))
         kept = (_group_key(values[i], missing_values) for i in present.tolist())
         target = np.fromiter(

@@ -20,6 +20,7 @@ from turnout.collecting.plan import Plan
 from turnout.collecting.report_files import Groups, Header, PartFacts, ReportFile, ReportWriter
 from turnout.collecting.sums import DesignSums
 from turnout.errors import CorruptDataError
+from turnout.pipeline.flight import in_flight
 from turnout.pipeline.processing import BlockReports, JobNoise, randomize_block
 
 if TYPE_CHECKING:
@@ -134,18 +135,24 @@ class PartTask:
         kinds = dict(zip(self.group_names, map(_arrow_type, self.group_kinds), strict=True))
         sums = _Sums(self.plan.participation.uniform_rate is None)
         alone = number is None
+
+        def made() -> Iterator[dict[str, Any]]:
+            for block in blocks:
+                found = randomize_block(self.plan, block, self.noise)
+                sums.add(block, found)
+                yield {
+                    "reports": found.reports.codes,
+                    "probabilities": found.reports.probabilities,
+                    "groups": _group_columns(block.groups, found.groups, list(kinds.values())),
+                    "pseudonyms": found.pseudonyms,
+                }
+
         with ReportWriter(
             path, self.plan, group_types=kinds, pseudonyms=self.pseudonyms, replace=alone
         ) as writer:
-            for block in blocks:
-                made = randomize_block(self.plan, block, self.noise)
-                writer.add(
-                    made.reports.codes,
-                    made.reports.probabilities,
-                    groups=_group_columns(block.groups, made.groups, list(kinds.values())),
-                    pseudonyms=made.pseudonyms,
-                )
-                sums.add(block, made)
+            # A block is written while the next one is read and randomized.
+            for _ in in_flight(lambda columns: writer.add(**columns), made(), workers=1):
+                pass
             groups = sums.groups(self.group_names) if self.group_names else None
             part = None if number is None else sums.part(self.job, number)
             return writer.close(sums.nodes, design=sums.design, groups=groups, part=part)

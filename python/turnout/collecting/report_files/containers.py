@@ -153,7 +153,7 @@ class ParquetContainer:
         texts = [item.name for item in self._schema if pa.types.is_string(item.type)]
         opened = self._opened(file, texts, self._footer)
         for batch in opened.iter_batches(rows, stretch.groups, use_threads=False):
-            yield pa.table(batch)
+            yield pa.Table.from_batches([batch])
 
 
 class ArrowContainer:
@@ -211,7 +211,7 @@ class ArrowContainer:
             batch = ipc.read_record_batch(message, schema)
             batch.validate(full=True)
             for piece in pa.Table.from_batches([batch]).to_batches(rows):
-                yield pa.table(piece)
+                yield pa.Table.from_batches([piece])
 
 
 def _check(size: int, most: int) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from turnout import _arguments
+from turnout._arrow import to_numpy
 from turnout._extras import require
 from turnout._files import open_regular
 from turnout._seal import verify_seal
@@ -407,7 +408,7 @@ def _values(table: Any, column: str, kind: Any) -> Array:
         raise CorruptDataError(f"column {column!r} has type {values.type}, expected {kind}")
     if values.null_count:
         raise CorruptDataError(f"column {column!r} has {values.null_count} nulls")
-    return _joined([np.empty(0, kind.to_pandas_dtype()), *map(np.asarray, values.chunks)])
+    return _joined([np.empty(0, kind.to_pandas_dtype()), *map(to_numpy, values.chunks)])
 
 
 def _group_index(table: Any, groups: Groups) -> Integers:
@@ -436,7 +437,7 @@ def _encoded(column: Any, name: str) -> tuple[list[Any], Integers]:
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.chunk(0) if encoded.num_chunks else pa.array([]).dictionary_encode()
     # A null may be one of the values, or no value at all.
-    codes = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)
+    codes = to_numpy(encoded.indices.fill_null(len(encoded.dictionary)))
     used, index = np.unique(codes, return_inverse=True)
     values = pa.concat_arrays([encoded.dictionary, pa.nulls(1, encoded.dictionary.type)])
     distinct = [plain_part(name, value) for value in values.take(pa.array(used)).to_pylist()]

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
+from turnout._arrow import from_numpy
 from turnout._atomic import Existing, atomic_write
 from turnout._extras import require
 from turnout._seal import new_placeholder, seal_file
@@ -259,7 +260,7 @@ class ReportWriter:
         pa = require("pyarrow", "cli")
         columns = [_column(reports)]
         if probabilities is not None:
-            columns.append(pa.array(probabilities))
+            columns.append(from_numpy(probabilities))
         columns += groups
         if pseudonyms is not None:
             columns.append(_fixed(pseudonyms))
@@ -334,13 +335,13 @@ def _write_arrow(reports: Reports, path: str | os.PathLike[str]) -> None:
     pa, ipc = require("pyarrow", "cli"), require("pyarrow.ipc", "cli")
     columns = {"report": _column(reports.codes)}
     if reports.probabilities is not None:
-        columns["probability"] = pa.array(reports.probabilities)
+        columns["probability"] = from_numpy(reports.probabilities)
     header = Header(
         reports.plan, reports.nodes, len(reports), reports.design, id=secrets.token_hex(16)
     )
     placeholder = new_placeholder()
     metadata = {METADATA_KEY: header.to_text(), CHECKSUM_KEY: placeholder}
-    table = pa.table(columns).replace_schema_metadata(metadata)
+    table = pa.Table.from_pydict(columns).replace_schema_metadata(metadata)
     options = ipc.IpcWriteOptions(compression="zstd")
     with atomic_write(path) as temporary:
         try:
@@ -358,8 +359,7 @@ def _write_arrow(reports: Reports, path: str | os.PathLike[str]) -> None:
 
 def _column(codes: Array) -> Any:
     """Make an Arrow array of reports."""
-    pa = require("pyarrow", "cli")
-    return pa.array(codes) if codes.ndim == 1 else _fixed(codes)
+    return from_numpy(codes) if codes.ndim == 1 else _fixed(codes)
 
 
 def _fixed(rows: Array) -> Any:

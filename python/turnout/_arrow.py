@@ -1,0 +1,44 @@
+"""Arrow's arrays of numbers and NumPy's, one on the memory of the other.
+
+Arrow's own conversions import pandas where it is installed: that alone takes more time and memory
+than to randomize a million answers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from turnout._extras import require
+from turnout._types import Array
+
+
+def to_numpy(array: Any) -> Array:
+    """View a ``pyarrow.Array`` of integers or floating-point numbers without nulls.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> to_numpy(pa.array([7, 8, 9], pa.uint8())[1:])
+    array([8, 9], dtype=uint8)
+    """
+    data = array.buffers()[1]
+    if data is None:
+        return np.empty(0, array.type.to_pandas_dtype())
+    values: Array = np.frombuffer(data, array.type.to_pandas_dtype())
+    return values[array.offset : array.offset + len(array)]
+
+
+def from_numpy(values: Array) -> Any:
+    """Make a ``pyarrow.Array`` of numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from_numpy(np.array([7, 8], np.uint8)).to_pylist()
+    [7, 8]
+    """
+    pa = require("pyarrow", "cli")
+    data = pa.py_buffer(np.ascontiguousarray(values))
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, data])
