@@ -149,6 +149,7 @@ class _Bar:
         self._done = 0
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Take the bar away; pooch does so too."""
         if self._bar is not None:
             self._bar.close()
+            self._bar = None
