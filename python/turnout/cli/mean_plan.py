@@ -11,7 +11,7 @@ import typer
 from turnout import Bernoulli, Bounds, Everyone, Plan
 from turnout.cli.answers import oracle_names
 from turnout.cli.mean_mechanisms import mechanism_of, mechanisms, option_of
-from turnout.cli.running import check_positive, check_rate
+from turnout.cli.running import check_positive
 from turnout.cli.showing.shown import describe_participation
 from turnout.cli.tables import number
 from turnout.distribution import BinnedBounds
@@ -64,9 +64,8 @@ class MeanPlan:
                 f"is named once with {option_of(bounds)}", param_hint="--oracle"
             )
         (name,) = oracle_names(wanted, known, f", which {option_of(bounds)} takes")
-        rate = 1.0 if participation is None else check_rate(participation)
         mechanism, reason = mechanism_of(name, level, bounds)
-        taking_part = Everyone() if rate == 1.0 else Bernoulli(rate)
+        taking_part = Everyone() if participation in (None, 1.0) else Bernoulli(participation)
         return cls(Plan(mechanism, taking_part, serial=serial, expires=expires), reason)
 
     def rows(self) -> list[tuple[str, str]]:

@@ -18,6 +18,7 @@ from turnout.cli.mean_plan import MeanPlan
 from turnout.cli.options import AsJson, PictureFile, Sign, print_json, save_picture
 from turnout.cli.running import (
     check_level,
+    check_rate,
     moment,
     refuse_overwriting_inputs,
     refusing,
@@ -70,7 +71,9 @@ def plan(
     labels_file: LabelsFile = None,
     mean: Mean = None,
     distribution: Distribution = None,
-    participation: Annotated[float | None, typer.Option("--participation", "-p")] = None,
+    participation: Annotated[
+        float | None, typer.Option("--participation", "-p", callback=check_rate)
+    ] = None,
     target: Annotated[Target, typer.Option("--target", "-t")] = "rmse",
     value: Annotated[float | None, typer.Option("--value", "-v")] = None,
     budget: Annotated[float | None, typer.Option("--budget", "-b")] = None,

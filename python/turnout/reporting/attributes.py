@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from turnout.collecting.plan import Plan
 from turnout.reporting.contents import Contents
-from turnout.reporting.frequencies import digits_of, shown_limits
+from turnout.reporting.frequencies import FrequencyWording, digits_of, share_cells, shown_limits
 from turnout.reporting.wording import Content, group_key
 from turnout.reporting.words import percent
 
 
-class AttributeWording:
+class AttributeWording(FrequencyWording):
     """Tells shares of several questions: see :class:`turnout.reporting.wording.Wording`."""
 
     what: ClassVar[str] = "The share of each answer to each question"
-    of_a_group: ClassVar[str] = "Shares are of"
-    together: ClassVar[Mapping[str, str]] = {
-        "labels": "all answers of a group at once",
-        "groups": "all groups of an answer at once",
-        "all": "all answers of all groups at once",
-    }
 
     def card(self, plan: Plan) -> tuple[str, str]:
         """Say how many questions there are."""
@@ -34,14 +28,7 @@ class AttributeWording:
         records = estimate.to_records(level, simultaneous=contents.simultaneous, top=contents.top)
         digits = digits_of(record["standard_error"] for record in records)
         rows = [
-            (
-                record["attribute"],
-                record["label"],
-                f"{round(record['count']):,}".replace("-", "−"),
-                percent(record["frequency"], digits),
-                percent(record["standard_error"], digits),
-                shown_limits(record["low"], record["high"], digits),
-            )
+            (record["attribute"], record["label"], *share_cells(record, digits))
             for record in records
         ]
         head = ("question", "answer", "people", "share", "standard error")

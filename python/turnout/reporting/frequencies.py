@@ -51,16 +51,7 @@ class FrequencyWording:
         codes = ordered(estimate, contents.order, contents.top)
         records = estimate.columns(codes, level, contents.simultaneous).records()
         digits = digits_of([record["standard_error"] for record in records])
-        rows = [
-            (
-                record["label"],
-                f"{round(record['count']):,}".replace("-", "−"),
-                percent(record["frequency"], digits),
-                percent(record["standard_error"], digits),
-                shown_limits(record["low"], record["high"], digits),
-            )
-            for record in records
-        ]
+        rows = [(record["label"], *share_cells(record, digits)) for record in records]
         several = len(contents.asked) > 1
         held = "times held" if several else "people"
         size = estimate.domain.size
@@ -166,6 +157,16 @@ def _interval_words(contents: Contents) -> str:
 def _cell(record: dict[str, Any], digits: int) -> object:
     limits = shown_limits(record["low"], record["high"], digits)
     return join([percent(record["frequency"], digits), tag("span", limits, class_="small")])
+
+
+def share_cells(record: dict[str, Any], digits: int) -> tuple[str, ...]:
+    """Write a share: how many people it is, itself, its standard error and its limits."""
+    return (
+        f"{round(record['count']):,}".replace("-", "−"),
+        percent(record["frequency"], digits),
+        percent(record["standard_error"], digits),
+        shown_limits(record["low"], record["high"], digits),
+    )
 
 
 def shown_limits(low: float | None, high: float | None, digits: int) -> str:

@@ -16,13 +16,11 @@ from turnout.cli.showing.shown import (
     group_table,
     interval_of_groups,
     json_group,
-    method_word,
     plain,
     rows_of,
 )
 from turnout.cli.tables import percent, table
 from turnout.distribution.solving import METHODS
-from turnout.errors import InvalidValueError
 from turnout.reporting.distributions import digits_of, named
 from turnout.reporting.numbers import limits, rounded, span
 
@@ -48,20 +46,13 @@ _QUARTILES = (0.25, 0.5, 0.75)
 class Distributions(Means):
     """Shows distributions: see :class:`turnout.cli.showing.shown.Showing`."""
 
+    counted = "a distribution"
+    refused = _REFUSED
+    methods = METHODS
+
     def asked(self, domain: Any) -> tuple[str, str]:
         """Say which numbers can be given, and how many bins they are in."""
         return "numbers", f"{span(domain)}, in {domain.bins:,} bins"
-
-    def check(self, wish: Wish) -> None:
-        """Refuse the options that are about labels."""
-        for option, reason in _REFUSED.items():
-            if option in wish.given:
-                raise InvalidValueError(f"{option} does not apply to a distribution: {reason}")
-        if wish.method not in METHODS:
-            raise InvalidValueError(
-                f"--method must be {' or '.join(METHODS)} for a distribution, got "
-                f"{method_word(wish.method)}"
-            )
 
     def estimate(self, tally: Any, wish: Wish) -> Shown:
         """Estimate the mean, quantiles, and the share of each bin."""

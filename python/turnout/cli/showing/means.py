@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Any, ClassVar
 
 from rich.table import Table
 
@@ -45,18 +46,23 @@ _TOGETHER = {
 class Means:
     """Shows means: see :class:`turnout.cli.showing.shown.Showing`."""
 
+    #: What was counted, options that say nothing about it and why, and the estimators it has.
+    counted: ClassVar[str] = "a tally of numbers"
+    refused: ClassVar[Mapping[str, str]] = _REFUSED
+    methods: ClassVar[Collection[str]] = ESTIMATORS
+
     def asked(self, domain: Any) -> tuple[str, str]:
         """Say which numbers can be given."""
         return "numbers", span(domain)
 
     def check(self, wish: Wish) -> None:
         """Refuse the options that are about labels, and an estimator of shares."""
-        for option, reason in _REFUSED.items():
+        for option, reason in self.refused.items():
             if option in wish.given:
-                raise InvalidValueError(f"{option} does not apply to a tally of numbers: {reason}")
-        if wish.method not in ESTIMATORS:
+                raise InvalidValueError(f"{option} does not apply to {self.counted}: {reason}")
+        if wish.method not in self.methods:
             raise InvalidValueError(
-                f"--method must be {' or '.join(ESTIMATORS)} for a tally of numbers, got "
+                f"--method must be {' or '.join(self.methods)} for {self.counted}, got "
                 f"{method_word(wish.method)}"
             )
 
