@@ -17,9 +17,13 @@ import numpy as np
 import pytest
 
 import turnout as tn
-from turnout.errors import CorruptDataError
+from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
+from turnout.frequency.adaptive.second import SecondRound
 from turnout.frequency.attributes import PaddedOracle
 from turnout.frequency.candidates import registered
+from turnout.frequency.heavy_hitters.prefixes import PrefixDomain
+from turnout.frequency.heavy_hitters.round import Round
+from turnout.frequency.heavy_hitters.values import IntegerValues, TextValues, Values
 from turnout.signing import SigningKey
 
 ROOT = Path(__file__).parents[1]
@@ -109,6 +113,66 @@ def test_the_messages_are_those_of_python_bit_for_bit(name: str, device: Device)
         done = device(plan, "--seed", 77, "--public-key", KEY.public_key, lines=lines)
         expected = oracle.randomize(answers, participation=who, seed=77)
         assert gathered(plan, done, 500) == expected
+
+
+def prefixes(values: Values, kept: list[str], bits: int) -> Round:
+    """One round of a search, through the oracle of least error."""
+    return Round(2.0, PrefixDomain(values, kept, bits), number=1, groups=3)
+
+
+RATES = [0.3, 0.25, 0.2, 0.4, 0.35, 0.25]
+ROUNDS: dict[str, tuple[tn.FrequencyOracle, list[Any]]] = {
+    "numbers": (prefixes(IntegerValues(12), ["0001", "0110", "1111"], 7), [0, 0x6FF, 0xFFF, 0x123]),
+    "whole numbers": (prefixes(IntegerValues(64), ["1" * 60], 64), [2**64 - 1, 2**64 - 7, 5]),
+    "an alphabet": (
+        prefixes(TextValues(3, "abcdeé"), [""], 7),
+        ["", "a", "é", "ab", "éé", "abc", "eee"],
+    ),
+    # Of the bytes that follow 0xe2 and 0x82 some make a character, and one is cut.
+    "UTF-8": (
+        prefixes(TextValues(4), ["0110000100000000", "1110001010000010"], 24),
+        ["a", "€", "₢x", "ab", "", "é", "😀"],
+    ),
+    "cut UTF-8": (prefixes(TextValues(4), ["1"], 13), ["é", "€", "😀", "ÿa", "z", ""]),
+    "a second round": (
+        SecondRound(4.0, tn.Domain(LABELS), oracle=tn.SubsetSelection(3.0, 6), rates=RATES),
+        LABELS,
+    ),
+    "a hidden second round": (
+        SecondRound(
+            3.0, tn.Domain(LABELS), oracle=tn.DirectEncoding(3.0, 7), rates=RATES, hidden=True
+        ),
+        LABELS,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ROUNDS)
+def test_the_messages_of_rounds_are_those_of_python(name: str, device: Device) -> None:
+    oracle, answers = ROUNDS[name]
+    answers = answers * 50
+    lines = "".join(f"{answer}\n" for answer in answers)
+    for who in (tn.Everyone(), tn.Bernoulli(0.3)):
+        plan = tn.Plan(oracle, who, serial=1)
+        done = device(plan, "--seed", 77, lines=lines)
+        expected = oracle.randomize(answers, participation=who, seed=77)
+        assert gathered(plan, done, len(answers)) == expected
+
+
+def test_values_that_are_none_stop_all_and_are_not_shown(device: Device) -> None:
+    for name, wrong, words in [
+        ("numbers", ["4096", "-1", "007", "+7", "1.0"], "whole numbers of 12 bits"),
+        ("an alphabet", ["abcd", "A"], "texts of at most 3 characters of the alphabet"),
+        ("UTF-8", ["€€", "a\0"], "texts of at most 4 bytes of UTF-8"),
+    ]:
+        oracle, answers = ROUNDS[name]
+        plan = tn.Plan(oracle, tn.Everyone())
+        for value in wrong:
+            with pytest.raises((InvalidTypeError, InvalidValueError)):
+                plan.report(oracle.domain.written(value))
+            done = device(plan, lines=f"{answers[0]}\n{value}\n")
+            assert (done.returncode, done.stdout) == (1, "")
+            assert done.stderr == f"error: answer 2 is none of the {words}\n"
 
 
 @pytest.mark.parametrize("size", [2, 255, 256, 257, 65_535, 65_536, 65_537])
@@ -307,16 +371,16 @@ def test_what_the_device_cannot_do_it_refuses(plan: tn.Plan, words: str, device:
     assert words in done.stderr
 
 
-def resealed(path: Path, old: str, new: str) -> Path:
+def resealed(path: Path, old: str, new: str, plan: tn.Plan = PLAN) -> Path:
     """Change the text of a plan and its fingerprint with it."""
     import hashlib
 
-    PLAN.write(path)
-    text = PLAN.to_json()
+    plan.write(path)
+    text = plan.to_json()
     changed = text.replace(old, new)
     assert changed != text
     whole = path.read_text().replace(text, changed)
-    path.write_text(whole.replace(PLAN.fingerprint, hashlib.sha256(changed.encode()).hexdigest()))
+    path.write_text(whole.replace(plan.fingerprint, hashlib.sha256(changed.encode()).hexdigest()))
     return path
 
 
@@ -356,6 +420,39 @@ def test_plans_with_other_values_are_refused_alike(
     done = device(path, "a")
     assert (done.returncode, done.stdout) == (1, "")
     assert "altered or formatted anew" not in done.stderr
+
+
+def test_plans_of_rounds_with_other_values_are_refused_alike(
+    device: Device, tmp_path: Path
+) -> None:
+    for name, old, new in [
+        ("numbers", '"number":1', '"number":3'),
+        ("numbers", '"groups":3', '"groups":0'),
+        ("numbers", '"groups":3', '"groups":3,"more":1'),
+        ("numbers", '"kept":["0001","0110"', '"kept":["0110","0001"'),
+        ("numbers", '"kept":["0001",', '"kept":['),
+        ("numbers", '"bits":7', '"bits":8'),
+        ("numbers", '"bits":12', '"bits":6'),
+        ("numbers", '"kind":"integers"', '"kind":"whole"'),
+        ("numbers", '"epsilon":2.0,"groups"', '"epsilon":1.5,"groups"'),
+        ("an alphabet", '"alphabet":"abcde', '"alphabet":"abcdd'),
+        ("a second round", '"hidden":false', '"hidden":true'),
+        ("a second round", '"hidden":false', '"hidden":0'),
+        ("a second round", '"rates":[0.3,', '"rates":['),
+        ("a second round", '"rates":[0.3,', '"rates":[1e-10,'),
+        ("a second round", '"rates":[0.3,', '"rates":[1.0,'),
+        ("a second round", '"epsilon":4.0', '"epsilon":3.5'),
+        ("a hidden second round", '"epsilon":3.0,"hidden"', '"epsilon":2.1,"hidden"'),
+        ("a hidden second round", '"direct_encoding"', '"summation_histogram_encoding"'),
+    ]:
+        oracle, answers = ROUNDS[name]
+        path = resealed(tmp_path / "round.json", old, new, tn.Plan(oracle, tn.Everyone()))
+        with pytest.raises(CorruptDataError) as caught:
+            tn.Plan.read(path)
+        assert "altered or formatted anew" not in str(caught.value)
+        done = device(path, answers[0])
+        assert (done.returncode, done.stdout) == (1, ""), (name, new)
+        assert "altered or formatted anew" not in done.stderr
 
 
 def test_the_command_line(device: Device, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::Refusal;
+use crate::prefixes::Prefixes;
 
 /// A domain as it stands in a plan.
 #[derive(Deserialize)]
@@ -23,6 +24,8 @@ pub(crate) enum Labels {
     Integers(u64),
     /// The code of each text; none where one text stands for two labels, as that of `1` and `"1"`.
     Named { codes: HashMap<String, Option<u32>>, size: u64 },
+    /// Values are known by what they begin with.
+    Prefixes(Prefixes),
 }
 
 impl Labels {
@@ -52,9 +55,10 @@ impl Labels {
     }
 
     /// How many labels there are.
-    pub(crate) const fn size(&self) -> u64 {
+    pub(crate) fn size(&self) -> u64 {
         match self {
             Self::Integers(size) | Self::Named { size, .. } => *size,
+            Self::Prefixes(prefixes) => prefixes.size().into(),
         }
     }
 
@@ -71,10 +75,16 @@ impl Labels {
                     }
                     found => found.copied().flatten(),
                 },
+                Self::Prefixes(prefixes) if !given => prefixes.find(answer),
                 _ => answer.parse().ok().filter(|&code| u64::from(code) < self.size()),
             };
             // The answer itself may end in a log: it is not shown.
-            found.ok_or_else(|| format!("answer {} is none of the {}", line + 1, self.size()))
+            found.ok_or_else(|| match self {
+                Self::Prefixes(values) if !given => {
+                    format!("answer {} is none of the {values}", line + 1)
+                }
+                _ => format!("answer {} is none of the {}", line + 1, self.size()),
+            })
         };
         answers.iter().enumerate().map(one).collect()
     }

@@ -5,8 +5,11 @@
 
 mod arguments;
 mod labels;
+mod noise;
 mod oracles;
 mod plan;
+mod prefixes;
+mod question;
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -15,9 +18,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use rand::TryRng;
 use rand::rngs::SysRng;
-use turnout::random::AesStreams;
 
 use crate::arguments::{Arguments, Request, USAGE};
+use crate::noise::Noise;
 use crate::plan::Plan;
 
 /// Why the program does not do what it was asked for: one line for people.
@@ -68,13 +71,10 @@ fn run(arguments: &Arguments) -> Result<(), Refusal> {
         Some(_) => vec![&answers],
         None => answers.lines().collect(),
     };
-    let codes = plan.labels.codes(&lines, arguments.codes)?;
-    let streams = match arguments.seed {
-        Some(seed) => AesStreams::from_seed(seed),
-        None => AesStreams::from_operating_system().map_err(|error| error.to_string())?,
-    };
+    let codes = plan.question.labels.codes(&lines, arguments.codes)?;
+    let noise = arguments.seed.map_or(Noise::Fresh, Noise::Seed);
     let mut messages = String::new();
-    for report in plan.reports(&codes, &streams)? {
+    for report in plan.reports(&codes, noise)? {
         messages.push_str(&plan.message(&report, nonce()?));
         messages.push('\n');
     }

@@ -18,6 +18,8 @@ use crate::Refusal;
 pub(crate) struct Description {
     pub(crate) name: String,
     pub(crate) epsilon: f64,
+    /// How many codes it randomizes.
+    pub(crate) size: u64,
     /// What the randomizer takes beside epsilon and the domain.
     pub(crate) parameters: Parameters,
 }
@@ -71,76 +73,89 @@ pub(crate) struct Nodes<'a> {
     pub(crate) streams: &'a AesStreams,
 }
 
-/// The reports of the nodes that take part.
-pub(crate) fn reports(
-    oracle: &Description,
-    domain: u64,
-    nodes: Nodes<'_>,
-) -> Result<Vec<Report>, Refusal> {
-    let mut parameters = oracle.parameters.clone();
-    let made = make(&oracle.name, &mut parameters, oracle.epsilon, domain, nodes)?;
-    parameters.finish()?;
-    made.map_err(|error| error.to_string())
+/// Makes the reports of the nodes that take part.
+type Draw = dyn Fn(Nodes<'_>) -> turnout::Result<Vec<Report>>;
+
+/// A randomizer that a plan describes.
+pub(crate) struct Randomizer {
+    /// What a report says at most, in nats, rounded up.
+    pub(crate) realized_epsilon: f64,
+    draw: Box<Draw>,
 }
 
-/// The reports under an oracle's name; takes the parameters that it needs.
+impl Randomizer {
+    /// The reports of the nodes that take part.
+    pub(crate) fn reports(&self, nodes: Nodes<'_>) -> Result<Vec<Report>, Refusal> {
+        (self.draw)(nodes).map_err(|error| error.to_string())
+    }
+}
+
+/// The randomizer of an oracle, or of the error that it could not be made for.
+macro_rules! randomizer {
+    ($oracle:expr, $draw:ident) => {{
+        let oracle = $oracle.map_err(|error| error.to_string())?;
+        let realized_epsilon = oracle.realized_epsilon();
+        Ok(Randomizer { realized_epsilon, draw: Box::new(move |nodes| $draw(&oracle, nodes)) })
+    }};
+}
+
+impl Description {
+    /// Makes the randomizer.
+    pub(crate) fn randomizer(&self) -> Result<Randomizer, Refusal> {
+        let mut parameters = self.parameters.clone();
+        let refused = |error: turnout::Error| error.to_string();
+        let epsilon = Epsilon::new(self.epsilon).map_err(refused)?;
+        let domain = DomainSize::new(self.size).map_err(refused)?;
+        let made = make(&self.name, &mut parameters, epsilon, domain)?;
+        parameters.finish()?;
+        Ok(made)
+    }
+}
+
+/// The randomizer of that name; takes the parameters that it needs.
 fn make(
     name: &str,
     parameters: &mut Parameters,
-    epsilon: f64,
-    domain: u64,
-    nodes: Nodes<'_>,
-) -> Result<turnout::Result<Vec<Report>>, Refusal> {
-    let refused = |error: turnout::Error| error.to_string();
-    let epsilon = Epsilon::new(epsilon).map_err(refused)?;
-    let domain = DomainSize::new(domain).map_err(refused)?;
-    Ok(match name {
-        "direct_encoding" => DirectEncoding::new(epsilon, domain).and_then(|oracle| {
-            let Nodes { codes, selection, streams } = nodes;
-            let reports = oracle.randomize::<_, u32, _>(codes, selection, streams)?;
-            Ok(reports.codes.into_iter().map(|code| Report::Number(code.into())).collect())
-        }),
-        "symmetric_unary_encoding" => {
-            UnaryEncoding::symmetric(epsilon, domain).and_then(|oracle| rows(&oracle, nodes))
+    epsilon: Epsilon,
+    domain: DomainSize,
+) -> Result<Randomizer, Refusal> {
+    match name {
+        "direct_encoding" => randomizer!(DirectEncoding::new(epsilon, domain), own_codes),
+        "symmetric_unary_encoding" => randomizer!(UnaryEncoding::symmetric(epsilon, domain), rows),
+        "optimized_unary_encoding" => randomizer!(UnaryEncoding::optimized(epsilon, domain), rows),
+        "threshold_histogram_encoding" => {
+            randomizer!(UnaryEncoding::threshold_histogram(epsilon, domain), rows)
         }
-        "optimized_unary_encoding" => {
-            UnaryEncoding::optimized(epsilon, domain).and_then(|oracle| rows(&oracle, nodes))
-        }
-        "threshold_histogram_encoding" => UnaryEncoding::threshold_histogram(epsilon, domain)
-            .and_then(|oracle| rows(&oracle, nodes)),
         "summation_histogram_encoding" => {
-            SummationHistogram::new(epsilon, domain).and_then(|oracle| rows(&oracle, nodes))
+            randomizer!(SummationHistogram::new(epsilon, domain), rows)
         }
-        "binary_local_hashing" => local_hashing(parameters, epsilon, domain, 2, nodes)?,
+        "binary_local_hashing" => local_hashing(parameters, epsilon, domain, 2),
         "optimized_local_hashing" => {
             let buckets = parameters.take("buckets")?;
-            local_hashing(parameters, epsilon, domain, buckets, nodes)?
+            local_hashing(parameters, epsilon, domain, buckets)
         }
         "subset_selection" => {
             let size = parameters.take("subset_size")?;
-            SubsetSelection::new(epsilon, domain, Some(size))
-                .and_then(|oracle| rows(&oracle, nodes))
+            randomizer!(SubsetSelection::new(epsilon, domain, Some(size)), rows)
         }
         "hadamard_response" => {
-            HadamardResponse::<u32>::new(epsilon, domain).and_then(|oracle| numbers(&oracle, nodes))
+            randomizer!(HadamardResponse::<u32>::new(epsilon, domain), numbers)
         }
         "projective_geometry_response" => {
-            let field = parameters.take("field_size")?;
-            ProjectiveGeometryResponse::<u32>::new(epsilon, domain, Some(field))
-                .and_then(|oracle| numbers(&oracle, nodes))
+            let field = Some(parameters.take("field_size")?);
+            randomizer!(ProjectiveGeometryResponse::<u32>::new(epsilon, domain, field), numbers)
         }
         "count_mean_sketch" => {
             let (hashes, width, seed) = sketch(parameters)?;
-            CountMeanSketch::new(epsilon, domain, hashes, width, seed)
-                .and_then(|oracle| rows(&oracle, nodes))
+            randomizer!(CountMeanSketch::new(epsilon, domain, hashes, width, seed), rows)
         }
         "hadamard_count_mean_sketch" => {
             let (hashes, width, seed) = sketch(parameters)?;
-            HadamardCountMeanSketch::new(epsilon, domain, hashes, width, seed)
-                .and_then(|oracle| numbers(&oracle, nodes))
+            let oracle = HadamardCountMeanSketch::new(epsilon, domain, hashes, width, seed);
+            randomizer!(oracle, numbers)
         }
-        other => return Err(format!("this device does not have the oracle {other}")),
-    })
+        other => Err(format!("this device does not have the oracle {other}")),
+    }
 }
 
 fn local_hashing(
@@ -148,20 +163,21 @@ fn local_hashing(
     epsilon: Epsilon,
     domain: DomainSize,
     buckets: u64,
-    nodes: Nodes<'_>,
-) -> Result<turnout::Result<Vec<Report>>, Refusal> {
+) -> Result<Randomizer, Refusal> {
     let Ok(functions) = parameters.take("seed_pool") else {
-        return Ok(
-            LocalHashing::new(epsilon, domain, buckets).and_then(|oracle| numbers(&oracle, nodes))
-        );
+        return randomizer!(LocalHashing::new(epsilon, domain, buckets), numbers);
     };
     let seed = parameters.take("pool_seed")?;
-    Ok(PooledLocalHashing::new(epsilon, domain, buckets, functions, seed)
-        .and_then(|oracle| numbers(&oracle, nodes)))
+    randomizer!(PooledLocalHashing::new(epsilon, domain, buckets, functions, seed), numbers)
 }
 
 fn sketch(parameters: &mut Parameters) -> Result<(u64, u64, u64), Refusal> {
     Ok((parameters.take("hashes")?, parameters.take("width")?, parameters.take("hash_seed")?))
+}
+
+fn own_codes(oracle: &DirectEncoding, nodes: Nodes<'_>) -> turnout::Result<Vec<Report>> {
+    let reports = oracle.randomize::<_, u32, _>(nodes.codes, nodes.selection, nodes.streams)?;
+    Ok(reports.codes.into_iter().map(|code| Report::Number(code.into())).collect())
 }
 
 fn numbers<O>(oracle: &O, nodes: Nodes<'_>) -> turnout::Result<Vec<Report>>

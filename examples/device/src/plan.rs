@@ -1,6 +1,5 @@
 //! Plan files. Their layout is described in `docs/reference/formats.rst`.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ed25519_dalek::{Signature, VerifyingKey};
@@ -9,11 +8,11 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use turnout::frequency::Selection;
 use turnout::parameters::Probability;
-use turnout::random::AesStreams;
 
 use crate::Refusal;
-use crate::labels::Labels;
-use crate::oracles::{self, Description, Nodes, Parameters, Report};
+use crate::noise::Noise;
+use crate::oracles::Report;
+use crate::question::{Members, Question};
 
 /// What is signed comes behind these bytes, so that no other signature of the key can be taken for it.
 const SIGNED: &[u8] = b"turnout-plan-file v1\0";
@@ -63,7 +62,7 @@ struct Text<'a> {
     #[serde(rename = "version")]
     _version: u64,
     #[serde(borrow)]
-    oracle: BTreeMap<String, &'a RawValue>,
+    oracle: Members<'a>,
     participation: Participation,
     #[serde(default, deserialize_with = "present")]
     serial: Option<u64>,
@@ -81,9 +80,8 @@ struct Participation {
 /// A plan that was checked.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    /// The answers that can be given.
-    pub(crate) labels: Labels,
-    oracle: Description,
+    /// The answers that can be given, and how they are reported.
+    pub(crate) question: Question,
     /// The probability of taking part; certain if there is none.
     rate: Option<Probability>,
     serial: Option<u64>,
@@ -113,7 +111,7 @@ impl Plan {
 
     fn of(text: &str, fingerprint: String) -> Result<Self, Refusal> {
         check_head(text, "turnout-plan")?;
-        let Text { mut oracle, participation, serial, expires, .. } =
+        let Text { oracle, participation, serial, expires, .. } =
             serde_json::from_str(text).map_err(|error| format!("not a plan: {error}"))?;
         if serial.is_some_and(|serial| serial > MOST_SERIAL) {
             return Err(format!("the serial must be at most {MOST_SERIAL}"));
@@ -121,25 +119,8 @@ impl Plan {
         if expires.is_some_and(|expires| expires > MOST_EXPIRES) {
             return Err(format!("the plan must expire at {MOST_EXPIRES} at the latest"));
         }
-        let mut member = |name: &str| {
-            oracle
-                .remove(name)
-                .map(RawValue::get)
-                .ok_or_else(|| format!("the oracle has no {name}"))
-        };
-        let wrong = |error: serde_json::Error| format!("not an oracle: {error}");
-        let name: String = serde_json::from_str(member("name")?).map_err(wrong)?;
-        let epsilon = serde_json::from_str(member("epsilon")?).map_err(wrong)?;
-        let labels = Labels::read(member("domain")?)?;
-        let parameters: Result<BTreeMap<String, u64>, Refusal> = oracle
-            .into_iter()
-            .map(|(parameter, value)| match serde_json::from_str(value.get()) {
-                Ok(value) => Ok((parameter, value)),
-                Err(_) => Err(format!("this device does not have the {parameter} of {name}")),
-            })
-            .collect();
-        let oracle = Description { name, epsilon, parameters: Parameters(parameters?) };
-        Ok(Self { labels, oracle, rate: rate(&participation)?, serial, expires, fingerprint })
+        let question = Question::read(oracle)?;
+        Ok(Self { question, rate: rate(&participation)?, serial, expires, fingerprint })
     }
 
     /// Refuses a plan that has expired by now, in seconds since 1970, or that is older than one that
@@ -164,14 +145,9 @@ impl Plan {
     }
 
     /// The reports of those nodes that take part, in the order of the nodes.
-    pub(crate) fn reports(
-        &self,
-        codes: &[u32],
-        streams: &AesStreams,
-    ) -> Result<Vec<Report>, Refusal> {
+    pub(crate) fn reports(&self, codes: &[u32], noise: Noise) -> Result<Vec<Report>, Refusal> {
         let selection = self.rate.map_or_else(Selection::everyone, Selection::bernoulli);
-        let nodes = Nodes { codes, selection: &selection, streams };
-        oracles::reports(&self.oracle, self.labels.size(), nodes)
+        self.question.reports(codes, &selection, noise)
     }
 
     /// The line that a device sends; the nonce is the message's own.
@@ -287,11 +263,11 @@ mod tests {
     fn a_file_of_python_is_read() -> Result<(), Refusal> {
         for key in [None, Some(KEY), Some(KEY.to_uppercase().as_str())] {
             let plan = Plan::read(FILE, key)?;
-            assert_eq!(plan.oracle.name, "subset_selection");
-            assert_eq!(plan.oracle.epsilon.to_bits(), 0.1_f64.to_bits());
-            assert_eq!(plan.oracle.parameters.0.get("subset_size"), Some(&2));
+            assert_eq!(plan.question.oracle.name, "subset_selection");
+            assert_eq!(plan.question.oracle.epsilon.to_bits(), 0.1_f64.to_bits());
+            assert_eq!(plan.question.oracle.parameters.0.get("subset_size"), Some(&2));
             assert_eq!(plan.rate.map(|rate| rate.get().to_bits()), Some(1e-7_f64.to_bits()));
-            assert_eq!(plan.labels.codes(&["\u{e9}"], false)?, [2]);
+            assert_eq!(plan.question.labels.codes(&["\u{e9}"], false)?, [2]);
             let mut nonce = [0; 16];
             nonce[1] = 0xab;
             let ending = r#"586d","nonce":"00ab0000000000000000000000000000","report":5}"#;

@@ -1,0 +1,35 @@
+//! Where the noise comes from.
+
+use sha2::{Digest, Sha256};
+use turnout::random::AesStreams;
+
+use crate::Refusal;
+
+/// Fresh from the operating system, or of a seed: for tests only.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Noise {
+    Fresh,
+    Seed(u64),
+}
+
+impl Noise {
+    /// The streams of everything that is drawn at once.
+    pub(crate) fn streams(self) -> Result<AesStreams, Refusal> {
+        match self {
+            Self::Fresh => AesStreams::from_operating_system().map_err(|error| error.to_string()),
+            Self::Seed(seed) => Ok(AesStreams::from_seed(seed)),
+        }
+    }
+
+    /// The noise of one part of what is drawn, independent of the others: of a seed as Python makes it.
+    pub(crate) fn part(self, number: u64) -> Self {
+        match self {
+            Self::Fresh => Self::Fresh,
+            Self::Seed(seed) => {
+                let digest: [u8; 32] = Sha256::digest(format!("{seed}/{number}")).into();
+                let first = digest.first_chunk().copied().unwrap_or_default();
+                Self::Seed(u64::from_le_bytes(first))
+            }
+        }
+    }
+}
