@@ -261,7 +261,7 @@ class Domain:
     def to_codes(self, values: Any) -> Codes:
         """Encode; for a domain of integers leave the check of the range to the kernel."""
         if self._index is None:
-            return _columns.integer_codes(values, self.size)
+            return _columns.integer_codes(values, len(self._labels))
         return _columns.label_codes(values, self._index, self.code_dtype)
 
     def find(self, value: Any) -> int | None:

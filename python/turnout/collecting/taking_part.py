@@ -23,9 +23,7 @@ def common_rate(participation: Participation) -> float:
     """
     rate = participation.uniform_rate
     if rate is None:
-        raise InvalidValueError(
-            f"participation must hold its probabilities, got {participation!r} of a plan"
-        )
+        raise _without_probabilities(participation)
     return rate
 
 
@@ -43,6 +41,15 @@ def rates_of(participation: Participation) -> float | Floats:
     >>> rates_of(tn.Bernoulli(0.25)), rates_of(tn.Personalized([0.5, 1.0]))
     (0.25, array([0.5, 1. ]))
     """
+    rate = participation.uniform_rate
+    if rate is not None:
+        return rate
     if isinstance(participation, Personalized):
         return participation.probabilities
-    return common_rate(participation)
+    raise _without_probabilities(participation)
+
+
+def _without_probabilities(participation: Participation) -> InvalidValueError:
+    return InvalidValueError(
+        f"participation must hold its probabilities, got {participation!r} of a plan"
+    )
