@@ -156,7 +156,7 @@ __all__ = [
 ]
 
 #: What is imported when it is first used, so that ``import turnout`` is quick, as above: of each
-#: module its names, and the public submodules.
+#: module its names. The others are modules.
 _NAMES = {
     "turnout._version": ["__version__"],
     "turnout.collecting.plan": ["Plan"],
@@ -200,28 +200,7 @@ _NAMES = {
     "turnout.thresholding": ["sample_and_threshold"],
     "turnout.surveying": ["survey"],
 }
-_SUBMODULES = [
-    "accounting",
-    "datasets",
-    "distributed",
-    "distribution",
-    "errors",
-    "federated",
-    "frequency",
-    "mean",
-    "metrics",
-    "participation",
-    "pipeline",
-    "planning",
-    "ray",
-    "reporting",
-    "reproduce",
-    "samplers",
-    "testing",
-    "thresholding",
-    "weighting",
-]
 
 if not TYPE_CHECKING:  # a checker is to refuse names that are not above
-    __getattr__ = imported_later(__name__, _NAMES, _SUBMODULES)
+    __getattr__ = imported_later(__name__, _NAMES, __all__)
 __dir__ = listing(__all__)

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def imported_later(
-    package: str, names: Mapping[str, Iterable[str]], submodules: Iterable[str] = ()
+    package: str, names: Mapping[str, Iterable[str]], public: Iterable[str] = ()
 ) -> Callable[[str], Any]:
     """Make the ``__getattr__`` of a package that imports a public name when it is asked for.
 
@@ -18,19 +18,19 @@ def imported_later(
         Name of the package.
     names
         Of each module the names that come from it.
-    submodules
-        Names of public modules of the package.
+    public
+        All public names of the package: those that come from no module are modules themselves.
 
     Examples
     --------
-    >>> get = imported_later("os", {"statistics": ["fmean"]}, ["path"])
+    >>> get = imported_later("os", {"statistics": ["fmean"]}, ["fmean", "path"])
     >>> get("fmean").__name__
     'fmean'
     >>> get("path").__name__ in ("posixpath", "ntpath")
     True
     """
     homes = {name: module for module, found in names.items() for name in found}
-    modules = {name: f"{package}.{name}" for name in submodules}
+    modules = {name: f"{package}.{name}" for name in public if name not in homes}
 
     def get(name: str) -> Any:
         if name in homes:

@@ -127,8 +127,7 @@ _NAMES = {
     "turnout.accounting.values": ["Bracket"],
     "turnout.accounting.variation": ["VariationRatio"],
 }
-_SUBMODULES = ["paper"]
 
 if not TYPE_CHECKING:
-    __getattr__ = imported_later(__name__, _NAMES, _SUBMODULES)
+    __getattr__ = imported_later(__name__, _NAMES, __all__)
 __dir__ = listing(__all__)

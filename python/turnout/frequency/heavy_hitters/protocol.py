@@ -163,7 +163,7 @@ class HeavyHitters(SearchParameters):
         """
         everyone = taking_part_in(participation)
         checked_seed = _arguments.seed(seed)
-        rows = self._values.encode(values)
+        rows = self.values.encode(values)
         chances = None
         if everyone.uniform_rate is None:
             chances = personal_probabilities(everyone, len(rows))
@@ -216,25 +216,25 @@ class HeavyHitters(SearchParameters):
             bar = self._bar(candidates, reports)
             bars.append(bar)
             kept = most_rivals(bar.level, bar.noise, bar.growth, candidates)
-            candidates = min(self._keep, math.ceil(kept)) << self._step
+            candidates = min(self.keep, math.ceil(kept)) << self.step
         return detectable(bars, chance)
 
     def _bar(self, candidates: int, reports: float) -> Bar:
         """Say what must be exceeded among so many candidates."""
         domain = Domain.from_integers(candidates + 1)
-        scores = make_oracle("oracle", self._oracle, self._epsilon, domain).score_moments
+        scores = make_oracle("oracle", self.oracle, self.epsilon, domain).score_moments
         noise = scores.other_variance / scores.difference**2 / reports
         growth = growth_of(scores) / reports
         level = max(
-            noise_level(scores, reports, candidates, self._error),
-            crowd_level(noise, growth, candidates, self._keep),
+            noise_level(scores, reports, candidates, self.family_wise_error),
+            crowd_level(noise, growth, candidates, self.keep),
         )
         return Bar(level, noise, growth)
 
     def __repr__(self) -> str:
         """Show the parameters."""
         return (
-            f"HeavyHitters(epsilon={self._epsilon!r}, {self._values!r}, oracle={self._oracle!r}, "
-            f"step={self._step}, keep={self._keep}, family_wise_error={self._error:g}, "
-            f"confirm={self._confirm})"
+            f"HeavyHitters(epsilon={self.epsilon!r}, {self.values!r}, oracle={self.oracle!r}, "
+            f"step={self.step}, keep={self.keep}, family_wise_error={self.family_wise_error:g}, "
+            f"confirm={self.confirm})"
         )
