@@ -5,19 +5,16 @@ from __future__ import annotations
 import abc
 import copy
 import inspect
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._extras import require
-from turnout._types import Array, Floats
+from turnout._types import Array, Floats, Self
 from turnout.errors import InvalidTypeError, InvalidValueError, NotFittedError
 from turnout.samplers.budget import PrivacyBudget
-
-Self = TypeVar("Self", bound="PrivateSampler")
-SelfPoints = TypeVar("SelfPoints", bound="PointSampler")
 
 #: Words of 64 bits realise likelihood ratios up to this epsilon.
 LARGEST_EPSILON = 42.0
@@ -73,7 +70,7 @@ class PrivateSampler(abc.ABC):
                 result.update({f"{name}__{key}": entry for key, entry in inner.items()})
         return result
 
-    def set_params(self: Self, **parameters: Any) -> Self:
+    def set_params(self, **parameters: Any) -> Self:
         """Change parameters by name; ``name__parameter`` reaches into a parameter.
 
         Returns
@@ -115,7 +112,7 @@ class PrivateSampler(abc.ABC):
         ]
         return f"{type(self).__name__}({', '.join(changed)})"
 
-    def __sklearn_clone__(self: Self) -> Self:
+    def __sklearn_clone__(self) -> Self:
         """Copy the parameters, not what was fitted; a reference is copied as it is, fitted."""
         parameters = self.get_params(deep=False)
         return type(self)(
@@ -207,7 +204,7 @@ class PrivateSampler(abc.ABC):
         return float(np.mean(self.score_samples(X)))
 
     @abc.abstractmethod
-    def fit(self: Self, X: Any, y: None = None) -> Self:
+    def fit(self, X: Any, y: None = None) -> Self:
         """Fit on one person's data."""
 
     @abc.abstractmethod
@@ -283,7 +280,7 @@ class PointSampler(PrivateSampler):
     n_features_in_: int
     feature_names_in_: npt.NDArray[np.object_]
 
-    def fit(self: SelfPoints, X: Any, y: None = None) -> SelfPoints:
+    def fit(self, X: Any, y: None = None) -> Self:
         """Fit on one person's data.
 
         Parameters

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from turnout import _arguments, _core
 from turnout._rounding import logarithm_up
-from turnout._types import Array, Floats, Unsigned
+from turnout._types import Array, Floats, Self, Unsigned
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.samplers.adapters import as_reference
@@ -31,8 +31,6 @@ from turnout.samplers.finite.law import (
 )
 from turnout.samplers.mollifier import Projection, log_density_of
 from turnout.samplers.reference import Reference, check_support
-
-Self = TypeVar("Self", bound="MinimaxSampler")
 
 #: The reference weight of a proposal in the core.
 _PROPOSAL = 2**32
@@ -141,7 +139,7 @@ class MinimaxSampler(PrivateSampler):
     projection_: Projection
     n_features_in_: int
 
-    def fit(self: Self, X: Any, y: None = None) -> Self:
+    def fit(self, X: Any, y: None = None) -> Self:
         """Fit on one person's data.
 
         Parameters

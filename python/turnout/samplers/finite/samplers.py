@@ -5,13 +5,13 @@ from __future__ import annotations
 import abc
 import math
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from turnout import _core
 from turnout._rounding import logarithm_up
-from turnout._types import Array, Floats, Integers, Unsigned
+from turnout._types import Array, Floats, Integers, Self, Unsigned
 from turnout.domain import Domain
 from turnout.samplers.base import PrivateSampler
 from turnout.samplers.budget import PrivacyBudget
@@ -28,8 +28,6 @@ from turnout.samplers.finite.law import (
     values_tags,
 )
 from turnout.samplers.randomness import derived
-
-SelfFinite = TypeVar("SelfFinite", bound="FiniteSampler")
 
 
 class FiniteSampler(PrivateSampler):
@@ -48,7 +46,7 @@ class FiniteSampler(PrivateSampler):
     domain_: Domain
     probabilities_: Floats
 
-    def fit(self: SelfFinite, X: Any, y: None = None) -> SelfFinite:
+    def fit(self, X: Any, y: None = None) -> Self:
         """Fit on one person's values.
 
         Parameters
