@@ -275,6 +275,17 @@ def items(argument: str, value: Any, expected: str) -> list[Any]:
     raise mistyped(f"{argument} must be {expected}", value)
 
 
+def names(argument: str, given: Any, what: str) -> tuple[str, ...]:
+    """Return one name or several as a tuple of different texts."""
+    expected = f"a name or names of {what}"
+    found = items(argument, [given] if isinstance(given, str) else given, expected)
+    for name in found:
+        instance(argument, name, str, expected)
+    if len(set(found)) < len(found):
+        raise InvalidValueError(f"{argument} must name different {what}, got {found}")
+    return tuple(found)
+
+
 def listed(values: Collection[object]) -> str:
     """Name the first few of some values."""
     first = [shown(value) for _, value in zip(range(_MANY), values, strict=False)]

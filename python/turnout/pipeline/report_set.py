@@ -364,13 +364,9 @@ def group_names(group_by: Any) -> tuple[str, ...]:
     """Take the names of groups: none, one or several."""
     if group_by is None:
         return ()
-    expected = "a name or names of groups"
-    names = [group_by] if isinstance(group_by, str) else group_by
-    names = tuple(_arguments.items("group_by", names, expected))
-    if not names or not all(isinstance(name, str) for name in names):
-        raise InvalidTypeError(f"group_by must be {expected}, got {_arguments.shown(group_by)}")
-    if len(set(names)) < len(names):
-        raise InvalidValueError(f"group_by must name different groups, got {list(names)}")
+    names = _arguments.names("group_by", group_by, "groups")
+    if not names:
+        raise _arguments.mistyped("group_by must be a name or names of groups", group_by)
     return names
 
 

@@ -177,7 +177,7 @@ def asked_columns(column: str | Sequence[str]) -> tuple[str, ...]:
     >>> asked_columns("vote")
     ('vote',)
     """
-    names = _names("column", column)
+    names = _arguments.names("column", column, "columns")
     if not names:
         raise InvalidValueError("column must name at least one column, got []")
     return names
@@ -253,23 +253,11 @@ def group_columns(
     >>> group_columns("by", ["region"], ["vote"])
     ('region',)
     """
-    names = () if given is None else _names(argument, given)
+    names = () if given is None else _arguments.names(argument, given, "columns")
     for name in names:
         if name in private:
             raise InvalidValueError(
                 f"{argument} must not name {name!r}: groups are reported as they are, and its "
                 "values are private"
             )
-    return names
-
-
-def _names(argument: str, given: str | Sequence[str]) -> tuple[str, ...]:
-    expected = "a name or names of columns"
-    names = tuple(
-        _arguments.items(argument, [given] if isinstance(given, str) else given, expected)
-    )
-    for name in names:
-        _arguments.instance(argument, name, str, expected)
-    if len(set(names)) < len(names):
-        raise InvalidValueError(f"{argument} must name different columns, got {list(names)}")
     return names

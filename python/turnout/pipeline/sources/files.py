@@ -146,9 +146,12 @@ def _expand(entry: Any) -> Iterator[DataFile]:
         )
     path = Path(entry)
     if path.is_dir():
-        paths = list(_walk(path))
-        partitions = run_of_partitions(path.parts)
-        yield from _described(entry, paths, path, partitions)
+        found = _in_folder(path)
+        if not found:
+            raise InvalidValueError(
+                f"data: the folder {entry!r} has no file that ends in {', '.join(_FORMATS)}"
+            )
+        yield from found
     elif path.exists():
         yield _describe(path, run_of_partitions(path.parent.parts))
     elif _WILD.search(entry):
@@ -166,9 +169,7 @@ def _expand_glob(entry: str) -> Iterator[DataFile]:
         if path.is_dir():
             # With ** the files in it are matches of their own.
             if "**" not in entry:
-                partitions = run_of_partitions(path.parts)
-                paths = [file for file in _walk(path) if _format(file)]
-                found += [_describe(file, _below(partitions, path, file)) for file in paths]
+                found += _in_folder(path)
         elif (hidden or not path.name.startswith("_")) and _format(path):
             found.append(_describe(path, run_of_partitions(path.parent.parts)))
     if not found:
@@ -197,23 +198,18 @@ def _is_above(folder: str, place: str) -> bool:
     return os.path.commonpath([folder, place]) == folder
 
 
-def _described(
-    entry: str, paths: list[Path], root: Path, partitions: list[tuple[str, str | None]]
-) -> Iterator[DataFile]:
-    known = [path for path in paths if _format(path)]
-    if not known:
-        raise InvalidValueError(
-            f"data: the folder {entry!r} has no file that ends in {', '.join(_FORMATS)}"
-        )
-    for path in known:
-        yield _describe(path, _below(partitions, root, path))
+def _in_folder(folder: Path) -> list[DataFile]:
+    """Describe the files of known formats in a folder and the folders below it."""
+    return [
+        _describe(file, run_of_partitions(folder.parts) + _partitions_below(folder, file))
+        for file in _walk(folder)
+        if _format(file)
+    ]
 
 
-def _below(
-    partitions: list[tuple[str, str | None]], root: Path, path: Path
-) -> list[tuple[str, str | None]]:
-    parts = path.relative_to(root).parent.parts
-    return [*partitions, *(pair for part in parts if (pair := _partition(part)))]
+def _partitions_below(folder: Path, file: Path) -> list[tuple[str, str | None]]:
+    parts = file.relative_to(folder).parent.parts
+    return [pair for part in parts if (pair := _partition(part))]
 
 
 def _format(path: Path) -> str | None:
