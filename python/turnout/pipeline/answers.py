@@ -320,7 +320,7 @@ class Answers(AskedColumns):
             keep[block.left_out] = False
             rows = rows.kept(keep)
         found = [
-            encoding(rows.table.column(name), rows.numbers, block.start)
+            encoding(rows.table.column(name), rows)
             for name, encoding in zip(self.asked, self._encodings(domain), strict=True)
         ]
         codes = [one for one, _ in found]

@@ -22,15 +22,15 @@ from turnout.pipeline.encoding import codes_of
 from turnout.pipeline.flight import sized
 from turnout.pipeline.labels import WAY_OUT, Labels, is_missing
 from turnout.pipeline.numbers import Numbers, numbers_of
+from turnout.pipeline.rows import Rows
 from turnout.pipeline.sources import Source
 from turnout.products import ProductDomain, Questions
 
 #: What is asked for: of one column, or of several by their names.
 Asked = Domain | Bounds | Questions | Mapping[str, Domain | Bounds]
 
-#: Makes of a column, the rows of its entries and the first row's number what is randomized, and
-#: says which entries are dropped.
-Encoding = Callable[[Any, Array | None, int], tuple[Array, Truths | None]]
+#: Makes of a column and the rows that it is of what is randomized, and says which are dropped.
+Encoding = Callable[[Any, Rows], tuple[Array, Truths | None]]
 
 _MOST: Final = 2**20
 _SHOWN: Final = 5

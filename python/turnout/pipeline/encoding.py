@@ -14,10 +14,11 @@ import numpy as np
 from turnout import _arguments, _columns
 from turnout._extras import require
 from turnout._types import Array, Bytes, Floats, Truths
-from turnout.errors import CodeOutsideDomainError, InvalidValueError, UnknownLabelError
-from turnout.pipeline.dictionaries import factors, rows_text
+from turnout.errors import CodeOutsideDomainError, UnknownLabelError
+from turnout.pipeline.dictionaries import factors
 from turnout.pipeline.grouping import GroupIndex
-from turnout.pipeline.labels import MISSING, UNKNOWN, WAY_OUT, Labels
+from turnout.pipeline.labels import MISSING, UNKNOWN, Labels
+from turnout.pipeline.rows import Rows
 
 _AT_ONCE: Final = 2**16
 
@@ -61,9 +62,7 @@ class EncodedBlock:
         return self.rows - self.dropped - self.duplicates
 
 
-def codes_of(
-    labels: Labels, column: Any, rows: Array | None, first_row: int
-) -> tuple[Array, Truths | None]:
+def codes_of(labels: Labels, column: Any, rows: Rows) -> tuple[Array, Truths | None]:
     """Codes of a column.
 
     Parameters
@@ -73,9 +72,7 @@ def codes_of(
     column
         A ``pyarrow.ChunkedArray``.
     rows
-        The row of each entry in the block; None if they are all there.
-    first_row
-        The number of the block's first row in the source.
+        The rows that it is of.
 
     Returns
     -------
@@ -91,32 +88,16 @@ def codes_of(
     InvalidValueError
         If a value is missing and nothing says what that means.
     """
-    pa = require("pyarrow", "cli")
-
-    def place(positions: Array) -> Array:
-        return (positions if rows is None else rows[positions]) + first_row
-
+    types = require("pyarrow", "cli").types
     direct = labels.domain.are_codes and not labels.texts
-    if direct and (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
-        codes, missing = _numbers(column, labels, place)
+    if direct and (types.is_integer(column.type) or types.is_floating(column.type)):
+        codes, missing = _numbers(column, labels, rows)
     else:
-        codes, missing = _through_dictionaries(column, labels, place)
-    if missing is None or not missing.any():
-        return codes, None
-    if labels.missing_code is None:
-        found = np.flatnonzero(missing)
-        raise InvalidValueError(
-            f"{labels.name}: {found.size:,} of {missing.size:,} answers are missing "
-            f"({rows_text(place(found))}); {WAY_OUT.format('one of the labels')}"
-        )
-    if labels.missing_code == MISSING:
-        return codes, missing
-    codes = np.array(codes)
-    codes[missing] = labels.missing_code
-    return codes, None
+        codes, missing = _through_dictionaries(column, labels, rows)
+    return rows.answered(labels.name, codes, missing, labels.missing, "one of the labels")
 
 
-def _numbers(column: Any, labels: Labels, place: Any) -> tuple[Array, Truths | None]:
+def _numbers(column: Any, labels: Labels, rows: Rows) -> tuple[Array, Truths | None]:
     """Take numbers that are codes themselves: one chunk without nulls is not copied."""
     pa = require("pyarrow", "cli")
     gaps: list[Truths] = []
@@ -146,14 +127,14 @@ def _numbers(column: Any, labels: Labels, place: Any) -> tuple[Array, Truths | N
         shown = list(dict.fromkeys(values[positions[:1000]].tolist()))
         raise CodeOutsideDomainError(
             f"{labels.name}: {positions.size:,} values are not codes of the domain, whole numbers "
-            f"from 0 to {size - 1}: {_arguments.listed(shown)} ({rows_text(place(positions))})"
+            f"from 0 to {size - 1}: {_arguments.listed(shown)} ({rows.text(positions)})"
         )
     if values.dtype not in _columns.NATIVE:
         values = values.astype(np.int64)
     return values, missing
 
 
-def _through_dictionaries(column: Any, labels: Labels, place: Any) -> tuple[Array, Truths | None]:
+def _through_dictionaries(column: Any, labels: Labels, rows: Rows) -> tuple[Array, Truths | None]:
     """Look distinct values up and map each row's index."""
     tables: list[tuple[Array, Array]] = []
     unknown: dict[Any, None] = {}
@@ -176,10 +157,10 @@ def _through_dictionaries(column: Any, labels: Labels, place: Any) -> tuple[Arra
         tables.append((table, index))
         start += len(index)
     if wrong:
-        rows = np.concatenate(wrong)
+        found = np.concatenate(wrong)
         raise UnknownLabelError(
-            f"{labels.name}: {rows.size:,} values are not among {labels.domain.words}: "
-            f"{_arguments.listed(unknown)} ({rows_text(place(rows))})"
+            f"{labels.name}: {found.size:,} values are not among {labels.domain.words}: "
+            f"{_arguments.listed(unknown)} ({rows.text(found)})"
         )
     codes = [(np.maximum(table, 0).astype(dtype), index) for table, index in tables]
     missing = [(table == MISSING, index) for table, index in tables]

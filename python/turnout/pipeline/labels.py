@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Hashable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from turnout import _arguments
 from turnout._label_texts import INTEGER, label_text, missing_texts
@@ -83,16 +83,16 @@ class Labels:
             isinstance(label, (int, float)) and not isinstance(label, bool)
             for label in listed or [domain.written("0")]
         )
-        #: The code of missing values, MISSING if they are dropped, None if they are refused.
-        self.missing_code = self._code_of_missing(missing)
+        #: The code of missing values, "drop" if they are dropped, None if they are refused.
+        self.missing = self._code_of_missing(missing)
 
-    def _code_of_missing(self, missing: Hashable) -> int | None:
+    def _code_of_missing(self, missing: Hashable) -> int | Literal["drop"] | None:
         if missing is None:
             # A domain may have None as a label.
             code = self._find(None)
             return code if code >= 0 else None
         if isinstance(missing, str) and missing == "drop":
-            return MISSING
+            return "drop"
         code = self._find(missing)
         if code < 0:
             code = self._find_text(missing) if isinstance(missing, str) else code

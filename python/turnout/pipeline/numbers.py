@@ -14,8 +14,7 @@ from turnout._label_texts import missing_texts
 from turnout._types import Array, Floats, Truths
 from turnout.bounds import ROUNDED, Bounds, rounded
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.pipeline.dictionaries import rows_text
-from turnout.pipeline.labels import WAY_OUT
+from turnout.pipeline.rows import Rows
 
 #: Integers within whatever bounds there can be.
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,100}", re.ASCII)
@@ -66,28 +65,8 @@ class Numbers:
             self.missing = number
 
 
-def numbers_of(
-    numbers: Numbers, column: Any, rows: Array | None, first_row: int
-) -> tuple[Array, Truths | None]:
-    """Numbers of a column.
-
-    Parameters
-    ----------
-    numbers
-        How values become numbers.
-    column
-        A ``pyarrow.ChunkedArray``.
-    rows
-        The row of each entry in the block; None if they are all there.
-    first_row
-        The number of the block's first row in the source.
-
-    Returns
-    -------
-    values : numpy.ndarray
-        A number for each entry; any where it is dropped.
-    dropped : numpy.ndarray or None
-        Which entries are dropped; None if none is.
+def numbers_of(numbers: Numbers, column: Any, rows: Rows) -> tuple[Array, Truths | None]:
+    """Numbers of a column, as :func:`turnout.pipeline.encoding.codes_of` gives codes.
 
     Raises
     ------
@@ -96,34 +75,26 @@ def numbers_of(
     InvalidValueError
         If a value is no number or outside the bounds, or missing and nothing says what that means.
     """
-
-    def place(positions: Array) -> str:
-        return rows_text((positions if rows is None else rows[positions]) + first_row)
-
-    values = _read(column, numbers, place)
+    values = _read(column, numbers, rows)
     missing = np.isnan(values)
-    if missing.any():
-        if numbers.missing is None:
-            found = np.flatnonzero(missing)
-            raise InvalidValueError(
-                f"{numbers.name}: {found.size:,} of {missing.size:,} answers are missing "
-                f"({place(found)}); {WAY_OUT.format('a number within the bounds')}"
-            )
-        fill = numbers.domain.low if isinstance(numbers.missing, str) else numbers.missing
-        values = np.where(missing, fill, values)
     low, high = numbers.domain.low, numbers.domain.high
-    wrong = ~((values >= low) & (values <= high))
+    wrong = ~(((values >= low) & (values <= high)) | missing)
+    if missing.any():
+        values = np.where(missing, low, values)
+    answered = rows.answered(
+        numbers.name, values, missing, numbers.missing, "a number within the bounds"
+    )
     if wrong.any():
         found = np.flatnonzero(wrong)
         shown = list(dict.fromkeys(values[found[:1000]].tolist()))
         raise InvalidValueError(
             f"{numbers.name}: {found.size:,} values are not within the bounds ({low}, {high}): "
-            f"{_arguments.listed(shown)} ({place(found)})"
+            f"{_arguments.listed(shown)} ({rows.text(found)})"
         )
-    return values, missing if numbers.missing == "drop" and missing.any() else None
+    return answered
 
 
-def _read(column: Any, numbers: Numbers, place: Any) -> Floats:
+def _read(column: Any, numbers: Numbers, rows: Rows) -> Floats:
     """Convert a column to float64; what is missing is nan."""
     pa = require("pyarrow", "cli")
     compute, types = require("pyarrow.compute", "cli"), pa.types
@@ -135,7 +106,7 @@ def _read(column: Any, numbers: Numbers, place: Any) -> Floats:
         values = np.array(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)
         values[np.isin(values, _numeric(numbers.missing_values))] = np.nan
         if not types.is_floating(kind):
-            _refuse_rounded(column, values, numbers, place)
+            _refuse_rounded(column, values, numbers, rows)
         return values
     if not (types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)):
         if types.is_null(kind):
@@ -149,17 +120,17 @@ def _read(column: Any, numbers: Numbers, place: Any) -> Floats:
     except pa.ArrowInvalid:
         wrong = [text is not None and not _is_number(text) for text in texts.to_pylist()]
     else:
-        _refuse_rounded(texts, values, numbers, place)
+        _refuse_rounded(texts, values, numbers, rows)
         return values
     found = np.flatnonzero(wrong)
     shown = list(dict.fromkeys(texts.take(pa.array(found[:1000])).to_pylist()))
     raise InvalidValueError(
         f"{numbers.name}: {found.size:,} values are no numbers: {_arguments.listed(shown)} "
-        f"({place(found)})"
+        f"({rows.text(found)})"
     )
 
 
-def _refuse_rounded(column: Any, values: Array, numbers: Numbers, place: Any) -> None:
+def _refuse_rounded(column: Any, values: Array, numbers: Numbers, rows: Rows) -> None:
     """Refuse integers that would be rounded."""
     beyond = np.flatnonzero(np.abs(values) >= 2**53)
     if not beyond.size:
@@ -174,7 +145,7 @@ def _refuse_rounded(column: Any, values: Array, numbers: Numbers, place: Any) ->
     found = np.flatnonzero(rounded(given, values[beyond]))
     if found.size:
         raise InvalidValueError(
-            f"{numbers.name}: {entries[found[0]]} ({place(beyond[found])}): {ROUNDED}"
+            f"{numbers.name}: {entries[found[0]]} ({rows.text(beyond[found])}): {ROUNDED}"
         )
 
 

@@ -13,6 +13,7 @@ from turnout._types import Array, Truths
 from turnout.errors import InvalidValueError
 from turnout.pipeline.dictionaries import rows_text
 from turnout.pipeline.grouping import GroupIndex
+from turnout.pipeline.labels import WAY_OUT
 from turnout.pipeline.sources import Block, Source
 
 
@@ -71,6 +72,41 @@ class Rows:
         return rows_text(
             (positions if self.numbers is None else self.numbers[positions]) + self.first
         )
+
+    def answered(
+        self, name: str, values: Array, missing: Truths | None, rule: Any, labels: str
+    ) -> tuple[Array, Truths | None]:
+        """Put in what is reported where an answer is missing, or say which rows are dropped.
+
+        Parameters
+        ----------
+        name
+            What messages call the column.
+        values, missing
+            What is reported of each row, and where an answer is missing.
+        rule
+            What is reported there; None refuses, ``"drop"`` leaves the row out.
+        labels
+            What messages say can be reported.
+
+        Raises
+        ------
+        InvalidValueError
+            If an answer is missing and that is refused.
+        """
+        if missing is None or not missing.any():
+            return values, None
+        if rule is None:
+            found = np.flatnonzero(missing)
+            raise InvalidValueError(
+                f"{name}: {found.size:,} of {missing.size:,} answers are missing "
+                f"({self.text(found)}); {WAY_OUT.format(labels)}"
+            )
+        if rule == "drop":
+            return values, missing
+        values = np.array(values)
+        values[missing] = rule
+        return values, None
 
 
 def without_group(groups: GroupIndex) -> Truths | None:
