@@ -80,7 +80,8 @@ class Domain:
         self._labels: tuple[Hashable, ...] | range = range(len(kept)) if self._integers else kept
         self._index = None if self._integers else index
         self._fingerprint: str | None = None
-        _check_size(len(kept), "labels")
+        if not 2 <= len(kept) <= _LARGEST:
+            raise _arguments.invalid(f"labels must be at least 2 and at most {_LARGEST}", len(kept))
 
     @classmethod
     def from_values(cls, values: Any) -> Domain:
@@ -485,11 +486,6 @@ def _indexed(labels: tuple[Any, ...]) -> dict[Hashable, int]:
                 f"equals labels[{first}] = {_arguments.shown(labels[first])}"
             )
     return index
-
-
-def _check_size(size: int, argument: str) -> None:
-    if not 2 <= size <= _LARGEST:
-        raise InvalidValueError(f"{argument} must be at least 2 and at most {_LARGEST}, got {size}")
 
 
 def _plain(label: Any) -> Any:

@@ -283,6 +283,27 @@ class Answers(AskedColumns):
                     raise self._other_rows()
             yield replace(block, left_out=persons.in_block(block.start, block.rows))
 
+    def rows_of(self, block: Block) -> Rows:
+        """Read a block without the rows of persons of whom another row counts.
+
+        Raises
+        ------
+        InvalidValueError
+            If nobody has looked for these.
+        CorruptDataError
+            If the block cannot be read.
+        """
+        if self.id_column is not None and self.duplicates is not None and block.left_out is None:
+            raise InvalidValueError(
+                "block must be one of Answers.blocks, which knows the rows of each person"
+            )
+        rows = Rows(block.read(), block.start)
+        if block.left_out is None or not block.left_out.size:
+            return rows
+        keep = np.ones(block.rows, bool)
+        keep[block.left_out] = False
+        return rows.kept(keep)
+
     def encoded(self, block: Block, domain: Asked) -> EncodedBlock:
         """Read a block and encode it.
 
@@ -309,16 +330,7 @@ class Answers(AskedColumns):
         CorruptDataError
             If the block cannot be read.
         """
-        if self.id_column is not None and self.duplicates is not None and block.left_out is None:
-            raise InvalidValueError(
-                "block must be one of Answers.blocks, which knows the rows of each person"
-            )
-        rows = Rows(block.read(), block.start)
-        duplicates = 0 if block.left_out is None else int(block.left_out.size)
-        if duplicates:
-            keep = np.ones(block.rows, bool)
-            keep[block.left_out] = False
-            rows = rows.kept(keep)
+        rows = self.rows_of(block)
         found = [
             encoding(rows.table.column(name), rows)
             for name, encoding in zip(self.asked, self._encodings(domain), strict=True)
@@ -357,7 +369,7 @@ class Answers(AskedColumns):
             self._pseudonyms(rows),
             rows=block.rows,
             dropped=dropped,
-            duplicates=duplicates,
+            duplicates=0 if block.left_out is None else int(block.left_out.size),
         )
 
     def _encodings(self, domain: Asked) -> list[Encoding]:

@@ -87,11 +87,6 @@ class AskedColumns:
         """Rows of a block."""
         return self.source.block_rows
 
-    @property
-    def number_of_blocks(self) -> int | None:
-        """The number of blocks, where that of rows is known, or None."""
-        return None if self.rows is None else -(-self.rows // self.block_rows)
-
     def name_of(self, column: str) -> str:
         """Say what messages call a column."""
         return f"{self.source.name}: column {column!r}"
@@ -335,7 +330,7 @@ class AskedColumns:
         gaps, total = 0, 0
         rows: list[int] = []
         blocks = sized(
-            source.blocks([column], categories=frozenset([column])), self.number_of_blocks
+            source.blocks([column], categories=frozenset([column])), self.source.number_of_blocks
         )
         for block in track(blocks, "looking for labels", progress):
             for values, index in factors(block.read().column(column), name):

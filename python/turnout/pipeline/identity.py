@@ -184,8 +184,8 @@ def find_persons(source: Source, column: str, *, refuse: bool, progress: bool = 
     key, name = secrets.token_bytes(32), f"{source.name}: column {column!r}"
     finder = RepeatFinder()
     checks = {}
-    number = None if source.rows is None else -(-source.rows // source.block_rows)
-    for block in track(sized(source.blocks([column]), number), "looking for persons", progress):
+    blocks = sized(source.blocks([column]), source.number_of_blocks)
+    for block in track(blocks, "looking for persons", progress):
         found = digests(block.read().column(column), key, name=name, first_row=block.start)
         finder.add(as_words(found), block.start)
         if source.computed:

@@ -179,13 +179,13 @@ def randomize_to_file(
             raise InvalidValueError(
                 f"output: {os.fspath(path)!r}: groups and pseudonyms need a .parquet file"
             )
-        blocks = track(sized(counted, answers.number_of_blocks), "randomizing", progress)
+        blocks = track(sized(counted, answers.source.number_of_blocks), "randomizing", progress)
         pieces = [randomize_block(plan, block, noise).reports for block in blocks]
         reports = Reports.concatenate(pieces or [empty_reports(plan)])
         write_reports(reports, path)
         return counted.totals(reports.nodes, len(reports))
     task = _task(answers, plan, noise, Path(path).parent, "")
-    blocks = track(sized(counted, answers.number_of_blocks), "randomizing", progress)
+    blocks = track(sized(counted, answers.source.number_of_blocks), "randomizing", progress)
     header = task.write_file(path, blocks)
     return counted.totals(header.nodes, header.reports)
 
@@ -439,7 +439,7 @@ def collect(
             return collect_groups(plan, encoded, noise, names)
         return collect_block(plan, encoded, noise)
 
-    number = answers.number_of_blocks
+    number = answers.source.number_of_blocks
     answers.persons(progress=progress)
     tallies = in_flight(work, answers.blocks(plan.domain), checked_workers(workers))
     total: BaseTally | GroupedTally = _nothing(plan, names)

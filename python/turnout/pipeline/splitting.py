@@ -10,8 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from turnout._extras import require
 from turnout._types import Integers
 from turnout.errors import InvalidValueError
@@ -78,11 +76,7 @@ def split(
             writers: list[Any] = []
             names = [name for name in answers.columns if name != answers.id_column]
             for block in answers.blocks():
-                table = block.read().select(names)
-                if block.left_out is not None and block.left_out.size:
-                    keep = np.ones(table.num_rows, bool)
-                    keep[block.left_out] = False
-                    table = kept(table, keep)
+                table = answers.rows_of(block).table.select(names)
                 if not writers:
                     # Dictionaries differ from block to block.
                     schema = _plain(pa, table).schema

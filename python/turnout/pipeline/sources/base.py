@@ -117,6 +117,11 @@ class Source(ABC):
     def schema(self) -> Any:
         """The columns and their types, a ``pyarrow.Schema``; partition columns included."""
 
+    @property
+    def number_of_blocks(self) -> int | None:
+        """The number of blocks, where that of rows is known, or None."""
+        return None if self.rows is None else -(-self.rows // self.block_rows)
+
     def content(self) -> bytes | None:
         """Compute a digest of all that is in the source, by which a job knows it again.
 
