@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from turnout._tables import Tabular
+from turnout._tables import Tabular, fields_of
 from turnout._types import Integers
 from turnout.distributed.messages import MESSAGE_OVERHEAD
 
@@ -56,15 +56,7 @@ class Costs:
         return Costs(*(value / parties for value in dataclasses.astuple(self)))
 
 
-_COLUMNS = {
-    "messages": "messages",
-    "bytes": "bytes",
-    "additions": "additions",
-    "draws": "draws",
-    "coins": "coins",
-    "sets": "sets",
-    "noise": "noise",
-}
+_COLUMNS = fields_of(Costs)
 
 
 @dataclass(frozen=True)
@@ -125,13 +117,9 @@ class CostLedger(Tabular):
             One line for each role, and one for each formula.
         """
         known = [*self.totals.values(), *self.formulas.values()]
-        columns = {
-            name: title
-            for name, title in _COLUMNS.items()
-            if any(getattr(costs, name) for costs in known)
-        }
+        columns = [name for name in _COLUMNS if any(getattr(costs, name) for costs in known)]
         header = f"{'one party':<25}{'parties':>9}"
-        lines = [header + "".join(f"{title:>11}" for title in columns.values())]
+        lines = [header + "".join(f"{name:>11}" for name in columns)]
         for role in self.totals:
             lines.append(_line(role, f"{self.parties[role]:,}", self.average(role), columns))
             if role in self.formulas:
