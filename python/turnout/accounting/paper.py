@@ -20,7 +20,6 @@ from turnout import _arguments
 from turnout._types import Floats
 from turnout.accounting.counts import CountSampling
 from turnout.accounting.values import nonnegative, positive, shaped
-from turnout.errors import InvalidValueError
 
 __all__ = [
     "distributed_gaussian_delta",
@@ -346,9 +345,7 @@ def theorem_3_2_delta(
     total = _arguments.integer("nodes", nodes, least=1)
     extra = positive("z", z)
     if number * users > total:
-        raise InvalidValueError(
-            f"nodes must be at least items * floor = {number * users}, got {total}"
-        )
+        raise _arguments.invalid(f"nodes must be at least items * floor = {number * users}", total)
     half = -np.expm1(-levels / 2)
     largest = np.log1p((total - users * (number - 1)) * half)
     if (extra > largest).any():

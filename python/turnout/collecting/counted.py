@@ -12,7 +12,6 @@ from turnout._types import Array
 from turnout.collecting.plan import Plan
 from turnout.collecting.sums import WeightedSums
 from turnout.collecting.tally import BaseTally
-from turnout.errors import InvalidValueError
 
 
 class CountedTally(BaseTally):
@@ -46,9 +45,7 @@ class CountedTally(BaseTally):
         )
         size = self._entries(self._plan)
         if kept.size != size:
-            raise InvalidValueError(
-                f"weights must have {size} {self._entries_name}, got {kept.size}"
-            )
+            raise _arguments.invalid(f"weights must have {size} {self._entries_name}", kept.size)
         return kept
 
     def _check_weights(self) -> None:

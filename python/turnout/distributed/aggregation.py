@@ -121,9 +121,7 @@ class Aggregation(abc.ABC):
         """Check what all mechanisms have."""
         domain = domain_of("domain", self.domain)
         if domain.size > _MOST_ITEMS:
-            raise InvalidValueError(
-                f"domain must have at most {_MOST_ITEMS} items, got {domain.size}"
-            )
+            raise _arguments.invalid(f"domain must have at most {_MOST_ITEMS} items", domain.size)
         self._set("domain", domain)
         self._set("users", _arguments.integer("users", self.users, least=1, most=_MOST_USERS))
         if (self.epsilon is None) != (self.delta is None):

@@ -307,9 +307,8 @@ class _Training:
     def __init__(self, scenario: Scenario, arm: Arm, seed: int, common: _Common) -> None:
         needed = scenario.clients * scenario.local_size
         if needed > len(common.data.train):
-            raise InvalidValueError(
-                f"scenarios: {scenario.name!r} needs {needed} examples, got "
-                f"{len(common.data.train)}"
+            raise _arguments.invalid(
+                f"scenarios: {scenario.name!r} needs {needed} examples", len(common.data.train)
             )
         self._scenario, self._arm, self._seed, self._common = scenario, arm, seed, common
         self._engine: InProcessEngine | None = None

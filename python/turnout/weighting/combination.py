@@ -138,9 +138,8 @@ def _shares(
     if given is not None:
         spread = positive("variances", given, finite=False)
         if spread.size != len(nodes):
-            raise InvalidValueError(
-                f"variances must have one number for each of the {len(nodes)} groups, got "
-                f"{spread.size}"
+            raise _arguments.invalid(
+                f"variances must have one number for each of the {len(nodes)} groups", spread.size
             )
     users = np.array(nodes, dtype=np.float64)
     # A group's estimate is the mean of its users' values, whose variance is n times as large.
