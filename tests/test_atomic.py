@@ -16,7 +16,7 @@ import pytest
 import turnout as tn
 from turnout._atomic import atomic_write
 from turnout._secret_files import write_secret_file
-from turnout.collecting.report_files import write_reports
+from turnout.collecting.report_files import ReportWriter, write_reports
 from turnout.pipeline.repeats import RepeatFinder
 
 
@@ -225,4 +225,15 @@ def test_a_key_file_that_appears_meanwhile_is_left_as_it_is(
     with pytest.raises(FileExistsError) as found:
         write_secret_file(path, "second")
     assert found.value.filename == os.fspath(path)
+    assert (path.read_text(), list(tmp_path.iterdir())) == ("first", [path])
+
+
+def test_reports_that_are_not_to_replace_others_leave_them(tmp_path: Path) -> None:
+    path, plan = tmp_path / "reports.parquet", tn.Plan(tn.DirectEncoding(1.0, 3), tn.Everyone())
+    with ReportWriter(path, plan, replace=False) as writer:
+        path.write_text("first")
+        with pytest.raises(FileExistsError):
+            writer.close(0)
+    with pytest.raises(FileExistsError):
+        ReportWriter(path, plan, replace=False)
     assert (path.read_text(), list(tmp_path.iterdir())) == ("first", [path])

@@ -9,12 +9,9 @@ import secrets
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 from turnout._files import refuse_special
-
-#: What happens to a file that is there already.
-Existing = Literal["replace", "keep", "refuse"]
 
 #: What only writing meets, and what the system says of it without a name: a full disk, a quota, a
 #: limit of the size of files, a file system that can be read only.
@@ -25,7 +22,7 @@ _NO_ROOM: Final = frozenset(
 
 @contextlib.contextmanager
 def atomic_write(
-    path: str | os.PathLike[str], *, existing: Existing = "replace", private: bool = False
+    path: str | os.PathLike[str], *, replace: bool = True, private: bool = False
 ) -> Iterator[Path]:
     """Write a file beside its final place and move it there once it is complete.
 
@@ -40,10 +37,10 @@ def atomic_write(
     ----------
     path
         Where the file is to appear. Its folder must exist.
-    existing
-        What happens to a file that stands at ``path`` when the block ends: ``"replace"``;
-        ``"keep"``, so that the new file is thrown away and of several writers the first one's file
-        is kept; or ``"refuse"``, an error if there is anything, be it a link to nothing.
+    replace
+        Whether a file that stands at ``path`` when the block ends is replaced; otherwise it is an
+        error if there is anything, be it a link to nothing, and of several writers the first one's
+        file is kept.
     private
         Whether a new file can be read by its owner only, from its first moment on.
 
@@ -55,7 +52,7 @@ def atomic_write(
     Raises
     ------
     FileExistsError
-        If there is something at ``path`` that is to be refused.
+        If there is something at ``path`` that is not to be replaced.
     OSError
         If the folder does not exist or cannot be written to, or if ``path`` is something other
         than a regular file (a folder, a device), or if the disk is full. The error names ``path``,
@@ -73,7 +70,7 @@ def atomic_write(
     (False, '42')
     """
     target = Path(os.path.realpath(path))
-    if existing == "refuse":
+    if not replace:
         # Not where a link leads: the link is what is there.
         target = Path(path).absolute()
         if os.path.lexists(target):
@@ -93,9 +90,9 @@ def atomic_write(
             if mode is not None:
                 temporary.chmod(mode)
             _synchronise_file(temporary)
-            if existing == "replace":
+            if replace:
                 temporary.replace(target)
-            elif not _publish(temporary, target) and existing == "refuse":
+            elif not _publish(temporary, target):
                 raise _exists(path)
     except BaseException:
         with contextlib.suppress(OSError):

@@ -27,7 +27,7 @@ def write_secret_file(path: str | os.PathLike[str], text: str) -> None:
     OSError
         If the file cannot be written.
     """
-    with atomic_write(path, existing="refuse", private=True) as temporary:
+    with atomic_write(path, replace=False, private=True) as temporary:
         temporary.write_bytes(text.encode("ascii"))
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from turnout import _atomic
-from turnout.pipeline.parts import PartTask
 from turnout.pipeline.sources import Block, Source
 
 
@@ -59,24 +58,22 @@ def before_publication(mark: str) -> None:
     """Die when the file is complete and has not appeared."""
     publish = _atomic._publish
 
-    def dying(temporary: Path, target: Path) -> None:
+    def dying(temporary: Path, target: Path) -> bool:
         die(mark)
-        publish(temporary, target)
+        return publish(temporary, target)
 
     _atomic._publish = dying
 
 
 def after_publication(mark: str) -> None:
     """Die when the file has appeared, before anybody is told."""
-    find = PartTask.find
+    synchronise = _atomic._synchronise_folder
 
-    def dying(self: PartTask, number: int) -> Any:
-        header = find(self, number)
-        if header is not None:
-            die(mark)
-        return header
+    def dying(folder: Path) -> None:
+        die(mark)
+        synchronise(folder)
 
-    PartTask.find = dying  # type: ignore[method-assign]
+    _atomic._synchronise_folder = dying
 
 
 class TroubledSource(Source):

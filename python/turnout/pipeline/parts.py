@@ -104,15 +104,12 @@ class PartTask:
         # Of two that made the part at once the first one's file is there. It may have completed the
         # job meanwhile, and with it removed what the other one was still writing.
         try:
-            self.write_file(path, blocks, number=number)
-        except FileNotFoundError:
-            header = self.find(number)
-            if header is None:
+            return self.write_file(path, blocks, number=number)
+        except (FileExistsError, FileNotFoundError):
+            found = self.find(number)
+            if found is None:
                 raise
-            return header
-        header = self.find(number)
-        assert header is not None
-        return header
+            return found
 
     def write_file(
         self,
@@ -123,10 +120,10 @@ class PartTask:
     ) -> Header:
         """Make a file of reports: part ``number`` of the job, or one by itself.
 
-        A file that is there is replaced, unless it is a part.
-
         Raises
         ------
+        FileExistsError
+            If there is a file, and this is to be a part; another file is replaced.
         TurnoutError
             If a value is refused.
         OSError

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from turnout._arrow import from_numpy
-from turnout._atomic import Existing, atomic_write
+from turnout._atomic import atomic_write
 from turnout._extras import require
 from turnout._seal import new_placeholder, seal_file
 from turnout._types import Array, Bytes, Floats, Self
@@ -148,12 +148,14 @@ class ReportWriter:
     pseudonyms
         Whether each report comes with a pseudonym.
     replace
-        Whether a file at ``path`` is replaced; otherwise it stays and the new one is thrown away.
+        Whether a file at ``path`` is replaced; otherwise it stays, and is an error.
 
     Raises
     ------
     MissingExtraError
         If pyarrow is not installed.
+    FileExistsError
+        If there is a file that is not to be replaced; also when the new one is closed.
     OSError
         If the file cannot be written.
 
@@ -196,8 +198,7 @@ class ReportWriter:
         )
         self._reports = 0
         self._stack = contextlib.ExitStack()
-        existing: Existing = "replace" if replace else "keep"
-        self._temporary = self._stack.enter_context(atomic_write(path, existing=existing))
+        self._temporary = self._stack.enter_context(atomic_write(path, replace=replace))
         try:
             # A page for each few rows, where Arrow has such a limit, makes files larger and slower
             # to read; a page is bounded by its bytes.
