@@ -11,8 +11,9 @@ use crate::stirling::stirling_error;
 ///
 /// With a mean and a mean of failures of at least 10, transformed rejection with a squeeze: Hoermann,
 /// "The generation of binomial random variates", J. Stat. Comput. Simul. 46 (1993), algorithm BTRS.
-/// Four of five draws need no mass. Else rejection from a hat of blocks. Let `m` be the mode and `s` a width at which the mass has at
-/// least halved on both sides. The binomial mass is log-concave, so `j` widths away it is at most
+/// Four of five draws need no mass, and nearly all others nothing but an enclosure of it by three
+/// terms of a series. Else rejection from a hat of blocks. Let `m` be the mode and `s` a width at
+/// which the mass has at least halved on both sides. The binomial mass is log-concave, so `j` widths away it is at most
 /// `2^-j` of the mode's: blocks of width `s`, chosen by the leading zeros of a random word, cover
 /// it, and about half of the draws are accepted, for any number of trials. Compare Bringmann,
 /// Kuhn, Panagiotou, Peter, Thomas, "Internal DLA: efficient simulation of a physical growth
@@ -66,12 +67,13 @@ fn uniform<R: Rng>(rng: &mut R) -> f64 {
 struct Transformed {
     trials: u64,
     probability: f64,
+    mean: f64,
+    deviation: f64,
     a: f64,
     b: f64,
     /// `c` as a whole number and what is beyond it.
     centre: (u64, f64),
     squeeze: f64,
-    alpha: f64,
 }
 
 impl Transformed {
@@ -92,25 +94,22 @@ impl Transformed {
         Self {
             trials,
             probability,
+            mean,
+            deviation,
             a: -0.0873 + 0.0248 * b + 0.01 * probability,
             b,
             centre: (whole, centre - whole as f64),
             squeeze: 0.92 - 4.2 / b,
-            alpha: (2.83 + 5.1 / b) * deviation,
         }
     }
 
+    #[inline]
     fn draw<R: Rng>(&self, rng: &mut R) -> u64 {
-        let mut mass = None;
         loop {
             let (bent, height) = (uniform(rng) - 0.5, uniform(rng));
             let left = 0.5 - bent.abs();
             let Some(count) = self.count(bent, left) else { continue };
-            if left >= Self::MIDDLE && height <= self.squeeze {
-                return count;
-            }
-            let (mass, at_mode) = mass.get_or_insert_with(|| self.mass());
-            if libm::log(height) <= self.acceptance(mass, *at_mode, count, left) {
+            if left >= Self::MIDDLE && height <= self.squeeze || self.accepts(count, left, height) {
                 return count;
             }
         }
@@ -125,20 +124,58 @@ impl Transformed {
         whole.checked_add_signed(distance as i64).filter(|&count| count <= self.trials)
     }
 
-    /// The mass, and its logarithm at the mode.
-    fn mass(&self) -> (Mass, f64) {
+    fn accepts(&self, count: u64, left: f64, height: f64) -> bool {
+        let needed = libm::log(height / self.slope(left));
+        let (logarithm, error) = self.near_mode(count);
+        if (needed - logarithm).abs() > error {
+            return needed < logarithm;
+        }
         let mass = Mass::new(self.trials, self.probability);
-        let mean = self.trials as f64 * self.probability;
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive")]
-        let mode = ((mean + self.probability) as u64).min(self.trials);
-        let at_mode = mass.logarithm(mode);
-        (mass, at_mode)
+        needed <= mass.logarithm(count) - mass.logarithm(self.mode())
     }
 
-    /// The logarithm of the probability that a count is accepted.
-    fn acceptance(&self, mass: &Mass, at_mode: f64, count: u64, left: f64) -> f64 {
-        let slope = self.a / (left * left) + self.b;
-        mass.logarithm(count) - at_mode + libm::log(slope / self.alpha)
+    /// `G'(u) / alpha`.
+    fn slope(&self, left: f64) -> f64 {
+        let alpha = (2.83 + 5.1 / self.b) * self.deviation;
+        (self.a / (left * left) + self.b) / alpha
+    }
+
+    fn mode(&self) -> u64 {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive")]
+        let mode = (self.mean + self.probability) as u64;
+        mode.min(self.trials)
+    }
+
+    /// The logarithm of `f(count) / f(mode)`, and how far off it may be.
+    ///
+    /// With `P = (n + 1) p`, `Q = (n + 1) (1 - p)` and `y = j - P`, neighbouring masses are
+    /// `f(j) / f(j - 1) = (1 - y / Q) / (1 + y / P)`. Of each logarithm the first two terms of its
+    /// series are added up over all `j` between the mode and the count, `d` of them; what is left out
+    /// is at most `|y|^3 / 3 (1 / P^3 + 1 / Q^3) / (1 - |y| / P)` for each, as `P <= Q`, and the `|y|^3`
+    /// add up to at most `(d (d + 1) / 2)^2`.
+    fn near_mode(&self, count: u64) -> (f64, f64) {
+        let (n, p) = (self.trials as f64, self.probability);
+        let mode = self.mode();
+        // P less the mode: n p as it is, and not rounded.
+        let beyond = n.mul_add(p, -self.mean) + (self.mean - mode as f64) + p;
+        let distance = count.abs_diff(mode) as f64;
+        let signed = if count < mode { -distance } else { distance };
+        let (inverse, inverse_of_rest) = (1.0 / (self.mean + p), 1.0 / ((n + 1.0) * (1.0 - p)));
+        let close = 1.0 - distance * inverse;
+        if close < 0.25 {
+            return (0.0, f64::INFINITY);
+        }
+        let after = signed + 1.0;
+        let first = signed * (after - 2.0 * beyond) / 2.0;
+        let second =
+            signed * (after * (2.0 * signed + 1.0) / 6.0 - beyond * after + beyond * beyond);
+        let sum = inverse + inverse_of_rest;
+        let logarithm = sum * (0.5 * second * (inverse - inverse_of_rest) - first);
+        let cubes =
+            inverse * inverse * inverse + inverse_of_rest * inverse_of_rest * inverse_of_rest;
+        let all = distance * (distance + 1.0);
+        // And what is rounded: of terms that are at most some hundreds, in units of 2^-53.
+        (logarithm, all * all * cubes / (12.0 * close) + 1e-12)
     }
 }
 
@@ -327,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn no_acceptance_is_above_one_and_none_of_the_middle_below_the_squeeze() {
+    fn no_acceptance_is_above_one_or_below_the_squeeze_or_far_from_its_series() {
         for trials in [20, 21, 40, 100, 333, 1000, 12_345, 1_000_000, 1_000_000_000, 1 << 53] {
             for mean in [10.0, 10.4, 11.0, 13.3, 20.0, 57.0, 200.0, 1e4, 1e8, 1e15] {
                 let Some(probability) = Some(mean / trials as f64).filter(|&p| p <= 0.5) else {
@@ -335,13 +372,18 @@ mod tests {
                 };
                 let mean = trials as f64 * probability;
                 let law = Transformed::new(trials, probability, mean);
-                let (mass, at_mode) = law.mass();
+                let mass = Mass::new(trials, probability);
+                let at_mode = mass.logarithm(law.mode());
                 for step in -4999..5000_i32 {
                     let bent = f64::from(step) / 10_000.0;
                     let left = 0.5 - bent.abs();
                     let Some(count) = law.count(bent, left) else { continue };
-                    let logarithm = law.acceptance(&mass, at_mode, count, left);
+                    let exact = mass.logarithm(count) - at_mode;
+                    let logarithm = exact + law.slope(left).ln();
                     let label = format!("{trials} {probability} {bent}: {}", logarithm.exp());
+                    let (near, error) = law.near_mode(count);
+                    // No word is so small that a logarithm below -100 accepts.
+                    assert!((near - exact).abs() <= error + 1e-9 || exact < -100.0, "{label}");
                     assert!(logarithm <= 0.0, "{label}");
                     assert!(
                         left < Transformed::MIDDLE || logarithm.exp() >= law.squeeze,

@@ -26,6 +26,7 @@ pub use exponential::ExponentialBounds;
 pub(crate) use exponential::{exponential, logarithm_above};
 pub use geometric::{SKIPS_MAXIMUM_LENGTH, Skips};
 pub(crate) use interval::{Interval, decompose};
+pub(crate) use multinomial::divide;
 pub use multinomial::multinomial_uniform;
 pub use negative_binomial::negative_binomial;
 pub use streams::{AesStream, AesStreams, Purpose, Streams, Words};

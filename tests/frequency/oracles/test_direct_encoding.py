@@ -262,7 +262,24 @@ def test_the_number_of_threads_does_not_change_the_answer() -> None:
     assert digests(3) == one
 
 
-GOLDEN = "cff5c93211480c09665d12c218b53f79579084d3052a2107070390007407629c"
+def test_a_simulation_of_several_streams_has_the_means_and_variances_of_one() -> None:
+    # The codes of one stream are 2,048. At alpha = 1e-6: 4.9 standard deviations, of a mean of
+    # squares of 5,000 scores and of their sums over halves of the domain.
+    counts = np.where(np.arange(5000) % 2048 < 1000, 10**8, 3 * 10**8)
+    oracle, rate = tn.DirectEncoding(4.0, 5000), 0.3
+    own, other = (rate * probability for probability in oracle.support_probabilities)
+    tally = oracle.simulate(counts, participation=tn.Bernoulli(rate), seed=3)
+    rest = counts.sum() - counts
+    mean = counts * own + rest * other
+    variance = counts * own * (1 - own) + rest * other * (1 - other)
+    scores = (tally.support - mean) / np.sqrt(variance)
+    assert abs((scores**2).mean() - 1) < 4.9 * np.sqrt(2 / 5000)
+    assert all(abs(part.sum()) < 4.9 * np.sqrt(2500) for part in (scores[:2500], scores[2500:]))
+    everyone = oracle.simulate(counts, seed=3)
+    assert everyone.received == everyone.support.sum() == counts.sum()
+
+
+GOLDEN = "dcfc70121ce03e9ac5c247f1b0819dfd5b4b897d802617c9f096fa6caedd6bee"
 
 
 def test_a_seed_keeps_its_meaning() -> None:

@@ -56,7 +56,7 @@ class JointEstimate(FrequencyEstimate):
     --------
     >>> import turnout as tn
     >>> joint = tn.JointTable(3.0, {"sex": ["f", "m"], "vote": ["no", "yes"]})
-    >>> estimate = joint.simulate([3000, 2000, 1000, 4000], seed=1).estimate()
+    >>> estimate = joint.simulate([3000, 2000, 1000, 4000], seed=2).estimate()
     >>> estimate["m", "yes"].low < 0.4 < estimate["m", "yes"].high
     True
     >>> estimate.marginal("vote").frequencies.round(1)

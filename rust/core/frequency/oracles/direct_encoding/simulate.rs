@@ -6,21 +6,22 @@ use crate::frequency::Tally;
 use crate::frequency::shared::simulation::nodes;
 use crate::parallel;
 use crate::parameters::Probability;
-use crate::random::{Purpose, Streams, binomial, multinomial_uniform};
+use crate::random::{Purpose, Streams, binomial, divide, multinomial_uniform};
 
-/// Codes that share one stream.
-const BLOCK: usize = 128;
+/// Codes that share one stream: they take no longer than another thread takes to wake up.
+const BLOCK: usize = 2048;
 
-/// The stream that spreads the replaced reports.
-const SPREAD: u64 = (1 << 56) - 1;
+/// The first stream of those that spread the replaced reports.
+const SPREAD: u64 = 1 << 55;
 
 impl DirectEncoding {
     /// A tally with the law of [`collect`](Self::collect) for nodes of which `true_counts[i]` hold
     /// code `i`, each taking part with probability `rate`.
     ///
-    /// Of the nodes that hold `i` a binomial number takes part; of those a binomial number keeps
-    /// its code; all others report uniformly over the domain, so that their counts are one
-    /// multinomial. The cost is proportional to the size of the domain, for any number of nodes.
+    /// Of the nodes that hold `i` a binomial number takes part and keeps its code. All others take
+    /// part with one probability, whatever they hold, and then report uniformly over the domain: a
+    /// binomial number of them all, spread by a multinomial. The cost is proportional to the size of
+    /// the domain, for any number of nodes.
     ///
     /// # Errors
     ///
@@ -45,21 +46,25 @@ impl DirectEncoding {
         rate: Probability,
         streams: &S,
     ) -> Result<Tally> {
-        nodes(true_counts, self.domain)?;
-        let keep = self.keep_probability();
+        let nodes = nodes(true_counts, self.domain)?;
+        let (rate, keep) = (rate.get(), self.keep_probability());
+        let kept = rate * keep;
         let mut support = vec![0; self.domain.len()];
-        let replaced = parallel::map_chunks(&mut support, BLOCK, |block, support| {
+        let sums = parallel::map_chunks(&mut support, BLOCK, |block, support| {
             let mut stream = streams.stream(Purpose::Simulation, block as u64);
-            let mut replaced = 0;
-            for (kept, &count) in support.iter_mut().zip(&true_counts[block * BLOCK..]) {
-                let present = binomial(count, rate.get(), &mut stream);
-                *kept = binomial(present, keep, &mut stream);
-                replaced += present - *kept;
+            for (support, &count) in support.iter_mut().zip(&true_counts[block * BLOCK..]) {
+                *support = binomial(count, kept, &mut stream);
             }
-            replaced
+            support.iter().sum::<u64>()
         });
+        let others = nodes - sums.into_iter().sum::<u64>();
         let mut stream = streams.stream(Purpose::Simulation, SPREAD);
-        multinomial_uniform(replaced.into_iter().sum(), &mut support, &mut stream);
+        let replaced = binomial(others, rate * (1.0 - keep) / (1.0 - kept), &mut stream);
+        let parts = divide(replaced, support.len(), BLOCK, &mut stream);
+        parallel::for_each_chunk(&mut support, BLOCK, |block, support| {
+            let mut stream = streams.stream(Purpose::Simulation, SPREAD + 1 + block as u64);
+            multinomial_uniform(parts[block], support, &mut stream);
+        });
         Ok(Tally { received: support.iter().sum(), support, weighted: None })
     }
 }
