@@ -48,5 +48,6 @@ pub mod sharing;
 mod error;
 mod parallel;
 mod stirling;
+mod vectors;
 
 pub use error::{Error, Result};

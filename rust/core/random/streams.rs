@@ -7,6 +7,7 @@ use aes::{Aes256Enc, Block};
 use rand::rngs::{ChaCha20Rng, SysRng};
 use rand::{CryptoRng, Rng, SeedableRng, TryCryptoRng, TryRng};
 
+use crate::vectors::widest;
 use crate::{Error, Result};
 
 /// What a stream is used for. Streams of different purposes never overlap.
@@ -137,10 +138,16 @@ impl Cipher {
             Self::Aes(cipher) => {
                 // Positions of a stream are below 2^64: nothing is carried into its number.
                 let halves = Array::slice_as_flattened_mut(blocks).as_chunks_mut::<8>().0;
-                for ([low, high], offset) in halves.as_chunks_mut::<2>().0.iter_mut().zip(0..) {
-                    (*low, *high) =
-                        (position.wrapping_add(offset).to_le_bytes(), stream.to_le_bytes());
-                }
+                widest(
+                    #[inline(always)]
+                    move || {
+                        let places = halves.as_chunks_mut::<2>().0.iter_mut();
+                        for ([low, high], offset) in places.zip(0..) {
+                            *low = position.wrapping_add(offset).to_le_bytes();
+                            *high = stream.to_le_bytes();
+                        }
+                    },
+                );
                 cipher.encrypt_blocks(blocks);
             }
             Self::ChaCha(key) => {

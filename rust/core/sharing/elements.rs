@@ -2,6 +2,8 @@
 
 use core::fmt::Debug;
 
+use crate::vectors::widest;
+
 /// An integer type that holds the elements of a [`PrimeField`](super::PrimeField): `u32` if the
 /// modulus is at most 2^32, `u64` above.
 pub trait Element: Kernel + Copy + Default + Eq + Ord + Debug + Send + Sync + 'static {
@@ -26,6 +28,9 @@ pub trait Kernel: Sized {
 
     /// `left - right` modulo `q`.
     fn minus(left: Self, right: Self, q: Self) -> Self;
+
+    /// Subtracts values pairwise, as many as there are of both.
+    fn subtract(left: &mut [Self], right: &[Self], q: Self);
 
     /// How many candidates a 64-bit word gives.
     const CANDIDATES: usize;
@@ -75,6 +80,17 @@ macro_rules! modular {
         fn minus(left: Self, right: Self, q: Self) -> Self {
             left.wrapping_sub(right).wrapping_add(if left < right { q } else { 0 })
         }
+
+        fn subtract(left: &mut [Self], right: &[Self], q: Self) {
+            widest(
+                #[inline(always)]
+                move || {
+                    for (left, &right) in left.iter_mut().zip(right) {
+                        *left = Self::minus(*left, right, q);
+                    }
+                },
+            );
+        }
     };
 }
 
@@ -84,30 +100,31 @@ const LOW: u64 = u32::MAX as u64;
 impl Kernel for u32 {
     modular!(u32);
 
-    #[inline]
     fn all_below(values: &[Self], q: u64) -> bool {
-        let last = Self::cut(q - 1);
-        if last < 1 << 31 {
-            // The sign of one of the two is set exactly if value > last.
-            let sign = |signs, &value: &Self| signs | value | last.wrapping_sub(value);
-            values.iter().fold(0, sign) >> 31 == 0
-        } else {
-            values.iter().fold(0, |most, &value| most.max(value)) <= last
-        }
+        let most = widest(
+            #[inline(always)]
+            || values.iter().fold(0, |most, &value| most.max(value)),
+        );
+        u64::from(most) < q
     }
 
     const CANDIDATES: usize = 2;
 
-    #[inline(always)]
     fn candidates(words: &[u64], q: u64, threshold: u64, values: &mut [Self]) -> bool {
-        let mut borrowed = 0;
-        for (word, pair) in words.iter().zip(values.as_chunks_mut::<2>().0) {
-            // 32 by 32 bits to 64 bits, in 64-bit lanes.
-            let (low, high) = ((word & LOW) * q, (word >> 32) * q);
-            borrowed |= (low & LOW).wrapping_sub(threshold) | (high & LOW).wrapping_sub(threshold);
-            *pair = [Self::cut(low >> 32), Self::cut(high >> 32)];
-        }
-        borrowed >> 63 == 1
+        widest(
+            #[inline(always)]
+            move || {
+                let mut borrowed = 0;
+                for (word, pair) in words.iter().zip(values.as_chunks_mut::<2>().0) {
+                    // 32 by 32 bits to 64 bits, in 64-bit lanes.
+                    let (low, high) = ((word & LOW) * (q & LOW), (word >> 32) * (q & LOW));
+                    borrowed |=
+                        (low & LOW).wrapping_sub(threshold) | (high & LOW).wrapping_sub(threshold);
+                    *pair = [Self::cut(low >> 32), Self::cut(high >> 32)];
+                }
+                borrowed >> 63 == 1
+            },
+        )
     }
 
     #[inline(always)]

@@ -6,6 +6,7 @@
 
 use super::elements::Element;
 use super::field::PrimeField;
+use crate::vectors::widest;
 use crate::{Error, Result};
 
 impl PrimeField {
@@ -42,11 +43,8 @@ impl PrimeField {
         let length = self.packed_bytes(values.len());
         let mut packer = Packer { out: vec![0; length + 8], place: 0, carry: 0, fill: 0 };
         match bits {
-            1..=7 => packer.groups::<E, 8>(values, bits),
-            8..=9 => packer.groups::<E, 6>(values, bits),
-            10..=11 => packer.groups::<E, 5>(values, bits),
-            12..=14 => packer.groups::<E, 4>(values, bits),
-            15..=19 => packer.groups::<E, 3>(values, bits),
+            1..=16 => packer.eights(values, bits),
+            17..=19 => packer.groups::<E, 3>(values, bits),
             20..=28 => packer.groups::<E, 2>(values, bits),
             _ => packer.groups::<E, 1>(values, bits),
         }
@@ -120,6 +118,32 @@ struct Packer {
 }
 
 impl Packer {
+    /// Packs elements of at most 16 bits: four of them fit into a word, and eight take whole bytes.
+    fn eights<E: Element>(&mut self, values: &[E], bits: u32) {
+        let (eights, rest) = values.as_chunks::<8>();
+        let bytes = bits as usize;
+        let out = self.out.as_mut_slice();
+        widest(
+            #[inline(always)]
+            move || {
+                // Of an odd number of bits four elements take half a byte more.
+                let half = bits % 2 * 4;
+                let pair = |low: E, high: E| low.value() | high.value() << bits;
+                for (index, &[a, b, c, d, e, f, g, h]) in eights.iter().enumerate() {
+                    let low = pair(a, b) | pair(c, d) << (2 * bits);
+                    let high = pair(e, f) | pair(g, h) << (2 * bits);
+                    let shared = low >> (4 * bits - 4) >> (4 - half);
+                    put(out, index * bytes, low);
+                    put(out, index * bytes + bytes / 2, high << half | shared);
+                }
+            },
+        );
+        self.place = eights.len() * bytes;
+        for value in rest {
+            self.push(value.value(), bits);
+        }
+    }
+
     /// Packs `K` elements at once, which take at most [`AT_ONCE`] bits if `K > 1`.
     #[inline(always)]
     fn groups<E: Element, const K: usize>(&mut self, values: &[E], bits: u32) {
@@ -153,13 +177,19 @@ impl Packer {
     #[inline(always)]
     fn push(&mut self, word: u64, width: u32) {
         let word = self.carry | word << self.fill;
-        if let Some(bytes) = self.out[self.place..].first_chunk_mut() {
-            *bytes = word.to_le_bytes();
-        }
+        put(&mut self.out, self.place, word);
         let bits = self.fill + width;
         self.place += (bits / 8) as usize;
         self.carry = word.checked_shr(bits & !7).unwrap_or(0);
         self.fill = bits % 8;
+    }
+}
+
+/// Writes a word; what stands after the bytes that are meant is written over later.
+#[inline(always)]
+fn put(out: &mut [u8], place: usize, word: u64) {
+    if let Some(bytes) = out[place..].first_chunk_mut() {
+        *bytes = word.to_le_bytes();
     }
 }
 

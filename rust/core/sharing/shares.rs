@@ -72,9 +72,8 @@ impl PrimeField {
             sum.add_at(0, share);
         }
         let q = E::cut(self.modulus());
-        for ((last, &own), others) in last.iter_mut().zip(vector).zip(sum.elements()) {
-            *last = E::minus(own, others, q);
-        }
+        last.copy_from_slice(vector);
+        E::subtract(last, &sum.elements(), q);
         Ok(shares)
     }
 
@@ -109,9 +108,7 @@ impl PrimeField {
             rng.fill_bytes(seed);
             let mut stream = AesStreams::from_key(*seed).stream(Purpose::Share, 0);
             draw::<E, _>(self, &mut stream, vector.len(), |start, share| {
-                for (value, &share) in explicit[start..].iter_mut().zip(share) {
-                    *value = E::minus(*value, share, q);
-                }
+                E::subtract(&mut explicit[start..], share, q);
             });
         }
         Ok(CompressedShares { seeds, explicit })
