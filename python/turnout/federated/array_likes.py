@@ -12,6 +12,7 @@ from turnout.errors import InvalidTypeError
 
 #: What parameters and gradients may consist of.
 DTYPES = ("float32", "float64")
+_KINDS = tuple(np.dtype(name) for name in DTYPES)
 
 #: Device types of DLPack whose memory NumPy can read: that of the CPU, pinned or managed.
 _READABLE = (1, 3, 11, 13)
@@ -66,10 +67,11 @@ def as_array(name: str, value: Any) -> Array:
         array = (
             _exchanged(name, value) if hasattr(type(value), "__dlpack__") else _read(name, value)
         )
-    if array.dtype.newbyteorder("=").name not in DTYPES:
+    dtype = array.dtype.newbyteorder("=")
+    if dtype not in _KINDS:
         got = _arguments.shown(value) if array.dtype.hasobject else array.dtype
         raise InvalidTypeError(f"{name} must hold float32 or float64, got {got}")
-    return np.asarray(array, dtype=array.dtype.newbyteorder("="))
+    return np.asarray(array, dtype=dtype)
 
 
 def _exchanged(name: str, value: Any) -> Array:

@@ -272,11 +272,12 @@ class InProcessEngine:
         else:
             work = {client: (client, elements) for client, elements in sampled.items()}
         for client in self._senders(taking_part, present):
-            values = zeros(self._plan, self._structure.total)
             who, elements = work.get(int(client), (client, np.empty(0, np.int64)))
             if elements.size:
                 gradients = self._gradients(parameters, who, elements)
                 values = add_gradients(self._plan, gradients, elements.size, self._structure)
+            else:
+                values = zeros(self._plan, self._structure.total)
             if self._plan.mode != "trusted_server":
                 values += draws.client_noise(self._plan, self._structure.total, int(client), number)
             yield values

@@ -140,8 +140,8 @@ class Round:
 
     def put(self, values: Array) -> None:
         """Add what was computed in this process, of one client or several."""
-        largest = max(abs(int(values.max())), abs(int(values.min()))) if self._plan.grid else 0
-        self._added(values, largest)
+        # One pass, which takes less than to look for the largest and the least.
+        self._added(values, 0.0 if self._plan.grid is None else _norm(values, self._longest))
 
     def _added(self, values: Array, largest: float) -> None:
         if self._plan.grid is not None:

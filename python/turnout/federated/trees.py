@@ -80,6 +80,7 @@ class Structure:
     def __init__(self, root: Any) -> None:
         self._root: _Node = root
         self._leaves: tuple[tuple[str, _Leaf], ...] = tuple(_walk(root, ""))
+        self._total = sum(self.sizes)  # asked for with every update
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -104,7 +105,7 @@ class Structure:
     @property
     def total(self) -> int:
         """How many numbers all leaves have together."""
-        return sum(self.sizes)
+        return self._total
 
     def unflatten(self, leaves: Sequence[Any]) -> Tree:
         """Put leaves into the tree.
@@ -163,11 +164,12 @@ class Structure:
                 f"values must have shape ({self.total},), one number for each parameter, got "
                 f"{array.shape}"
             )
-        ends = np.cumsum(self.sizes)[:-1]
-        pieces = zip(np.split(array, ends), self._leaves, strict=True)
-        return self.unflatten(
-            [np.array(piece, dtype=leaf.dtype).reshape(leaf.shape) for piece, (_, leaf) in pieces]
-        )
+        leaves, start = [], 0
+        for _, leaf in self._leaves:
+            piece = array[start : start + leaf.size]
+            leaves.append(np.array(piece, dtype=leaf.dtype).reshape(leaf.shape))
+            start += leaf.size
+        return self.unflatten(leaves)
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the structure in terms of JSON."""
