@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import copy
 import inspect
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._extras import require
+from turnout._rounding import logarithm_up
 from turnout._types import Array, Floats, Self
 from turnout.errors import InvalidTypeError, InvalidValueError, NotFittedError
 from turnout.samplers.budget import PrivacyBudget
@@ -272,6 +274,33 @@ class PrivateSampler(abc.ABC):
                 self.epsilon,
             )
         return epsilon
+
+
+class RatioSampler(PrivateSampler):
+    """A sampler whose draws have a likelihood ratio that is known exactly.
+
+    ``fit`` keeps the ratio of what it fitted as ``_fitted_ratio``.
+    """
+
+    _fitted_ratio: Fraction
+
+    @abc.abstractmethod
+    def _ratio(self) -> Fraction:
+        """Give the ratio of the parameters as they are."""
+
+    @property
+    def realized_ratio(self) -> Fraction:
+        """The largest ratio of the probabilities of a draw under two data sets; at most e^eps.
+
+        Exactly; of points, given the proposals. Of a fitted sampler that of its draws, whatever its
+        parameters are now.
+        """
+        return self._fitted_ratio if self.__sklearn_is_fitted__() else self._ratio()
+
+    @property
+    def realized_epsilon(self) -> float:
+        """The logarithm of :attr:`realized_ratio`, rounded up; never above epsilon."""
+        return logarithm_up(self.realized_ratio)
 
 
 class PointSampler(PrivateSampler):

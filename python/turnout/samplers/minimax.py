@@ -14,7 +14,7 @@ from turnout._types import Array, Floats, Self, Unsigned
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.samplers.adapters import as_reference
-from turnout.samplers.base import PrivateSampler, points, random_state_of, training_points
+from turnout.samplers.base import RatioSampler, points, random_state_of, training_points
 from turnout.samplers.budget import PrivacyBudget
 from turnout.samplers.density import fitted_estimate
 from turnout.samplers.drawing import automatic_proposals
@@ -36,7 +36,7 @@ from turnout.samplers.reference import Reference, check_support
 _PROPOSAL = 2**32
 
 
-class MinimaxSampler(PrivateSampler):
+class MinimaxSampler(RatioSampler):
     """A private draw whose largest divergence from the person's distribution is the least possible.
 
     *Finitely many values* (``domain_size`` or ``domain``): for values of distribution P the law of
@@ -229,26 +229,12 @@ class MinimaxSampler(PrivateSampler):
         least = math.log(self._base(epsilon))
         return least, least + epsilon
 
-    @property
-    def realized_ratio(self) -> Fraction:
-        """The largest ratio of the probabilities of a draw under two data sets; at most e^eps.
-
-        Of points: given the proposals. Of a fitted sampler that of its draws, whatever its
-        parameters are now.
-        """
-        return self._fitted_ratio if self.__sklearn_is_fitted__() else self._ratio()
-
     def _ratio(self) -> Fraction:
         epsilon = self.check_epsilon()
         if self._over_values():
             return self._law(epsilon, self._values().size).realized_ratio
         low, high = _core.SamplerBand(epsilon, self._base(epsilon)).limits(_PROPOSAL)
         return Fraction(high, low)
-
-    @property
-    def realized_epsilon(self) -> float:
-        """The logarithm of :attr:`realized_ratio`, rounded up; never above epsilon."""
-        return logarithm_up(self.realized_ratio)
 
     def project(self, p: Any) -> Any:
         """Give the law of one draw for a person of a given distribution.

@@ -296,3 +296,6 @@ def test_bad_input_is_refused(kind: type[_UnaryEncoding]) -> None:
         oracle._kernel.tally(np.zeros((2, 2), dtype=np.int64))
     with pytest.raises(InvalidTypeError):
         oracle._kernel.tally(np.zeros((2, 3), dtype=np.uint64))
+    # Its memory goes along the columns: the bits of different reports would be mixed.
+    with pytest.raises(InvalidTypeError, match="reports must be a C-contiguous array"):
+        oracle._kernel.tally(np.asfortranarray(np.ones((3, 2), dtype=np.uint64)))

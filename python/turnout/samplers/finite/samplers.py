@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from turnout import _core
-from turnout._rounding import logarithm_up
 from turnout._types import Array, Floats, Integers, Self, Unsigned
 from turnout.domain import Domain
-from turnout.samplers.base import PrivateSampler
+from turnout.samplers.base import RatioSampler
 from turnout.samplers.budget import PrivacyBudget
 from turnout.samplers.finite.law import (
     UNIT,
@@ -30,7 +29,7 @@ from turnout.samplers.finite.law import (
 from turnout.samplers.randomness import derived
 
 
-class FiniteSampler(PrivateSampler):
+class FiniteSampler(RatioSampler):
     """A sampler of one of finitely many values.
 
     Attributes
@@ -106,23 +105,6 @@ class FiniteSampler(PrivateSampler):
         self.check_fitted()
         result: Floats = np.log(self.probabilities_)[codes_of(self.domain_, X)]
         return result
-
-    @property
-    def realized_epsilon(self) -> float:
-        """The logarithm of :attr:`realized_ratio`, rounded up; never above epsilon."""
-        return logarithm_up(self.realized_ratio)
-
-    @property
-    def realized_ratio(self) -> Fraction:
-        """The largest ratio of the probabilities of a draw under two data sets; at most e^eps.
-
-        Exactly; of a fitted sampler that of its draws, whatever its parameters are now.
-        """
-        return self._fitted_ratio if self.__sklearn_is_fitted__() else self._ratio()
-
-    @abc.abstractmethod
-    def _ratio(self) -> Fraction:
-        """Give the ratio of the parameters as they are."""
 
     @abc.abstractmethod
     def project(self, p: Any) -> Floats:
