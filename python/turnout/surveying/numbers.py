@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,10 +14,11 @@ from turnout._types import Floats, Integers
 from turnout.bounds import Bounds
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.distribution import DistributionQuantile
-from turnout.errors import EstimatorError, InvalidValueError
+from turnout.errors import EstimatorError
 from turnout.frequency.ordered import HierarchicalCollection
 from turnout.frequency.ordered.levels import HierarchicalEstimate, HierarchicalTally
 from turnout.frequency.ordered.statistics import LinearEstimate
+from turnout.surveying.groups import EstimatesOfGroups
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -217,27 +217,11 @@ class NumberEstimate(Tabular):
         """
         mean = self.mean
         low, high = mean.interval(level)
-        rows: list[dict[str, Any]] = [
-            {
-                "statistic": "mean",
-                "value": mean.value,
-                "standard_error": mean.standard_error,
-                "low": low,
-                "high": high,
-            }
-        ]
+        rows: list[tuple[Any, ...]] = [("mean", mean.value, mean.standard_error, low, high)]
         for probability in self._probabilities:
             found = self.quantile(probability, level)
-            rows.append(
-                {
-                    "statistic": _named(probability),
-                    "value": found.value,
-                    "standard_error": None,
-                    "low": found.low,
-                    "high": found.high,
-                }
-            )
-        return rows
+            rows.append((_named(probability), found.value, None, found.low, found.high))
+        return [dict(zip(self._columns, row, strict=True)) for row in rows]
 
     def plot(self, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
         """Draw the share of the people up to each number, with limits for each number by itself.
@@ -282,7 +266,7 @@ class NumberEstimate(Tabular):
         )
 
 
-class NumberGroups(Tabular, Mapping[tuple[Any, ...], NumberEstimate]):
+class NumberGroups(EstimatesOfGroups[NumberEstimate]):
     """Mean and quantiles of a column of numbers in each group.
 
     Parameters
@@ -301,41 +285,16 @@ class NumberGroups(Tabular, Mapping[tuple[Any, ...], NumberEstimate]):
         grid: Grid,
         probabilities: tuple[float, ...],
     ) -> None:
-        self._tally = tally
-        self._estimates: dict[tuple[Any, ...], NumberEstimate] = {}
-        self._reasons: dict[tuple[Any, ...], str] = {}
+        estimates, reasons = {}, {}
         for key, one in tally.items():
             try:
-                self._estimates[key] = NumberEstimate(one, grid, probabilities)
+                estimates[key] = NumberEstimate(one, grid, probabilities)
             except EstimatorError:
-                self._reasons[key] = "the group has too few reports"
-        if not self._estimates:
+                reasons[key] = "the group has too few reports"
+        if not estimates:
             raise EstimatorError("no group has enough reports: nothing can be estimated")
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns of the groups."""
-        return tuple(self._tally.names)
-
-    @property
-    def _group_columns(self) -> tuple[str, ...]:
-        return self.names
-
-    def __getitem__(self, key: Any) -> NumberEstimate:
-        """Give the estimate of a group, by its value or the tuple of its values."""
-        found = key if isinstance(key, tuple) else (key,)
-        if found not in self._estimates:
-            reason = self._reasons.get(found, "there is no such group")
-            raise InvalidValueError(f"no estimate for {_arguments.shown(key)}: {reason}")
-        return self._estimates[found]
-
-    def __iter__(self) -> Any:
-        """List the groups that have an estimate."""
-        return iter(self._estimates)
-
-    def __len__(self) -> int:
-        """Count the groups that have an estimate."""
-        return len(self._estimates)
+        super().__init__(tuple(tally.names), estimates)
+        self._tally, self._reasons = tally, reasons
 
     def to_records(self, level: float = 0.95) -> list[dict[str, Any]]:
         """List the mean and the quantiles of each group.
@@ -399,10 +358,6 @@ class NumberGroups(Tabular, Mapping[tuple[Any, ...], NumberEstimate]):
         title = f"{len(shown):,} groups, {100 * level:.4g} % limits"
         ax.set_title(title, fontsize=10, loc="left")
         return ax
-
-    def __repr__(self) -> str:
-        """Show how many groups there are."""
-        return f"NumberGroups({len(self._tally)} groups by {', '.join(self.names)})"
 
 
 def _named(probability: float) -> str:

@@ -12,6 +12,7 @@ from turnout._drawing import panels
 from turnout._tables import Tabular
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
+from turnout.surveying.groups import EstimatesOfGroups
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -216,7 +217,7 @@ class SurveyResults(Mapping[str, SurveyResult]):
         return "".join(result._repr_html_() for result in self.values())
 
 
-class ShareGroups(Tabular, Mapping[tuple[Any, ...], FrequencyEstimate]):
+class ShareGroups(EstimatesOfGroups[FrequencyEstimate]):
     """The shares of the answers in groups that were counted each by itself.
 
     Parameters
@@ -228,31 +229,6 @@ class ShareGroups(Tabular, Mapping[tuple[Any, ...], FrequencyEstimate]):
     """
 
     _columns = ("nodes", "label", "count", "frequency", "standard_error", "low", "high")
-
-    def __init__(
-        self, names: tuple[str, ...], estimates: Mapping[tuple[Any, ...], FrequencyEstimate]
-    ) -> None:
-        self.names, self._estimates = names, dict(estimates)
-
-    @property
-    def _group_columns(self) -> tuple[str, ...]:
-        return self.names
-
-    def __getitem__(self, key: Any) -> FrequencyEstimate:
-        """Give the estimate of a group, by its value or the tuple of its values."""
-        found = key if isinstance(key, tuple) else (key,)
-        estimate: FrequencyEstimate | None = self._estimates.get(found)
-        if estimate is None:
-            raise InvalidValueError(f"there is no group {_arguments.shown(key)}")
-        return estimate
-
-    def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        """List the groups."""
-        return iter(self._estimates)
-
-    def __len__(self) -> int:
-        """Count the groups."""
-        return len(self._estimates)
 
     def clip_intervals(self) -> ShareGroups:
         """Cut the intervals of all groups to [0, 1]."""
@@ -295,7 +271,3 @@ class ShareGroups(Tabular, Mapping[tuple[Any, ...], FrequencyEstimate]):
         raise InvalidValueError(
             "groups that were counted by themselves are drawn each: [key].plot()"
         )
-
-    def __repr__(self) -> str:
-        """Show how many groups there are."""
-        return f"ShareGroups({len(self._estimates)} groups by {', '.join(self.names)})"
