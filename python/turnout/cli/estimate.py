@@ -9,12 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from turnout import GroupedTally
-from turnout.cli.options import (
-    AsJson,
-    Level,
-    PictureFile,
-    TableFile,
-)
+from turnout.cli.options import AsJson, Level, PictureFile, TableFile
 from turnout.cli.running import refuse_if, refuse_overwriting_inputs, refusing, was_given
 from turnout.cli.showing import showing
 from turnout.cli.showing.joint import estimate_conditional

@@ -7,13 +7,13 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from turnout._types import Floats, Integers
 from turnout.cli.running import output
 from turnout.frequency import FrequencyEstimate
 from turnout.frequency.estimation.columns import Columns
@@ -148,7 +148,7 @@ def tell(
 def print_estimates(
     console: Console,
     estimate: FrequencyEstimate,
-    codes: npt.NDArray[np.int64],
+    codes: Integers,
     level: float,
     simultaneous: str | None,
 ) -> None:
@@ -243,7 +243,7 @@ def _cells(columns: Columns, digits: int) -> list[tuple[str, str, str, str, str]
     return list(zip(labels, counts, shares, errors, limits, strict=True))
 
 
-def percents(shares: npt.NDArray[np.float64], digits: int) -> list[str]:
+def percents(shares: Floats, digits: int) -> list[str]:
     """Write shares as percentages: :func:`percent` of many.
 
     Examples
@@ -255,7 +255,7 @@ def percents(shares: npt.NDArray[np.float64], digits: int) -> list[str]:
     return list(map(f"%.{digits}f %%".__mod__, (np.round(100 * shares, digits) + 0.0).tolist()))
 
 
-def bars_of(shares: npt.NDArray[np.float64], largest: float, width: int) -> list[str]:
+def bars_of(shares: Floats, largest: float, width: int) -> list[str]:
     """Draw many shares: :func:`bar` of each, of which few differ."""
     if not width or largest <= 0:
         return [""] * len(shares)

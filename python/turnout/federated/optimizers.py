@@ -17,11 +17,7 @@ from turnout import _arguments
 from turnout._types import Array, Floats
 from turnout._values import settle
 from turnout.errors import CorruptDataError, InvalidValueError, TurnoutError
-from turnout.federated.schedules import (
-    Schedule,
-    schedule_from_dict,
-    schedule_of,
-)
+from turnout.federated.schedules import Schedule, schedule_from_dict, schedule_of
 
 
 class Optimizer(abc.ABC):

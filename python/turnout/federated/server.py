@@ -13,12 +13,7 @@ from turnout import _arguments
 from turnout._types import Array, Floats
 from turnout.accounting import PrivacyLedger
 from turnout.accounting.ledger_entries import parts_of
-from turnout.errors import (
-    CorruptDataError,
-    InvalidValueError,
-    PlanMismatchError,
-    ProtocolError,
-)
+from turnout.errors import CorruptDataError, InvalidValueError, PlanMismatchError, ProtocolError
 from turnout.federated.checkpoint import TrainingState, load_checkpoint, save_checkpoint
 from turnout.federated.client import LABEL, accepted_ledger
 from turnout.federated.optimizers import Optimizer

@@ -19,13 +19,7 @@ from turnout.pipeline.asked import Asked, AskedColumns, Encoding
 from turnout.pipeline.digests import digested
 from turnout.pipeline.encoding import EncodedBlock
 from turnout.pipeline.grouping import GroupIndex, groups_of
-from turnout.pipeline.identity import (
-    Persons,
-    check_of,
-    digests,
-    find_persons,
-    first_rows,
-)
+from turnout.pipeline.identity import Persons, check_of, digests, find_persons, first_rows
 from turnout.pipeline.pseudonyms import PseudonymKey
 from turnout.pipeline.rows import Elsewhere, Rows, without_group
 from turnout.pipeline.sources import Block

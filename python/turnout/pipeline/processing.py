@@ -118,9 +118,9 @@ def plan_of(answers: Answers, oracle: Kind, participation: Any) -> Plan:
         )
     if answers.probability_column is not None:
         if participation is not None:
-            raise InvalidValueError(
-                "participation must be left out where probability_column gives each person's own, "
-                f"got {participation!r}"
+            raise _arguments.invalid(
+                "participation must be left out where probability_column gives each person's own",
+                participation,
             )
         return Plan(oracle, from_dict({"kind": "personalized"}))
     taking_part = taking_part_in(participation)

@@ -18,7 +18,7 @@ from turnout.collecting.kind import Kind
 from turnout.collecting.plan import Plan
 from turnout.collecting.report_files import MAX_MEMORY, ReportBatch, ReportFile
 from turnout.collecting.tally import BaseTally
-from turnout.errors import InvalidTypeError, InvalidValueError, PlanMismatchError
+from turnout.errors import InvalidValueError, PlanMismatchError
 from turnout.pipeline.flight import checked_workers, in_flight, sized
 from turnout.pipeline.job import Job, Totals
 from turnout.pipeline.repeats import RepeatFinder
@@ -302,8 +302,7 @@ def open_reports(
     if not given:
         raise InvalidValueError("paths must name at least one file of reports, got none")
     for each in given:
-        if not isinstance(each, (str, os.PathLike)):
-            raise InvalidTypeError(f"paths must be paths, got {_arguments.shown(each)}")
+        _arguments.instance("paths", each, (str, os.PathLike), "paths")
     places = [os.fspath(each) for each in given]
     files, jobs = placed_files(places, partial=partial)
     names = ", ".join(places[:3]) + (", ..." if len(places) > 3 else "")

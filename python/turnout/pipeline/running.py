@@ -489,9 +489,7 @@ def _folder(output: str | os.PathLike[str]) -> Path:
     try:
         folder = Path(output)
     except TypeError as error:
-        raise InvalidTypeError(
-            f"output must be the path of a folder, got {_arguments.shown(output)}"
-        ) from error
+        raise _arguments.mistyped("output must be the path of a folder", output) from error
     if folder.exists() and not folder.is_dir():
         raise InvalidValueError(f"output: {str(folder)!r} is a file; reports go to a folder")
     return folder

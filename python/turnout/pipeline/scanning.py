@@ -10,7 +10,7 @@ from turnout.collecting.elsewhere import READERS, AnswersElsewhere
 from turnout.collecting.kind import Kind
 from turnout.collecting.reports import Reports
 from turnout.collecting.tally import BaseTally
-from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.errors import InvalidValueError
 from turnout.participation import Participation
 from turnout.pipeline.answers import Answers, Duplicates
 from turnout.pipeline.pseudonyms import PseudonymKey
@@ -135,9 +135,7 @@ def scan(
         try:
             hash(rule)
         except TypeError as error:
-            raise InvalidTypeError(
-                f"missing must be None, 'drop' or a label, got {_arguments.shown(rule)}"
-            ) from error
+            raise _arguments.mistyped("missing must be None, 'drop' or a label", rule) from error
     if isinstance(missing, Mapping):
         missing = rules if len(asked) > 1 else rules.get(asked[0], rules.get(None))
     source = open_source(data)
@@ -220,9 +218,8 @@ def by_column(
                 )
         return dict(given)
     if len(columns) > 1 and not one_for_all:
-        raise InvalidTypeError(
-            f"{argument} must be a dictionary by column where there are several, got "
-            f"{_arguments.shown(given)}"
+        raise _arguments.mistyped(
+            f"{argument} must be a dictionary by column where there are several", given
         )
     return dict.fromkeys(columns, given)
 

@@ -296,7 +296,7 @@ def survey_columns(
     _arguments.seed(seed)
     epsilon, delta = _checked_target(epsilon, delta)
     if method != "hajek" and any(column.quantiles for column in columns.values()):
-        raise InvalidValueError(f"method must be 'hajek' for quantiles, got {method!r}")
+        raise _arguments.invalid("method must be 'hajek' for quantiles", method)
     if trust == "aggregators":
         return _counted_together(
             answers, columns, epsilon, participation, delta,
@@ -312,9 +312,8 @@ def survey_columns(
         return _one_column(answers, first, epsilon, participation, method=method, seed=seed)
     rate = taking_part_in(participation).uniform_rate
     if rate is None:
-        raise InvalidValueError(
-            "participation must be one rate for several columns and for quantiles, got "
-            f"{participation!r}"
+        raise _arguments.invalid(
+            "participation must be one rate for several columns and for quantiles", participation
         )
     questions = [_question(answers, name, column) for name, column in columns.items()]
     read = _read(answers, columns)

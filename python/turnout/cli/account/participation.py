@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 import typer
 
+from turnout._types import Axes
 from turnout.accounting.pictures import plot_delta, plot_epsilon_against_rounds
 from turnout.cli.account.shared import (
     Adjacency,
@@ -22,10 +23,6 @@ from turnout.cli.account.shared import (
 from turnout.cli.options import AsJson, PictureFile, print_json, save_picture
 from turnout.cli.running import check_positive, check_rate, refusing
 from turnout.cli.tables import number, tell
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 #: Pictures over rounds are drawn at no smaller delta.
 _SMALLEST_DELTA = 1e-12

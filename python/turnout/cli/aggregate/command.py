@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-import numpy.typing as npt
 import typer
 
 from turnout import Domain
 from turnout._progress import doing
+from turnout._types import Array
 from turnout.cli.account.shared import check_delta
 from turnout.cli.aggregate.mechanisms import COMMON, OWN, Name, Wanted, check_parties
 from turnout.cli.aggregate.results import (
@@ -59,7 +59,7 @@ _ESTIMATES = "Estimates"
 _OF_A_ROUND = ("seed", "level", "simultaneous", "project", "shrink", "clip", "order")
 
 
-def _check_floor(wanted: Wanted, domain: Domain, codes: npt.NDArray[Any]) -> bool | None:
+def _check_floor(wanted: Wanted, domain: Domain, codes: Array) -> bool | None:
     """Whether the answers keep the floor, if the guarantee rests on one; note it if they do not."""
     below = wanted.below_floor(domain, codes)
     if below:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import typer
 
 from turnout import Domain
+from turnout._types import Array
 from turnout.cli.account.shared import down, up
 from turnout.cli.running import refuse_if
 from turnout.cli.tables import number
@@ -139,7 +139,7 @@ class Wanted:
             ),
         )
 
-    def below_floor(self, domain: Domain, codes: npt.NDArray[Any]) -> list[Any] | None:
+    def below_floor(self, domain: Domain, codes: Array) -> list[Any] | None:
         """Give the labels that fewer people hold than the floor promises, the rarest first.
 
         None if nothing rests on a floor: none was given, or nothing of it is hidden from those who

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from rich.console import Console
 
+from turnout._types import Floats
 from turnout.cli.sample.records import Records
 from turnout.cli.tables import percent, printable, table
 from turnout.samplers import PopulationDraws
-
-Floats = npt.NDArray[np.float64]
 
 #: So many labels are shown.
 _SHOWN = 20

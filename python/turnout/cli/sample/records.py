@@ -17,6 +17,7 @@ from turnout import Domain
 from turnout._files import read_bytes
 from turnout._label_texts import Value, label_text, parse_label
 from turnout._progress import doing
+from turnout._types import Array, Floats, Integers
 from turnout.cli.running import note
 from turnout.cli.sample.columns import Column, read_columns, settle_domain
 from turnout.cli.sample.options import LABEL_METHODS, NUMBER_METHODS, Wanted
@@ -52,18 +53,18 @@ class Records:
     """
 
     columns: tuple[str, ...]
-    data: npt.NDArray[Any]
-    users: npt.NDArray[Any]
+    data: Array
+    users: Array
     labels: tuple[tuple[Value, ...], ...] | None
     domain: Domain | None
     dropped: int
 
-    def columns_of(self, draws: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
+    def columns_of(self, draws: Array) -> list[Array]:
         """Give draws as columns: of float64 numbers, or of labels."""
         if self.labels is None or self.domain is None:
             return list(draws.T)
         rest = np.asarray(self.domain.encode(draws)).astype(np.int64)
-        result: list[npt.NDArray[Any]] = []
+        result: list[Array] = []
         for labels in reversed(self.labels):
             rest, codes = np.divmod(rest, len(labels))
             result.append(_array_of(labels)[codes])
@@ -107,7 +108,7 @@ def read_records(source: Path, wanted: Wanted) -> Records:
         columns = [replace(column, indices=column.indices[kept]) for column in columns]
     if not kept.any():
         raise InvalidValueError(f"{source}: there is no row to draw a record for")
-    users: npt.NDArray[Any] = np.flatnonzero(kept) + 1
+    users: Array = np.flatnonzero(kept) + 1
     if owner is not None:
         users = np.array(owner.values)[owner.indices[kept]]
     dropped = rows - int(kept.sum())
@@ -168,7 +169,7 @@ def _reads_as_number(value: Value) -> bool:
     return not isinstance(value, bool)
 
 
-def _numbers(column: Column) -> npt.NDArray[np.float64]:
+def _numbers(column: Column) -> Floats:
     return np.array([float(value) for value in column.values])[column.indices]
 
 
@@ -186,9 +187,7 @@ def _refuse_missing(column: Column, *, numbers: bool) -> None:
         )
 
 
-def _refuse_outside(
-    wanted: Wanted, data: npt.NDArray[np.float64], rows: npt.NDArray[np.intp]
-) -> None:
+def _refuse_outside(wanted: Wanted, data: Floats, rows: npt.NDArray[np.intp]) -> None:
     for name, values in zip(wanted.columns, data.T, strict=True):
         low, high = (wanted.bounds or {}).get(name, (-math.inf, math.inf))
         outside = np.flatnonzero((values < low) | (values > high))
@@ -268,7 +267,7 @@ def _take_labels(column: Column, wanted: Wanted) -> tuple[Column, Domain]:
     return settle_domain(column, texts, missing) if fills else (column, Domain(found))
 
 
-def _codes(column: Column, domain: Domain) -> npt.NDArray[np.int64]:
+def _codes(column: Column, domain: Domain) -> Integers:
     place = {label: code for code, label in enumerate(domain.labels)}
     return np.array([place[value] for value in column.values], np.int64)[column.indices]
 
@@ -291,7 +290,7 @@ def _product(settled: Sequence[tuple[Column, Domain]]) -> Domain:
     return Domain(texts)
 
 
-def _array_of(labels: Sequence[Any]) -> npt.NDArray[Any]:
+def _array_of(labels: Sequence[Any]) -> Array:
     """Give labels as an array; NumPy makes floats of integers on both sides of 2^63."""
     whole = all(type(label) is int and label >= 0 for label in labels)
     return np.array(labels, dtype=np.uint64 if whole else None)

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 from rich.table import Table
 from rich.text import Text
 
 from turnout._extras import require
+from turnout._types import Array, Floats
 from turnout.cli.sample.options import Method, Wanted
 from turnout.cli.sample.records import Records
 from turnout.cli.table_files import csv_of, write_table
@@ -54,7 +54,7 @@ class Drawn:
     because: str
     draws: PopulationDraws
     names: tuple[str, ...]
-    columns: tuple[npt.NDArray[Any], ...]
+    columns: tuple[Array, ...]
 
     @classmethod
     def of(
@@ -202,9 +202,7 @@ class Drawn:
         return result
 
 
-def _rounded(
-    column: npt.NDArray[np.float64], bounds: tuple[float, float] | None
-) -> npt.NDArray[Any]:
+def _rounded(column: Floats, bounds: tuple[float, float] | None) -> Array:
     """Round to the nearest integers within the bounds; floats where 64 bits do not hold them."""
     nearest = np.rint(column)
     if bounds is not None:

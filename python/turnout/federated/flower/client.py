@@ -15,12 +15,7 @@ from flwr.common.logger import log
 from turnout import _arguments
 from turnout._types import Integers
 from turnout.accounting import PrivacyLedger
-from turnout.errors import (
-    BudgetExceededError,
-    InvalidTypeError,
-    ProtocolError,
-    TurnoutError,
-)
+from turnout.errors import BudgetExceededError, InvalidTypeError, ProtocolError, TurnoutError
 from turnout.federated import Client, Draw, RandomParticipationSGD, Structure, Update
 from turnout.federated.client import LABEL
 from turnout.federated.flower import records

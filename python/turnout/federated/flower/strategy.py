@@ -23,12 +23,7 @@ from flwr.serverapp.strategy import Result, Strategy
 
 from turnout import _arguments
 from turnout.accounting import PrivacyLedger
-from turnout.errors import (
-    InvalidValueError,
-    MissingPartyError,
-    ProtocolError,
-    TurnoutError,
-)
+from turnout.errors import InvalidValueError, MissingPartyError, ProtocolError, TurnoutError
 from turnout.federated import Optimizer, RandomParticipationSGD, Server, Structure
 from turnout.federated.flower import records
 from turnout.federated.trees import Tree, flatten

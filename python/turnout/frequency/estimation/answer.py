@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-__all__ = ["AnswerEstimate"]
-
 
 @dataclass(frozen=True)
 class AnswerEstimate:

@@ -6,13 +6,9 @@ Armstrong, Kolesar, Plagborg-Moller, "Robust empirical Bayes confidence interval
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from turnout._types import Floats
 from turnout.errors import EstimatorError
-
-__all__ = ["average_interval", "critical_values"]
-
-Floats = npt.NDArray[np.float64]
 
 #: Above so many ratios the critical values come from a table, each of the next larger ratio.
 _TABLE = 300

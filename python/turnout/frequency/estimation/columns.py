@@ -7,14 +7,11 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-__all__ = ["ORDERS", "Columns", "ordered", "sorted_records"]
+from turnout._types import Floats, Integers
 
 #: In which order answers are shown: by share, by label, or as the domain has them.
 ORDERS: Final = ("frequency", "label", "domain")
-
-Floats = npt.NDArray[np.float64]
 
 
 class Columns(NamedTuple):
@@ -78,7 +75,7 @@ class Columns(NamedTuple):
         ]
 
 
-def ordered(estimate: Any, order: str, top: int | None) -> npt.NDArray[np.int64]:
+def ordered(estimate: Any, order: str, top: int | None) -> Integers:
     """Give the codes of the answers of an estimate that are shown, in one of :data:`ORDERS`.
 
     Parameters
@@ -90,7 +87,7 @@ def ordered(estimate: Any, order: str, top: int | None) -> npt.NDArray[np.int64]
     top
         How many, those with the largest frequencies; None for all.
     """
-    codes: npt.NDArray[np.int64] = np.arange(estimate.domain.size)[estimate.most_frequent(top)]
+    codes: Integers = np.arange(estimate.domain.size)[estimate.most_frequent(top)]
     if order == "frequency":
         codes = codes[np.argsort(-estimate.frequencies[codes], kind="stable")]
     elif order == "label":

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from turnout._types import Floats
 from turnout.errors import EstimatorError
 from turnout.frequency.estimation.law import Law
 from turnout.frequency.estimation.pair_support import PairSupport, pair_support
@@ -22,9 +22,6 @@ from turnout.frequency.estimation.projection import simplex
 if TYPE_CHECKING:
     from turnout.frequency.estimation.estimate import FrequencyEstimate
 
-__all__ = ["Covariance", "covariance_of", "sampled_covariance"]
-
-Floats = npt.NDArray[np.float64]
 
 #: Numbers of a block of transforms.
 _BLOCK = 2**22

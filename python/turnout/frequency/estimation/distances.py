@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
+from turnout._types import Floats
 from turnout.errors import InvalidValueError
-
-__all__ = ["DISTANCES", "distance"]
-
-Floats = npt.NDArray[np.float64]
 
 
 def _hellinger(one: Floats, other: Floats) -> float:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._tables import Tabular, arrow_columns
+from turnout._types import Axes, Floats, Integers
 from turnout.collecting.intervals import (
     automatic_interval,
     critical_value,
@@ -34,27 +34,11 @@ from turnout.frequency.estimation.shrinkage import Shrinkage, shrunk
 from turnout.frequency.pictures import plot_estimate
 from turnout.products import questions_of
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-
-__all__ = [
-    "ACROSS",
-    "POSTPROCESSING",
-    "SHRUNK",
-    "FrequencyEstimate",
-    "postprocessed",
-    "shrunk_across",
-]
-
 #: The word of :meth:`FrequencyEstimate.shrink` in ``postprocessing``, that of groups that learn
 #: from each other, and all words for an estimate by itself.
 SHRUNK = "empirical_bayes"
 ACROSS = "empirical_bayes_across_groups"
 POSTPROCESSING = ("none", *PROJECTIONS, SHRUNK)
-
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -232,7 +216,7 @@ class FrequencyEstimate(Tabular):
         return replace(interval, labels=self.domain.sequence)
 
     def _interval(
-        self, level: float, method: str, simultaneous: str | None, codes: Codes | slice
+        self, level: float, method: str, simultaneous: str | None, codes: Integers | slice
     ) -> Interval:
         """Compute the limits of some answers, cut where that was asked for."""
         found = self._limits(level, method, simultaneous, codes)
@@ -241,7 +225,7 @@ class FrequencyEstimate(Tabular):
         return replace(found, low=np.clip(found.low, 0.0, 1.0), high=np.clip(found.high, 0.0, 1.0))
 
     def _limits(
-        self, level: float, method: str, simultaneous: str | None, codes: Codes | slice
+        self, level: float, method: str, simultaneous: str | None, codes: Integers | slice
     ) -> Interval:
         """Compute the limits of some answers."""
         level = _arguments.confidence("level", level)
@@ -441,9 +425,8 @@ class FrequencyEstimate(Tabular):
         other = reference
         if isinstance(reference, FrequencyEstimate):
             if reference.domain != self.domain:
-                raise InvalidValueError(
-                    f"reference must be of the same domain {self.domain!r}, got "
-                    f"{reference.domain!r}"
+                raise _arguments.invalid(
+                    f"reference must be of the same domain {self.domain!r}", reference.domain
                 )
             other = reference.frequencies
         return distance(
@@ -494,7 +477,7 @@ class FrequencyEstimate(Tabular):
 
     def columns(
         self,
-        codes: Codes | slice = slice(None),
+        codes: Integers | slice = slice(None),
         level: float = 0.95,
         simultaneous: str | None = None,
     ) -> Columns:
@@ -535,7 +518,7 @@ class FrequencyEstimate(Tabular):
         errors = self.standard_errors[codes]
         return Columns(labels, frequencies * self.nodes, frequencies, errors, low, high)
 
-    def most_frequent(self, top: int | None) -> Codes | slice:
+    def most_frequent(self, top: int | None) -> Integers | slice:
         """Find the answers with the largest frequencies, in the order of the domain.
 
         Parameters

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from turnout._types import Floats
 from turnout.collecting.statistic import StatisticModel
 from turnout.collecting.sums import WeightedSums
 from turnout.errors import EstimatorError
@@ -27,10 +27,6 @@ from turnout.frequency.estimation.models import (
     ratio_model,
     support_model,
 )
-
-__all__ = ["ESTIMATORS", "Estimation", "Estimator", "with_pool"]
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -6,18 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from turnout._tables import records_of
+from turnout._types import Floats
 from turnout.collecting.intervals import BaseInterval
-
-__all__ = ["AVERAGE", "Interval"]
 
 #: The method whose level holds on average over the answers.
 AVERAGE = "empirical_bayes"
-
-Floats = npt.NDArray[np.float64]
 
 
 #: So many limits are printed.

@@ -5,18 +5,13 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
 from turnout import _arguments
+from turnout._types import Array, Unsigned
 from turnout.collecting.plan import Plan
 from turnout.collecting.sums import DesignSums, WeightedSums
 from turnout.domain import Domain
-from turnout.errors import InvalidTypeError
 from turnout.frequency.estimation.models import ScoreMoments
 from turnout.participation import Participation
-
-__all__ = ["Counted", "Law", "check_law"]
 
 
 class Law(Protocol):
@@ -51,7 +46,7 @@ class Law(Protocol):
         """Give what hash functions shared by all reports add to the variance of a count."""
         ...
 
-    def supports(self, reports: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
+    def supports(self, reports: Array) -> Unsigned:
         """Tell which answers each report supports: bits, 64 to a word."""
         ...
 
@@ -79,7 +74,7 @@ class Counted(Protocol):
         ...
 
     @property
-    def support(self) -> npt.NDArray[Any]:
+    def support(self) -> Array:
         """The number of reports that support each answer."""
         ...
 
@@ -118,4 +113,4 @@ def check_law(argument: str, value: object) -> None:
     >>> check_law("oracle", tn.DirectEncoding(1.0, 3))
     """
     if not hasattr(type(value), "score_moments"):
-        raise InvalidTypeError(f"{argument} must be an oracle, got {_arguments.shown(value)}")
+        raise _arguments.mistyped(f"{argument} must be an oracle", value)

@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._tables import Tabular, records_of
+from turnout._types import Floats, Integers
 from turnout.collecting.intervals import critical_value, normal_interval
 from turnout.collecting.reports import Reports
 from turnout.domain import Domain
@@ -20,10 +20,6 @@ from turnout.frequency.estimation.intervals import Interval
 from turnout.frequency.estimation.law import Law
 from turnout.frequency.estimation.likelihoods import Likelihood, likelihood_of
 from turnout.frequency.estimation.projection import simplex
-
-__all__ = ["LikelihoodEstimate", "maximum_likelihood"]
-
-Floats = npt.NDArray[np.float64]
 
 #: Relative error of a mean log-likelihood.
 _ROUNDING = 1e-12
@@ -407,7 +403,7 @@ def _distribution(start: Any, size: int) -> Floats:
     return result
 
 
-def _rounded(frequencies: Floats, nodes: int) -> npt.NDArray[np.int64]:
+def _rounded(frequencies: Floats, nodes: int) -> Integers:
     """Give whole numbers of nodes with the frequencies: the largest remainders are rounded up."""
     exact = frequencies * nodes
     whole = np.floor(exact).astype(np.int64)
@@ -416,9 +412,7 @@ def _rounded(frequencies: Floats, nodes: int) -> npt.NDArray[np.int64]:
     return whole
 
 
-def _drawn(
-    held: npt.NDArray[np.int64], received: int, nodes: int, generator: np.random.Generator
-) -> npt.NDArray[np.int64]:
+def _drawn(held: Integers, received: int, nodes: int, generator: np.random.Generator) -> Integers:
     """Draw who reports: a simple random sample of the nodes."""
     if received == nodes:
         return held

@@ -7,26 +7,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _core
+from turnout._types import Array, Floats, Unsigned
 from turnout.errors import EstimatorError
 from turnout.frequency.estimation.law import Law
 
 if TYPE_CHECKING:
     from turnout.collecting.reports import Reports
 
-__all__ = [
-    "DenseLikelihood",
-    "Likelihood",
-    "SupportLikelihood",
-    "likelihood_of",
-    "score_unit",
-    "support_of",
-]
-
-Floats = npt.NDArray[np.float64]
-Words = npt.NDArray[np.uint64]
 
 #: Numbers of a piece of a matrix: 64 MiB.
 _PIECE = 2**23
@@ -101,7 +90,7 @@ class SupportLikelihood(Likelihood):
     """
 
     def __init__(
-        self, support: Words, ratio: float, size: int, *, weights: Floats, squares: Floats
+        self, support: Unsigned, ratio: float, size: int, *, weights: Floats, squares: Floats
     ) -> None:
         super().__init__(weights, squares)
         self.support = support
@@ -140,7 +129,7 @@ class DenseLikelihood(Likelihood):
 
     @classmethod
     def of_scores(
-        cls, scores: npt.NDArray[Any], unit: int, ratio: float, *, weights: Floats, squares: Floats
+        cls, scores: Array, unit: int, ratio: float, *, weights: Floats, squares: Floats
     ) -> DenseLikelihood:
         """Take histograms with discrete Laplace noise on every entry.
 
@@ -195,7 +184,7 @@ def score_unit(oracle: Any) -> int:
     return int(getattr(oracle, "unit", 1))
 
 
-def support_of(oracle: Law, codes: npt.NDArray[Any]) -> Words:
+def support_of(oracle: Law, codes: Array) -> Unsigned:
     """Tell which answers each report supports: bits, 64 to a word.
 
     Raises
@@ -211,7 +200,7 @@ def support_of(oracle: Law, codes: npt.NDArray[Any]) -> Words:
     return np.ascontiguousarray(oracle.supports(codes))
 
 
-def _distinct(reports: Reports) -> tuple[npt.NDArray[Any], Floats, Floats]:
+def _distinct(reports: Reports) -> tuple[Array, Floats, Floats]:
     """Give the different reports, and the sums of their weights and of the squares of these."""
     codes = reports.codes
     weights = None if reports.probabilities is None else 1.0 / reports.probabilities
@@ -235,7 +224,7 @@ def _distinct(reports: Reports) -> tuple[npt.NDArray[Any], Floats, Floats]:
     return distinct, sums, squares
 
 
-def _repetitive(codes: npt.NDArray[Any]) -> bool:
+def _repetitive(codes: Array) -> bool:
     """Whether some of the first rows are equal: then sorting them all may pay."""
     first = np.ascontiguousarray(codes[:_LOOK])
     return len({row.tobytes() for row in first}) < 0.9 * len(first)

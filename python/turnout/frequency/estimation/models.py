@@ -16,14 +16,6 @@ from dataclasses import dataclass
 
 from turnout.collecting.statistic import StatisticModel
 
-__all__ = [
-    "ScoreMoments",
-    "excess_model",
-    "personal_support_model",
-    "ratio_model",
-    "support_model",
-]
-
 
 @dataclass(frozen=True)
 class ScoreMoments:

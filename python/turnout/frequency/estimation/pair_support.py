@@ -8,8 +8,6 @@ from typing import Any
 from turnout.errors import EstimatorError
 from turnout.frequency.estimation.law import Law
 
-__all__ = ["PairSupport", "pair_support"]
-
 #: Oracles whose reports say independent things of different answers.
 _INDEPENDENT = {
     "symmetric_unary_encoding",

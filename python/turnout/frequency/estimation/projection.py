@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
+from turnout._types import Floats
 from turnout.errors import EstimatorError
-
-__all__ = ["PROJECTIONS", "clip_normalize", "norm_sub", "simplex"]
-
-Floats = npt.NDArray[np.float64]
 
 
 def simplex(frequencies: Floats) -> Floats:

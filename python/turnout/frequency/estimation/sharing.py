@@ -13,13 +13,9 @@ import math
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
+from turnout._types import Floats, Truths
 from turnout.frequency.estimation.shrinkage import Posterior, Shrinkage, finished, posterior
-
-__all__ = ["OTHERS", "shared"]
-
-Floats = npt.NDArray[np.float64]
 
 #: What the result calls the prior that the other groups give.
 OTHERS = "other groups"
@@ -108,7 +104,7 @@ def _others(frequencies: Floats, variances: Floats) -> tuple[Floats, Floats]:
 def _deviations(
     values: Floats,
     errors: Floats,
-    counted: npt.NDArray[np.bool_],
+    counted: Truths,
     centres: Floats,
     doubts: Floats,
 ) -> tuple[Floats, Floats, Floats]:

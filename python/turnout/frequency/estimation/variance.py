@@ -8,16 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._types import Floats
 from turnout.collecting.statistic import mean_inverse
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimators import ESTIMATORS
 from turnout.frequency.estimation.law import Law, check_law
 from turnout.frequency.estimation.models import ScoreMoments, excess_model, support_model
 from turnout.participation import Participation, Personalized, stated_participation
-
-__all__ = ["estimator_variance"]
-
-Floats = npt.NDArray[np.float64]
 
 
 def estimator_variance(
@@ -87,9 +84,9 @@ def estimator_variance(
     rate = participation.uniform_rate
     if rate is None:
         if values is None or not isinstance(participation, Personalized):
-            raise InvalidValueError(
-                "values and the probabilities of all nodes are needed for personal participation, "
-                f"got {participation!r}"
+            raise _arguments.invalid(
+                "values and the probabilities of all nodes are needed for personal participation",
+                participation,
             )
         codes = oracle.domain.encode(values)
         probabilities = participation.probabilities
@@ -172,7 +169,7 @@ def _personal(codes: npt.NDArray[np.integer[Any]], pi: Floats, oracle: Law, meth
         else:
             result = second_moment - 2 * f * inverse + f * f * total - nodes * f * (1 - f)
         return result
-    raise InvalidValueError(
-        f"method must be one that takes personal probabilities (T, horvitz_thompson, hajek, c), "
-        f"got {method!r}"
+    raise _arguments.invalid(
+        "method must be one that takes personal probabilities (T, horvitz_thompson, hajek, c)",
+        method,
     )

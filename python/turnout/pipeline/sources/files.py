@@ -18,7 +18,7 @@ from urllib.parse import unquote
 from turnout import _arguments
 from turnout._extras import require
 from turnout._files import check_regular, open_regular
-from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
+from turnout.errors import CorruptDataError, InvalidValueError
 
 _FORMATS: Final = {
     ".parquet": "parquet",
@@ -137,8 +137,7 @@ def find_files(data: Any) -> tuple[str, list[DataFile]]:
 
 
 def _expand(entry: Any) -> Iterator[DataFile]:
-    if not isinstance(entry, str):
-        raise InvalidTypeError(f"data must be paths of text, got {_arguments.shown(entry)}")
+    _arguments.instance("data", entry, str, "paths of text")
     if "://" in entry:
         raise InvalidValueError(
             f"data: {entry!r} is an address, expected a path: open it with pyarrow.dataset.dataset "

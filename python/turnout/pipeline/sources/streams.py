@@ -8,7 +8,7 @@ from typing import Any
 
 from turnout import _arguments
 from turnout._extras import require
-from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
+from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.pipeline.sources.base import BLOCK, Block, Source, blocks_of_stream, read_once
 from turnout.pipeline.sources.schemas import conform, wanted_schema
 
@@ -74,9 +74,8 @@ def _selected(batches: Iterable[Any], schema: Any, name: str) -> Iterator[Any]:
         elif isinstance(batch, pa.Table):
             table = batch
         else:
-            raise InvalidTypeError(
-                f"{name}: batch {number} must be a pyarrow RecordBatch or Table, got "
-                f"{_arguments.shown(batch)}"
+            raise _arguments.mistyped(
+                f"{name}: batch {number} must be a pyarrow RecordBatch or Table", batch
             )
         wanted_schema(table.schema, schema.names, f"{name}, batch {number}")
         yield conform(table.select(schema.names), schema, f"{name}, batch {number}")
@@ -112,8 +111,6 @@ def from_iterator(data: Iterable[Any], block_rows: int = BLOCK) -> Source:
     if first is None:
         raise InvalidValueError("data must give at least one record batch, got an empty iterator")
     if not isinstance(first, (pa.RecordBatch, pa.Table)):
-        raise InvalidTypeError(
-            f"data must give pyarrow record batches or tables, got {_arguments.shown(first)}"
-        )
+        raise _arguments.mistyped("data must give pyarrow record batches or tables", first)
     batches = itertools.chain([first], iterator)
     return StreamSource(name, first.schema, lambda _: batches, once=True, block_rows=block_rows)
