@@ -59,6 +59,7 @@ class Interval(BaseInterval):
 
         Examples
         --------
+        >>> import numpy as np
         >>> Interval(np.array([0.1]), np.array([0.3]), 0.95, "score", None, ["yes"]).to_records()
         [{'label': 'yes', 'low': 0.1, 'high': 0.3}]
         """
