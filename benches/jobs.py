@@ -242,13 +242,17 @@ def _simulate(turnout: ModuleType | None) -> Job:
         call = partial(_oracle(turnout, k).simulate, true_counts, participation=part)
         accept = _accept_total(n, PARTICIPATION, lambda tally: tally.support)
         contenders.append(Contender("turnout", "simulate", n, call, accept))
-    call = partial(reference.simulate, true_counts, keep, PARTICIPATION, rng)
     accept = _accept_total(n, PARTICIPATION, np.asarray)
-    contenders.append(Contender("NumPy", "law of the counts", n, call, accept))
-    nobody = frozenset({"NumPy, tuned", "pure-ldp", "multi-freq-ldpy"})
+    for column, draw in (
+        ("NumPy", reference.simulate),
+        ("NumPy, tuned", reference.simulate_together),
+    ):
+        call = partial(draw, true_counts, keep, PARTICIPATION, rng)
+        contenders.append(Contender(column, "law of the counts", n, call, accept))
+    nobody = frozenset({"pure-ldp", "multi-freq-ldpy"})
     name = f"simulate n=1e12, k={k}, at {PARTICIPATION:g}"
-    # Three binomial counts for each code, of two words each.
-    cost = Cost(words=6.0 * k)
+    # Two binomial counts for each code, of two words each.
+    cost = Cost(words=4.0 * k)
     return Job(name, contenders, Target(ratio=1.0), timed=True, nobody=nobody, cost=cost)
 
 

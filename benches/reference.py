@@ -231,3 +231,15 @@ def simulate(true_counts: Counts, keep: float, rate: float, rng: np.random.Gener
     kept = rng.binomial(participants, keep)
     replaced = rng.multinomial(participants.sum() - kept.sum(), np.full(k, 1.0 / k))
     return kept + replaced
+
+
+def simulate_together(
+    true_counts: Counts, keep: float, rate: float, rng: np.random.Generator
+) -> Counts:
+    """Draw them from two counts a code: those that do not keep theirs are one binomial."""
+    k, kept_rate = true_counts.size, rate * keep
+    kept = rng.binomial(true_counts, kept_rate)
+    others = true_counts.sum() - kept.sum()
+    replaced = rng.binomial(others, rate * (1.0 - keep) / (1.0 - kept_rate))
+    counts: Counts = kept + rng.multinomial(replaced, np.full(k, 1.0 / k))
+    return counts
