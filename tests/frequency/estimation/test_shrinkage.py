@@ -70,7 +70,7 @@ def test_it_is_never_much_worse_than_the_best_projection(
     granted, mean = worst_and_mean(k, epsilon, who, repeats, populations)
     assert max(granted.values()) < 1.05, granted
     # The bounds .55 and .5 are of all settings together; the largest epsilon has the least.
-    most = {3: 1.03, 10: 0.9, 30: 0.7, 100: 0.68, 300: 0.6, 2000: 0.6}
+    most = {3: 1.03, 10: 0.95, 30: 0.75, 100: 0.68, 300: 0.6, 2000: 0.6}
     assert mean < most[k]
 
 
@@ -238,23 +238,35 @@ def test_biased_estimates_and_unknown_errors_are_refused() -> None:
         tally.estimate("c").shrink()
 
 
-def test_a_few_large_answers_say_nothing_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Nearly all have one answer, each other a tenth of a percent, as the noise is: where the one
-    # sets the scale of all priors, the others are drawn to nothing.
-    shares = np.array([0.991] + [0.001] * 9)
-    apart = ratio(shares, 3.0, 1.0, 12, 3)
-    monkeypatch.setattr(shrinkage, "_GAP", math.inf)
-    assert apart < min(1.1, 0.85 * ratio(shares, 3.0, 1.0, 12, 3))
+def test_a_few_large_answers_say_nothing_of_the_others() -> None:
+    # Nearly all have one answer, each other a tenth of a percent, as the noise is.
+    assert ratio(np.array([0.991] + [0.001] * 9), 3.0, 1.0, 30, 3) < 1.05
 
 
-def test_answers_below_a_gap_have_nothing_or_what_their_own_priors_say() -> None:
-    errors = np.full(40, 0.01)
+def test_answers_below_two_that_have_nearly_all_are_drawn_to_their_own_level() -> None:
     noise = np.random.default_rng(5).normal(0.0, 0.01, 40)
     for rest in (0.0, 0.012):
         truth = np.r_[0.5 - 19 * rest, 0.5 - 19 * rest, np.full(38, rest)]
-        frequencies, how = shrunk(truth + noise - noise.mean(), errors**2)
-        assert (how.weights.get("nothing", 0.0) > 0.1) == (rest == 0.0), how.weights
+        frequencies, _ = shrunk(truth + noise - noise.mean(), np.full(40, 1e-4))
         assert np.abs(frequencies - truth)[2:].max() < 0.35 * np.abs(noise).max()
+
+
+def test_where_the_estimates_cannot_tell_it_leans_towards_what_the_projection_is_good_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Three of 30 have all, each at three standard errors; many small answers look like that, too.
+    truth = np.r_[np.full(3, 1 / 3), np.zeros(27)]
+    noise = np.random.default_rng(3).normal(0.0, 0.11, (30, 30))
+    values = truth + noise - noise.mean(axis=1, keepdims=True)
+    usual = sum(((PROJECTIONS["simplex"](row) - truth) ** 2).sum() for row in values)
+
+    def against_projection() -> float:
+        made = (shrunk(row, np.full(30, 0.11**2))[0] for row in values)
+        return math.sqrt(sum(((each - truth) ** 2).sum() for each in made) / usual)
+
+    assert against_projection() < 1.1
+    monkeypatch.setattr(shrinkage, "_DREAD", 0.0)
+    assert against_projection() > 1.15
 
 
 def test_gamma_masses_and_moments_are_integrals_of_the_density() -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Cells", "Explanation", "atoms", "explanations", "flat", "nothing"]
+__all__ = ["Cells", "Explanation", "atoms", "explanations", "flat"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -105,11 +105,11 @@ class Explanation:
     handicap: float = 0.0
 
 
-def flat(cells: Cells) -> Explanation:
+def flat(cells: Cells, projected: Floats) -> Explanation:
     """Explain by any frequency from zero to the largest estimate, all equally likely.
 
-    It learns nothing from other answers; the projection onto the simplex stands for its posterior
-    means.
+    It learns nothing from other answers; the projection onto the simplex, whose mean in each cell
+    is given, stands for its posterior means.
     """
     from scipy import special  # noqa: PLC0415
 
@@ -117,17 +117,7 @@ def flat(cells: Cells) -> Explanation:
     inside = special.ndtr(cells.values / errors) - special.ndtr((cells.values - largest) / errors)
     evidence = float(cells.counts @ np.log(np.maximum(inside, _TINY) / largest))
     advance = _CAUTION / cells.size
-    return Explanation("none", evidence + advance, cells.values, errors**2, advance)
-
-
-def nothing(cells: Cells, gain: float) -> Explanation:
-    """Explain by no frequency at all, all that was estimated being noise.
-
-    It gains what a share that was found from the estimates costs.
-    """
-    score = float(cells.counts @ np.log(cells.likelihood(np.zeros(1))[:, 0])) + gain
-    none = np.zeros(cells.values.size)
-    return Explanation("nothing", score, none, none)
+    return Explanation("none", evidence + advance, projected, errors**2, advance)
 
 
 def explanations(cells: Cells) -> list[Explanation]:

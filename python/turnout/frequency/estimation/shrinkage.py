@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from turnout.frequency.estimation.prior import Cells, explanations, flat, nothing
+from turnout.frequency.estimation.prior import Cells, explanations, flat
 from turnout.frequency.estimation.projection import simplex
 
 __all__ = ["Posterior", "Shrinkage", "finished", "posterior", "shrunk"]
@@ -30,11 +29,11 @@ _FEW = 10
 _FAR = 3.0
 #: Standard errors that differ by more than this factor are said to.
 _UNEVEN = 1.5
-#: The largest estimates stand apart where there is such a gap below them, in standard errors.
-_GAP = 4.0
-#: What it costs, as evidence, that the others' share was found from the estimates.
-_COST = 1.0
-#: That share is at least such a part of its standard error, or of all of theirs.
+#: How much errors that are not below the projection's count: ``B`` and ``p``, by simulation, and
+#: the ratio from which on they count no more than in proportion.
+_DREAD, _POWER, _WORST = 30.0, 6, 1.1
+_CAREFUL_STEPS = 30
+#: The mean of the answers in cells is at least such a part of all.
 _LEAST = 0.1
 
 
@@ -49,7 +48,6 @@ class Shrinkage:
         and ``"few"`` laws (of which only some answers have anything), ``"one atom"`` (all answers
         equally frequent), ``"2 atoms"`` and so on, and ``"none"``: the projection onto the simplex,
         which learns nothing from other answers;
-        ``"nothing"``: answers below a gap have nothing at all;
         ``"other groups"``: what groups say of each other, where that was asked for.
     moved
         By how many standard errors the answer that moved most was moved.
@@ -133,110 +131,60 @@ def posterior(frequencies: Floats, variances: Floats) -> Posterior:
     floor = 0.25 * float(np.median(errors[errors > 0]))
     learned = errors > floor
     rest = max(1.0 - float(np.maximum(values[~learned], 0.0).sum()), 1.0 / size)
-    known = _explained(values, errors, projected, learned, rest)
-    rare = _below_a_gap(values, errors, learned)
-    return known if rare is None else _averaged(known, rare, projected)
-
-
-def _explained(
-    values: Floats,
-    errors: Floats,
-    projected: Floats,
-    among: npt.NDArray[np.bool_],
-    share: float | None = None,
-) -> Posterior:
-    """Average what priors make of some of the answers, by their evidence.
-
-    Whether they have any share is another question where the share is not given, but theirs.
-    """
-    total = share
-    if total is None:
-        doubt = float(np.sqrt((errors[among] ** 2).sum()))
-        total = max(float(values[among].sum()), _LEAST * doubt)
-    cells, place = _cells(values, errors, among, total)
-    found = [flat(cells), *explanations(cells)]
-    scores = np.array([explanation.score for explanation in found])
-    handicaps = np.array([explanation.handicap for explanation in found])
-    evidence = float(np.logaddexp.reduce(scores - handicaps))
-    if share is None:
-        # Against all others together, by the evidence alone.
-        ahead = float(np.logaddexp.reduce(scores)) - evidence
-        found.append(nothing(cells, _COST))
-        scores = np.append(scores, found[-1].score + ahead)
-        evidence = float(np.logaddexp(evidence, found[-1].score))
-    weights = np.exp(scores - scores.max())
-    weights /= weights.sum()
-    used = [pair for pair in zip(weights[1:], found[1:], strict=True) if pair[0] > 1e-6]
-    means = np.zeros(cells.values.size)
-    squares = np.zeros(cells.values.size)
-    slopes = np.zeros(cells.values.size)
-    for weight, explanation in used:
-        means += weight * explanation.means
-        squares += weight * (explanation.variances + explanation.means**2)
-        # Tweedie: a posterior mean grows with the estimate by the ratio of the variances.
-        slopes += weight * explanation.variances / cells.errors**2
+    cells, place = _cells(values, errors, learned, rest)
     counted = place >= 0
-    inside = np.flatnonzero(counted)
-    at = place[inside]
-    every, spread = values.copy(), errors**2
-    plain = float(weights[0])
-    off = values[inside] - cells.values[at]
-    own = projected[inside]
-    every[inside] = means[at] + slopes[at] * off + plain * own
-    second = squares[at] + plain * (errors[inside] ** 2 + own**2)
-    spread[inside] = np.maximum(second - every[inside] ** 2, 0.0)
+    at = place[counted]
+    usual = np.bincount(at, projected[counted]) / cells.counts
+    found = [flat(cells, usual), *explanations(cells)]
+    scores = np.array([each.score for each in found])
+    evidence = float(np.logaddexp.reduce(scores - [each.handicap for each in found]))
+    weights = np.exp(scores - scores.max())
+    means = np.array([each.means for each in found])
+    spread = np.array([each.variances for each in found])
+    weights = _careful(weights / weights.sum(), means - usual, spread, cells.counts)
+    centres, variances = weights @ means, weights @ spread
+    # Tweedie: a posterior mean grows with the estimate by the ratio of the variances.
+    slopes = variances / cells.errors**2
+    variances += weights @ (means - centres) ** 2
+    every, doubt = values.copy(), errors**2
+    every[counted] = centres[at] + slopes[at] * (values[counted] - cells.values[at])
+    doubt[counted] = variances[at]
     kinds: dict[str, float] = {}
-    for weight, explanation in zip(weights.tolist(), found, strict=True):
-        kinds[explanation.name] = kinds.get(explanation.name, 0.0) + weight
-    return Posterior(values, errors, among, counted, every, spread, kinds, evidence)
+    for weight, each in zip(weights.tolist(), found, strict=True):
+        kinds[each.name] = kinds.get(each.name, 0.0) + weight
+    return Posterior(values, errors, learned, counted, every, doubt, kinds, evidence)
 
 
-def _below_a_gap(
-    values: Floats, errors: Floats, learned: npt.NDArray[np.bool_]
-) -> npt.NDArray[np.bool_] | None:
-    """Find the answers below the widest gap between the largest estimates; None if there is none.
+def _careful(weights: Floats, away: Floats, spread: Floats, counts: Floats) -> Floats:
+    """Give more weight to priors under which the result would be worse than the projection.
 
-    At most half of the answers are above it.
+    Where the estimates do not tell between priors, the mean of the squared errors would be least by
+    the posterior weights, and far above the projection's where few answers have all. What is least
+    here is the mean of ``r + B r^(p + 1) / (p + 1)``, ``r`` being the squared error expected under
+    a prior over that of the projection; beyond a ratio its slope grows no further.
+
+    Parameters
+    ----------
+    weights
+        Of each prior by its evidence.
+    away
+        Its posterior means less the projection, a row for each prior.
+    spread
+        Its posterior variances.
+    counts
+        How many answers each column is.
     """
-    places = np.flatnonzero(learned)
-    order = places[np.argsort(-values[places], kind="stable")]
-    most = order.size // 2
-    if most == 0:
-        return None
-    gaps = values[order[:most]] - values[order[1 : most + 1]]
-    gaps /= np.hypot(errors[order[:most]], errors[order[1 : most + 1]])
-    widest = int(np.argmax(gaps))
-    if gaps[widest] < _GAP:
-        return None
-    below = learned.copy()
-    below[order[: widest + 1]] = False
-    return below
-
-
-def _averaged(whole: Posterior, rare: npt.NDArray[np.bool_], projected: Floats) -> Posterior:
-    """Average what all answers say of each other with what those below a gap say of theirs.
-
-    Those above it could be any, and have any share: they say nothing of the others, which have
-    priors of their own mean, or nothing at all.
-    """
-    from scipy import special  # noqa: PLC0415
-
-    values, errors = whole.values, whole.errors
-    others = _explained(values, errors, projected, rare)
-    number = np.array([whole.learned.sum(), rare.sum(), whole.learned.sum() - rare.sum()])
-    choices = float(special.gammaln(number + 1.0) @ [1.0, -1.0, -1.0])
-    score = others.evidence - _COST - choices
-    evidence = float(np.logaddexp(score, whole.evidence))
-    weight = math.exp(score - evidence)
-    apart = np.where(rare, others.means, values)
-    means = weight * apart + (1 - weight) * whole.means
-    squares = weight * (np.where(rare, others.spread, errors**2) + apart**2)
-    squares += (1 - weight) * (whole.spread + whole.means**2)
-    kinds = {name: (1 - weight) * part for name, part in whole.weights.items()}
-    for name, part in others.weights.items():
-        kinds[name] = kinds.get(name, 0.0) + weight * part
-    spread = np.maximum(squares - means**2, 0.0)
-    return replace(whole, means=means, spread=spread, weights=kinds, evidence=evidence)
+    products = (away * counts) @ away.T
+    own = spread @ counts
+    usual = own + np.diag(products)
+    usual = np.maximum(usual, 1e-9 * usual.max() + 1e-300)
+    found = weights
+    for _ in range(_CAREFUL_STEPS):
+        pulled = products @ found
+        ratios = (own + np.diag(products) - 2 * pulled + found @ pulled) / usual
+        wanted = weights * (1 + _DREAD * np.minimum(ratios, _WORST) ** _POWER) / usual
+        found = (found + wanted / wanted.sum()) / 2
+    return found
 
 
 def finished(known: Posterior) -> tuple[Floats, Shrinkage]:
