@@ -35,6 +35,11 @@ def test_numbers_are_the_same_in_both(dtype: type) -> None:
     part = to_numpy(pa.array(values)[3:7])
     np.testing.assert_array_equal(part, values[3:7])
     assert part.dtype == dtype
+    # What comes from elsewhere may have memory after its entries, or none.
+    longer = [pa.py_buffer(values.tobytes() + b"?"), pa.py_buffer(b"?"), pa.py_buffer(b""), None]
+    for buffer, length in zip(longer, (10, 0, 0, 0), strict=True):
+        array = pa.Array.from_buffers(pa.from_numpy_dtype(dtype), length, [None, buffer])
+        np.testing.assert_array_equal(to_numpy(array), values[:length])
     none = to_numpy(from_numpy(values[:0]))
     assert none.dtype == dtype
     assert none.size == 0

@@ -23,11 +23,11 @@ def to_numpy(array: Any) -> Array:
     >>> to_numpy(pa.array([7, 8, 9], pa.uint8())[1:])
     array([8, 9], dtype=uint8)
     """
-    data = array.buffers()[1]
-    if data is None:
-        return np.empty(0, array.type.to_pandas_dtype())
-    values: Array = np.frombuffer(data, array.type.to_pandas_dtype())
-    return values[array.offset : array.offset + len(array)]
+    dtype = np.dtype(array.type.to_pandas_dtype())
+    if not len(array):
+        return np.empty(0, dtype)
+    # A buffer may be longer than its entries, by any number of bytes.
+    return np.frombuffer(array.buffers()[1], dtype, len(array), array.offset * dtype.itemsize)
 
 
 def from_numpy(values: Array) -> Any:

@@ -125,6 +125,16 @@ def test_arrays_that_are_refused(gradients, message):
         _core.clip_to_grid(gradients, 1.0, 0.5)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_entries_may_begin_anywhere_in_memory(dtype):
+    gradients = _matrix(5, 3, dtype)
+    moved = np.frombuffer(b"x" + gradients.tobytes(), dtype, offset=1).reshape(5, 3)
+    assert not moved.flags.aligned
+    for sums in (_core.clip_and_sum, lambda *given: _core.clip_to_grid(*given, 2.0**-20)):
+        np.testing.assert_array_equal(sums([moved], 0.5), sums([gradients], 0.5))
+        assert sums([moved[:0]], 0.5).shape == (3,)
+
+
 def test_parts_must_be_of_the_same_examples():
     with pytest.raises(InvalidValueError, match=r"gradients\[1\] must have a row for each of"):
         _core.clip_and_sum([np.zeros((2, 2)), np.zeros((3, 2))], 1.0)

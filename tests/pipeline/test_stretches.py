@@ -15,6 +15,7 @@ import pytest
 
 import turnout as tn
 from turnout.collecting.report_files import Groups, ReportFile, ReportWriter, containers
+from turnout.errors import MemoryLimitError
 from turnout.pipeline import open_reports, parts, report_counting, scan
 from turnout.pipeline.encoding import EncodedBlock
 from turnout.pipeline.processing import JobNoise
@@ -80,9 +81,17 @@ def test_a_file_is_counted_in_as_many_threads_as_there_is_memory_for(
 ) -> None:
     one = report_counting._COPIES * ORACLE.tally_type.bytes_of_sums(tn.Plan(ORACLE, tn.Everyone()))
     with ReportFile(path) as file:
+        stretches = file.stretches()
+        # The page of the pseudonyms of ten reports is the largest.
+        assert [each.largest for each in stretches] == [160] * 10
+        wide = [*stretches, stretches[0]._replace(largest=3 * one)]
         for most, threads in ((one, 1), (4 * one, 2), (7 * one, 3)):
             monkeypatch.setattr(ReportFile, "most_memory", most)
-            assert report_counting._memory_for(file, None) == threads
+            assert report_counting._memory_for(file, stretches, None) == threads
+            assert report_counting._memory_for(file, wide, None) == max(most // (3 * one), 1)
+        monkeypatch.setattr(ReportFile, "most_memory", 159)
+        with pytest.raises(MemoryLimitError, match=r"reports\.parquet: .*160"):
+            file.stretches()
 
 
 def test_the_reports_of_a_block_are_one_page(tmp_path: Path) -> None:

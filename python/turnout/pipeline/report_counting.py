@@ -124,6 +124,8 @@ class Counter:
     def _stretches(self, opened: ReportFile, start: int, groups: Groups | None) -> Any:
         """Tally the reports of a file, or each group of them, as if all their nodes reported."""
         plan, stretches = opened.header.plan, opened.stretches()
+        # First: a tally, be it an empty one, has room for all answers that the file names.
+        threads = min(self._threads, len(stretches), _memory_for(opened, stretches, groups))
         of_batch: Callable[[ReportBatch], Any] = partial(_of_batch, plan)
         empty: Any = plan.oracle.tally_type.empty(plan)
         if groups is not None:
@@ -139,7 +141,6 @@ class Counter:
                 total, first = total.merge(of_batch(kept)), end
             return improbable, total
 
-        threads = min(self._threads, len(stretches), _memory_for(opened, groups))
         improbable, total = 0, empty
         counted = in_flight(count, stretches, threads) if threads > 1 else map(count, stretches)
         for odd, tally in counted:
@@ -148,7 +149,7 @@ class Counter:
         return total
 
 
-def _memory_for(opened: ReportFile, groups: Groups | None) -> int:
+def _memory_for(opened: ReportFile, stretches: list[Stretch], groups: Groups | None) -> int:
     """Tell in how many threads a file may be counted, be it one of a few bytes.
 
     Raises
@@ -163,8 +164,9 @@ def _memory_for(opened: ReportFile, groups: Groups | None) -> int:
         what += f" in each of {number:,} groups"
     needed: int = (_COPIES + number) * plan.oracle.tally_type.bytes_of_sums(plan)
     opened.check_memory(needed, what)
-    # What has been counted waits for its turn.
-    return max(most // (2 * needed), 1)
+    # What has been counted waits for its turn; each thread takes up pages of its own.
+    largest = max((stretch.largest for stretch in stretches), default=0)
+    return max(most // max(2 * needed, largest), 1)
 
 
 def _without(batch: ReportBatch, left_out: LeftOut | None, start: int, end: int) -> ReportBatch:

@@ -20,17 +20,18 @@ impl<'py, T: Element> Array<'py, T> {
         given: &Bound<'py, PyAny>,
         dimensions: usize,
     ) -> Result<Option<Self>> {
-        match given.extract::<PyReadonlyArrayDyn<'py, T>>() {
-            // A transposed matrix is contiguous too, but its memory goes along the columns.
-            Ok(array) if array.ndim() == dimensions && array.is_c_contiguous() => {
-                Ok(Some(Self(array)))
-            }
-            Ok(array) if array.ndim() == dimensions => {
-                let hint = "see numpy.ascontiguousarray";
-                Err(Failure::Type(format!("{argument} must be a C-contiguous array ({hint})")))
-            }
-            _ => Ok(None),
+        let array = match given.extract::<PyReadonlyArrayDyn<'py, T>>() {
+            Ok(array) if array.ndim() == dimensions => array,
+            _ => return Ok(None),
+        };
+        // A transposed matrix is contiguous too, but its memory goes along the columns.
+        if !array.is_c_contiguous() {
+            let hint = "see numpy.ascontiguousarray";
+            return Err(Failure::Type(format!("{argument} must be a C-contiguous array ({hint})")));
         }
+        // A view of bytes may begin within an entry.
+        let aligned = array.is_empty() || array.is_aligned();
+        Ok(Some(Self(if aligned { array } else { given.call_method0("copy")?.extract()? })))
     }
 
     fn taken(argument: &str, given: &Bound<'py, PyAny>, dimensions: usize) -> Result<Self> {
@@ -54,7 +55,7 @@ impl<T: Element> Deref for Array<'_, T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // It is contiguous.
+        // It is contiguous and aligned, or empty.
         self.0.as_slice().unwrap_or_default()
     }
 }

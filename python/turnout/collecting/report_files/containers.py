@@ -44,11 +44,14 @@ class Stretch(NamedTuple):
         How many there are; None if only who has read them knows.
     groups
         The row groups that they are in.
+    largest
+        Bytes of the largest page that is taken up to read them.
     """
 
     start: int
     rows: int | None
     groups: range
+    largest: int = 0
 
 
 class _Shared(io.RawIOBase):
@@ -113,20 +116,38 @@ class ParquetContainer:
             buffer_size=_BUFFER,
         )
 
-    def stretches(self, rows: int) -> list[Stretch]:
-        """Cut the file between row groups, where at least so many rows have come together."""
+    def stretches(self, rows: int, most: int) -> list[Stretch]:
+        """Cut the file between row groups, where at least so many rows have come together.
+
+        No page has more than ``most`` bytes.
+        """
         found: list[Stretch] = []
-        start = first = held = 0
+        start = first = held = largest = 0
         number = self._footer.num_row_groups
         for group in range(number):
             held += self._footer.row_group(group).num_rows
+            for size in self._pages(group):
+                _check(size, most)
+                largest = max(largest, size)
             if held >= rows or group == number - 1:
-                found.append(Stretch(start, held, range(first, group + 1)))
-                start, first, held = start + held, group + 1, 0
+                found.append(Stretch(start, held, range(first, group + 1), largest))
+                start, first, held, largest = start + held, group + 1, 0, 0
         return found
 
+    def _pages(self, group: int) -> Iterator[int]:
+        """List the bytes of the pages of a row group."""
+        file: Any = _Shared(self._file, self._lock)
+        footer = self._footer.row_group(group)
+        for place in range(footer.num_columns):
+            column = footer.column(place)
+            starts = [column.dictionary_page_offset, column.data_page_offset]
+            start = min((offset for offset in starts if offset), default=None)
+            if start is None:
+                raise CorruptDataError("a column does not say where it begins")
+            yield from page_bytes(file, start, column.total_compressed_size)
+
     def tables(self, rows: int, most: int, stretch: Stretch) -> Iterator[Any]:
-        """Read tables of at most so many rows, of pages of at most ``most`` bytes."""
+        """Read tables of at most so many rows, in which no text has more than ``most`` bytes."""
         pa = require("pyarrow", "cli")
         for item in self._schema:
             kind = item.type
@@ -139,18 +160,9 @@ class ParquetContainer:
             if pa.types.is_fixed_size_binary(kind):
                 # A value that stands in the file once is repeated for every row that has it.
                 _check(kind.byte_width * min(rows, self._footer.num_rows), most)
-        file: Any = _Shared(self._file, self._lock)
-        for group in stretch.groups:
-            for place in range(self._footer.num_columns):
-                column = self._footer.row_group(group).column(place)
-                starts = [column.dictionary_page_offset, column.data_page_offset]
-                start = min((offset for offset in starts if offset), default=None)
-                if start is None:
-                    raise CorruptDataError("a column does not say where it begins")
-                for size in page_bytes(file, start, column.total_compressed_size):
-                    _check(size, most)
         # A text that stands in a row group once stays one, whatever the number of its rows.
         texts = [item.name for item in self._schema if pa.types.is_string(item.type)]
+        file = _Shared(self._file, self._lock)
         opened = self._opened(file, texts, self._footer)
         for batch in opened.iter_batches(rows, stretch.groups, use_threads=False):
             yield pa.Table.from_batches([batch])
@@ -189,7 +201,7 @@ class ArrowContainer:
             raise CorruptDataError("a column is a dictionary")
         return schema, messages
 
-    def stretches(self, _rows: int) -> list[Stretch]:
+    def stretches(self, _rows: int, _most: int) -> list[Stretch]:
         """Give the whole file: it does not say where its record batches are."""
         return [Stretch(0, None, range(0))]
 

@@ -221,9 +221,11 @@ class ReportFile:
         ------
         CorruptDataError
             If they are not as many as the metadata says.
+        MemoryLimitError
+            If a page of the file takes up more memory than it may.
         """
-        found = self._container.stretches(batch_rows(self._row_bytes))
         with _explained(self.path):
+            found = self._container.stretches(batch_rows(self._row_bytes), self.most_memory)
             rows = sum(stretch.rows or 0 for stretch in found)
             if rows != self.header.reports and all(each.rows is not None for each in found):
                 raise self._other_rows(rows)
