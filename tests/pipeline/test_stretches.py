@@ -131,3 +131,30 @@ def test_a_block_is_written_while_the_next_one_is_read(
     task = parts.PartTask(tmp_path, "a job", plan, JobNoise.made(1))
     header = task.write_file(tmp_path / "reports.parquet", blocks())
     assert (header.reports, header.nodes) == (12, 12)
+
+
+def test_a_file_is_given_up_when_nobody_writes_to_it(tmp_path: Path) -> None:
+    begun, go, order = threading.Event(), threading.Event(), []
+    writer = ReportWriter(tmp_path / "reports.parquet", tn.Plan(ORACLE, tn.Everyone()))
+    arrow = writer._writer
+
+    class Slow:
+        def write_batch(self, batch: Any) -> None:
+            begun.set()
+            assert go.wait(timeout=10)
+            arrow.write_batch(batch)
+            order.append("written")
+
+        def close(self) -> None:
+            order.append("closed")
+            arrow.close()
+
+    writer._writer = Slow()
+    thread = threading.Thread(target=writer.add, args=(np.zeros(5, np.uint8),))
+    thread.start()
+    assert begun.wait(timeout=10)
+    threading.Timer(0.05, go.set).start()
+    writer.__exit__(None, None, None)
+    thread.join()
+    assert order == ["written", "closed"]
+    assert not list(tmp_path.iterdir())

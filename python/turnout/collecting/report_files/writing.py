@@ -6,6 +6,7 @@ import contextlib
 import inspect
 import os
 import secrets
+import threading
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal
@@ -197,6 +198,9 @@ class ReportWriter:
             [pa.field(name, kind, nullable=name in groups) for name, kind in fields]
         )
         self._reports = 0
+        # Arrow's writer is for one thread at a time. Whoever gives up may do so while another one
+        # writes: at a second Ctrl-C nothing is awaited.
+        self._lock = threading.Lock()
         self._stack = contextlib.ExitStack()
         self._temporary = self._stack.enter_context(atomic_write(path, replace=replace))
         try:
@@ -232,7 +236,7 @@ class ReportWriter:
         if self._writer is not None:
             unfinished = error or TurnoutError("the file was not closed")
             # On a full disk not even the end of the file can be written.
-            with contextlib.suppress(Exception):
+            with self._lock, contextlib.suppress(Exception):
                 self._writer.close()
             self._writer = None
             self._stack.__exit__(type(unfinished), unfinished, traceback)
@@ -266,7 +270,8 @@ class ReportWriter:
         if pseudonyms is not None:
             columns.append(_fixed(pseudonyms))
         try:
-            self._writer.write_batch(pa.record_batch(columns, schema=self._schema))
+            with self._lock:
+                self._writer.write_batch(pa.record_batch(columns, schema=self._schema))
         except pa.ArrowException as error:
             raise TurnoutError(f"{os.fspath(self._path)}: cannot be written: {error}") from error
         self._reports += len(reports)
