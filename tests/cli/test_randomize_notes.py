@@ -28,6 +28,11 @@ def test_a_missing_value_with_spaces_around_it_is_noted(tmp_path: Path, turnout:
     result = turnout("randomize", source, *options, "--missing-value", " ?")
     assert "counted as a label" not in result.stderr
     assert "1 without an answer" in result.stdout
+    # The label of what is missing may be a text that stands for it elsewhere.
+    options = ("-c", "answer", "-e", 1, "--missing", "NA", "--missing-value", " ?")
+    result = turnout("randomize", source, *options, "-o", tmp_path / "other.parquet")
+    assert result.exit_code == 0, result.stderr
+    assert "counted as a label" not in result.stderr
 
 
 def test_a_column_that_is_there_with_spaces_is_named(tmp_path: Path, turnout: Run) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.main import get_command
 
 import turnout as tn
+from turnout.cli.app import app
+from turnout.cli.running import _options
 
 Run = Callable[..., Any]
 
@@ -88,3 +92,23 @@ def test_refusals_speak_of_options(tmp_path: Path, turnout: Run, monkeypatch: An
         assert result.exit_code in (1, 2), line
         said = " ".join(result.stderr.split())
         assert not PYTHON.search(said), f"{line}: {said}"
+
+
+def commands(of: Any) -> Iterator[Any]:
+    """List the commands of a group and of the groups in it."""
+    for each in of.commands.values():
+        yield from commands(each) if hasattr(each, "commands") else (each,)
+
+
+def test_refusals_know_every_option_of_every_command_by_its_name() -> None:
+    for command in commands(get_command(app)):
+        there = command.make_context(command.name, [], resilient_parsing=True).command.params
+        names = {word for each in there for word in each.opts if word.startswith("--")}
+        assert set(_options(inspect.unwrap(command.function()))) == names, command.name
+
+
+def test_an_option_with_a_short_form_is_refused_as_an_option(tmp_path: Path, turnout: Run) -> None:
+    files(tmp_path)
+    asked = ("survey", tmp_path / "people.csv", "-c", "answer", "-e", 1, "--labels", "a,b")
+    refused = turnout(*asked, "--trust", "aggregators", "-p", 0.5)
+    assert "error: --participation is of local reports" in refused.stderr

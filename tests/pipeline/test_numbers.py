@@ -70,9 +70,9 @@ def test_what_is_no_number_within_the_bounds_is_refused(values: Any, message: st
 def test_what_holds_no_numbers_is_refused() -> None:
     with pytest.raises(InvalidTypeError, match="column 'age' has type bool, expected numbers"):
         read([True, False])
-    with pytest.raises(InvalidValueError, match="missing must be 'drop' or a number within"):
+    with pytest.raises(InvalidValueError, match="column 'age': missing must be 'drop' or a"):
         read([1.0], missing=-1)
-    with pytest.raises(InvalidTypeError, match="missing must be a real number"):
+    with pytest.raises(InvalidTypeError, match="column 'age': missing must be a real number"):
         read([1.0], missing="none")
     several = tn.mean.Duchi(1.0, dimensions=2)
     with pytest.raises(InvalidValueError, match="hand those over as an array"):

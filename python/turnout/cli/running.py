@@ -68,8 +68,10 @@ def _options(command: Callable[..., None]) -> list[str]:
     for name, parameter in inspect.signature(command).parameters.items():
         if parameter.kind is parameter.KEYWORD_ONLY:
             said = getattr(hints[name], "__metadata__", (None,))[0]
-            words = getattr(said, "param_decls", None) or (f"--{name.replace('_', '-')}",)
-            found += [word.split("/")[0] for word in words if word.startswith("--")]
+            # In a type the first word of an option stands where its default would.
+            words = (getattr(said, "default", None), *getattr(said, "param_decls", ()))
+            long = [str(word).split("/")[0] for word in words if str(word).startswith("--")]
+            found += long or [f"--{name.replace('_', '-')}"]
     return found
 
 

@@ -185,7 +185,8 @@ def _in_part(answers: Answers, column: str, part: Domain | Bounds) -> Answers:
             label = float(str(text))
         except ValueError as error:
             raise InvalidValueError(
-                f"--missing must be drop or a number within the bounds, got {text!r}"
+                f"{answers.name_of(column)}: --missing must be drop or a number within the bounds, "
+                f"got {text!r}"
             ) from error
     else:
         label = next((each for each in part.labels if str(each) == text), text)
@@ -194,9 +195,9 @@ def _in_part(answers: Answers, column: str, part: Domain | Bounds) -> Answers:
 
 def _warn_of_spaces(answers: Answers, domain: Domain) -> None:
     """Say where a text that means missing is there, but with spaces around it."""
+    texts = missing_texts(more=answers.missing_values)
     for label in domain.labels:
-        texts = missing_texts(more=answers.missing_values)
-        if isinstance(label, str) and label.strip() in texts:
+        if isinstance(label, str) and label not in texts and label.strip() in texts:
             note(
                 f"{label!r} is counted as a label: with spaces it is not {label.strip()!r}, which "
                 "means missing"

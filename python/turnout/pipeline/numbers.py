@@ -56,11 +56,11 @@ class Numbers:
         if missing == "drop":
             self.missing = "drop"
         elif missing is not None:
-            number = _arguments.number("missing", missing)
+            number = _arguments.number(f"{name}: missing", missing)
             if not domain.low <= number <= domain.high:
                 raise InvalidValueError(
-                    f"missing must be 'drop' or a number within the bounds ({domain.low}, "
-                    f"{domain.high}), got {_arguments.shown(missing)}"
+                    f"{name}: missing must be 'drop' or a number within the bounds "
+                    f"({domain.low}, {domain.high}), got {_arguments.shown(missing)}"
                 )
             self.missing = number
 
