@@ -45,7 +45,7 @@ def test_the_command_shows_the_same(tmp_path: Path, turnout: Any) -> None:
     assert number["low"] < number["mean"] < number["high"]
     refused = turnout("survey", path, "-c", "age", "-e", 2, "--mean", "0to9")
     assert refused.exit_code == 2
-    assert "is not LOW:HIGH" in refused.stderr
+    assert "--mean: 'age': '0to9' is not LOW:HIGH" in " ".join(refused.stderr.split())
 
 
 def test_a_missing_number_is_read_as_another(tmp_path: Path, turnout: Any) -> None:

@@ -60,7 +60,7 @@ def by_column(
     Raises
     ------
     typer.BadParameter
-        If it is of no column, or of one twice.
+        If it is of no column, of one twice, or not to be read.
 
     Examples
     --------
@@ -77,7 +77,10 @@ def by_column(
         place = name or columns[0]
         if place in found:
             raise typer.BadParameter(f"{place!r} has it twice", param_hint=option)
-        found[place] = read(text if name is None else text.removeprefix(f"{name}="))
+        try:
+            found[place] = read(text if name is None else text.removeprefix(f"{name}="))
+        except typer.BadParameter as error:
+            raise typer.BadParameter(f"{place!r}: {error.message}", param_hint=option) from error
     return found
 
 
