@@ -356,6 +356,7 @@ def test_refusals(
         ("-c", "x", "--bounds", "x=-0.5:1.5", "--method", "minimax"),
         ("-c", "x", "--method", "best"),
         ("-c", "x", "--missing", "none"),
+        ("-c", "kind,size", "--missing", "kind=none"),
         ("-c", "x", "--bounds", "x=0:1", "--labels", "a,b"),
         ("-c", "kind", "--labels", "a,b", "--method", "density"),
         ("-c", "kind,size", "--labels", "a,b"),

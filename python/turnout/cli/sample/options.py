@@ -88,6 +88,11 @@ class Wanted:
                 _REF,
                 f"is not for --method {method}",
             ),
+            (
+                (self.missing or "").startswith(tuple(f"{name}=" for name in self.columns)),
+                "--missing",
+                "is for all columns: a label, or drop",
+            ),
             (records and every, "--records", "needs --rows-are"),
             (records and method is not None, "--records", "needs no --method"),
             (
