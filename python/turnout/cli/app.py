@@ -18,11 +18,14 @@ app = typer.Typer(
     cls=Application,
     help=(
         "Private statistics when only some people take part.\n\n"
+        "[bold]survey[/] goes from a table to shares with intervals in one call. "
         "Three steps: [bold]randomize[/] turns people's answers into reports that protect each of "
         "them, [bold]tally[/] counts the reports of many files, [bold]estimate[/] computes how "
         "often each answer is given, with intervals, and [bold]report[/] writes a page about it. "
         "[bold]plan[/] says before how many reports that takes and writes the plan file that "
         "drives devices, which [bold]key[/] signs, and [bold]demo[/] shows it on a real survey. "
+        "[bold]rounds[/] asks some people first and others after them: frequent values that nobody "
+        "can list, and rare answers. "
         "[bold]aggregate[/] counts answers under secret sharing instead. "
         "[bold]sample[/] draws one realistic record for each user. "
         "[bold]account[/] computes what random participation, shuffling and sampling protect. "
