@@ -40,23 +40,7 @@ Self = TypeVar("Self", bound="AskedColumns")
 
 @dataclass(frozen=True, eq=False)
 class AskedColumns:
-    """The columns of a source that hold answers.
-
-    Attributes
-    ----------
-    source
-        Where the rows come from.
-    column, joint
-        The column of answers, and further ones whose answers go into the same report.
-    missing
-        What a missing answer is: None (refused), ``"drop"``, or a label; or a dictionary of these
-        by column, whose None is for all others.
-    missing_values
-        Texts that stand for a missing answer, beside the usual ones that are no label.
-    texts_of
-        Columns whose values are matched with labels by their texts, beside those of a source that
-        knows nothing else.
-    """
+    """The columns of a source that hold answers: the first attributes of :class:`Answers`."""
 
     source: Source
     column: str
