@@ -219,11 +219,19 @@ def test_keys_of_groups(values: Any, keys: list[tuple[Any, ...]]) -> None:
     if isinstance(values, pa.Array) and pa.types.is_timestamp(values.type):
         values = pa.array([0] * 4, values.type)
     table = pa.table({"a": ["no"] * 4, "g": values})
-    groups = only(scan(table, "a", missing="no", group_by="g")).groups
+    kept = only(scan(table, "a", missing="drop", group_by="g"))
+    groups, gaps = kept.groups, kept.dropped
     assert groups is not None
+    assert (gaps > 0) == ((None,) in keys)
+    keys = [key for key in keys if key != (None,)]
     assert groups.keys == keys
-    gaps = sum(keys[i] == (None,) for i in groups.index)
-    assert only(scan(table, "a", missing="drop", group_by="g")).dropped == gaps
+    assert len(groups.index) == 4 - gaps
+    # One of the groups, of the same type as it is.
+    stated = groups.keys[0][0] if groups.keys else "x"
+    named = only(scan(table, "a", missing={"g": stated}, group_by="g"))
+    assert named.groups is not None
+    assert sorted(named.groups.keys) == sorted(groups.keys or [("x",)])
+    assert len(named.groups.index) == 4
     if gaps:
         with pytest.raises(InvalidValueError, match=rf"{gaps} rows? have no group in 'g' .*'drop'"):
             only(scan(table, "a", group_by="g"))

@@ -40,11 +40,13 @@ def test_each_column_has_a_rule_and_a_row_is_left_out_as_a_whole() -> None:
     ]  # fmt: skip
     assert read({"vote": "drop", None: "drop"}).dropped == read("drop").dropped == 3
     assert read({None: "drop", "age": 1}).dropped == 2
-    # Who has no group is left out where anything is, and else refused where anything is.
+    # Who has no group is left out where anything is, and else refused unless a group is stated.
     found = read({None: "drop", "vote": "none", "age": 7}, group_by="g")
     assert (found.dropped, found.keys, found.groups.tolist()) == (2, (("a",), ("b",)), [0, 1, 0])
-    found = read({"vote": "none", "age": 7, "year": 1}, group_by="g")
-    assert (found.dropped, found.keys[-1], found.groups.tolist()) == (0, (None,), [0, 1, 0, 0, 2])
+    found = read({"vote": "none", "age": 7, "year": 1, "g": "c"}, group_by="g")
+    assert (found.dropped, found.keys[-1], found.groups.tolist()) == (0, ("c",), [0, 1, 0, 0, 2])
+    with pytest.raises(InvalidValueError, match="1 rows have no group"):
+        read({"vote": "none", "age": 7, "year": 1}, group_by="g")
     whole = tn.pipeline.scan(ROWS.slice(4), ["vote", "year"], group_by="g", missing={"vote": "no"})
     domains = {name: DOMAINS[name] for name in whole.asked}
     with pytest.raises(InvalidValueError, match=r"1 rows have no group in 'g' \(row 1\)"):
@@ -84,7 +86,7 @@ def test_rules_that_say_nothing_or_too_much_are_refused() -> None:
     for method in (both.domain, both.distinct):
         with pytest.raises(InvalidValueError, match=f"{method.__name__} is of one column"):
             method()
-    assert scan(ROWS, "vote", missing={None: "none"}).missing == "none"
+    assert scan(ROWS, "vote", missing={None: "none"}).rules == {"vote": "none"}
     shown = scan(ROWS, ["vote", "year"], missing={None: "drop", "year": (1, 2)}).describe()
     assert shown["missing"] == {"vote": "drop", "year": "(1, 2)"}
 

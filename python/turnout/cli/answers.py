@@ -36,7 +36,8 @@ Missing = Annotated[
     typer.Option(
         "--missing",
         metavar="[COLUMN=]LABEL|drop",
-        help="Count missing answers (in a column) as this label, or drop those people; repeatable.",
+        help="Count missing answers (in a column) as this label, or drop those people; of a column "
+        "of groups: the group of who has none; repeatable.",
     ),
 ]
 MissingValues = Annotated[

@@ -100,7 +100,7 @@ def scanned(
     return scan(
         list(sources) if len(sources) > 1 else sources[0],
         columns,
-        missing=missing_rules(missing, columns),
+        missing=missing_rules(missing, (*columns, *(group_by or ()))),
         missing_values=tuple(missing_values or ()),
         id_column=id_column,
         duplicates=duplicates,

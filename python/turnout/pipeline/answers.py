@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -56,7 +56,8 @@ class Answers(AskedColumns):
         The column of answers, and further ones whose answers go into the same report.
     missing
         What a missing answer is: None (refused), ``"drop"``, or a label; or a dictionary of these
-        by column, whose None is for all others.
+        by column, whose None is for all others. Of a column of groups the dictionary has the label
+        of who has none.
     missing_values
         Texts that stand for a missing answer, beside the usual ones that are no label.
     texts_of
@@ -131,7 +132,9 @@ class Answers(AskedColumns):
 
     def describe(self) -> dict[str, Any]:
         """Describe what is read in terms of JSON: names and choices, no data and no secret."""
-        rules = {column: _plain(rule) for column, rule in self.rules.items()}
+        stated = self.missing if isinstance(self.missing, Mapping) else {}
+        of_groups = {name: stated[name] for name in self.group_by if name in stated}
+        rules = {name: _plain(rule) for name, rule in {**self.rules, **of_groups}.items()}
         key = self.pseudonym_key
         return {
             "source": self.source.name,
@@ -140,7 +143,7 @@ class Answers(AskedColumns):
             "block_rows": self.source.block_rows,
             "column": self.column,
             "joint": list(self.joint),
-            "missing": rules if self.joint else rules[self.column],
+            "missing": rules if len(rules) > 1 else rules[self.column],
             "missing_values": sorted(self.missing_values),
             "id_column": self.id_column,
             "duplicates": self.duplicates if self.id_column is not None else None,
@@ -341,17 +344,15 @@ class Answers(AskedColumns):
         if gaps:
             leave_out(np.logical_or.reduce(gaps))
         groups = self._groups(rows)
-        without = None if groups is None else without_group(groups)
-        if without is not None and self.drops:
-            leave_out(without)
-            groups = self._groups(rows)
-        elif without is not None and self.refuses:
-            positions = np.flatnonzero(without)
-            raise InvalidValueError(
-                f"{self.source.name}: {positions.size:,} rows have no group in "
-                f"{', '.join(map(repr, self.group_by))} ({rows.text(positions)}); missing "
-                "(--missing) 'drop' leaves these people out"
-            )
+        if groups is not None:
+            rules = [self._group_rule(name) for name in self.group_by]
+            refused = without_group(groups, [rule is None for rule in rules])
+            if refused is not None:
+                raise self._no_group(rows, refused)
+            without = without_group(groups, [rule == "drop" for rule in rules])
+            if without is not None:
+                leave_out(without)
+                groups = self._groups(rows)
         combined: Any = codes if isinstance(domain, Mapping) else codes[0]
         if isinstance(domain, (ProductDomain, Questions)):
             combined = domain.combined(codes)
@@ -374,11 +375,32 @@ class Answers(AskedColumns):
             self._found.encodings = known
         return known[1]
 
+    def _group_rule(self, column: str) -> Hashable:
+        """Say what the group of a row without one is: ``"drop"`` wherever any row is left out.
+
+        A label for missing answers is none for groups: it is stated by the name of their column.
+        """
+        stated = self.missing if isinstance(self.missing, Mapping) else {}
+        if column in stated:
+            return stated[column]  # type: ignore[no-any-return]
+        return "drop" if self.drops or stated.get(None) == "drop" else None
+
     def _groups(self, rows: Rows) -> GroupIndex | None:
         if not self.group_by:
             return None
         texts = missing_texts(more=self.missing_values)
-        return groups_of(rows.table, self.group_by, self.max_groups, self.source.name, texts)
+        rules = {name: self._group_rule(name) for name in self.group_by}
+        labels = {name: None if rule == "drop" else rule for name, rule in rules.items()}
+        return groups_of(rows.table, labels, self.max_groups, self.source.name, texts)
+
+    def _no_group(self, rows: Rows, without: Truths) -> InvalidValueError:
+        positions = np.flatnonzero(without)
+        return InvalidValueError(
+            f"{self.source.name}: {positions.size:,} rows have no group in "
+            f"{', '.join(map(repr, self.group_by))} ({rows.text(positions)}); missing (--missing), "
+            "by the name of such a column, says what their group is, or 'drop' leaves these people "
+            "out"
+        )
 
     def _pseudonyms(self, rows: Rows) -> Bytes | None:
         if self.pseudonym_key is None:

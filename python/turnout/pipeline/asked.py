@@ -91,17 +91,11 @@ class AskedColumns:
         """Whether somebody can be left out because an answer is missing."""
         return "drop" in self.rules.values()
 
-    @property
-    def refuses(self) -> bool:
-        """Whether a missing answer can be refused."""
-        return None in self.rules.values()
-
     def with_rule(self: Self, column: str, rule: Hashable) -> Self:
         """Say of one column what a missing answer is."""
-        if not self.joint:
-            return replace(self, missing=rule)
-        rules = self.missing if isinstance(self.missing, Mapping) else {None: self.missing}
-        return replace(self, missing={**rules, column: rule})
+        if isinstance(self.missing, Mapping):
+            return replace(self, missing={**self.missing, column: rule})
+        return replace(self, missing={None: self.missing, column: rule} if self.joint else rule)
 
     def matched_by_text(self: Self, column: str) -> Self:
         """Match the values of a column with labels by their texts."""

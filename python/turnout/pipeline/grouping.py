@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from turnout import _arguments
 from turnout._arrow import to_numpy
 from turnout._extras import require
 from turnout._types import Array
@@ -37,9 +38,50 @@ class GroupIndex:
     index: npt.NDArray[np.int32]
 
 
+def group_kind(stored: Any) -> str:
+    """Name the Arrow type in which the groups of a column of some type are stored."""
+    types = require("pyarrow", "cli").types
+    if types.is_dictionary(stored):
+        stored = stored.value_type
+    if types.is_timestamp(stored):
+        return "timestamp" if stored.tz is None else "timestamp UTC"
+    kinds = {
+        "bool": types.is_boolean,
+        "int64": types.is_integer,
+        "double": types.is_floating,
+        "date32": types.is_date,
+    }
+    return next((kind for kind, fits in kinds.items() if fits(stored)), "string")
+
+
+def group_type(kind: str) -> Any:
+    """Give the Arrow type of that name."""
+    pa = require("pyarrow", "cli")
+    if kind.startswith("timestamp"):
+        return pa.timestamp("us", "UTC" if kind.endswith("UTC") else None)
+    return pa.type_for_alias(kind)
+
+
+def group_label(column: str, stored: Any, label: Any) -> Any:
+    """Take the group of who has none as a value of the column's type, of which it may be the text.
+
+    Raises
+    ------
+    InvalidValueError
+        If it is none.
+    """
+    pa, kind = require("pyarrow", "cli"), group_kind(stored)
+    try:
+        return pa.scalar(label).cast(group_type(kind)).as_py()
+    except pa.ArrowException as error:
+        raise _arguments.invalid(
+            f"missing[{column!r}] must be 'drop' or a group, of the type {kind}", label
+        ) from error
+
+
 def groups_of(
     table: Any,
-    columns: Sequence[str],
+    columns: Mapping[str, Any],
     max_groups: int,
     name: str,
     missing_values: Container[str] = (),
@@ -49,7 +91,8 @@ def groups_of(
     Parameters
     ----------
     table, columns
-        A ``pyarrow.Table`` and those of its columns that make up the groups.
+        A ``pyarrow.Table``, and those of its columns that make up the groups, each with the group
+        of who has none; None if there is no such group.
     max_groups
         The largest number of groups that is accepted.
     name
@@ -64,8 +107,9 @@ def groups_of(
     """
     code = np.zeros(table.num_rows, np.int64)
     keys: list[tuple[Any, ...]] = [()] if table.num_rows else []
-    for column in columns:
-        values, index = _values(table.column(column), f"{name}: column {column!r}", missing_values)
+    for column, label in columns.items():
+        place = f"{name}: column {column!r}"
+        values, index = _values(table.column(column), place, missing_values, label)
         code = code * len(values) + index
         code, present = _compact(code, len(keys) * len(values))
         if present.size > max_groups:
@@ -80,7 +124,9 @@ def groups_of(
     return GroupIndex(keys, code.astype(np.int32))
 
 
-def _values(column: Any, name: str, missing_values: Container[str]) -> tuple[list[Any], Array]:
+def _values(
+    column: Any, name: str, missing_values: Container[str], label: Any
+) -> tuple[list[Any], Array]:
     """List the values that occur in a column, in order of first appearance, and each row's."""
     pa = require("pyarrow", "cli")
     kind = column.type
@@ -97,21 +143,23 @@ def _values(column: Any, name: str, missing_values: Container[str]) -> tuple[lis
             indices = array.indices.cast(pa.int64())
             index = to_numpy(indices.fill_null(len(values) - 1))
         index, present = _compact(index, len(values))
-        kept = (_group_key(values[i], missing_values) for i in present.tolist())
+        kept = (_group_key(values[i], missing_values, label) for i in present.tolist())
         target = np.fromiter(
             (position.setdefault(value, len(position)) for value in kept), np.int64, present.size
         )
         parts.append(target[index] if present.size else index)
     keys = [value[1] for value in position]
-    return keys or [None], np.concatenate([np.empty(0, np.int64), *parts])
+    return keys or [label], np.concatenate([np.empty(0, np.int64), *parts])
 
 
-def _group_key(value: Any, missing_values: Container[str]) -> tuple[type, Any]:
+def _group_key(value: Any, missing_values: Container[str], label: Any) -> tuple[type, Any]:
     """Keep True and 1 apart; NaN and some texts are missing, and there is one zero."""
     if isinstance(value, str) and value in missing_values:
         value = None
     if isinstance(value, float):
         value = None if math.isnan(value) else value + 0.0
+    if value is None:
+        value = label
     return type(value), value
 
 

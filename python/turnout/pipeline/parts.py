@@ -21,6 +21,7 @@ from turnout.collecting.report_files import Groups, Header, PartFacts, ReportFil
 from turnout.collecting.sums import DesignSums
 from turnout.errors import CorruptDataError
 from turnout.pipeline.flight import in_flight
+from turnout.pipeline.grouping import group_kind, group_type
 from turnout.pipeline.processing import BlockReports, JobNoise, randomize_block
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ class PartTask:
         OSError
             If the file cannot be written.
         """
-        kinds = dict(zip(self.group_names, map(_arrow_type, self.group_kinds), strict=True))
+        kinds = dict(zip(self.group_names, map(group_type, self.group_kinds), strict=True))
         sums = _Sums(self.plan.participation.uniform_rate is None)
         alone = number is None
 
@@ -221,30 +222,7 @@ def _group_columns(
 def group_kinds(answers: Answers) -> tuple[str, ...]:
     """Name the Arrow types of the columns of groups, as their plain values are stored."""
     schema = answers.source.schema
-    return tuple(_kind(schema.field(name).type) for name in answers.group_by)
-
-
-def _kind(stored: Any) -> str:
-    pa = require("pyarrow", "cli")
-    types = pa.types
-    if types.is_dictionary(stored):
-        stored = stored.value_type
-    if types.is_timestamp(stored):
-        return "timestamp" if stored.tz is None else "timestamp UTC"
-    kinds = {
-        "bool": types.is_boolean,
-        "int64": types.is_integer,
-        "double": types.is_floating,
-        "date32": types.is_date,
-    }
-    return next((kind for kind, fits in kinds.items() if fits(stored)), "string")
-
-
-def _arrow_type(kind: str) -> Any:
-    pa = require("pyarrow", "cli")
-    if kind.startswith("timestamp"):
-        return pa.timestamp("us", "UTC" if kind.endswith("UTC") else None)
-    return pa.type_for_alias(kind)
+    return tuple(group_kind(schema.field(name).type) for name in answers.group_by)
 
 
 def in_parts(blocks: Iterable[Any], size: int) -> Iterator[tuple[int, Iterator[Any]]]:

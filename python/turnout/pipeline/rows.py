@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -109,9 +110,9 @@ class Rows:
         return values, None
 
 
-def without_group(groups: GroupIndex) -> Truths | None:
-    """Say which rows have no value in a column of groups; None if all have."""
-    gaps = np.array([None in key for key in groups.keys], bool)
+def without_group(groups: GroupIndex, looked_at: Sequence[bool]) -> Truths | None:
+    """Say which rows have no value in some of the columns of groups; None if all have."""
+    gaps = np.array([None in compress(key, looked_at) for key in groups.keys], bool)
     return gaps[groups.index] if gaps.any() else None
 
 

@@ -13,6 +13,7 @@ from turnout.collecting.tally import BaseTally
 from turnout.errors import InvalidValueError
 from turnout.participation import Participation
 from turnout.pipeline.answers import Answers, Duplicates
+from turnout.pipeline.grouping import group_label
 from turnout.pipeline.pseudonyms import PseudonymKey
 from turnout.pipeline.running import collect_all, randomized_in_memory
 from turnout.pipeline.sources import open_source
@@ -65,9 +66,10 @@ def scan(
         refuses it, ``"drop"`` leaves the person out, anything else is the label that is reported.
         Who is left out is not
         protected: how many they are, in each file and group, is written and shown. Where not to
-        have answered is private, give a label. A person without a group is refused or left out
-        too; with a label the group is None. Of several columns it may be a dictionary by column,
-        whose None is for all others: a row is left out if any of its answers is dropped.
+        have answered is private, give a label. It may be a dictionary by column, whose None is for
+        all others: a row is left out if any of its answers is dropped. A person without a group is
+        refused, or left out wherever somebody is; a label is for answers, unless the dictionary
+        states it of the column of groups (``{"region": "unknown"}``).
     missing_values
         Further texts that stand for a missing answer or group, such as ``"?"`` or ``"-9"``.
     id_column
@@ -130,20 +132,18 @@ def scan(
     texts = _arguments.items("missing_values", missing_values, "a sequence of texts")
     for text in texts:
         _arguments.instance("missing_values", text, str, "a sequence of texts")
-    rules = by_column("missing", missing, asked, one_for_all=True)
+    rules = by_column("missing", missing, (*asked, *names), one_for_all=True)
     for rule in rules.values():
         try:
             hash(rule)
         except TypeError as error:
             raise _arguments.mistyped("missing must be None, 'drop' or a label", rule) from error
-    if isinstance(missing, Mapping):
-        missing = rules if len(asked) > 1 else rules.get(asked[0], rules.get(None))
     source = open_source(data)
     answers = Scan(
         source,
         asked[0],
         joint=asked[1:],
-        missing=missing,
+        missing=rules if isinstance(missing, Mapping) else missing,
         missing_values=frozenset(texts),
         id_column=id_column,
         duplicates=duplicates,
@@ -154,6 +154,10 @@ def scan(
         max_groups=_arguments.integer("max_groups", max_groups, least=1),
     )
     source.check(answers.columns)
+    for name in names if isinstance(missing, Mapping) else ():
+        if rules.get(name) not in (None, "drop"):
+            stored = source.schema.field(name).type
+            answers = answers.with_rule(name, group_label(name, stored, rules[name]))
     return answers
 
 

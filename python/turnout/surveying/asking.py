@@ -153,8 +153,9 @@ def survey(
         What a missing answer (a null, NaN, an empty text, and texts that pandas takes for missing,
         such as ``NA``, ``n/a`` or ``<NA>``, where they are none of ``labels``) means:
         None refuses it, ``"drop"`` leaves the person out, a label (or a number) is reported
-        instead. Of several columns it may be a dictionary, whose None is for all others; a label
-        by itself must then be one of every column.
+        instead. It may be a dictionary by column, whose None is for all others; a label by itself
+        must be one of every column. A person without a group is refused, or left out wherever
+        somebody is, unless the dictionary states a label of the column of groups.
     missing_values
         Further texts that stand for a missing answer or group.
     method
