@@ -91,6 +91,11 @@ class AskedColumns:
         """Whether somebody can be left out because an answer is missing."""
         return "drop" in self.rules.values()
 
+    @property
+    def refuses(self) -> bool:
+        """Whether a missing answer can be refused."""
+        return None in self.rules.values()
+
     def with_rule(self: Self, column: str, rule: Hashable) -> Self:
         """Say of one column what a missing answer is."""
         if isinstance(self.missing, Mapping):
