@@ -183,7 +183,7 @@ def test_intervals_and_projections_are_those_of_the_estimate(people: Path, turno
         # Limits are estimates plus and minus a half-width: equal ones differ in the last digits.
         return round(sum(record["high"] - record["low"] for record in records), 9)
 
-    assert width("--level", 0.5) < width() < width("--interval", 0.999)
+    assert width("--interval", 0.5) < width() < width("--interval", 0.999)
     assert width() < width("--simultaneous", "sidak") <= width("--simultaneous", "bonferroni")
     answer = as_json(turnout, people, "discrete-laplace", "--project", "simplex")
     assert answer["postprocessing"] == "simplex"

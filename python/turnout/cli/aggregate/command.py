@@ -106,7 +106,7 @@ def aggregate(
     run: Annotated[bool, typer.Option("--run")] = False,
     level: Annotated[
         float,
-        typer.Option("--interval", "--level", callback=check_level, rich_help_panel=_ESTIMATES),
+        typer.Option("--interval", callback=check_level, rich_help_panel=_ESTIMATES),
     ] = 0.95,
     clip: Clip = False,
     simultaneous: Annotated[Simultaneous | None, typer.Option(rich_help_panel=_ESTIMATES)] = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from turnout.collecting.plan import Plan
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.intervals import Interval
 from turnout.products import Questions
+
+Self = TypeVar("Self", bound="AttributeEstimate")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -97,7 +99,7 @@ class AttributeEstimate(Tabular, Mapping[str, FrequencyEstimate]):
         """Cut intervals to [0, 1]: see :meth:`turnout.FrequencyEstimate.clip_intervals`."""
         return self._each(lambda estimate: estimate.clip_intervals())
 
-    def _each(self, change: Callable[[FrequencyEstimate], FrequencyEstimate]) -> AttributeEstimate:
+    def _each(self: Self, change: Callable[[FrequencyEstimate], FrequencyEstimate]) -> Self:
         changed = {name: change(estimate) for name, estimate in self.estimates.items()}
         return replace(self, estimates=changed)
 

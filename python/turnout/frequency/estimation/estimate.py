@@ -660,7 +660,7 @@ class FrequencyEstimate(Tabular):
         more = ", ..." if self.domain.size > 4 else ""
         named = ""
         if self.postprocessing != "none":
-            verb = "shrunk" if self.postprocessing in (SHRUNK, ACROSS) else "projected"
+            verb = "shrunk" if SHRUNK in self.postprocessing else "projected"
             named = f", {verb} by {self.postprocessing!r}"
         return f"{type(self).__name__}({self.method!r}{named}, {{{shown}{more}}})"
 

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from turnout import _arguments
+from turnout._types import Floats
 from turnout.domain import Domain
+from turnout.errors import EstimatorError
 from turnout.frequency.attributes.estimate import AttributeEstimate
 from turnout.frequency.attributes.tally import AttributeTally
-from turnout.frequency.estimation.estimate import FrequencyEstimate
+from turnout.frequency.estimation.estimate import SHRUNK, FrequencyEstimate
 from turnout.frequency.estimation.estimators import Estimation
+from turnout.frequency.estimation.shrinkage import Shrinkage
+from turnout.frequency.joint.agreeing import agreed, drawn_together, nearest
 from turnout.frequency.joint.conditional import ConditionalShares
 from turnout.frequency.joint.estimate import JointEstimate, JointMarginal
+
+#: The first word of ``postprocessing`` of tables that agree.
+CONSISTENT = "consistent"
 
 
 class PairTally(AttributeTally):
@@ -135,7 +142,8 @@ class PairEstimate(AttributeEstimate):
         """Make the tables agree on the questions that they have in common.
 
         The shares of each question become those of :meth:`marginal`, by the smallest change of the
-        cells. Intervals stay those of the tables before.
+        cells; :meth:`project` and :meth:`shrink` then keep the tables in agreement. Intervals stay
+        those of the tables before.
 
         Returns
         -------
@@ -145,7 +153,8 @@ class PairEstimate(AttributeEstimate):
         Raises
         ------
         EstimatorError
-            If covariances are not known: see :attr:`JointEstimate.covariance`.
+            If covariances are not known: see :attr:`JointEstimate.covariance`. Or of tables that
+            were projected or shrunk each by itself: to agree first has the smaller error.
 
         Examples
         --------
@@ -157,18 +166,109 @@ class PairEstimate(AttributeEstimate):
         >>> bool(abs(rows[0] - rows[1]).max() < 1e-12)
         True
         """
+        if self.postprocessing != "none" and not self._agrees:
+            verb = "shrink()" if self.postprocessing == SHRUNK else "project()"
+            raise EstimatorError(
+                f"tables agree first: consistent().{verb} has a smaller error than "
+                f"{verb}.consistent(), and its tables agree too"
+            )
+        shares = {name: _summing_to_one(self.marginal(name)) for name in self.domain.columns}
+        return self._with_tables(
+            CONSISTENT,
+            lambda cells, _, first, second: (agreed(cells, shares[first], shares[second]), None),
+        )
+
+    def project(self, method: str) -> PairEstimate:
+        """Post-process each table: see :meth:`turnout.FrequencyEstimate.project`.
+
+        After :meth:`consistent` the tables stay in agreement: the shares of each question become
+        those of ``marginal(name).project(method)``, and each table the nearest one to the
+        consistent table that has them and no cell below zero.
+
+        Raises
+        ------
+        InvalidValueError, EstimatorError
+            As :meth:`turnout.FrequencyEstimate.project`.
+        """
+        if not self._agrees or method == "none":
+            return self._each(lambda estimate: estimate.project(method))
+        agreeing = self.consistent()
+        shares = {
+            name: self.marginal(name).project(method).frequencies for name in self.domain.columns
+        }
+        return agreeing._with_tables(
+            f"{CONSISTENT}_{method}",
+            lambda cells, _, first, second: (nearest(cells, shares[first], shares[second]), None),
+        )
+
+    def shrink(self) -> PairEstimate:
+        """Shrink within each table: see :meth:`turnout.FrequencyEstimate.shrink`.
+
+        After :meth:`consistent` the tables stay in agreement: the shares of each question become
+        those of ``marginal(name).shrink()``. The cells are drawn towards each other and towards
+        independence of the two questions, as much of each as an unbiased estimate of the squared
+        error says is best (Stein 1981); ``shrinkage.weights["independence"]`` of a table is how
+        much of the latter.
+
+        Returns
+        -------
+        PairEstimate
+            The same estimate, with ``postprocessing`` ``"consistent_empirical_bayes"``, or
+            ``"empirical_bayes"`` of tables that do not agree. Intervals stay those of the tables
+            before.
+
+        Raises
+        ------
+        EstimatorError
+            As :meth:`turnout.FrequencyEstimate.shrink`.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> pairs = tn.PairTables(1.0, {"a": 6, "b": 6, "c": 6})
+        >>> people = {"a": list(range(6)) * 1000, "b": [0] * 3000 + [1] * 3000, "c": [2, 4] * 3000}
+        >>> estimate = pairs.collect(people, seed=1).estimate().consistent().shrink()
+        >>> bool(estimate["a", "b"].table.min() >= 0.0), estimate.postprocessing
+        (True, 'consistent_empirical_bayes')
+        """
+        if not self._agrees:
+            return self._each(lambda estimate: estimate.shrink())
+        agreeing = self.consistent()
         shares = {}
         for name in self.domain.columns:
-            found = self.marginal(name).frequencies
-            shares[name] = found + (1.0 - found.sum()) / found.size
+            found = self.marginal(name)
+            errors = found.estimation.variances
+            shares[name] = _summing_to_one(found), errors, found.shrink().frequencies
+        return agreeing._with_tables(
+            f"{CONSISTENT}_{SHRUNK}",
+            lambda cells, variances, first, second: drawn_together(
+                cells, variances, shares[first], shares[second]
+            ),
+        )
+
+    @property
+    def _agrees(self) -> bool:
+        return self.postprocessing.startswith(CONSISTENT)
+
+    def _with_tables(
+        self, word: str, change: Callable[..., tuple[Floats, Shrinkage | None]]
+    ) -> PairEstimate:
+        """Change the tables: ``change`` is given cells, variances and the two questions."""
         made: dict[str, FrequencyEstimate] = {}
-        for key, (first, second) in self._pairs.items():
-            table = self[key].unprojected
-            cells = table.frequencies.reshape(shares[first].size, -1)
-            cells = cells + (1.0 - cells.sum()) / cells.size
-            cells = cells + ((shares[first] - cells.sum(axis=1)) / cells.shape[1])[:, None]
-            cells = cells + (shares[second] - cells.sum(axis=0)) / cells.shape[0]
+        for key, pair in self._pairs.items():
+            table = self[key]
+            agrees = self.postprocessing == CONSISTENT
+            before = table.frequencies if agrees else table.estimation.frequencies
+            shape = table.table.shape
+            variances = table.estimation.variances.reshape(shape)
+            cells, how = change(before.reshape(shape), variances, *pair)
             flat = cells.ravel()
             flat.flags.writeable = False
-            made[key] = replace(table, frequencies=flat, postprocessing="consistent")
+            made[key] = replace(table, frequencies=flat, postprocessing=word, shrinkage=how)
         return replace(self, estimates=made)
+
+
+def _summing_to_one(estimate: FrequencyEstimate) -> Floats:
+    found = estimate.frequencies
+    summing: Floats = found + (1.0 - found.sum()) / found.size
+    return summing
