@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turnout._arrays import array_of, read_archive, read_array
+from turnout._arrays import array_of, read_archive, read_array, total
 from turnout.errors import CorruptDataError
 
 
@@ -172,3 +172,16 @@ def test_archives_that_hide_their_size_are_refused() -> None:
     for data in (b"", b"PK\x03\x04" + bytes(7), whole[:-30], whole[200:]):
         with pytest.raises(CorruptDataError):
             read_archive(data)
+
+
+@pytest.mark.parametrize("dtype", [np.uint64, np.int64])
+@given(data=st.data())
+def test_a_total_is_that_of_python_whatever_the_size_of_the_numbers(dtype, data):
+    limits = np.iinfo(dtype)
+    numbers = st.one_of(
+        st.integers(int(limits.min), int(limits.max)),
+        st.integers(max(int(limits.min), -9), 9),
+        st.sampled_from([int(limits.min), int(limits.max), 2**32 - 1, 2**61, 2**62]),
+    )
+    chosen = data.draw(st.lists(numbers, max_size=9))
+    assert total(np.array(chosen, dtype)) == sum(chosen)

@@ -215,6 +215,8 @@ def counts(argument: str, value: Any, size: int) -> Unsigned:
             f"{argument} must have one count for each of the {size} codes of the domain, "
             f"got shape {array.shape}"
         )
+    if array.dtype.kind == "u":
+        return array.astype(np.uint64)
     wrong = array < 0
     if array.dtype.kind == "f":
         wrong |= ~(array < 2.0**64) | (array != np.floor(array))

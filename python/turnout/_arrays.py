@@ -150,6 +150,8 @@ def total(numbers: Integers | Unsigned) -> int:
     >>> total(np.array([2**64 - 1, 2**64 - 1, 3], np.uint64)) - 2**65
     1
     """
+    if numbers.size and int(numbers.max()) * numbers.size < 2**63 and int(numbers.min()) > -(2**32):
+        return int(numbers.sum())
     # Halves, so that no sum overflows.
     return int((numbers & 0xFFFFFFFF).sum()) + (int((numbers >> 32).sum()) << 32)
 

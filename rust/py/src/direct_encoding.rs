@@ -3,12 +3,14 @@
 
 use numpy::Element;
 use pyo3::prelude::*;
-use turnout::frequency::{self as core, Codes, ReportCode, Reports};
+use turnout::frequency::{self as core, Codes, ReportCode, Reports, Tally};
+use turnout::parameters::Probability;
+use turnout::random::AesStreams;
 
 use crate::arrays::{CodeArray, OutRows};
 use crate::errors::Result;
 use crate::noise::Seed;
-use crate::oracle::{Counted, Drawn, Shape, counted, oracle_class, with_rates};
+use crate::oracle::{Counted, Drawn, Shape, counted, oracle_class, simulate_if, with_rates};
 use crate::participation::run_selected;
 use crate::pool::run;
 
@@ -43,6 +45,16 @@ macro_rules! with_codes {
 /// A report is one code.
 pub(crate) const fn width(_: &core::DirectEncoding) -> usize {
     1
+}
+
+/// As [`crate::oracle::simulate`].
+pub(crate) fn simulate(
+    true_counts: &Bound<'_, PyAny>,
+    rate: f64,
+    seed: Option<Seed>,
+    draw: impl FnOnce(&[u64], Probability, &AesStreams) -> turnout::Result<Tally> + Send,
+) -> Result<Counted> {
+    simulate_if(core::DirectEncoding::SIMULATED_AT_ONCE, true_counts, rate, seed, draw)
 }
 
 /// As [`crate::oracle::randomize`]: reports of the smallest type that holds the codes.

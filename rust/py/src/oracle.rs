@@ -10,7 +10,7 @@ use crate::arrays::{Array, CodeArray, Out, OutRows, matrix_of, vector};
 use crate::errors::Result;
 use crate::noise::{Seed, streams};
 use crate::participation::run_selected;
-use crate::pool::run;
+use crate::pool::{run, run_if};
 
 /// Reports, and the rates of their nodes if each has its own.
 pub(crate) type Drawn<'py> = (Bound<'py, PyAny>, Option<Out<f64>>);
@@ -111,8 +111,20 @@ pub(crate) fn simulate(
     seed: Option<Seed>,
     draw: impl FnOnce(&[u64], Probability, &AesStreams) -> turnout::Result<Tally> + Send,
 ) -> Result<Counted> {
+    simulate_if(0, true_counts, rate, seed, draw)
+}
+
+/// The same, of at most so many counts by the calling thread: they are no work for several.
+pub(crate) fn simulate_if(
+    at_once: usize,
+    true_counts: &Bound<'_, PyAny>,
+    rate: f64,
+    seed: Option<Seed>,
+    draw: impl FnOnce(&[u64], Probability, &AesStreams) -> turnout::Result<Tally> + Send,
+) -> Result<Counted> {
     let held = &*vector("true_counts", true_counts)?;
-    run(true_counts.py(), || draw(held, Probability::new(rate)?, &streams(seed)?)).map(counted)
+    let job = || draw(held, Probability::new(rate)?, &streams(seed)?);
+    run_if(true_counts.py(), held.len() > at_once, job).map(counted)
 }
 
 /// Which codes each report supports, as rows of bits.
@@ -293,7 +305,7 @@ macro_rules! oracle_class {
                 rate: f64,
                 seed: Option<$crate::noise::Seed>,
             ) -> $crate::errors::Result<$crate::oracle::Counted> {
-                $crate::oracle::simulate(true_counts, rate, seed, |counts, rate, streams| {
+                $crate::$via::simulate(true_counts, rate, seed, |counts, rate, streams| {
                     self.oracle.simulate(counts, rate, streams)
                 })
             }

@@ -15,6 +15,9 @@ const BLOCK: usize = 2048;
 const SPREAD: u64 = 1 << 55;
 
 impl DirectEncoding {
+    /// A domain of at most so many answers is simulated by the calling thread alone.
+    pub const SIMULATED_AT_ONCE: usize = BLOCK;
+
     /// A tally with the law of [`collect`](Self::collect) for nodes of which `true_counts[i]` hold
     /// code `i`, each taking part with probability `rate`.
     ///
