@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import matplotlib as mpl
@@ -25,13 +26,7 @@ from turnout.accounting import (
     WeakClientSampling,
     paper,
 )
-from turnout.accounting.pictures import (
-    plot_delta,
-    plot_delta_against_noise,
-    plot_epsilon_against_noise,
-    plot_epsilon_against_rounds,
-    plot_epsilon_against_sample_rate,
-)
+from turnout.accounting.pictures import plot
 from turnout.errors import InvalidTypeError, InvalidValueError, MissingExtraError
 
 mpl.use("Agg")
@@ -42,20 +37,20 @@ WEAK, LOCAL = WeakClientSampling(0.1, 0.1, 1.0), LocalSampling(0.1, 1.0)
 CENTRAL = CentralShuffling(0.1, 0.1, 1.0)
 FIGURE: list[Mechanism] = [CENTRAL, SMALL, LARGE, WEAK, LOCAL]
 
-#: Every function, with what it needs beside the mechanisms.
+#: What can stand along a picture, with what it needs beside the mechanisms.
 PICTURES: dict[str, Callable[..., Any]] = {
-    "delta": plot_delta,
-    "delta_against_noise": lambda mechanisms, **more: plot_delta_against_noise(
-        mechanisms, 0.5, [0.5, 1.0, 2.0], **more
+    "delta": plot,
+    "delta_against_noise": partial(
+        plot, x="noise_multiplier", y="delta", at=0.5, points=[0.5, 1.0, 2.0]
     ),
-    "epsilon_against_noise": lambda mechanisms, **more: plot_epsilon_against_noise(
-        mechanisms, 1e-5, [0.5, 1.0, 2.0], **more
+    "epsilon_against_noise": partial(
+        plot, x="noise_multiplier", y="epsilon", at=1e-5, points=[0.5, 1.0, 2.0]
     ),
-    "epsilon_against_rounds": lambda mechanisms, **more: plot_epsilon_against_rounds(
-        mechanisms, 1e-5, [1, 10], lower=False, **more
+    "epsilon_against_rounds": partial(
+        plot, x="rounds", y="epsilon", at=1e-5, points=[1, 10], lower=False
     ),
-    "epsilon_against_sample_rate": lambda mechanisms, **more: plot_epsilon_against_sample_rate(
-        mechanisms, 1e-5, [0.01, 0.1, 1.0], **more
+    "epsilon_against_sample_rate": partial(
+        plot, x="sample_rate", y="epsilon", at=1e-5, points=[0.01, 0.1, 1.0]
     ),
 }
 
@@ -139,7 +134,7 @@ def test_an_adjacency_is_passed_on_and_shown(name: str, word: str) -> None:
 
 def test_delta_is_that_of_the_mechanisms() -> None:
     points = np.linspace(0.0, 2.0, 9)
-    axes = plot_delta(FIGURE, points)
+    axes = plot(FIGURE, points=points)
     for line, mechanism in zip(solid(axes).values(), FIGURE, strict=True):
         np.testing.assert_array_equal(line.get_xdata(), points)
         np.testing.assert_array_equal(values(line), mechanism.delta(points))
@@ -149,7 +144,7 @@ def test_delta_is_that_of_the_mechanisms() -> None:
 
 def test_delta_against_noise_is_that_of_the_mechanisms() -> None:
     points = [0.7, 1.4, 2.8]
-    axes = plot_delta_against_noise(FIGURE, 0.3, points)
+    axes = plot(FIGURE, "noise_multiplier", "delta", at=0.3, points=points)
     for line, mechanism in zip(solid(axes).values(), FIGURE, strict=True):
         expected = [mechanism.replace(noise_multiplier=noise).delta(0.3) for noise in points]
         assert values(line).tolist() == expected
@@ -159,7 +154,7 @@ def test_delta_against_noise_is_that_of_the_mechanisms() -> None:
 
 def test_epsilon_against_noise_is_that_of_the_mechanisms() -> None:
     points = [0.7, 1.4, 2.8]
-    axes = plot_epsilon_against_noise(FIGURE, 1e-6, points)
+    axes = plot(FIGURE, "noise_multiplier", "epsilon", at=1e-6, points=points)
     for line, mechanism in zip(solid(axes).values(), FIGURE, strict=True):
         expected = [mechanism.replace(noise_multiplier=noise).epsilon(1e-6) for noise in points]
         assert values(line).tolist() == expected
@@ -167,7 +162,7 @@ def test_epsilon_against_noise_is_that_of_the_mechanisms() -> None:
 
 
 def test_epsilon_against_the_sample_rate_keeps_the_batch() -> None:
-    axes = plot_epsilon_against_sample_rate([LARGE, LOCAL, CENTRAL], 1e-5, [0.01, 0.1, 0.5])
+    axes = plot([LARGE, LOCAL, CENTRAL], "sample_rate", "epsilon", at=1e-5, points=[0.01, 0.1, 0.5])
     ours, local, central = (values(line).tolist() for line in solid(axes).values())
     pairs = [(1.0, 0.01), (0.1, 0.1), (0.02, 0.5)]
     expected = [RandomParticipation(p, q, 10, 1.0).epsilon(1e-5) for p, q in pairs]
@@ -180,14 +175,14 @@ def test_epsilon_against_the_sample_rate_keeps_the_batch() -> None:
 
 
 def test_rates_above_one_are_not_drawn() -> None:
-    axes = plot_epsilon_against_sample_rate([LARGE], 1e-5, [0.001, 0.1])
+    axes = plot([LARGE], "sample_rate", "epsilon", at=1e-5, points=[0.001, 0.1])
     (line,) = solid(axes).values()
     assert np.isnan(values(line)).tolist() == [True, False]
 
 
 def test_epsilon_against_rounds_is_that_of_the_composition() -> None:
     points = [1, 7, 50]
-    axes = plot_epsilon_against_rounds([WEAK, LOCAL], 1e-5, points)
+    axes = plot([WEAK, LOCAL], "rounds", "epsilon", at=1e-5, points=points)
     for line, mechanism in zip(solid(axes).values(), (WEAK, LOCAL), strict=True):
         expected = [mechanism.compose(rounds).epsilon(1e-5) for rounds in points]
         assert values(line).tolist() == expected
@@ -201,14 +196,14 @@ def test_epsilon_against_rounds_is_that_of_the_composition() -> None:
 
 
 def test_lower_values_can_be_left_out() -> None:
-    axes = plot_epsilon_against_rounds(LOCAL, 1e-5, [1, 7], lower=False)
+    axes = plot(LOCAL, "rounds", "epsilon", at=1e-5, points=[1, 7], lower=False)
     assert len(axes.collections) == 0
     assert "bands" not in axes.get_title()
 
 
 def test_the_papers_curve_is_its_theorem_dashed_in_the_colour_of_ours() -> None:
     points = np.linspace(0.0, 2.0, 9)
-    axes = plot_delta(FIGURE, points)
+    axes = plot(FIGURE, points=points)
     ours = [solid(axes)[f"random participation, d = {size}"] for size in (1, 10)]
     for line, theirs, size in zip(ours, dashed(axes), (1, 10), strict=True):
         claimed = np.asarray(paper.theorem_4_1_delta(points, 0.1, 0.1, size, 1.0))
@@ -219,12 +214,12 @@ def test_the_papers_curve_is_its_theorem_dashed_in_the_colour_of_ours() -> None:
 
 
 def test_the_papers_curve_against_noise_solves_its_theorem() -> None:
-    axes = plot_epsilon_against_noise([LARGE], 1e-5, [0.7, 1.4])
+    axes = plot([LARGE], "noise_multiplier", "epsilon", at=1e-5, points=[0.7, 1.4])
     (line,) = dashed(axes)
     for epsilon, noise in zip(values(line), (0.7, 1.4), strict=True):
         claimed = paper.theorem_4_1_delta(float(epsilon), 0.1, 0.1, 10, noise)
         assert claimed == pytest.approx(1e-5, rel=1e-3)
-    axes = plot_delta_against_noise([LARGE], 0.5, [0.7, 1.4])
+    axes = plot([LARGE], "noise_multiplier", "delta", at=0.5, points=[0.7, 1.4])
     (line,) = dashed(axes)
     assert values(line).tolist() == [
         paper.theorem_4_1_delta(0.5, 0.1, 0.1, 10, noise) for noise in (0.7, 1.4)
@@ -238,22 +233,31 @@ def test_the_papers_curve_can_be_left_out_and_others_have_none(name: str) -> Non
         assert CLAIM not in legend(axes)
 
 
+def test_delta_can_be_drawn_against_everything_else() -> None:
+    axes = plot([LARGE], "rounds", at=0.5, points=[1, 5])
+    (line,) = solid(axes).values()
+    assert values(line).tolist() == [LARGE.compose(count).delta(0.5) for count in (1, 5)]
+    assert axes.get_ylabel() == "δ at ε = 0.5 (add or remove one)"
+    (line,) = solid(plot([LOCAL], "sample_rate", at=0.5, points=[0.1, 0.2])).values()
+    assert values(line).tolist() == [LOCAL.replace(sample_rate=q).delta(0.5) for q in (0.1, 0.2)]
+
+
 def test_where_the_theorem_claims_nothing_no_curve_is_dashed() -> None:
     idle, huge = LARGE.replace(client_rate=0.0), LARGE.replace(local_size=10**9)
-    assert dashed(plot_delta([LARGE, idle], [0.1, 0.2])) != []
-    assert dashed(plot_delta([idle, huge], [0.1, 0.2])) == []
+    assert dashed(plot([LARGE, idle], points=[0.1, 0.2])) != []
+    assert dashed(plot([idle, huge], points=[0.1, 0.2])) == []
 
 
 def test_what_guarantees_nothing_is_dotted() -> None:
-    styles = [line.get_linestyle() for line in solid(plot_delta(FIGURE)).values()]
+    styles = [line.get_linestyle() for line in solid(plot(FIGURE)).values()]
     assert styles == [":", "-", "-", "-", "-"]
 
 
 def test_default_epsilons_reach_where_every_curve_is_tiny() -> None:
-    near = plot_delta([LARGE, LOCAL])
+    near = plot([LARGE, LOCAL])
     assert near.get_xscale() == "linear"
     assert near.get_xlim() == (0.0, pytest.approx(LOCAL.epsilon(1e-12)))
-    far = plot_delta([CentralShuffling(0.001, 0.1, 2.5), LocalSampling(0.1, 2.5)])
+    far = plot([CentralShuffling(0.001, 0.1, 2.5), LocalSampling(0.1, 2.5)])
     assert far.get_xscale() == "log"
     for line in solid(far).values():
         assert values(line)[0] > 1e-7
@@ -261,34 +265,34 @@ def test_default_epsilons_reach_where_every_curve_is_tiny() -> None:
 
 
 def test_default_noise_shows_no_empty_room() -> None:
-    axes = plot_delta_against_noise([LOCAL], 0.5)
+    axes = plot([LOCAL], "noise_multiplier", "delta", at=0.5)
     right = axes.get_xlim()[1]
     assert LOCAL.replace(noise_multiplier=right).delta(0.5) < 1e-12
     assert LOCAL.replace(noise_multiplier=0.9 * right).delta(0.5) > 1e-12
-    wide = plot_epsilon_against_noise([GaussianMechanism(40.0)], 1e-5)
+    wide = plot([GaussianMechanism(40.0)], "noise_multiplier", "epsilon", at=1e-5)
     assert wide.get_xlim() == (0.5, pytest.approx(80.0))
 
 
 def test_a_curve_that_ends_drops_to_the_bottom() -> None:
-    axes = plot_delta([DiscreteLaplaceNoise(scale=2.0)], [0.5, 0.9, 1.1, 2.0])
+    axes = plot([DiscreteLaplaceNoise(scale=2.0)], points=[0.5, 0.9, 1.1, 2.0])
     (line,) = solid(axes).values()
     assert (values(line) > axes.get_ylim()[0]).tolist() == [True, True, False, False]
 
 
 def test_mechanisms_with_other_neighbours_say_so_in_the_legend() -> None:
     shuffled = Shuffled(tn.DirectEncoding(1.0, 4), 1000)
-    axes = plot_delta([GaussianMechanism(3.0), shuffled, CountSampling(0.5, 30)])
+    axes = plot([GaussianMechanism(3.0), shuffled, CountSampling(0.5, 30)])
     assert legend(axes) == [
         "Gaussian noise (add or remove one)",
         "shuffled reports (replace one)",
         "sampled counts (replace one)",
     ]
     assert axes.get_ylabel() == "δ"
-    assert plot_delta([shuffled], [0.0, 0.1]).get_ylabel() == "δ (replace one)"
+    assert plot([shuffled], points=[0.0, 0.1]).get_ylabel() == "δ (replace one)"
 
 
 def test_more_mechanisms_than_colours_all_look_different() -> None:
-    axes = plot_delta([LARGE.replace(local_size=size) for size in range(12)], paper=False)
+    axes = plot([LARGE.replace(local_size=size) for size in range(12)], paper=False)
     assert len({mpl.colors.to_hex(line.get_color()) for line in axes.get_lines()}) == 12
 
 
@@ -322,47 +326,76 @@ NAN = math.nan
 @pytest.mark.parametrize(
     ("draw", "error", "message"),
     [
-        (lambda: plot_delta(LARGE, [0.1]), InvalidValueError, "epsilons must be two or more"),
-        (lambda: plot_delta(LARGE, [-0.1, 0.1]), InvalidValueError, "epsilons must be"),
-        (lambda: plot_delta(LARGE, [0.1, math.inf]), InvalidValueError, "epsilons must be"),
-        (lambda: plot_delta(LARGE, "ab"), InvalidTypeError, "epsilons must be"),
-        (lambda: plot_delta(LARGE, [[0.1, 0.2]]), InvalidTypeError, "epsilons must be"),
-        (lambda: plot_delta_against_noise(LARGE, -1.0), InvalidValueError, "epsilon must be"),
-        (lambda: plot_delta_against_noise(LARGE, math.inf), InvalidValueError, "and finite"),
-        (lambda: plot_delta_against_noise(LARGE, NAN), InvalidValueError, "epsilon must be"),
-        (lambda: plot_delta_against_noise(LARGE, "1"), InvalidTypeError, "epsilon must be"),
+        (lambda: plot(LARGE, "nodes"), InvalidValueError, "x must be .* got 'nodes'"),
+        (lambda: plot(LARGE, y="rmse"), InvalidValueError, "y must be .* got 'rmse'"),
+        (lambda: plot(LARGE, y="epsilon"), InvalidValueError, "y must be 'delta' where x"),
+        (lambda: plot(LARGE, at=0.1), InvalidValueError, "at must be left out"),
+        (lambda: plot(LARGE, "rounds"), InvalidTypeError, "at .of epsilon. must be .* got None"),
+        (lambda: plot(LARGE, points=[0.1]), InvalidValueError, "points must be two or more"),
+        (lambda: plot(LARGE, points=[-0.1, 0.1]), InvalidValueError, "points must be"),
+        (lambda: plot(LARGE, points=[0.1, math.inf]), InvalidValueError, "points must be"),
+        (lambda: plot(LARGE, points="ab"), InvalidTypeError, "points must be"),
+        (lambda: plot(LARGE, points=[[0.1, 0.2]]), InvalidTypeError, "points must be"),
         (
-            lambda: plot_delta_against_noise(LARGE, 1.0, [0.0, 1.0]),
+            lambda: plot(LARGE, "noise_multiplier", "delta", at=-1.0),
             InvalidValueError,
-            "noise_multipliers must be .* above 0",
+            r"at \(of epsilon\) must be",
         ),
         (
-            lambda: plot_delta_against_noise(CountSampling(0.5, 9), 1.0),
+            lambda: plot(LARGE, "noise_multiplier", "delta", at=math.inf),
+            InvalidValueError,
+            "and finite",
+        ),
+        (
+            lambda: plot(LARGE, "noise_multiplier", "delta", at=NAN),
+            InvalidValueError,
+            r"at \(of epsilon\) must be",
+        ),
+        (
+            lambda: plot(LARGE, "noise_multiplier", "delta", at="1"),
+            InvalidTypeError,
+            r"at \(of epsilon\) must be",
+        ),
+        (
+            lambda: plot(LARGE, "noise_multiplier", "delta", at=1.0, points=[0.0, 1.0]),
+            InvalidValueError,
+            "points must be .* above 0",
+        ),
+        (
+            lambda: plot(CountSampling(0.5, 9), "noise_multiplier", "delta", at=1.0),
             InvalidTypeError,
             "mechanisms must have a noise_multiplier, got CountSampling",
         ),
-        (lambda: plot_epsilon_against_noise(LARGE, 1.5), InvalidValueError, "at most 1, got 1.5"),
         (
-            lambda: plot_epsilon_against_sample_rate(GaussianMechanism(1.0), 1e-5),
+            lambda: plot(LARGE, "noise_multiplier", "epsilon", at=1.5),
+            InvalidValueError,
+            "at most 1, got 1.5",
+        ),
+        (
+            lambda: plot(GaussianMechanism(1.0), "sample_rate", "epsilon", at=1e-5),
             InvalidTypeError,
             "mechanisms must have a sample_rate",
         ),
         (
-            lambda: plot_epsilon_against_sample_rate(LOCAL, 1e-5),
+            lambda: plot(LOCAL, "sample_rate", "epsilon", at=1e-5),
             InvalidValueError,
-            "sample_rates must be given",
+            "points must be given",
         ),
         (
-            lambda: plot_epsilon_against_sample_rate(LARGE, 1e-5, [0.5, 1.5]),
+            lambda: plot(LARGE, "sample_rate", "epsilon", at=1e-5, points=[0.5, 1.5]),
             InvalidValueError,
-            "sample_rates must be .* at most 1",
+            "points must be .* at most 1",
         ),
         (
-            lambda: plot_epsilon_against_rounds(LARGE, 1e-5, [1, 2.5]),
+            lambda: plot(LARGE, "rounds", "epsilon", at=1e-5, points=[1, 2.5]),
             InvalidValueError,
-            "rounds must be whole",
+            "points must be whole",
         ),
-        (lambda: plot_epsilon_against_rounds(LARGE, 1e-5, [0, 2]), InvalidValueError, "rounds"),
+        (
+            lambda: plot(LARGE, "rounds", "epsilon", at=1e-5, points=[0, 2]),
+            InvalidValueError,
+            "points must be .* of at least 1",
+        ),
     ],
 )
 def test_bad_points_are_refused_before_anything_is_drawn(
@@ -381,4 +414,4 @@ def test_without_matplotlib_the_message_names_the_pip_command(
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'turnout\[plot\]'"):
-        plot_delta(LARGE)
+        plot(LARGE)

@@ -2,9 +2,9 @@
 
 A :class:`Mechanism` is one release; it gives delta at an epsilon and epsilon at a delta. Mechanisms
 :func:`compose`; a :class:`PrivacyLedger` keeps the composition of what was spent within a budget;
-:func:`calibrate` finds the parameter that just reaches a target; :func:`plot_delta` and its kin
-draw several on one axis. Every number is on the safe side, but for
-:mod:`turnout.accounting.paper`, which keeps published expressions that are no bounds.
+:func:`calibrate` finds the parameter that just reaches a target; :func:`plot` draws several on one
+axis. Every number is on the safe side, but for :mod:`turnout.accounting.paper`, which keeps
+published expressions that are no bounds.
 """
 
 from __future__ import annotations
@@ -37,13 +37,7 @@ if TYPE_CHECKING:
         WeakClientSampling,
         participation_delta,
     )
-    from turnout.accounting.pictures import (
-        plot_delta,
-        plot_delta_against_noise,
-        plot_epsilon_against_noise,
-        plot_epsilon_against_rounds,
-        plot_epsilon_against_sample_rate,
-    )
+    from turnout.accounting.pictures import plot
     from turnout.accounting.registry import mechanism_from_dict
     from turnout.accounting.shuffling import Shuffled
     from turnout.accounting.thresholded import SampleAndThreshold
@@ -82,11 +76,7 @@ __all__ = [
     "mechanism_from_dict",
     "paper",
     "participation_delta",
-    "plot_delta",
-    "plot_delta_against_noise",
-    "plot_epsilon_against_noise",
-    "plot_epsilon_against_rounds",
-    "plot_epsilon_against_sample_rate",
+    "plot",
 ]
 
 #: What is imported when it is first used: an oracle needs little of the accounting.
@@ -113,13 +103,7 @@ _NAMES = {
         "WeakClientSampling",
         "participation_delta",
     ],
-    "turnout.accounting.pictures": [
-        "plot_delta",
-        "plot_delta_against_noise",
-        "plot_epsilon_against_noise",
-        "plot_epsilon_against_rounds",
-        "plot_epsilon_against_sample_rate",
-    ],
+    "turnout.accounting.pictures": ["plot"],
     "turnout.accounting.registry": ["mechanism_from_dict"],
     "turnout.accounting.shuffling": ["Shuffled"],
     "turnout.accounting.thresholded": ["SampleAndThreshold"],

@@ -1,46 +1,144 @@
 """Pictures of what mechanisms cost: several on one axis, and the paper's own curve beside.
 
 The paper is Hasircioglu and Gunduz, "Privacy Amplification via Random Participation in Federated
-Learning"; its Figures 1, 2, 3 and 5 are :func:`plot_delta`, :func:`plot_epsilon_against_noise`,
-:func:`plot_delta_against_noise` and :func:`plot_epsilon_against_sample_rate`. Where random
-participation is drawn, the curve of its Theorem 4.1, which is no bound
-(:func:`turnout.accounting.paper.theorem_4_1_delta`), is dashed beside ours.
+Learning"; :func:`plot` draws its Figures 1, 2, 3 and 5. Where random participation is drawn, the
+curve of its Theorem 4.1, which is no bound (:func:`turnout.accounting.paper.theorem_4_1_delta`), is
+dashed beside ours.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+import sys
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._drawing import new_axes
+from turnout._extras import require
 from turnout._types import Axes, Floats
-from turnout.accounting.curves import Mechanisms, refuse_without, theorem_delta, theorem_epsilon
-from turnout.accounting.drawing import FEWER_POINTS, Picture, increasing
+from turnout.accounting.curves import (
+    Mechanisms,
+    common_parameters,
+    named,
+    neighbours,
+    refuse_without,
+    theorem_delta,
+    theorem_epsilon,
+)
 from turnout.accounting.mechanism import Mechanism
+from turnout.accounting.participation import (
+    CentralShuffling,
+    RandomParticipation,
+    WeakClientSampling,
+)
 from turnout.errors import InvalidValueError
 
+#: The least number above 0.
+_LEAST = math.nextafter(0.0, 1.0)
 
-def plot_delta(
+
+class _Along(NamedTuple):
+    """What can stand along a picture."""
+
+    label: str
+    #: The parameters that change along it.
+    varied: tuple[str, ...]
+    #: The least and the largest number, and both in words.
+    limits: tuple[float, float, str]
+
+
+_ALONG = {
+    "epsilon": _Along("ε", (), (0.0, math.inf, "of at least 0")),
+    "noise_multiplier": _Along(
+        "noise multiplier σ", ("noise_multiplier",), (_LEAST, math.inf, "above 0")
+    ),
+    "rounds": _Along("rounds", (), (1.0, math.inf, "of at least 1")),
+    "sample_rate": _Along(
+        "sample rate q", ("sample_rate", "client_rate"), (_LEAST, 1.0, "above 0 and at most 1")
+    ),
+}
+
+_LETTERS = {"delta": "δ", "epsilon": "ε"}
+_OTHER = {"delta": "epsilon", "epsilon": "delta"}
+
+_COLOURS = ("#1f6f8b", "#d1495b", "#c9822b", "#5b8c5a", "#7a5195", "#3d405b", "#a0522d", "#6c757d")
+_CLAIM = "Theorem 4.1 (not a bound)"
+
+#: Below this no delta is drawn.
+_SMALLEST_DELTA = 1e-12
+
+#: A delta that people ask for.
+_SMALL_DELTA = 1e-6
+
+#: Stands for zero on a logarithmic axis: a curve that reaches it drops off the picture.
+_ZERO = 1e-300
+
+#: Where curves of so different reach share an axis, the axis is logarithmic.
+_FAR_APART = 40.0
+
+#: How far below the largest epsilon others are drawn.
+_DEEPEST = 1e-6
+
+_POINTS, _FEWER_POINTS = 161, 61
+
+
+class _Line(NamedTuple):
+    """A mechanism and how it is drawn."""
+
+    label: str
+    mechanism: Any
+    word: str
+    colour: Any
+
+    @property
+    def style(self) -> dict[str, Any]:
+        if isinstance(self.mechanism, WeakClientSampling):
+            # The limit that random participation tends to: both must be seen where they meet.
+            return {"linestyle": "-", "linewidth": 4.5, "zorder": 2, "alpha": 0.4}
+        central = isinstance(self.mechanism, CentralShuffling)
+        return {"linestyle": ":" if central else "-", "linewidth": 1.8, "zorder": 3}
+
+
+def plot(
     mechanisms: Mechanisms,
-    epsilons: npt.ArrayLike | None = None,
-    adjacency: str | None = None,
+    x: str = "epsilon",
+    y: str = "delta",
     *,
+    at: float | None = None,
+    points: npt.ArrayLike | None = None,
+    adjacency: str | None = None,
     ax: Axes | None = None,
     labels: Sequence[str] | None = None,
     paper: bool = True,
+    lower: bool = True,
 ) -> Axes:
-    """Draw delta against epsilon for one use of each mechanism.
+    """Draw what mechanisms cost: delta or epsilon, against one of their parameters.
 
     Parameters
     ----------
     mechanisms
         A mechanism, a sequence of mechanisms, or a dict of labels and mechanisms.
-    epsilons
-        Where to evaluate, at least two; by default from 0 to where delta is tiny.
+    x
+        What stands along the picture. ``"epsilon"``: for ``y="delta"``, of one use of each
+        mechanism. ``"noise_multiplier"``: the mechanisms' own ones do not matter.
+        ``"sample_rate"``: each mechanism keeps the product of its own two rates, so that the
+        expected batch is kept; at a sample rate q its client rate is that product over q, and the
+        curve starts where that is 1. Mechanisms without a client rate are drawn for each q as it
+        is. ``"rounds"``: every point is a composition, some tenths of a second, and some seconds
+        with its lower value. The paper's theorem speaks of one round only, so it has no curve here.
+    y
+        ``"delta"`` or ``"epsilon"``, on a logarithmic axis; a curve drops off where it is 0.
+    at
+        The delta in [0, 1] at which epsilon is drawn, or the epsilon, finite and at least 0, at
+        which delta is. Left out where ``x`` is epsilon.
+    points
+        Where to evaluate, at least two. By default epsilons from 0 to where delta is tiny, noise
+        from 0.5 to 10 and twice the mechanisms' own, seven numbers of rounds from 1 to 10,000, or
+        sample rates from the smallest product of the two rates to 1.
     adjacency
         What neighbouring data sets are; each mechanism's default if None.
     ax
@@ -49,310 +147,148 @@ def plot_delta(
         A text for each mechanism, for the legend.
     paper
         Whether to draw the paper's Theorem 4.1 for random participation, dashed.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The axes; delta is logarithmic.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    InvalidTypeError, InvalidValueError
-        If an argument is of the wrong type or out of range.
-    """
-    picture = Picture(mechanisms, adjacency, ax, labels, paper)
-    if epsilons is None:
-        points, far_apart = picture.default_epsilons()
-    else:
-        points = increasing("epsilons", epsilons, least=0.0)
-        far_apart = points[0] > 0.0 and points[-1] / points[0] > 100.0
-    picture.curves(
-        points,
-        lambda mechanism, word: np.asarray(mechanism.delta(points, word)),
-        lambda mechanism: theorem_delta(mechanism, points),
-    )
-    picture.deltas()
-    picture.axes.set_xscale("log" if far_apart else "linear")
-    picture.axes.set_xlim(points[0], points[-1])
-    return picture.finished("ε", "δ", ())
-
-
-def plot_delta_against_noise(
-    mechanisms: Mechanisms,
-    epsilon: float,
-    noise_multipliers: npt.ArrayLike | None = None,
-    adjacency: str | None = None,
-    *,
-    ax: Axes | None = None,
-    labels: Sequence[str] | None = None,
-    paper: bool = True,
-) -> Axes:
-    """Draw delta against the noise multiplier for one use of each mechanism.
-
-    Parameters
-    ----------
-    mechanisms
-        As for :func:`plot_delta`; their own noise multipliers do not matter.
-    epsilon
-        The epsilon, finite and at least 0.
-    noise_multipliers
-        Where to evaluate, at least two; by default from 0.5 to 10 and twice the mechanisms' own.
-    adjacency, ax, labels, paper
-        As for :func:`plot_delta`.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The axes, both of them logarithmic.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    InvalidTypeError, InvalidValueError
-        If an argument is of the wrong type or out of range, or a mechanism has no noise multiplier.
-    """
-    level = _number("epsilon", epsilon, math.inf)
-    picture = Picture(mechanisms, adjacency, ax, labels, paper)
-    points = picture.noises(noise_multipliers)
-    picture.curves(
-        points,
-        _each(points, lambda mechanism, word: mechanism.delta(level, word)),
-        _each_claim(points, lambda mechanism: theorem_delta(mechanism, np.array(level))),
-    )
-    picture.deltas()
-    picture.noise(points)
-    return picture.finished("noise multiplier σ", f"δ at ε = {level:g}", ("noise_multiplier",))
-
-
-def plot_epsilon_against_noise(
-    mechanisms: Mechanisms,
-    delta: float,
-    noise_multipliers: npt.ArrayLike | None = None,
-    adjacency: str | None = None,
-    *,
-    ax: Axes | None = None,
-    labels: Sequence[str] | None = None,
-    paper: bool = True,
-) -> Axes:
-    """Draw epsilon against the noise multiplier for one use of each mechanism.
-
-    Parameters
-    ----------
-    mechanisms
-        As for :func:`plot_delta`; their own noise multipliers do not matter.
-    delta
-        The delta, in [0, 1].
-    noise_multipliers
-        Where to evaluate, at least two; by default from 0.5 to 10 and twice the mechanisms' own.
-    adjacency, ax, labels, paper
-        As for :func:`plot_delta`.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The axes, both of them logarithmic; a curve drops off where epsilon is 0.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    InvalidTypeError, InvalidValueError
-        If an argument is of the wrong type or out of range, or a mechanism has no noise multiplier.
-    """
-    level = _number("delta", delta, 1.0)
-    picture = Picture(mechanisms, adjacency, ax, labels, paper)
-    points = picture.noises(noise_multipliers)
-    picture.curves(
-        points,
-        _each(points, lambda mechanism, word: mechanism.epsilon(level, word)),
-        _each_claim(points, lambda mechanism: theorem_epsilon(mechanism, level)),
-    )
-    picture.epsilons()
-    picture.noise(points)
-    return picture.finished("noise multiplier σ", f"ε at δ = {level:g}", ("noise_multiplier",))
-
-
-def plot_epsilon_against_rounds(
-    mechanisms: Mechanisms,
-    delta: float,
-    rounds: npt.ArrayLike | None = None,
-    adjacency: str | None = None,
-    *,
-    ax: Axes | None = None,
-    labels: Sequence[str] | None = None,
-    lower: bool = True,
-) -> Axes:
-    """Draw epsilon against the number of rounds: upper values as lines, a band down to the lower.
-
-    Every point is a composition: some tenths of a second, and some seconds with its lower value.
-    The paper's theorem speaks of one round only, so it has no curve here.
-
-    Parameters
-    ----------
-    mechanisms
-        As for :func:`plot_delta`.
-    delta
-        The delta, in [0, 1].
-    rounds
-        Whole numbers of at least 1, at least two of them; by default seven from 1 to 10,000.
-    adjacency, ax, labels
-        As for :func:`plot_delta`.
     lower
-        Whether to compute lower values.
+        Whether to compute lower values of many rounds, a band below the line.
 
     Returns
     -------
     matplotlib.axes.Axes
-        The axes, both of them logarithmic.
+        The axes.
 
     Raises
     ------
     MissingExtraError
         If matplotlib is not installed.
     InvalidTypeError, InvalidValueError
-        If an argument is of the wrong type or out of range.
+        If an argument is of the wrong type or out of range, a mechanism lacks the parameter, or no
+        default sample rates can be found because all rates are 0 or there is no client rate.
+
+    Examples
+    --------
+    >>> from turnout.accounting import LocalSampling
+    >>> axes = plot(LocalSampling(0.1, 1.0), "noise_multiplier", "epsilon", at=1e-5)
+    >>> axes.get_ylabel()
+    'ε at δ = 1e-05 (add or remove one)'
     """
-    level = _number("delta", delta, 1.0)
-    picture = Picture(mechanisms, adjacency, ax, labels, paper=False)
-    given = np.geomspace(1.0, 1e4, 7).round() if rounds is None else rounds
-    points = increasing("rounds", given, least=1.0)
-    if (points != np.floor(points)).any():
-        raise _arguments.invalid("rounds must be whole numbers", rounds)
+    _arguments.choice("x", x, _ALONG)
+    _arguments.choice("y", y, ("delta", "epsilon"))
+    level = _level(x, y, at)
+    lines = _lines(mechanisms, adjacency, ax, labels)
+    if x in ("noise_multiplier", "sample_rate"):
+        refuse_without([line.mechanism for line in lines], x)
+    places = _default_places(x, lines) if points is None else _places(x, points)
+    curves = [_curve(line, x, y, level, places) for line in lines]
+    banded = x == "rounds" and lower
+    floors = [_curve(line, x, y, level, places, lower=True) for line in lines] if banded else []
+    claims = [
+        _claim(line.mechanism, x, y, level, places)
+        if paper and x != "rounds" and isinstance(line.mechanism, RandomParticipation)
+        else None
+        for line in lines
+    ]
+    # All is known that can be refused.
+    axes = new_axes(ax, width=8.8, height=4.6)
+    marks: dict[str, Any] = {"marker": "o", "markersize": 3.5} if x == "rounds" else {}
+    for line, curve in zip(lines, curves, strict=True):
+        style = {**line.style, **marks}
+        axes.plot(places, _drawable(curve), color=line.colour, label=line.label, **style)
+    for line, curve, floor in zip(lines, curves, floors, strict=False):
+        # A lower value of 0 says nothing.
+        below = np.where(floor > 0.0, floor, np.nan)
+        band: dict[str, Any] = {"color": line.colour, "alpha": 0.25, "linewidth": 0.0}
+        axes.fill_between(places, below, _drawable(curve), **band)
+    dashed: list[Any] = []
+    for line, claim in zip(lines, claims, strict=True):
+        if claim is not None:
+            dashes: dict[str, Any] = {"linewidth": 1.2, "dashes": (4, 2.5), "zorder": 4}
+            dashed += axes.plot(places, _drawable(claim), "--", color=line.colour, **dashes)
+    _scale(axes, x, y, places, curves)
+    shown = "δ" if x == "epsilon" else f"{_LETTERS[y]} at {_LETTERS[_OTHER[y]]} = {level:g}"
+    _describe(axes, lines, x, shown, lower)
+    _add_legend(axes, dashed, beside=ax is None)
+    return axes
 
-    def bounds(mechanism: Mechanism, word: str) -> Floats:
-        found = []
-        for count in points.astype(np.int64).tolist():
-            composition = mechanism.compose(count, word)
-            upper = composition.epsilon(level)
-            below = composition.epsilon_bounds(level).lower if lower else upper
-            found.append((upper, below))
-        return np.array(found).T
 
-    for line in picture.lines:
-        upper, below = bounds(line.mechanism, line.word)
-        drawn = picture.line(points, upper, line, marker="o", markersize=3.5)
-        if lower:
-            # A lower value of 0 says nothing.
-            floor = np.where(below > 0.0, below, np.nan)
-            picture.axes.fill_between(
-                points, floor, drawn, color=line.colour, alpha=0.25, linewidth=0.0
-            )
-    picture.epsilons()
-    picture.axes.set_xscale("log")
-    note = "bands reach down to lower values" if lower else ""
-    return picture.finished("rounds", f"ε at δ = {level:g}", (), note)
+def _level(x: str, y: str, at: float | None) -> float:
+    """Check what is kept while something else varies."""
+    if x == "epsilon":
+        if y == "epsilon":
+            raise InvalidValueError("y must be 'delta' where x is 'epsilon', got 'epsilon'")
+        if at is not None:
+            raise _arguments.invalid("at must be left out where x is 'epsilon'", at)
+        return 0.0
+    name = f"at (of {_OTHER[y]})"
+    level = _arguments.number(name, at)
+    if not 0.0 <= level <= (sys.float_info.max if y == "delta" else 1.0):
+        upper = "finite" if y == "delta" else "at most 1"
+        raise _arguments.invalid(f"{name} must be a number of at least 0 and {upper}", at)
+    return level
 
 
-def plot_epsilon_against_sample_rate(
-    mechanisms: Mechanisms,
-    delta: float,
-    sample_rates: npt.ArrayLike | None = None,
-    adjacency: str | None = None,
-    *,
-    ax: Axes | None = None,
-    labels: Sequence[str] | None = None,
-    paper: bool = True,
-) -> Axes:
-    """Draw epsilon against the sample rate, the expected batch kept.
+def _lines(
+    mechanisms: Mechanisms, adjacency: str | None, ax: Any, labels: Sequence[str] | None
+) -> list[_Line]:
+    chosen = named(mechanisms, labels)
+    words = [mechanism.adjacency(adjacency) for _, mechanism in chosen]
+    palette = require("matplotlib.pyplot", "plot").get_cmap("viridis")
+    if ax is not None:
+        new_axes(ax)
+    number = len(chosen)
+    colours: list[Any] = list(_COLOURS[:number])
+    if number > len(_COLOURS):
+        colours = [palette(0.92 * position / (number - 1)) for position in range(number)]
+    return [
+        _Line(
+            label if len(set(words)) == 1 else f"{label} ({neighbours(word)})",
+            mechanism,
+            word,
+            colour,
+        )
+        for (label, mechanism), word, colour in zip(chosen, words, colours, strict=True)
+    ]
 
-    Each mechanism keeps the product of its own two rates: at a sample rate q its client rate is
-    that product over q. Mechanisms without a client rate are drawn for each q as it is.
 
-    Parameters
-    ----------
-    mechanisms
-        As for :func:`plot_delta`; each has a sample rate.
-    delta
-        The delta, in [0, 1].
-    sample_rates
-        Where to evaluate, at least two, above 0 and at most 1; by default from the smallest product
-        of the two rates to 1.
-    adjacency, ax, labels, paper
-        As for :func:`plot_delta`.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The axes, both of them logarithmic; a curve starts where the client rate is 1.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    InvalidTypeError, InvalidValueError
-        If an argument is of the wrong type or out of range, or a mechanism has no sample rate, or
-        no default can be found because all rates are 0 or there is no client rate.
-    """
-    level = _number("delta", delta, 1.0)
-    picture = Picture(mechanisms, adjacency, ax, labels, paper)
-    refuse_without(picture.mechanisms, "sample_rate")
-    products = [_product(mechanism) for mechanism in picture.mechanisms]
-    if sample_rates is None:
+def _default_places(x: str, lines: list[_Line]) -> Floats:
+    """Choose where to evaluate."""
+    if x == "rounds":
+        return np.geomspace(1.0, 1e4, 7).round()
+    if x == "noise_multiplier":
+        own = [float(line.mechanism.noise_multiplier) for line in lines]
+        return np.geomspace(min(0.5, min(own) / 2.0), max(10.0, 2.0 * max(own)), _FEWER_POINTS)
+    if x == "sample_rate":
+        products = [_product(line.mechanism) for line in lines]
         known = [product for product in products if 0.0 < product < 1.0]
         if not known:
             raise InvalidValueError(
-                "sample_rates must be given where no mechanism has two rates with a product "
-                "between 0 and 1"
+                "points must be given where no mechanism has two rates with a product between 0 "
+                "and 1, got None"
             )
-        points = np.geomspace(min(known), 1.0, FEWER_POINTS)
-    else:
-        points = increasing("sample_rates", sample_rates, least=0.0, above=True, most=1.0)
+        return np.geomspace(min(known), 1.0, _FEWER_POINTS)
+    reached = [
+        line.mechanism.epsilon(delta, line.word)
+        for line in lines
+        for delta in (_SMALL_DELTA, _SMALLEST_DELTA)
+    ]
+    ends = [end for end in reached if 0.0 < end < math.inf] or [1.0]
+    if max(ends) / min(ends) < _FAR_APART:
+        return np.linspace(0.0, max(ends), _POINTS)
+    return np.geomspace(min(ends) / 10.0, max(ends), _POINTS)
 
-    def at(mechanism: Mechanism, sample_rate: float) -> Mechanism | None:
-        product = _product(mechanism)
-        if math.isnan(product):
-            return mechanism.replace(sample_rate=sample_rate)
-        client_rate = product / sample_rate
-        if client_rate > 1.0 + 1e-9:
-            return None
-        return mechanism.replace(sample_rate=sample_rate, client_rate=min(1.0, client_rate))
 
-    picture.curves(
-        points,
-        _each(points, lambda mechanism, word: mechanism.epsilon(level, word), at),
-        _each_claim(points, lambda mechanism: theorem_epsilon(mechanism, level), at),
+def _places(x: str, given: npt.ArrayLike) -> Floats:
+    """Check where to evaluate: at least two numbers within bounds, put in ascending order."""
+    array = np.unique(
+        _arguments.vector("points", given, "a sequence of numbers").astype(np.float64)
     )
-    picture.epsilons()
-    picture.across(points)
-    kept = {product for product in products if not math.isnan(product)}
-    note = f"p q = {kept.pop():g}" if len(kept) == 1 else "p q fixed for each"
-    rates = ("sample_rate", "client_rate")
-    return picture.finished("sample rate q", f"ε at δ = {level:g}", rates, note)
-
-
-def _each(
-    points: Floats,
-    value: Callable[[Mechanism, str], float],
-    at: Callable[[Mechanism, float], Mechanism | None] | None = None,
-) -> Callable[[Mechanism, str], Floats]:
-    """Evaluate a mechanism changed for each point; it is not drawn where it cannot be."""
-    place = _noisy if at is None else at
-
-    def values(mechanism: Mechanism, word: str) -> Floats:
-        changed = [place(mechanism, float(point)) for point in points]
-        return np.array([math.nan if one is None else value(one, word) for one in changed])
-
-    return values
-
-
-def _each_claim(
-    points: Floats,
-    value: Callable[[Mechanism], Any],
-    at: Callable[[Mechanism, float], Mechanism | None] | None = None,
-) -> Callable[[Mechanism], Floats]:
-    def claimed(mechanism: Mechanism, _: str) -> float:
-        found = value(mechanism)
-        return math.nan if found is None else float(found)
-
-    values = _each(points, claimed, at)
-    return lambda mechanism: values(mechanism, "")
-
-
-def _noisy(mechanism: Mechanism, noise_multiplier: float) -> Mechanism:
-    return mechanism.replace(noise_multiplier=noise_multiplier)
+    least, most, bound = _ALONG[x].limits
+    inside = (array >= least) & (array <= most) & np.isfinite(array)
+    if array.size < 2 or not inside.all():
+        raise _arguments.invalid(
+            f"points must be two or more different finite numbers {bound}", given
+        )
+    if x == "rounds" and (array != np.floor(array)).any():
+        raise _arguments.invalid("points must be whole numbers of rounds", given)
+    return array
 
 
 def _product(mechanism: Any) -> float:
@@ -362,9 +298,114 @@ def _product(mechanism: Any) -> float:
     return float(mechanism.client_rate) * float(mechanism.sample_rate)
 
 
-def _number(argument: str, value: object, most: float) -> float:
-    result = _arguments.number(argument, value)
-    if not (0.0 <= result <= most and math.isfinite(result)):
-        upper = "finite" if math.isinf(most) else f"at most {most:g}"
-        raise _arguments.invalid(f"{argument} must be a number of at least 0 and {upper}", value)
-    return result
+def _changed(mechanism: Mechanism, x: str, place: float) -> Mechanism | None:
+    """Change what varies; None where the others allow none."""
+    if x == "noise_multiplier":
+        return mechanism.replace(noise_multiplier=place)
+    product = _product(mechanism)
+    if x != "sample_rate" or math.isnan(product):
+        return mechanism.replace(sample_rate=place) if x == "sample_rate" else mechanism
+    client_rate = product / place
+    if client_rate > 1.0 + 1e-9:
+        return None
+    return mechanism.replace(sample_rate=place, client_rate=min(1.0, client_rate))
+
+
+def _curve(
+    line: _Line, x: str, y: str, level: float, places: Floats, *, lower: bool = False
+) -> Floats:
+    """Evaluate a mechanism at each place; it is not drawn where it cannot be."""
+    if x == "epsilon":
+        return np.asarray(line.mechanism.delta(places, line.word))
+    found = []
+    for place in places.tolist():
+        changed = _changed(line.mechanism, x, place)
+        if changed is None:
+            found.append(math.nan)
+            continue
+        composed = changed.compose(int(place) if x == "rounds" else 1, line.word)
+        both = composed.delta_bounds if y == "delta" else composed.epsilon_bounds
+        upper = composed.delta if y == "delta" else composed.epsilon
+        found.append(both(level).lower if lower else upper(level))
+    return np.array(found)
+
+
+def _claim(mechanism: Mechanism, x: str, y: str, level: float, places: Floats) -> Floats | None:
+    """Evaluate the paper's claim at each place; None if it makes none."""
+    if x == "epsilon":
+        return theorem_delta(mechanism, places)
+    found = []
+    for place in places.tolist():
+        changed = _changed(mechanism, x, place)
+        value: Any = None
+        if changed is not None and y == "delta":
+            value = theorem_delta(changed, np.array(level))
+        elif changed is not None:
+            value = theorem_epsilon(changed, level)
+        found.append(math.nan if value is None else float(value))
+    return np.array(found)
+
+
+def _drawable(values: Floats) -> Floats:
+    """Let zeros fall off a logarithmic axis, and leave out what is infinite or missing."""
+    return np.where(np.isfinite(values), np.maximum(values, _ZERO), np.nan)
+
+
+def _scale(axes: Axes, x: str, y: str, places: Floats, curves: list[Floats]) -> None:
+    """Show what is in sight of the curves."""
+    seen = np.concatenate([curve[np.isfinite(curve) & (curve > _ZERO)] for curve in curves])
+    axes.set_yscale("log")
+    if seen.size:
+        least = _SMALLEST_DELTA if y == "delta" else _DEEPEST * seen.max()
+        axes.set_ylim(max(least, 0.5 * seen.min()), 2.0 * seen.max())
+    near = x == "epsilon" and not (places[0] > 0.0 and places[-1] / places[0] > 100.0)
+    axes.set_xscale("linear" if near else "log")
+    if x != "rounds":
+        axes.set_xlim(places[0], places[-1])
+    if x == "noise_multiplier":
+        # Up to where no curve is in sight any more.
+        ticker = require("matplotlib.ticker", "plot")
+        bottom = axes.get_ylim()[0]
+        drawn = [
+            np.flatnonzero(np.asarray(curve.get_ydata(), dtype=np.float64) >= bottom)
+            for curve in axes.get_lines()
+        ]
+        last = max((int(found[-1]) for found in drawn if found.size), default=places.size - 1)
+        axes.set_xlim(places[0], places[min(last + 1, places.size - 1)])
+        axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.xaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
+        axes.xaxis.set_minor_formatter(ticker.NullFormatter())
+
+
+def _describe(axes: Axes, lines: list[_Line], x: str, shown: str, lower: bool) -> None:
+    """Write beside the picture what it shows."""
+    axes.set_xlabel(_ALONG[x].label)
+    words = {line.word for line in lines}
+    meant = f" ({neighbours(words.pop())})" if len(words) == 1 else ""
+    axes.set_ylabel(shown + meant)
+    mechanisms = [line.mechanism for line in lines]
+    note = ""
+    if x == "sample_rate":
+        kept = {product for product in map(_product, mechanisms) if not math.isnan(product)}
+        note = f"p q = {kept.pop():g}" if len(kept) == 1 else "p q fixed for each"
+    elif x == "rounds" and lower:
+        note = "bands reach down to lower values"
+    common = common_parameters(mechanisms, _ALONG[x].varied)
+    axes.set_title("; ".join(text for text in (common, note) if text), fontsize=10)
+    axes.grid(color="#e8e8e8", linewidth=0.7)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _add_legend(axes: Axes, dashed: list[Any], *, beside: bool) -> None:
+    handles: list[Any] = list(axes.get_legend_handles_labels()[0])
+    if dashed:
+        colour = dashed[0].get_color() if len(dashed) == 1 else "0.3"
+        style = {"linestyle": "--", "linewidth": dashed[0].get_linewidth(), "color": colour}
+        line = require("matplotlib.lines", "plot").Line2D
+        handles.append(line([], [], label=_CLAIM, **style))
+    # Beside the axes it covers no curve; on axes of others there may be no room.
+    place: dict[str, Any] = {"loc": "best"}
+    if beside:
+        place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0}
+    axes.legend(handles=handles, frameon=False, fontsize=9, **place)

@@ -8,7 +8,7 @@ import numpy as np
 import typer
 
 from turnout._types import Axes
-from turnout.accounting.pictures import plot_delta, plot_epsilon_against_rounds
+from turnout.accounting.pictures import plot as plot_mechanisms
 from turnout.cli.account.shared import (
     Adjacency,
     Delta,
@@ -164,7 +164,9 @@ def describe_setting(
 def _draw(listed: list[Scheme], rounds: int, delta: float, adjacency: str) -> Axes:
     mechanisms = [scheme.mechanism for scheme in listed]
     if rounds == 1:
-        return plot_delta(mechanisms, adjacency=adjacency)
+        return plot_mechanisms(mechanisms, adjacency=adjacency)
     points = np.unique(np.geomspace(1, rounds, min(7, rounds)).round())
     at = max(delta, _SMALLEST_DELTA)
-    return plot_epsilon_against_rounds(mechanisms, at, points, adjacency, lower=False)
+    return plot_mechanisms(
+        mechanisms, "rounds", "epsilon", at=at, points=points, adjacency=adjacency, lower=False
+    )
