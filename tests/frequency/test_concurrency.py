@@ -11,7 +11,9 @@ import os
 import subprocess
 import sys
 import textwrap
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import reduce
 from operator import add
 from typing import Any
@@ -20,6 +22,7 @@ import numpy as np
 import pytest
 
 import turnout as tn
+from turnout.errors import CodeOutsideDomainError
 
 needs_fork = pytest.mark.skipif(
     "fork" not in multiprocessing.get_all_start_methods(), reason="this system does not fork"
@@ -44,6 +47,7 @@ FORKS = """
 import hashlib, json, multiprocessing, os, sys, threading
 import numpy as np
 import turnout as tn
+from turnout.errors import CodeOutsideDomainError
 
 oracle = tn.DirectEncoding(0.5, 1000)
 values = np.arange(300_000, dtype=np.uint16) % 1000
@@ -183,6 +187,7 @@ PROGRESS = """
 import json, sys, threading, time
 import numpy as np
 import turnout as tn
+from turnout.errors import CodeOutsideDomainError
 
 sys.setswitchinterval(0.001)
 oracle = tn.DirectEncoding(1.0, 100)
@@ -246,6 +251,7 @@ def test_eight_threads_share_an_oracle_and_give_the_right_answers(threads: str) 
     program = """
     import json
     from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
     import numpy as np
     import turnout as tn
 
@@ -292,3 +298,24 @@ def test_threads_add_up_tallies_in_any_order() -> None:
         )
     assert all(total == totals[0] for total in totals)
     assert totals[0].nodes == 160_000
+
+
+def test_an_array_that_another_thread_changes_is_refused_with_an_ordinary_exception():
+    reports = np.zeros(1_000_000, np.uint8)
+    changing = threading.Event()
+    kernel: Any = tn.DirectEncoding(1.0, 3)._kernel
+
+    def change() -> None:
+        while not changing.wait(0.0002):
+            reports[::1000] ^= 200
+
+    changes = threading.Thread(target=change)
+    changes.start()
+    try:
+        for _ in range(20):
+            # A panic would be no Exception, and stop this test.
+            with suppress(CodeOutsideDomainError, RuntimeError):
+                kernel.tally(reports)
+    finally:
+        changing.set()
+        changes.join()

@@ -4,6 +4,7 @@
 //! wait for ever. So each process finds a pool of its own, in a list keyed by process id. The number
 //! of threads is rayon's default: the cores, or `RAYON_NUM_THREADS`.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process;
 use std::sync::OnceLock;
 
@@ -39,13 +40,26 @@ pub(crate) fn run_if<T: Send>(
     much: bool,
     job: impl FnOnce() -> turnout::Result<T> + Send,
 ) -> Result<T> {
-    if much { run(py, job) } else { Ok(py.detach(job)?) }
+    if much { run(py, job) } else { Ok(py.detach(|| caught(job))??) }
+}
+
+/// What a job gives, or that it stopped: the core does not panic on input, but an array can be
+/// another one after it was checked, if a thread of Python writes to it meanwhile.
+fn caught<T>(job: impl FnOnce() -> T) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(job)).map_err(|_| {
+        let message = "the core stopped: either an array was changed by another thread during the \
+                       call, or this is a defect of turnout";
+        Failure::Defect(message.to_owned())
+    })
 }
 
 /// Not generic: the plumbing of the pool is compiled once, and not for every job.
 fn install(py: Python<'_>, job: &mut (dyn FnMut() + Send)) -> Result<()> {
-    py.detach(|| current().map(|pool| pool.install(job))).map_err(|reason| {
-        Failure::Defect(format!("the thread pool could not be started: {reason}"))
+    py.detach(|| {
+        let pool = current().map_err(|reason| {
+            Failure::Defect(format!("the thread pool could not be started: {reason}"))
+        })?;
+        caught(|| pool.install(job))
     })
 }
 

@@ -13,6 +13,7 @@ use pyo3::types::PyBytes;
 use turnout::Error;
 
 use crate::errors::{Failure, Result};
+use crate::pool::run_if;
 
 /// Evaluates an expression in which the integer type of a field's elements has a name.
 macro_rules! by_width {
@@ -41,7 +42,7 @@ fn compute<T: Send>(
     elements: usize,
     job: impl FnOnce() -> turnout::Result<T> + Send,
 ) -> Result<T> {
-    Ok(if elements < AT_ONCE { job() } else { py.detach(job) }?)
+    if elements < AT_ONCE { Ok(job()?) } else { run_if(py, false, job) }
 }
 
 /// The content of a `bytes` object.
