@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from turnout.distributed.limits import exact_sampling_limits, summable
+from turnout.distributed.sampled import exact_sampling_limits, summable
 
 
 def binomial(trials: int, rate: Fraction) -> list[Fraction]:

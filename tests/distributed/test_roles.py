@@ -474,7 +474,7 @@ def test_giving_up_names_the_missing_and_forgets_everything(harness: ModuleType)
     network.deliver()
     aggregator = network.aggregator(0)
     held = harness.bytes_in(harness.state_of(aggregator))
-    assert all(message.payload[8:] in held for message in sent if message.recipient.index == 0)
+    assert all(message.payload[9:] in held for message in sent if message.recipient.index == 0)
     with pytest.raises(MissingPartyError, match="without user 5") as caught:
         aggregator.give_up()
     assert caught.value.parties == (Party(USER, 5),)

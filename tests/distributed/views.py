@@ -303,7 +303,8 @@ class Marks:
                 marks = np.ones(length, np.int64)
             else:
                 marks = np.full(length, len(self.calls) % 3 + 1, np.int64)
-            self.calls.append((name, tuple(parameters), marks.copy()))
+            if length:  # none are drawn to find out whether they could be
+                self.calls.append((name, tuple(parameters), marks.copy()))
             return marks
 
         return draw

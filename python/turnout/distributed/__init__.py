@@ -15,12 +15,16 @@ array([ True,  True,  True])
 from turnout._public import listing
 from turnout.distributed.aggregation import Guarantee
 from turnout.distributed.costs import CostLedger, Costs
-from turnout.distributed.engine import RoundResult, exchange
+from turnout.distributed.engine import (
+    AggregationMechanism,
+    RoundResult,
+    exchange,
+    mechanism_from_dict,
+    paper_costs,
+)
 from turnout.distributed.field import PrimeField
-from turnout.distributed.mechanism import AggregationMechanism, mechanism_from_dict
 from turnout.distributed.messages import Kind, Message, Party, Role
 from turnout.distributed.noisy import NoisyAggregation
-from turnout.distributed.paper import paper_costs
 from turnout.distributed.recommend import Recommendation, RecommendationRecord, recommend
 from turnout.distributed.roles import AggregatingServer, Aggregator, ReportingServer, User
 from turnout.distributed.rounds import Round

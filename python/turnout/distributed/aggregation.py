@@ -15,6 +15,7 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout._tables import Tabular
 from turnout._types import Array, Floats, Integers
+from turnout._values import settle
 from turnout.accounting import calibrate
 from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.values import nonnegative, unit_interval
@@ -122,8 +123,11 @@ class Aggregation(abc.ABC):
         domain = domain_of("domain", self.domain)
         if domain.size > _MOST_ITEMS:
             raise _arguments.invalid(f"domain must have at most {_MOST_ITEMS} items", domain.size)
-        self._set("domain", domain)
-        self._set("users", _arguments.integer("users", self.users, least=1, most=_MOST_USERS))
+        settle(
+            self,
+            domain=domain,
+            users=_arguments.integer("users", self.users, least=1, most=_MOST_USERS),
+        )
         if (self.epsilon is None) != (self.delta is None):
             raise InvalidValueError(
                 "epsilon and delta must be given together, got epsilon = "
@@ -131,22 +135,17 @@ class Aggregation(abc.ABC):
             )
         if self.epsilon is not None and self.delta is not None:
             epsilon = nonnegative("epsilon", _arguments.number("epsilon", self.epsilon))
-            self._set("epsilon", float(epsilon))
             delta = unit_interval("delta", _arguments.number("delta", self.delta))
-            self._set("delta", float(delta))
+            settle(self, epsilon=float(epsilon), delta=float(delta))
         least = {"honest_aggregators": 1, "max_colluding_users": 0, "max_missing_users": 0}
         for name, smallest in least.items():
-            value = _arguments.integer(name, getattr(self, name), least=smallest)
-            self._set(name, value)
+            settle(self, **{name: _arguments.integer(name, getattr(self, name), least=smallest)})
         away = self.max_colluding_users + self.max_missing_users
         if away >= self.users:
             raise InvalidValueError(
                 "max_colluding_users and max_missing_users must leave a user of "
                 f"{self.users}, got {self.max_colluding_users} and {self.max_missing_users}"
             )
-
-    def _set(self, name: str, value: object) -> None:
-        object.__setattr__(self, name, value)
 
     def _calibrated(self, argument: str, mechanism: Mechanism, parameter: str) -> float:
         """Take the parameter that was given, or find the one that reaches the target.
@@ -197,9 +196,14 @@ class Aggregation(abc.ABC):
         """The privacy accounting of one release."""
 
     @property
-    @abc.abstractmethod
     def guarantee(self) -> Guarantee:
         """What is protected, against whom, and what that rests on."""
+        sentences = tuple(self._assumptions())
+        return Guarantee(self.accounting, self.adjacency, self.epsilon, self.delta, sentences)
+
+    @abc.abstractmethod
+    def _assumptions(self) -> list[str]:
+        """Say what the guarantee rests on."""
 
     @property
     @abc.abstractmethod
@@ -268,7 +272,7 @@ class Aggregation(abc.ABC):
 
     @abc.abstractmethod
     def contribution_costs(self, items: int) -> Costs:
-        """Count what a contributor draws for some items."""
+        """Count what a contributor draws for some items: coins of dummies, or noise."""
 
     def paper_costs(self) -> dict[str, Costs]:
         """Evaluate the paper's table: see :func:`turnout.distributed.paper_costs`."""
@@ -436,3 +440,11 @@ def aggregation_from_dict(description: Any) -> Aggregation:
                 except (InvalidTypeError, InvalidValueError) as error:
                     raise CorruptDataError(f"not a mechanism that can be: {error}") from error
     raise CorruptDataError(f"not the description of a mechanism: {_arguments.shown(description)}")
+
+
+def step_seed(seed: int | None, *names: object) -> int | None:
+    """Derive the seed of one step; None stays None."""
+    if seed is None:
+        return None
+    text = repr((seed, *names)).encode()
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")

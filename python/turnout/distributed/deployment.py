@@ -1,12 +1,16 @@
-"""Who adds up the shares: aggregators, or the users themselves."""
+"""Who adds up the shares: aggregators, all users, or users that are elected for an item."""
 
 from __future__ import annotations
 
 import abc
 import dataclasses
 
+import numpy as np
+import numpy.typing as npt
+
 from turnout import _arguments
-from turnout._types import Integers
+from turnout._types import Bytes, Integers
+from turnout._values import settle
 from turnout.distributed.aggregation import Aggregation
 from turnout.distributed.costs import Costs
 from turnout.distributed.field import SEED_BYTES
@@ -52,8 +56,8 @@ class Deployed(Aggregation):
         if isinstance(self.parties, str):
             _arguments.choice("parties", self.parties, ("users",))
         else:
-            expected = _arguments.integer("parties", self.parties, least=2, most=_MOST_PARTIES)
-            self._set("parties", expected)
+            parties = _arguments.integer("parties", self.parties, least=2, most=_MOST_PARTIES)
+            settle(self, parties=parties)
         _arguments.instance("compressed", self.compressed, bool, "True or False")
         if self.users_are_parties and self.max_missing_users:
             raise InvalidValueError(
@@ -151,3 +155,38 @@ class Deployed(Aggregation):
         if self.max_colluding_users == 0:
             return "no other user uses or gives away what it knows of its own coins and noise"
         return telling_sentence(self.max_colluding_users, "other ")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Electing(Aggregation):
+    """A mechanism in which a first server elects users, who add up what is shared of an item.
+
+    See the subclass for what the parameter means.
+    """
+
+    reported: int
+
+    @abc.abstractmethod
+    def committee_size(self, reporters: int) -> int:
+        """How many users are elected for an item that so many report."""
+
+    @abc.abstractmethod
+    def draw_sets(
+        self, codes: npt.NDArray[np.uint32], seed: int | None = None
+    ) -> tuple[Bytes, npt.NDArray[np.uint32]]:
+        """Draw the coins and sets of some users.
+
+        Parameters
+        ----------
+        codes
+            uint32, the code of each user's item.
+        seed
+            For tests and simulations only.
+
+        Returns
+        -------
+        coins : numpy.ndarray
+            uint8, 1 for a user that takes part.
+        sets : numpy.ndarray
+            uint32 of shape (users, reported): the items of each set, in order.
+        """

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 import secrets
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +15,10 @@ import numpy.typing as npt
 from turnout import _arguments, _core
 from turnout._tables import Tabular
 from turnout._types import Array, Integers
-from turnout.distributed.aggregation import Aggregation
+from turnout.distributed.aggregation import Aggregation, aggregation_from_dict, step_seed
 from turnout.distributed.costs import CostLedger, Costs
-from turnout.distributed.deployment import Deployed
-from turnout.distributed.electing import Electing
-from turnout.distributed.messages import MESSAGE_OVERHEAD, Message, Party, Role
+from turnout.distributed.deployment import Deployed, Electing
+from turnout.distributed.messages import MESSAGE_OVERHEAD, Message, Party, Role, in_words
 from turnout.distributed.payloads import (
     ROSTER_DIGEST,
     bits_size,
@@ -29,7 +28,6 @@ from turnout.distributed.payloads import (
 )
 from turnout.distributed.roles import AggregatingServer, Aggregator, ReportingServer, User
 from turnout.distributed.rounds import Round
-from turnout.distributed.seeds import step_seed
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 
@@ -82,48 +80,134 @@ class RoundResult(Tabular):
         return self.estimate.to_records(level, **options)
 
 
-def run(mechanism: Aggregation, values: Any, seed: int | None = None) -> RoundResult:
-    """Run one round in the compiled core.
+@dataclass(frozen=True, kw_only=True)
+class AggregationMechanism(Aggregation):
+    """Base class: who takes part, who may collude, and what is published.
 
-    Every coin, set, share and sum is drawn and computed as the parties would, and no message is
-    made; the bytes and messages of the costs are those that the messages would have. The noise of
-    all users together is drawn from its law where that is known (discrete Laplace and Skellam).
+    Mechanisms are frozen: they compare by their parameters, and every round has randomness of its
+    own.
+    """
+
+    def run(self, values: Any, seed: int | None = None) -> RoundResult:
+        """Run one round in this process, in the compiled core.
+
+        Every coin, set, share and sum is drawn and computed as the parties would, and no message is
+        made; the bytes and messages of the costs are those that the messages would have. The noise
+        of all users together is drawn from its law where that is known (discrete Laplace and
+        Skellam).
+
+        Parameters
+        ----------
+        values
+            One item for each user: anything that :meth:`turnout.Domain.encode` takes.
+        seed
+            For tests and simulations only: an integer in [0, 2^64).
+
+        Returns
+        -------
+        RoundResult
+            The estimate, the sums, and the costs.
+
+        Raises
+        ------
+        UnknownLabelError, CodeOutsideDomainError, InvalidTypeError
+            If a value is not in the domain.
+        InvalidValueError
+            If there is not one value for each user, or two-stage sampling would draw more than
+            2 * 10^10 shares.
+        """
+        seed = _arguments.seed(seed)
+        codes = self.domain.encode(values).astype(np.uint32)
+        _check_users(self, codes)
+        if isinstance(self, Electing):
+            total, costs = _run_two_stage(self, codes, seed)
+        else:
+            assert isinstance(self, Deployed)
+            total, costs = _run_deployed(self, codes, seed)
+        sums = self.decode(total)
+        return RoundResult(self.estimate(sums), sums, costs)
+
+    def start_round(self) -> Round:
+        """Start a round: everyone who takes part gets it, as ``round.to_bytes()``.
+
+        Returns
+        -------
+        Round
+            A round with a fresh name, which makes the roles.
+        """
+        return Round.start(self)
+
+
+def mechanism_from_dict(description: Any) -> AggregationMechanism:
+    """Rebuild a mechanism from :meth:`AggregationMechanism.to_dict`.
+
+    Parameters
+    ----------
+    description
+        The dictionary, perhaps through JSON.
+
+    Returns
+    -------
+    AggregationMechanism
+        An equal mechanism.
+
+    Raises
+    ------
+    CorruptDataError
+        If it describes no mechanism.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> mechanism = tn.distributed.NoisyAggregation(4, 100, epsilon=1.0)
+    >>> mechanism_from_dict(mechanism.to_dict()) == mechanism
+    True
+    """
+    # Whatever has a name, and so can be described, derives from the class above.
+    return cast("AggregationMechanism", aggregation_from_dict(description))
+
+
+def paper_costs(mechanism: Aggregation) -> dict[str, Costs]:
+    """Evaluate Table 1 of Yang et al. for one party of each role.
+
+    Bytes are those of bare elements and numbers, of ``ceil(log2 q)``, ``ceil(log2 n)`` and
+    ``ceil(log2 N)`` bits, without headers. The table is for users as parties (DPDS) and for
+    two-stage sampling (TSS) in which as many users are elected as report an item; for other ways to
+    add up there are none.
 
     Parameters
     ----------
     mechanism
-        What to run.
-    values
-        One item for each user.
-    seed
-        For tests and simulations only.
+        Sampling or noise among parties, or two-stage sampling.
 
     Returns
     -------
-    RoundResult
-        The estimate, the sums, and the costs.
+    dict
+        Costs by role.
 
     Raises
     ------
-    UnknownLabelError, CodeOutsideDomainError, InvalidTypeError
-        If a value is not in the domain.
-    InvalidValueError
-        If there is not one value for each user, or two-stage sampling would draw more than
-        2 * 10^10 shares.
+    InvalidTypeError
+        If the mechanism is of another kind.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> mechanism = tn.distributed.SamplingAggregation(
+    ...     30, 1000, rate=0.5, floor=33, parties="users"
+    ... )
+    >>> paper_costs(mechanism)["user"].draws  # (n - 1) N
+    29970
     """
-    seed = _arguments.seed(seed)
-    codes = mechanism.domain.encode(values).astype(np.uint32)
-    if len(codes) != mechanism.users:
+    _arguments.instance("mechanism", mechanism, Aggregation, "distributed aggregation")
+    return mechanism.paper_costs()
+
+
+def _check_users(mechanism: Aggregation, values: Sized) -> None:
+    if len(values) != mechanism.users:
         raise InvalidValueError(
-            f"values must hold one item for each of the {mechanism.users} users, got {len(codes)}"
+            f"values must hold one item for each of the {mechanism.users} users, got {len(values)}"
         )
-    if isinstance(mechanism, Electing):
-        total, costs = _run_two_stage(mechanism, codes, seed)
-    else:
-        assert isinstance(mechanism, Deployed)
-        total, costs = _run_deployed(mechanism, codes, seed)
-    sums = mechanism.decode(total)
-    return RoundResult(mechanism.estimate(sums), sums, costs)
 
 
 def _run_deployed(mechanism: Deployed, codes: Codes, seed: int | None) -> tuple[Array, CostLedger]:
@@ -298,10 +382,7 @@ def exchange(round_: Round, values: Any) -> RoundResult:
     """
     mechanism = round_.mechanism
     items = _arguments.items("values", values, "one item for each user")
-    if len(items) != mechanism.users:
-        raise InvalidValueError(
-            f"values must hold one item for each of the {mechanism.users} users, got {len(items)}"
-        )
+    _check_users(mechanism, items)
     roles: dict[Party, User | Aggregator | AggregatingServer | ReportingServer] = {}
 
     def deliver(messages: Iterable[Message]) -> None:
@@ -332,12 +413,8 @@ def ledger(
     mechanism: Aggregation,
 ) -> CostLedger:
     """Add up the costs of roles; with users as parties a user's two roles are one party."""
-    names = {
-        Role.USER: "user",
-        Role.AGGREGATOR: "aggregator",
-        Role.REPORTING_SERVER: "reporting server",
-        Role.SERVER: "server",
-    }
+    order = (Role.USER, Role.AGGREGATOR, Role.REPORTING_SERVER, Role.SERVER)
+    names = {role: in_words(role) for role in order}
     if isinstance(mechanism, Deployed) and mechanism.users_are_parties:
         names[Role.AGGREGATOR] = "user"
     totals: dict[str, Costs] = {}

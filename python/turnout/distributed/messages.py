@@ -89,12 +89,9 @@ class Kind(enum.IntEnum):
     ITEM_SHARES = 6
 
 
-_NAMES = {
-    Role.USER: "user",
-    Role.AGGREGATOR: "aggregator",
-    Role.SERVER: "server",
-    Role.REPORTING_SERVER: "reporting server",
-}
+def in_words(member: Role | Kind) -> str:
+    """Name a role or a kind of messages."""
+    return member.name.lower().replace("_", " ")
 
 
 @dataclass(frozen=True, order=True)
@@ -129,9 +126,9 @@ class Party:
 
     def __str__(self) -> str:
         """Name the party."""
-        if self.role in (Role.USER, Role.AGGREGATOR):
-            return f"{_NAMES[self.role]} {self.index}"
-        return f"the {_NAMES[self.role]}"
+        name = in_words(self.role)
+        several = self.role in (Role.USER, Role.AGGREGATOR)
+        return f"{name} {self.index}" if several else f"the {name}"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Laws of the total noise in one count: its variance, its quantiles and proven tails.
+"""The noise that parties add piece by piece: how it is drawn, its variance, quantiles, tails.
 
 Every contributor adds an independent integer piece to every count. The sum has a known
 characteristic function, from which one Fourier transform gives its law, and a known moment
@@ -10,15 +10,20 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 
-from turnout import _arguments
-from turnout._types import Floats
+from turnout import _arguments, _core
+from turnout._types import Floats, Integers
 from turnout._values import settle
+from turnout.accounting import DiscreteLaplaceNoise, SkellamNoise, SummedDiscreteGaussianNoise
 from turnout.accounting.integer_noise import discrete_gaussian_variance
+from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.values import positive_up_to
+from turnout.distributed.aggregation import step_seed
 
 #: The longest transform.
 _LONGEST = 2**22
@@ -28,7 +33,9 @@ _WRAPPED = 1e-14
 
 _LARGEST = 1e12
 _MANY = 2**53
-_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
+
+#: How many numbers are drawn at a time.
+_BLOCK = 10_000_000
 
 
 class NoiseLaw(abc.ABC):
@@ -40,6 +47,14 @@ class NoiseLaw(abc.ABC):
     @abc.abstractmethod
     def variance(self) -> float:
         """The variance of the sum."""
+
+    @abc.abstractmethod
+    def piece(self, items: int, seed: int | None) -> Integers:
+        """Draw one piece for each of some items."""
+
+    @abc.abstractmethod
+    def total(self, items: int, seed: int | None) -> Integers:
+        """Draw the sum of all pieces, no fewer than protect, for each of some items."""
 
     @abc.abstractmethod
     def _exponent(self, sines: Floats, angles: Floats) -> Floats:
@@ -198,14 +213,26 @@ class LaplaceLaw(NoiseLaw):
         part = away * (math.expm1(-tilt) / math.expm1(-1.0 / self.scale)) ** 2
         return -self._shape * math.log1p(-part)
 
+    def piece(self, items: int, seed: int | None) -> Integers:
+        """Draw one piece: a difference of negative binomials of fractional shape."""
+        return _core.discrete_laplace_piece(self.scale, self.parts, items, seed)
 
+    def total(self, items: int, seed: int | None) -> Integers:
+        """Draw the whole, which is exactly one discrete Laplace variable, and what is beyond it."""
+        total = _core.discrete_laplace(self.scale, items, step_seed(seed, "noise"))
+        for piece in range(self.contributors - self.parts):
+            total = total + self.piece(items, step_seed(seed, "noise", piece))
+        return total
+
+
+@dataclasses.dataclass(frozen=True)
 class GaussianLaw(NoiseLaw):
     """Noise of discrete Gaussian pieces.
 
     Parameters
     ----------
-    variance
-        The parameter ``sigma^2`` of each piece, whose ``P[x]`` is proportional to
+    parameter
+        The variance parameter ``sigma^2`` of each piece, whose ``P[x]`` is proportional to
         ``exp(-x^2 / (2 sigma^2))``; from 1e-100 to 1e12. The variance of a piece is below it.
     contributors
         How many pieces are added, at least 0.
@@ -222,15 +249,15 @@ class GaussianLaw(NoiseLaw):
     (10.0, 53, 26.44)
     """
 
-    def __init__(self, variance: float, contributors: int) -> None:
-        #: The parameter sigma^2 of each piece.
-        self.parameter = positive_up_to("variance", variance, _LARGEST)
-        #: How many pieces are added.
-        self.contributors = _contributors(contributors)
+    parameter: float
+    contributors: int
 
-    def __repr__(self) -> str:
-        """Show the parameters."""
-        return f"GaussianLaw(variance={self.parameter!r}, contributors={self.contributors!r})"
+    def __post_init__(self) -> None:
+        settle(
+            self,
+            parameter=positive_up_to("variance", self.parameter, _LARGEST),
+            contributors=_contributors(self.contributors),
+        )
 
     @property
     def variance(self) -> float:
@@ -277,6 +304,20 @@ class GaussianLaw(NoiseLaw):
                 bound = min(bound, top + math.log(sums) - math.log(total))
         return self.contributors * bound * (1.0 + 1e-12)
 
+    def piece(self, items: int, seed: int | None) -> Integers:
+        """Draw one piece for each of some items."""
+        return _core.discrete_gaussian(self.parameter, items, seed)
+
+    def total(self, items: int, seed: int | None) -> Integers:
+        """Draw every piece: the sum of discrete Gaussians is not one."""
+        total = np.zeros(items, np.int64)
+        step = max(1, _BLOCK // items)
+        for start in range(0, self.contributors, step):
+            count = min(step, self.contributors - start)
+            drawn = self.piece(count * items, step_seed(seed, "noise", start))
+            total += drawn.reshape(count, items).sum(axis=0)
+        return total
+
 
 @dataclasses.dataclass(frozen=True)
 class SkellamLaw(NoiseLaw):
@@ -320,6 +361,64 @@ class SkellamLaw(NoiseLaw):
     def _log_moment(self, tilt: float) -> float:
         return 2.0 * self.variance * math.sinh(0.5 * tilt) ** 2
 
+    def piece(self, items: int, seed: int | None) -> Integers:
+        """Draw one piece for each of some items."""
+        return _core.skellam(self.mean, items, seed)
+
+    def total(self, items: int, seed: int | None) -> Integers:
+        """Draw the sum of all pieces, which is Skellam too."""
+        return _core.skellam(self.contributors * self.mean, items, step_seed(seed, "noise"))
+
+
+class Noise(NamedTuple):
+    """One kind of noise, split into pieces of which ``required`` are enough to protect.
+
+    Attributes
+    ----------
+    parameter
+        The name of the parameter in the accounting.
+    accounting
+        Gives the privacy accounting of the required pieces, of the parameter and their number.
+    law
+        Gives the law of the sum of some pieces, of the parameter, the required ones and all.
+    least
+        Gives the least parameter whose pieces can be drawn, of the required ones.
+    pure
+        Whether a delta of 0 can be reached.
+    """
+
+    parameter: str
+    accounting: Callable[[float, int], Mechanism]
+    law: Callable[[float, int, int], NoiseLaw]
+    least: Callable[[int], float]
+    pure: bool = False
+
+
+#: The kinds of noise by their names.
+NOISES: Mapping[str, Noise] = MappingProxyType(
+    {
+        "discrete_laplace": Noise(
+            "scale",
+            lambda scale, required: DiscreteLaplaceNoise(scale),
+            LaplaceLaw,
+            lambda required: 0.02,
+            pure=True,
+        ),
+        "discrete_gaussian": Noise(
+            "variance",
+            SummedDiscreteGaussianNoise,
+            lambda variance, required, pieces: GaussianLaw(variance, pieces),
+            lambda required: 1e-3,
+        ),
+        "skellam": Noise(
+            "mean",
+            lambda mean, required: SkellamNoise(mean),
+            lambda mean, required, pieces: SkellamLaw(_core.divide_up(mean, required), pieces),
+            lambda required: required * 1e-12,
+        ),
+    }
+)
+
 
 def _transform_error(length: int, largest: float) -> float:
     """Bound the error of a sum of probabilities from a Fourier transform.
@@ -338,17 +437,7 @@ def _contributors(value: object) -> int:
 
 def _least(function: Callable[[float], float], low: float, high: float) -> float:
     """Find the least value of a function that falls and then rises; any of its values is safe."""
-    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-    at_left, at_right = function(left), function(right)
-    least = min(at_left, at_right, function(high))
-    for _ in range(60):
-        if at_left <= at_right:
-            high, right, at_right = right, left, at_left
-            left = high - _GOLDEN * (high - low)
-            at_left = function(left)
-        else:
-            low, left, at_left = left, right, at_right
-            right = low + _GOLDEN * (high - low)
-            at_right = function(right)
-        least = min(least, at_left, at_right)
-    return least
+    from scipy.optimize import minimize_scalar  # noqa: PLC0415 (slow)
+
+    found = minimize_scalar(function, bounds=(low, high), method="bounded")
+    return min(float(found.fun), function(high))

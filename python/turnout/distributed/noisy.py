@@ -10,14 +10,14 @@ import numpy as np
 
 from turnout import _arguments, _core
 from turnout._types import Array, Floats, Integers
+from turnout._values import settle
 from turnout.accounting.mechanism import Mechanism
 from turnout.collecting.statistic import StatisticModel
-from turnout.distributed.aggregation import Guarantee
 from turnout.distributed.costs import Costs
 from turnout.distributed.deployment import ANY_DATA, HONEST_BUT_CURIOUS, Deployed, missing_sentence
-from turnout.distributed.mechanism import AggregationMechanism
-from turnout.distributed.noise import NoiseLaw
-from turnout.distributed.noises import NOISES
+from turnout.distributed.engine import AggregationMechanism
+from turnout.distributed.noise import NOISES, NoiseLaw
+from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimators import Estimation
 
 #: How likely the noise of a round may be too large for the field; it would only spoil the estimate.
@@ -104,19 +104,23 @@ class NoisyAggregation(Deployed, AggregationMechanism):
         _arguments.choice("source", self.source, ("users", "parties"))
         noise = NOISES[self.noise]
         if noise.pure and self.epsilon is not None and self.delta is None:
-            self._set("delta", 0.0)
+            settle(self, delta=0.0)
         super().__post_init__()
-        given = self.parameter
         accounting = noise.accounting(1.0, self.required_pieces)
         parameter = self._calibrated("parameter", accounting, noise.parameter)
-        if given is None:
+        least = noise.least(self.required_pieces)
+        if self.parameter is None and parameter < least:
             # A target so lax that less noise would do than can be drawn.
-            least = noise.least(self.required_pieces)
-            if parameter < least:
-                self._set("parameter", least)
-                parameter = self._calibrated("parameter", accounting, noise.parameter)
-        self._set("parameter", parameter)
-        noise.check(parameter, self.required_pieces)
+            settle(self, parameter=least)
+            parameter = self._calibrated("parameter", accounting, noise.parameter)
+        settle(self, parameter=parameter)
+        try:
+            # The sampler may refuse a piece: before anything is promised.
+            self.piece(0)
+        except InvalidValueError as error:
+            raise InvalidValueError(
+                f"parameter must be one whose pieces can be drawn, got {parameter}: {error}"
+            ) from error
 
     @property
     def _pure(self) -> bool:
@@ -140,9 +144,7 @@ class NoisyAggregation(Deployed, AggregationMechanism):
         assert self.parameter is not None
         return self.parameter
 
-    @property
-    def guarantee(self) -> Guarantee:
-        """What is protected, against whom, and what that rests on."""
+    def _assumptions(self) -> list[str]:
         sentences = [self._trust(), self._users_trust(), ANY_DATA, HONEST_BUT_CURIOUS]
         if self.source == "users":
             sentences[0] = (
@@ -151,9 +153,7 @@ class NoisyAggregation(Deployed, AggregationMechanism):
             )
             if self.max_missing_users:
                 sentences.append(missing_sentence(self.max_missing_users))
-        return Guarantee(
-            self.accounting, self.adjacency, self.epsilon, self.delta, tuple(sentences)
-        )
+        return sentences
 
     @property
     def sharing_rate(self) -> float:
@@ -179,9 +179,8 @@ class NoisyAggregation(Deployed, AggregationMechanism):
             Its variance, quantiles and tail bounds.
         """
         pieces = self.users if received is None else received
-        return self._law(pieces if self.source == "users" else self.contributors)
-
-    def _law(self, pieces: int) -> NoiseLaw:
+        if self.source == "parties":
+            pieces = self.contributors
         return NOISES[self.noise].law(self._parameter, self.required_pieces, pieces)
 
     @property
@@ -191,9 +190,7 @@ class NoisyAggregation(Deployed, AggregationMechanism):
 
     @functools.cached_property
     def _reach(self) -> int:
-        return self._law(self.users if self.source == "users" else self.contributors).tail_bound(
-            _WRAPS / self.domain.size
-        )
+        return self.law().tail_bound(_WRAPS / self.domain.size)
 
     @property
     def _largest_sum(self) -> int:
@@ -214,8 +211,7 @@ class NoisyAggregation(Deployed, AggregationMechanism):
         numpy.ndarray
             int64, one number for each item.
         """
-        size = self.domain.size if items is None else items
-        return NOISES[self.noise].piece(self._parameter, self.required_pieces, size, seed)
+        return self.law().piece(self.domain.size if items is None else items, seed)
 
     def noise_of_users(self, seed: int | None = None) -> Integers | None:
         """Draw the sum of the pieces of all users; None if the parties add the noise.
@@ -230,10 +226,7 @@ class NoisyAggregation(Deployed, AggregationMechanism):
         numpy.ndarray or None
             int64, one number for each item.
         """
-        if self.source != "users":
-            return None
-        required, size = self.required_pieces, self.domain.size
-        return NOISES[self.noise].total(self._parameter, required, self.users, size, seed)
+        return self.law().total(self.domain.size, seed) if self.source == "users" else None
 
     def vector_costs(self) -> Costs:
         """Count what a user draws for its vector: its piece of noise, if users add it."""

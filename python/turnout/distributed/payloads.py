@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from turnout._types import Array, Integers, Truths, Unsigned
-from turnout.distributed.electing import Electing
+from turnout.distributed.deployment import Electing
 from turnout.distributed.field import SEED_BYTES, PrimeField
 from turnout.errors import InvalidValueError, MalformedMessageError
 

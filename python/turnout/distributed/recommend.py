@@ -11,16 +11,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from turnout import _arguments
+from turnout._drawing import new_axes
 from turnout._tables import Listing
 from turnout._types import Axes
 from turnout.accounting.values import nonnegative, unit_interval
-from turnout.distributed.mechanism import AggregationMechanism
-from turnout.distributed.noises import NOISES
+from turnout.distributed.engine import AggregationMechanism
+from turnout.distributed.noise import NOISES
 from turnout.distributed.noisy import NoisyAggregation
-from turnout.distributed.pictures import plot_errors
 from turnout.distributed.sampled import checked_floor
 from turnout.distributed.sampling import SamplingAggregation
-from turnout.distributed.two_stage import TwoStageSampling
+from turnout.distributed.two_stage import TwoStageSampling, checked_gamma
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError, TurnoutError
 from turnout.frequency.estimation.variance import estimator_variance
@@ -30,6 +30,12 @@ from turnout.planning import choose_oracle
 
 #: The width of text below a table.
 _WIDTH = 100
+
+_COLOURS = {
+    "for any data": "#1f6f8b",
+    "for data with the floor": "#d8973c",
+    "local, no aggregators": "#9aa3b0",
+}
 
 #: The numbers of dummies that are tried: where more change little, fewer are cheaper.
 _DUMMIES = (5, 10, 20, 33, 50, 100, 200, 333, 500, 1000, 2000)
@@ -87,13 +93,7 @@ class Recommendation(Listing):
     epsilon: float
     delta: float
 
-    _columns = (
-        "title",
-        "rmse",
-        "delta",
-        "share_bytes",
-        "conditional",
-    )
+    _columns = ("title", "rmse", "delta", "share_bytes", "conditional")
 
     @property
     def best(self) -> AggregationMechanism:
@@ -165,20 +165,38 @@ class Recommendation(Listing):
         MissingExtraError
             If matplotlib is not installed.
         """
-        rows = self.records
-        kinds = {
-            "for any data": [row.mechanism is not None and not row.conditional for row in rows],
-            "for data with the floor": [row.conditional for row in rows],
-            "local, no aggregators": [row.mechanism is None for row in rows],
-        }
-        return plot_errors(
-            [row.title for row in rows],
-            [row.rmse for row in rows],
-            kinds,
+        axes = new_axes(ax, width=8.0, height=1.6 + 0.32 * len(self.records))
+        errors = np.array([record.rmse for record in self.records])
+        positions = np.arange(len(errors))[::-1]
+        kinds = [_kind(record) for record in self.records]
+        for label, colour in _COLOURS.items():
+            # Points: on a logarithmic axis the length of a bar would say nothing.
+            rows = np.flatnonzero([kind == label for kind in kinds])
+            if rows.size:
+                axes.plot(errors[rows], positions[rows], "o", c=colour, markersize=8, label=label)
+        beside: dict[str, Any] = {"xytext": (8, 0), "textcoords": "offset points", "va": "center"}
+        for point in zip(errors, positions, strict=True):
+            axes.annotate(f"{point[0]:.3g}", point, **beside, fontsize=8)
+        axes.set_xscale("log")
+        axes.set_xlim(errors.min() / 2, errors.max() * 2)
+        axes.grid(visible=True, color="0.92")
+        axes.set_axisbelow(True)
+        axes.set_yticks(positions, [record.title for record in self.records], fontsize=9)
+        axes.set_xlabel("root mean squared error of a frequency")
+        axes.set_title(
             f"{self.users:,} users, {self.items:,} items, epsilon = {self.epsilon:g}, "
             f"delta = {self.delta:g}",
-            ax,
+            fontsize=10,
         )
+        axes.legend(frameon=False, fontsize=8, loc="upper right")
+        axes.spines[["top", "right"]].set_visible(False)
+        return axes
+
+
+def _kind(record: RecommendationRecord) -> str:
+    if record.mechanism is None:
+        return "local, no aggregators"
+    return "for data with the floor" if record.conditional else "for any data"
 
 
 def recommend(
@@ -256,29 +274,22 @@ def recommend(
         max_missing_users=max_missing_users,
         adjacency=adjacency,
     )
-    setting = _Setting(
-        probe.domain,
-        probe.users,
-        {
-            "epsilon": target_epsilon,
-            "delta": target_delta,
-            "honest_aggregators": probe.honest_aggregators,
-            "max_colluding_users": probe.max_colluding_users,
-            "max_missing_users": probe.max_missing_users,
-            "adjacency": adjacency,
-        },
-        probe.parties,
-        checked_floor(floor, probe.users, probe.domain.size),
-    )
+    common = {
+        "epsilon": target_epsilon,
+        "delta": target_delta,
+        "honest_aggregators": probe.honest_aggregators,
+        "max_colluding_users": probe.max_colluding_users,
+        "max_missing_users": probe.max_missing_users,
+        "adjacency": adjacency,
+    }
+    checked_floor(floor, probe.users, probe.domain.size)
     size = probe.domain.size
     chosen = max(1, round(0.4 * size))
     if reported is not None:
         chosen = _arguments.integer("reported", reported, least=1, most=size)
-    gamma = _arguments.number("gamma", gamma)
-    if not 1.0 < gamma < float("inf"):
-        raise InvalidValueError(f"gamma must be a finite number above 1, got {gamma}")
+    gamma = checked_gamma(gamma)
     records, refused = [], []
-    for title, conditional, pure, make in setting.candidates(chosen, gamma):
+    for title, make, conditional, pure in _candidates(probe, common, floor, chosen, gamma):
         if not target_delta and not pure:
             refused.append((title, "needs a delta above 0"))
             continue
@@ -311,97 +322,56 @@ def recommend(
 
 
 class _Candidate(NamedTuple):
-    """What is compared: whether it needs the floor, whether it needs no delta, how it is made."""
+    """What is compared: how it is made, whether it needs the floor, whether it needs no delta."""
 
     title: str
-    conditional: bool
-    pure: bool
     make: Callable[[], AggregationMechanism]
+    conditional: bool = False
+    pure: bool = False
 
 
-@dataclass(frozen=True)
-class _Setting:
-    domain: Domain
-    users: int
-    common: dict[str, Any]
-    parties: int | str
-    floor: int
-
-    def candidates(self, reported: int, gamma: float) -> Iterator[_Candidate]:
-        """List what is compared."""
-        for noise, kind_of_noise in NOISES.items():
-            for source in ("users", "parties"):
-                who = "users" if source == "users" else self._parties_title
-                title = f"{noise.replace('_', ' ')} noise by {who}"
-                make = partial(self.noisy, noise, source)
-                yield _Candidate(title, False, kind_of_noise.pure, make)
-        yield _Candidate("sampling with dummies", False, False, self.sampling_with_dummies)
-        colluding = self.common["max_colluding_users"]
-        bound = {"collusion_bound": colluding} if colluding else {}
-        kinds: dict[str, dict[str, Any]] = {
-            "uniform": {"reporting": "uniform"},
-            "adaptive": {"reporting": "adaptive", "gamma": gamma},
-        }
+def _candidates(
+    probe: NoisyAggregation, common: dict[str, Any], floor: int, reported: int, gamma: float
+) -> Iterator[_Candidate]:
+    """List what is compared, with the users and parties of one of them."""
+    whose = (probe.domain, probe.users)
+    elected = "elected users" if probe.parties == "users" else "aggregators"
+    for noise, kind_of_noise in NOISES.items():
+        # Where none is needed, a delta above 0 would buy next to nothing.
+        target = {**common, "delta": 0.0} if kind_of_noise.pure else common
+        noisy = partial(NoisyAggregation, *whose, noise=noise, parties=probe.parties, **target)
+        for source, who in (("users", "users"), ("parties", elected)):
+            title = f"{noise.replace('_', ' ')} noise by {who}"
+            yield _Candidate(title, partial(noisy, source=source), pure=kind_of_noise.pure)
+    sampling = partial(SamplingAggregation, *whose, parties=probe.parties, **common)
+    bound = probe.max_colluding_users or None
+    two_stage = partial(
+        TwoStageSampling, *whose, reported=reported, collusion_bound=bound, **common
+    )
+    kinds = {
+        "uniform": partial(two_stage, reporting="uniform"),
+        "adaptive": partial(two_stage, reporting="adaptive", gamma=gamma),
+    }
+    yield _Candidate("sampling with dummies", partial(_best, sampling, _DUMMIES))
+    for name, kind in kinds.items():
+        # Fewer numbers of dummies: each takes longer.
+        make = partial(_best, kind, _DUMMIES[3::3])
+        yield _Candidate(f"two-stage sampling, {name}, with dummies", make)
+    if floor:
+        yield _Candidate("sampling", partial(sampling, floor=floor), conditional=True)
         for name, kind in kinds.items():
-            yield _Candidate(
-                f"two-stage sampling, {name}, with dummies",
-                False,
-                False,
-                partial(self.two_stage_with_dummies, reported, **kind, **bound),
-            )
-        if not self.floor:
-            return
-        yield _Candidate("sampling", True, False, partial(self.sampling, floor=self.floor))
-        for name, kind in kinds.items():
-            yield _Candidate(
-                f"two-stage sampling, {name}",
-                True,
-                False,
-                partial(self.two_stage, reported, floor=self.floor, **kind, **bound),
-            )
-
-    @property
-    def _parties_title(self) -> str:
-        return "elected users" if self.parties == "users" else "aggregators"
-
-    def noisy(self, noise: str, source: str) -> AggregationMechanism:
-        target = dict(self.common)
-        if NOISES[noise].pure:
-            # A delta above 0 would buy next to nothing.
-            target["delta"] = 0.0
-        return NoisyAggregation(
-            self.domain, self.users, noise=noise, source=source, parties=self.parties, **target
-        )
-
-    def sampling(self, **arguments: Any) -> AggregationMechanism:
-        return SamplingAggregation(
-            self.domain, self.users, parties=self.parties, **self.common, **arguments
-        )
-
-    def two_stage(self, reported: int, **arguments: Any) -> AggregationMechanism:
-        return TwoStageSampling(
-            self.domain, self.users, reported=reported, **self.common, **arguments
-        )
-
-    def sampling_with_dummies(self) -> AggregationMechanism:
-        """Find the number of dummies with the smallest error, among a few."""
-        return _best(lambda dummies: self.sampling(dummies=dummies), _DUMMIES)
-
-    def two_stage_with_dummies(self, reported: int, **arguments: Any) -> AggregationMechanism:
-        """Find the number of dummies with the smallest error, among fewer."""
-        return _best(
-            lambda dummies: self.two_stage(reported, dummies=dummies, **arguments), _DUMMIES[3::3]
-        )
+            title = f"two-stage sampling, {name}"
+            yield _Candidate(title, partial(kind, floor=floor), conditional=True)
 
 
 def _best(
-    make: Callable[[int], AggregationMechanism], numbers: Sequence[int]
+    make: Callable[..., AggregationMechanism], numbers: Sequence[int]
 ) -> AggregationMechanism:
     """Make a mechanism with each number of dummies; return the one of the smallest error."""
     found, refusal = [], None
     for number in numbers:
         try:
-            found.append(make(number))
+            found.append(make(dummies=number))
         except InvalidValueError as error:
             refusal = error
     if refusal is not None and not found:

@@ -11,8 +11,6 @@ from typing import Any
 from turnout import _arguments
 from turnout._documents import check_version, parsed
 from turnout.distributed.aggregation import Aggregation, aggregation_from_dict
-from turnout.distributed.deployment import Deployed
-from turnout.distributed.electing import Electing
 from turnout.distributed.messages import Party, Role
 from turnout.distributed.roles import AggregatingServer, Aggregator, ReportingServer, User
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
@@ -103,13 +101,7 @@ class Round:
         InvalidTypeError, InvalidValueError
             If there is no such party.
         """
-        mechanism = self.mechanism
-        if not isinstance(mechanism, Deployed):
-            raise InvalidTypeError(
-                "two-stage sampling has no aggregators: elected users add up, and are made by user"
-            )
-        most = mechanism.number_of_parties - 1
-        return Aggregator(self, _arguments.integer("index", index, least=0, most=most))
+        return Aggregator(self, index)
 
     def server(self) -> AggregatingServer:
         """Make the role that puts the sums together: S2 of two-stage sampling."""
@@ -123,8 +115,6 @@ class Round:
         InvalidTypeError
             If the mechanism is not two-stage sampling.
         """
-        if not isinstance(self.mechanism, Electing):
-            raise InvalidTypeError("only two-stage sampling has a reporting server")
         return ReportingServer(self)
 
     def role(self, party: Party) -> User | Aggregator | AggregatingServer | ReportingServer:

@@ -1,25 +1,31 @@
-"""What the mechanisms that publish counts of sampled users have in common."""
+"""What the mechanisms that publish counts of sampled users share, and their exact limits."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
 import math
-from typing import ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
 
 from turnout import _arguments, _core
-from turnout._types import Array, Integers
+from turnout._types import Array, Floats, Integers, Truths
+from turnout._values import settle
 from turnout.accounting.mechanism import Mechanism
 from turnout.collecting.statistic import StatisticModel
 from turnout.distributed.aggregation import Aggregation
 from turnout.distributed.costs import Costs
-from turnout.distributed.limits import exact_sampling_limits, summable
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimators import Estimation
 
 _MOST_DUMMIES = 10_000_000
+
+#: Dummies further than this many standard deviations from their mean are not summed over: what is
+#: left out is below 1e-20, and counts against the tails.
+_REACH = 10.0
+_LEFT_OUT = 1e-20
 
 #: Variances stay within floating-point range.
 _LEAST_RATE = 1e-100
@@ -41,19 +47,36 @@ class Sampled(Aggregation):
     def __post_init__(self) -> None:
         """Check the arguments; the subclass finds the rate."""
         super().__post_init__()
-        self._set("floor", checked_floor(self.floor, self.users, self.domain.size))
         dummies = _arguments.integer("dummies", self.dummies, least=0, most=_MOST_DUMMIES)
-        self._set("dummies", dummies)
+        floor = checked_floor(self.floor, self.users, self.domain.size)
+        settle(self, floor=floor, dummies=dummies)
 
     def _find_rate(self, accounting: Mechanism) -> None:
         """Check that coins are hidden, and find the rate for the accounting of any rate."""
         self._check_protected()
-        given = self.rate is not None
-        self._set("rate", sampling_rate(self._calibrated("rate", accounting, "rate"), given))
+        rate = self._calibrated("rate", accounting, "rate")
+        if self.rate is None and rate >= 1.0:
+            rate = math.nextafter(1.0, 0.0)
+        if not _LEAST_RATE <= rate < 1.0:
+            raise InvalidValueError(
+                f"rate must be a probability from {_LEAST_RATE:g} and below 1, got {rate}"
+            )
+        settle(self, rate=rate)
 
     def _check_protected(self) -> None:
         """Refuse sampling that would protect nobody, with the reason."""
-        check_protected(self._honest_floor + self._hidden_dummies, self.floor, self.dummies)
+        if not self.floor and not self.dummies:
+            raise InvalidValueError(
+                "floor or dummies must be given: without noise, only hidden coins of other holders "
+                "of the same item protect a user, and an item that one user holds would have delta "
+                "= rate. Give floor, if that many users are sure to hold every item, or dummies, "
+                "which work for any data; or, with SamplingAggregation, threshold, which does too"
+            )
+        if self._honest_floor + self._hidden_dummies < 1:
+            raise InvalidValueError(
+                "floor must be above max_colluding_users + max_missing_users, got "
+                f"{self.floor}: no hidden coin would be left"
+            )
 
     @property
     def _honest_floor(self) -> int:
@@ -124,7 +147,13 @@ class Sampled(Aggregation):
         return sums.astype(np.int64)
 
     def _check_sums(self, sums: Integers, received: int) -> None:
-        check_counts(sums, received + self.contributors * self.dummies)
+        most = received + self.contributors * self.dummies
+        wrong = np.flatnonzero((sums < 0) | (sums > most))
+        if wrong.size:
+            raise InvalidValueError(
+                f"sums[{wrong[0]}] must be from 0 to {most}, the users and dummies, got "
+                f"{sums[wrong[0]]}: a party did not follow the protocol"
+            )
 
     def _estimation(self, sums: Integers, received: int, rate: float) -> Estimation:
         """Estimate from ``Bin(a_j, rate) + Bin(dummies, dummy_rate)`` for each item.
@@ -150,17 +179,6 @@ class Sampled(Aggregation):
         return Estimation(frequencies, variances, model, statistic, limits=limits)
 
 
-def sampling_rate(rate: float, given: bool) -> float:
-    """Check a rate; one that was found is made less than one, or refused."""
-    if not given and rate >= 1.0:
-        return math.nextafter(1.0, 0.0)
-    if not _LEAST_RATE <= rate < 1.0:
-        raise InvalidValueError(
-            f"rate must be a probability from {_LEAST_RATE:g} and below 1, got {rate}"
-        )
-    return rate
-
-
 def checked_floor(floor: int, users: int, items: int) -> int:
     """Check a promise about the data that some data can keep."""
     checked = _arguments.integer("floor", floor, least=0, most=users)
@@ -172,27 +190,125 @@ def checked_floor(floor: int, users: int, items: int) -> int:
     return checked
 
 
-def check_counts(sums: Integers, most: int) -> None:
-    """Refuse sums that no users and dummies can have."""
-    wrong = np.flatnonzero((sums < 0) | (sums > most))
-    if wrong.size:
-        raise InvalidValueError(
-            f"sums[{wrong[0]}] must be from 0 to {most}, the users and dummies, got "
-            f"{sums[wrong[0]]}: a party did not follow the protocol"
-        )
+def exact_sampling_limits(
+    sums: Integers,
+    received: int,
+    rates: tuple[float, float],
+    dummies: int,
+    level: float,
+) -> tuple[Floats, Floats]:
+    """Invert the tails of ``Bin(a, rate) + Bin(dummies, dummy_rate)`` for the number ``a``.
+
+    Clopper and Pearson (1934): all ``a`` for which neither tail at the sum that was seen is below
+    half of what may be missed. They cover with at least the level, whatever ``a``.
+
+    Parameters
+    ----------
+    sums
+        int64, what was published.
+    received
+        The number of users, of whom ``a`` hold the item.
+    rates
+        The probability with which a user is counted, and a dummy.
+    dummies
+        How many dummies are on each item.
+    level
+        The confidence level.
+
+    Returns
+    -------
+    tuple of numpy.ndarray
+        float64, the limits of the frequencies ``a / received``, in [0, 1].
+    """
+    tail = (1.0 - level) / 2.0 - _LEFT_OUT
+    offsets, masses = _dummies(dummies, rates) if rates[0] != rates[1] else (None, None)
+
+    def upper_tail(held: Integers, least: Integers) -> Floats:
+        """Give ``P[sum >= least]`` where ``held`` users hold the item."""
+        if offsets is None or masses is None:
+            return at_least(held + dummies, least, rates[0])
+        beyond = at_least(held[:, None], least[:, None] - offsets[None, :], rates[0])
+        result: Floats = beyond @ masses
+        return result
+
+    # The least a with P[sum >= seen] >= tail, and the largest with P[sum <= seen] >= tail.
+    low = _first(lambda held: upper_tail(held, sums) >= tail, sums.size, received)
+    beyond = _first(lambda held: upper_tail(held, sums + 1) > 1.0 - tail, sums.size, received)
+    high = np.maximum(beyond - 1, 0)
+    return np.minimum(low, received) / received, np.minimum(high, received) / received
 
 
-def check_protected(hidden: int, floor: int, dummies: int) -> None:
-    """Refuse sampling that would protect nobody, with the reason."""
-    if not floor and not dummies:
-        raise InvalidValueError(
-            "floor or dummies must be given: without noise, only hidden coins of other holders of "
-            "the same item protect a user, and an item that one user holds would have delta = "
-            "rate. Give floor, if that many users are sure to hold every item, or dummies, which "
-            "work for any data; or, with SamplingAggregation, threshold, which does too"
-        )
-    if hidden < 1:
-        raise InvalidValueError(
-            f"floor must be above max_colluding_users + max_missing_users, got {floor}: no hidden "
-            "coin would be left"
-        )
+def thresholded_limits(
+    sums: Integers, received: int, rate: float, threshold: int, level: float
+) -> tuple[Floats, Floats]:
+    """Invert the tails of a count that is published where it reaches a threshold.
+
+    What is not published, a sum of 0, may be any smaller count: the limits hold those of all of
+    them, and cover with at least the level like the limits of counts that are all published.
+
+    Parameters
+    ----------
+    sums
+        int64, what was published; 0 stands for "below the threshold".
+    received
+        The number of users.
+    rate
+        The probability with which a user is counted.
+    threshold
+        The smallest count that is published.
+    level
+        The confidence level.
+
+    Returns
+    -------
+    tuple of numpy.ndarray
+        float64, the limits of the frequencies, in [0, 1].
+    """
+    published = sums >= threshold
+    largest = np.where(published, sums, threshold - 1)
+    low, high = exact_sampling_limits(largest, received, (rate, rate), 0, level)
+    return np.where(published, low, 0.0), high
+
+
+def summable(dummies: int, dummy_rate: float) -> bool:
+    """Whether there are so few dummies that sums over their number are quick."""
+    return dummies * dummy_rate * (1.0 - dummy_rate) <= 1e4
+
+
+def _first(holds: Callable[[Integers], Truths], size: int, most: int) -> Integers:
+    """Find the least number from 0 to ``most`` where a monotone condition holds, or one more."""
+    below = np.full(size, -1, np.int64)
+    above = np.full(size, most + 1, np.int64)
+    while (above - below > 1).any():
+        middle = (below + above) // 2
+        inside = np.clip(middle, 0, most)
+        yes = holds(inside) & (middle >= 0)
+        above = np.where(yes, middle, above)
+        below = np.where(yes, below, middle)
+    return above
+
+
+def at_least(trials: Any, least: Any, rate: float) -> Floats:
+    """Give ``P[Bin(trials, rate) >= least]``; between whole numbers of trials what is smooth."""
+    from scipy import special  # noqa: PLC0415
+
+    trials, least = np.broadcast_arrays(trials, least)
+    result = np.where(least <= 0, 1.0, 0.0)
+    inside = (least > 0) & (least <= trials)
+    result[inside] = special.betainc(least[inside], trials[inside] - least[inside] + 1.0, rate)
+    return result
+
+
+def _dummies(dummies: int, rates: tuple[float, float]) -> tuple[Integers, Floats]:
+    """Give the likely numbers of dummies that are counted, with their probabilities."""
+    from scipy import special  # noqa: PLC0415
+
+    rate = rates[1]
+    reach = _REACH * math.sqrt(dummies * rate * (1.0 - rate)) + 30.0
+    first = max(0, math.floor(dummies * rate - reach))
+    last = min(dummies, math.ceil(dummies * rate + reach))
+    counts = np.arange(first, last + 1)
+    logarithms = special.xlogy(counts, rate) + special.xlog1py(dummies - counts, -rate)
+    # All are too large by a factor of dummies + 1.
+    found: Floats = np.exp(logarithms - special.betaln(counts + 1.0, dummies - counts + 1.0))
+    return counts, found / found.sum()

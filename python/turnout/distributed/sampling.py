@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._types import Array, Floats, Integers
+from turnout._values import settle
 from turnout.accounting import CountSampling, SampleAndThreshold
 from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.thresholded import MOST_THRESHOLD
-from turnout.distributed.aggregation import Guarantee
 from turnout.distributed.deployment import (
     ANY_DATA,
     HONEST_BUT_CURIOUS,
@@ -22,9 +22,8 @@ from turnout.distributed.deployment import (
     floor_sentence,
     missing_sentence,
 )
-from turnout.distributed.limits import at_least, thresholded_limits
-from turnout.distributed.mechanism import AggregationMechanism
-from turnout.distributed.sampled import Sampled
+from turnout.distributed.engine import AggregationMechanism
+from turnout.distributed.sampled import Sampled, at_least, thresholded_limits
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimators import Estimation
 
@@ -138,10 +137,8 @@ class SamplingAggregation(Deployed, Sampled, AggregationMechanism):
         self._find_rate(self._accounting(0.5))
 
     def _check_threshold(self) -> None:
-        least = self.max_colluding_users + 1
-        most = MOST_THRESHOLD
-        checked = _arguments.integer("threshold", self.threshold, least=1, most=most)
-        if checked < least:
+        checked = _arguments.integer("threshold", self.threshold, least=1, most=MOST_THRESHOLD)
+        if checked <= self.max_colluding_users:
             raise InvalidValueError(
                 f"threshold must be above max_colluding_users, got {checked}: colluding users "
                 "would reach it alone"
@@ -157,7 +154,7 @@ class SamplingAggregation(Deployed, Sampled, AggregationMechanism):
                     f"{name} must be 0 with a threshold, which needs neither a floor nor dummies, "
                     f"got {getattr(self, name)}"
                 )
-        self._set("threshold", checked)
+        settle(self, threshold=checked)
 
     def _check_protected(self) -> None:
         if self.threshold is None:
@@ -193,9 +190,7 @@ class SamplingAggregation(Deployed, Sampled, AggregationMechanism):
         """The probability that a user shares its item."""
         return self._rate
 
-    @property
-    def guarantee(self) -> Guarantee:
-        """What is protected, against whom, and what that rests on."""
+    def _assumptions(self) -> list[str]:
         sentences = [
             "the server that samples is trusted" if self.central else self._trust(),
             self._users_trust(),
@@ -210,9 +205,7 @@ class SamplingAggregation(Deployed, Sampled, AggregationMechanism):
             )
         if self.max_missing_users and self._honest_floor:
             sentences.append(missing_sentence(self.max_missing_users))
-        return Guarantee(
-            self.accounting, self.adjacency, self.epsilon, self.delta, tuple(sentences)
-        )
+        return sentences
 
     @property
     def contributors(self) -> int:

@@ -12,19 +12,19 @@ import numpy.typing as npt
 
 from turnout import _arguments, _core
 from turnout._types import Bytes, Integers
+from turnout._values import settle
 from turnout.accounting import TwoStageCountSampling
 from turnout.accounting.mechanism import Mechanism
-from turnout.distributed.aggregation import Guarantee
 from turnout.distributed.costs import Costs
 from turnout.distributed.deployment import (
     ANY_DATA,
     HONEST_BUT_CURIOUS,
+    Electing,
     floor_sentence,
     missing_sentence,
     telling_sentence,
 )
-from turnout.distributed.electing import Electing
-from turnout.distributed.mechanism import AggregationMechanism
+from turnout.distributed.engine import AggregationMechanism
 from turnout.distributed.sampled import Sampled
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimators import Estimation
@@ -125,7 +125,7 @@ class TwoStageSampling(Electing, Sampled, AggregationMechanism):
         """Check the arguments and find the rate."""
         super().__post_init__()
         size, integer = self.domain.size, _arguments.integer
-        self._set("reported", integer("reported", self.reported, least=1, most=size))
+        settle(self, reported=integer("reported", self.reported, least=1, most=size))
         _arguments.choice("reporting", self.reporting, ("uniform", "adaptive"))
         if (self.gamma is not None) != (self.reporting == "adaptive"):
             raise InvalidValueError(
@@ -133,15 +133,12 @@ class TwoStageSampling(Electing, Sampled, AggregationMechanism):
                 f"{_arguments.shown(self.gamma)} with {self.reporting!r}"
             )
         if self.gamma is not None:
-            gamma = _arguments.number("gamma", self.gamma)
-            if not 1.0 < gamma < math.inf:
-                raise InvalidValueError(f"gamma must be a finite number above 1, got {gamma}")
-            self._set("gamma", gamma)
+            settle(self, gamma=checked_gamma(self.gamma))
         bounds = {"collusion_bound": (0, self.users - 1), "elected": (_FEWEST_ELECTED, self.users)}
         for name, (least, most) in bounds.items():
             if getattr(self, name) is not None:
                 value = integer(name, getattr(self, name), least=least, most=most)
-                self._set(name, value)
+                settle(self, **{name: value})
         self._check_committees()
         self._find_rate(self._accounting(0.5))
 
@@ -193,9 +190,7 @@ class TwoStageSampling(Electing, Sampled, AggregationMechanism):
         """The privacy accounting of one round, against whoever knows all sets and the counts."""
         return self._accounting(self._rate)
 
-    @property
-    def guarantee(self) -> Guarantee:
-        """What is protected, against whom, and what that rests on."""
+    def _assumptions(self) -> list[str]:
         colluding = self.max_colluding_users
         sentences = [
             "no other user uses or gives away what it knows of its own coins and shares"
@@ -214,9 +209,7 @@ class TwoStageSampling(Electing, Sampled, AggregationMechanism):
                 else f"at least one of the {self.contributors} users that add dummies to an item "
                 "keeps the coins of these to itself"
             )
-        return Guarantee(
-            self.accounting, self.adjacency, self.epsilon, self.delta, tuple(sentences)
-        )
+        return sentences
 
     @functools.cached_property
     def _sampler(self) -> _core.SetSampler:
@@ -330,3 +323,11 @@ class TwoStageSampling(Electing, Sampled, AggregationMechanism):
     def estimation(self, sums: Integers, received: int) -> Estimation:
         """Estimate frequencies, with their law, from published sums."""
         return self._estimation(sums, received, self.sampling_probability)
+
+
+def checked_gamma(gamma: object) -> float:
+    """Check how much likelier an item is reported by a user that holds it."""
+    checked = _arguments.number("gamma", gamma)
+    if not 1.0 < checked < math.inf:
+        raise InvalidValueError(f"gamma must be a finite number above 1, got {checked}")
+    return checked

@@ -9,7 +9,9 @@ from typing import NoReturn, Protocol
 
 from turnout.distributed.aggregation import Aggregation
 from turnout.distributed.costs import Costs
-from turnout.distributed.messages import Kind, Message, Party, Role
+from turnout.distributed.deployment import Electing
+from turnout.distributed.messages import Kind, Message, Party, Role, in_words
+from turnout.distributed.payloads import Election
 from turnout.errors import MalformedMessageError, MissingPartyError, ProtocolError
 
 _SHOWN = 5
@@ -134,6 +136,7 @@ class Participant(abc.ABC):
             raise ProtocolError(
                 f"{self._party} got a message of {message.sender} for {message.recipient}"
             )
+        self._expect(message)
         return self._accept(message)
 
     def give_up(self) -> NoReturn:
@@ -167,31 +170,62 @@ class Participant(abc.ABC):
 
     def _expect(self, message: Message) -> None:
         if message.kind not in self.takes:
-            expected = " or ".join(kind.name.lower().replace("_", " ") for kind in self.takes)
+            expected = " or ".join(map(in_words, self.takes)) or "none"
             raise MalformedMessageError(
-                f"{self._party} takes messages of kind {expected or 'none'} only, got "
-                f"{message.kind.name.lower().replace('_', ' ')} from {message.sender}"
+                f"{self._party} takes messages of kind {expected} only, got "
+                f"{in_words(message.kind)} from {message.sender}"
             )
 
-    def _known(self, message: Message, role: Role, count: int) -> int:
+    def _sender(
+        self,
+        message: Message,
+        role: Role,
+        count: int,
+        seen: Collection[int],
+        *states: State,
+    ) -> int:
+        """Give the index of who sent a message: one of a step, in its time, and once."""
         sender = message.sender
         if sender.role is not role or sender.index >= count:
             raise ProtocolError(
                 f"{self._party} got a message of {sender}, who has no part in this step: expected "
-                f"one of {count} of the role {role.name.lower().replace('_', ' ')}"
+                f"one of {count} of the role {in_words(role)}"
             )
-        return sender.index
-
-    def _once(self, message: Message, seen: Collection[int]) -> None:
-        if message.sender.index in seen:
-            raise ProtocolError(f"{self._party} already has the message of {message.sender}")
-
-    def _in_state(self, message: Message, states: Collection[State]) -> None:
         if self._state not in states:
             raise ProtocolError(
-                f"{self._party} is {self._state.value}: the message of {message.sender} comes too "
-                "late"
+                f"{self._party} is {self._state.value}: the message of {sender} comes too late"
             )
+        if sender.index in seen:
+            raise ProtocolError(f"{self._party} already has the message of {sender}")
+        return sender.index
+
+    def _opened(
+        self, message: Message, mechanism: Electing, state: State, known: bool, user: int | None
+    ) -> Election:
+        """Read the election, which comes once; of duties it has those of one user."""
+        self._sender(message, Role.REPORTING_SERVER, 1, (0,) if known else (), state)
+        users, size = mechanism.users, mechanism.domain.size
+        election = Election.unpack(message.payload, users, size, user)
+        election.check(mechanism)
+        return election
+
+    def _check_open(self) -> None:
+        if self._state is not State.COLLECTING:
+            raise ProtocolError(f"{self._party} is {self._state.value}: it is closed already")
+
+    def _check_missing(self, missing: tuple[Party, ...]) -> None:
+        mechanism = self._round.mechanism
+        if len(missing) > mechanism.max_missing_users:
+            self._fail(
+                f"the round is lost: {len(missing)} of {mechanism.users} users are missing "
+                f"({listed(missing)}), and max_missing_users is {mechanism.max_missing_users}",
+                missing,
+            )
+
+
+def absent(role: Role, count: int, seen: Collection[int]) -> tuple[Party, ...]:
+    """List those of a role whose message did not come."""
+    return tuple(Party(role, index) for index in range(count) if index not in seen)
 
 
 def listed(parties: tuple[Party, ...]) -> str:

@@ -10,10 +10,9 @@ import numpy as np
 
 from turnout._types import Integers
 from turnout.distributed import payloads
-from turnout.distributed.deployment import Deployed
-from turnout.distributed.electing import Electing
+from turnout.distributed.deployment import Deployed, Electing
 from turnout.distributed.messages import Kind, Message, Party, Role
-from turnout.distributed.roles.base import AnyRound, Participant, State, listed
+from turnout.distributed.roles.base import AnyRound, Participant, State, absent, listed
 from turnout.errors import MalformedMessageError, MissingPartyError, ProtocolError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 
@@ -52,10 +51,7 @@ class AggregatingServer(Participant):
         if self._state is not State.COLLECTING:
             return ()
         if isinstance(self._mechanism, Deployed):
-            parties = range(self._mechanism.number_of_parties)
-            return tuple(
-                Party(Role.AGGREGATOR, party) for party in parties if party not in self._sums
-            )
+            return absent(Role.AGGREGATOR, self._mechanism.number_of_parties, self._sums)
         if self._election is None:
             return (Party(Role.REPORTING_SERVER),)
         waited = sorted(self._duties.keys() - self._sums.keys())
@@ -79,8 +75,6 @@ class AggregatingServer(Participant):
         self._election = None
 
     def _accept(self, message: Message) -> list[Message]:
-        self._in_state(message, (State.COLLECTING,))
-        self._expect(message)
         if isinstance(self._mechanism, Deployed):
             self._take_party_sum(message, self._mechanism)
         elif message.kind is Kind.ELECTION:
@@ -97,8 +91,8 @@ class AggregatingServer(Participant):
         return []
 
     def _take_party_sum(self, message: Message, mechanism: Deployed) -> None:
-        party = self._known(message, Role.AGGREGATOR, mechanism.number_of_parties)
-        self._once(message, self._sums)
+        count = mechanism.number_of_parties
+        party = self._sender(message, Role.AGGREGATOR, count, self._sums, State.COLLECTING)
         found = payloads.unpack_party_sum(message.payload, mechanism.field, mechanism.domain.size)
         if not mechanism.users - mechanism.max_missing_users <= found[0] <= mechanism.users:
             raise MalformedMessageError(
@@ -117,14 +111,9 @@ class AggregatingServer(Participant):
     def _take_election(self, message: Message) -> None:
         mechanism = self._mechanism
         assert isinstance(mechanism, Electing)
-        self._known(message, Role.REPORTING_SERVER, 1)
-        if self._election is not None:
-            raise ProtocolError(f"{self._party} already has the message of {message.sender}")
-        election = payloads.Election.unpack(
-            message.payload, mechanism.users, mechanism.domain.size, None
+        self._election = election = self._opened(
+            message, mechanism, State.COLLECTING, self._election is not None, None
         )
-        election.check(mechanism)
-        self._election = election
         # What came before the election and does not fit is as if it had never come.
         self._duties = election.duties_of_all()
         self._sums = {
@@ -135,8 +124,7 @@ class AggregatingServer(Participant):
 
     def _take_elected_sum(self, message: Message) -> None:
         mechanism = self._mechanism
-        user = self._known(message, Role.USER, mechanism.users)
-        self._once(message, self._sums)
+        user = self._sender(message, Role.USER, mechanism.users, self._sums, State.COLLECTING)
         found = payloads.unpack_item_shares(message.payload, mechanism.field, mechanism.domain.size)
         if self._election is not None and found[0].tolist() != self._duties.get(user):
             raise ProtocolError(

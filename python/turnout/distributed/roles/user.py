@@ -9,8 +9,7 @@ import numpy as np
 
 from turnout._types import Integers
 from turnout.distributed import payloads
-from turnout.distributed.deployment import Deployed
-from turnout.distributed.electing import Electing
+from turnout.distributed.deployment import Deployed, Electing
 from turnout.distributed.messages import Kind, Message, Party, Role
 from turnout.distributed.roles.base import AnyRound, Participant, State
 from turnout.errors import ProtocolError
@@ -149,23 +148,15 @@ class User(Participant):
         return [self._send(Kind.SET, Party(Role.REPORTING_SERVER), payload)]
 
     def _accept(self, message: Message) -> list[Message]:
-        self._expect(message)
-        self._in_state(message, (State.WAITING,))
         if message.kind is Kind.ELECTION:
             return self._take_election(message)
         self._take_shares(message)
         return self._finish()
 
     def _take_election(self, message: Message) -> list[Message]:
-        self._known(message, Role.REPORTING_SERVER, 1)
-        if self._duties is not None:
-            raise ProtocolError(f"{self._party} already has the message of {message.sender}")
-        mechanism = self._mechanism
+        mechanism, known = self._mechanism, self._duties is not None
         assert isinstance(mechanism, Electing)
-        election = payloads.Election.unpack(
-            message.payload, mechanism.users, mechanism.domain.size, self._party.index
-        )
-        election.check(mechanism)
+        election = self._opened(message, mechanism, State.WAITING, known, self._party.index)
         if (election.reporters[self._set] == 0).any():
             raise ProtocolError(f"{self._party} is not counted among the reporters of its items")
         own = set(self._set.tolist())
@@ -211,10 +202,9 @@ class User(Participant):
 
     def _take_shares(self, message: Message) -> None:
         mechanism = self._mechanism
-        sender = self._known(message, Role.USER, mechanism.users)
-        if sender == self._party.index:
+        if message.sender == self._party:
             raise ProtocolError(f"{self._party} got shares that claim to be its own")
-        self._once(message, self._shares)
+        sender = self._sender(message, Role.USER, mechanism.users, self._shares, State.WAITING)
         items, elements = payloads.unpack_item_shares(
             message.payload, mechanism.field, mechanism.domain.size
         )

@@ -11,7 +11,14 @@ from types import TracebackType
 from typing import Any, NoReturn
 
 from turnout import _arguments
-from turnout.distributed.messages import MESSAGE_OVERHEAD, Kind, Message, Party, read_head
+from turnout.distributed.messages import (
+    MESSAGE_OVERHEAD,
+    Kind,
+    Message,
+    Party,
+    in_words,
+    read_head,
+)
 from turnout.distributed.roles import Aggregator, ReportingServer
 from turnout.distributed.roles.base import Participant, State, listed
 from turnout.distributed.transport.admission import Admission, Admits
@@ -244,7 +251,7 @@ class Station:
         if length > most:
             raise MalformedMessageError(
                 f"{role.party} takes at most {most} bytes of the kind "
-                f"{head.kind.name.lower().replace('_', ' ')}, got {length} from {head.sender}"
+                f"{in_words(head.kind)}, got {length} from {head.sender}"
             )
         self._admission.check(head.sender, certificate)
 

@@ -1,17 +1,18 @@
-"""A party that adds up shares."""
+"""The roles that collect something of every user: aggregators, and the server of the sets."""
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 
 import numpy as np
 
-from turnout import _core
-from turnout._types import Unsigned
+from turnout import _arguments, _core
+from turnout._types import Truths, Unsigned
 from turnout.distributed import payloads
-from turnout.distributed.deployment import Deployed
+from turnout.distributed.deployment import Deployed, Electing
 from turnout.distributed.messages import Kind, Message, Party, Role
-from turnout.distributed.roles.base import AnyRound, Participant, State, listed
+from turnout.distributed.roles.base import AnyRound, Participant, State, absent, listed
 from turnout.errors import InvalidTypeError, MalformedMessageError, ProtocolError
 
 
@@ -47,7 +48,11 @@ class Aggregator(Participant):
     def __init__(self, round_: AnyRound, index: int) -> None:
         mechanism = round_.mechanism
         if not isinstance(mechanism, Deployed):
-            raise InvalidTypeError("round_ must be one of a mechanism with aggregators")
+            raise InvalidTypeError(
+                "two-stage sampling has no aggregators: elected users add up, and are made by user"
+            )
+        most = mechanism.number_of_parties - 1
+        _arguments.integer("index", index, least=0, most=most)
         super().__init__(round_, Party(Role.AGGREGATOR, index))
         self._mechanism = mechanism
         self._shares: dict[int, bytes] = {}
@@ -58,25 +63,19 @@ class Aggregator(Participant):
     def missing(self) -> tuple[Party, ...]:
         """The users whose share did not come, then the aggregators whose roster did not."""
         if self._state is State.COLLECTING:
-            users = range(self._mechanism.users)
-            return tuple(Party(Role.USER, user) for user in users if user not in self._shares)
-        if self._state is not State.WAITING:
-            return ()
-        others = range(self._mechanism.number_of_parties)
-        return tuple(
-            Party(Role.AGGREGATOR, other) for other in others if other not in self._rosters
-        )
+            return absent(Role.USER, self._mechanism.users, self._shares)
+        if self._state is State.WAITING:
+            return absent(Role.AGGREGATOR, self._mechanism.number_of_parties, self._rosters)
+        return ()
 
     @property
     def takes(self) -> Mapping[Kind, int]:
         """The kinds of messages that this party takes, and the bytes of the largest payload."""
         mechanism = self._mechanism
-        digests = mechanism.users_are_parties
+        roster = payloads.roster_size(mechanism.users)
         return {
             Kind.SHARE: payloads.share_size(mechanism.field, mechanism.domain.size, self._seeded),
-            Kind.ROSTER: payloads.ROSTER_DIGEST
-            if digests
-            else payloads.roster_size(mechanism.users),
+            Kind.ROSTER: payloads.ROSTER_DIGEST if mechanism.users_are_parties else roster,
         }
 
     @property
@@ -89,16 +88,13 @@ class Aggregator(Participant):
         self._rosters.clear()
 
     def _accept(self, message: Message) -> list[Message]:
-        self._expect(message)
         if message.kind is Kind.SHARE:
             return self._take_share(message)
         return self._take_roster(message)
 
     def _take_share(self, message: Message) -> list[Message]:
         mechanism = self._mechanism
-        user = self._known(message, Role.USER, mechanism.users)
-        self._in_state(message, (State.COLLECTING,))
-        self._once(message, self._shares)
+        user = self._sender(message, Role.USER, mechanism.users, self._shares, State.COLLECTING)
         report, share = payloads.unpack_share(
             message.payload, mechanism.field, mechanism.domain.size
         )
@@ -109,17 +105,16 @@ class Aggregator(Participant):
                 f"by the plan the shares for {self._party} are {expected}, got one of "
                 f"{message.sender} that is not"
             )
-        self._shares[user] = message.payload[payloads.SHARE_OVERHEAD - 1 :]
+        self._shares[user] = message.payload[payloads.SHARE_OVERHEAD :]
         self._reports[user] = report
         return []
 
     def _take_roster(self, message: Message) -> list[Message]:
         mechanism = self._mechanism
-        other = self._known(message, Role.AGGREGATOR, mechanism.number_of_parties)
-        self._in_state(message, (State.COLLECTING, State.WAITING))
-        if other == self._party.index:
+        if message.sender == self._party:
             raise ProtocolError(f"{self._party} got a roster that claims to be its own")
-        self._once(message, self._rosters)
+        count, states = mechanism.number_of_parties, (State.COLLECTING, State.WAITING)
+        other = self._sender(message, Role.AGGREGATOR, count, self._rosters, *states)
         payloads.check_roster(message.payload, mechanism.users, mechanism.users_are_parties)
         self._rosters[other] = message.payload
         return self._finish()
@@ -139,8 +134,7 @@ class Aggregator(Participant):
         MissingPartyError
             If more users are missing than ``max_missing_users``; nothing is kept then.
         """
-        if self._state is not State.COLLECTING:
-            raise ProtocolError(f"{self._party} is {self._state.value}: it is closed already")
+        self._check_open()
         mechanism = self._mechanism
         self._check(self._reports)
         self._state = State.WAITING
@@ -149,22 +143,13 @@ class Aggregator(Participant):
             # All users must be there: whether the rosters are the same is all that is asked.
             payload = payloads.roster_digest(self._reports)
         self._rosters[self._party.index] = payload
-        sent = [
-            self._send(Kind.ROSTER, Party(Role.AGGREGATOR, other), payload)
-            for other in range(mechanism.number_of_parties)
-            if other != self._party.index
-        ]
+        others = absent(Role.AGGREGATOR, mechanism.number_of_parties, (self._party.index,))
+        sent = [self._send(Kind.ROSTER, other, payload) for other in others]
         return sent + self._finish()
 
     def _check(self, reports: Unsigned) -> None:
-        allowed = self._mechanism.max_missing_users
-        missing = tuple(Party(Role.USER, int(user)) for user in np.flatnonzero(reports == 0))
-        if len(missing) > allowed:
-            self._fail(
-                f"the round is lost: {len(missing)} of {self._mechanism.users} users are missing "
-                f"({listed(missing)}), and max_missing_users is {allowed}",
-                missing,
-            )
+        missing = np.flatnonzero(reports == 0).tolist()
+        self._check_missing(tuple(Party(Role.USER, user) for user in missing))
 
     def _agreed_reports(self) -> Unsigned:
         """Leave out the users that are not in all rosters with the same report."""
@@ -191,14 +176,10 @@ class Aggregator(Participant):
         present = np.flatnonzero(reports)
         size, field = mechanism.domain.size, mechanism.field
         total = _core.ShareSum(field.core, size)
+        add = total.add_seed if self._seeded else total.add_packed
         for user in present.tolist():
-            share = self._shares[user]
-            content = share[1:]
-            if share[0] == 0:
-                total.add_seed(content)
-                self._costs.draws += size
-            else:
-                total.add_packed(content)
+            add(self._shares[user])
+        self._costs.draws += size * len(present) * self._seeded
         self._costs.additions += size * max(len(present) - 1, 0)
         sums = total.finish()
         if self._party.index < mechanism.contributors:
@@ -211,3 +192,97 @@ class Aggregator(Participant):
         self._state = State.DONE
         payload = payloads.pack_party_sum(reports, field, sums)
         return [self._send(Kind.SUM, Party(Role.SERVER), payload)]
+
+
+class ReportingServer(Participant):
+    """Collects a set of items from every user, then elects users for each item (the paper's S1).
+
+    It sees who reports which items, and no share. Its view alone is locally private with
+    :attr:`turnout.distributed.TwoStageSampling.reporting_epsilon`.
+
+    Parameters
+    ----------
+    round_
+        The round: see :meth:`turnout.distributed.Round.reporting_server`.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> mechanism = tn.distributed.TwoStageSampling(4, 10, reported=2, rate=0.5, floor=2)
+    >>> len(mechanism.start_round().reporting_server().missing)
+    10
+    """
+
+    def __init__(self, round_: AnyRound) -> None:
+        if not isinstance(round_.mechanism, Electing):
+            raise InvalidTypeError("only two-stage sampling has a reporting server")
+        super().__init__(round_, Party(Role.REPORTING_SERVER))
+        self._mechanism = round_.mechanism
+        self._sets: dict[int, Truths] = {}
+
+    @property
+    def missing(self) -> tuple[Party, ...]:
+        """The users whose set did not come."""
+        if self._state is not State.COLLECTING:
+            return ()
+        return absent(Role.USER, self._mechanism.users, self._sets)
+
+    @property
+    def takes(self) -> Mapping[Kind, int]:
+        """The kinds of messages that this party takes, and the bytes of the largest payload."""
+        return {Kind.SET: payloads.bits_size(self._mechanism.domain.size)}
+
+    def _forget(self) -> None:
+        self._sets.clear()
+
+    def _accept(self, message: Message) -> list[Message]:
+        mechanism = self._mechanism
+        user = self._sender(message, Role.USER, mechanism.users, self._sets, State.COLLECTING)
+        found = payloads.unpack_bits(message.payload, mechanism.domain.size, "a set")
+        if found.sum() != mechanism.reported:
+            raise MalformedMessageError(
+                f"the set of {message.sender} must have {mechanism.reported} items, got "
+                f"{found.sum()}"
+            )
+        self._sets[user] = found
+        return []
+
+    def close(self) -> list[Message]:
+        """Take no more sets, and elect users for each item among those that sent one.
+
+        Returns
+        -------
+        list of Message
+            An election for every user that sent a set, and for the server.
+
+        Raises
+        ------
+        ProtocolError
+            If the collection is closed already.
+        MissingPartyError
+            If more users are missing than ``max_missing_users``; nothing is kept then.
+        """
+        self._check_open()
+        mechanism = self._mechanism
+        self._check_missing(self.missing)
+        present = np.array(sorted(self._sets), np.int64)
+        table = np.array([self._sets[user] for user in present.tolist()])
+        reporters = table.sum(axis=0, dtype=np.int64)
+        self._costs.additions += int(table.size)
+        drawn = secrets.SystemRandom()
+        elected = tuple(
+            np.array(drawn.sample(present.tolist(), min(size, len(present))), np.int64)
+            for size in map(mechanism.committee_size, reporters.tolist())
+        )
+        election = payloads.Election(len(present), reporters, elected, {})
+        public = election.public_part()
+        duties = election.duties_of_all()
+        messages = []
+        for user in present.tolist():
+            own = ((item, present[table[:, item]]) for item in duties.get(user, ()))
+            payload = public + election.duty_part(own)
+            messages.append(self._send(Kind.ELECTION, Party(Role.USER, user), payload))
+        messages.append(self._send(Kind.ELECTION, Party(Role.SERVER), public))
+        self._forget()
+        self._state = State.DONE
+        return messages
