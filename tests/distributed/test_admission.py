@@ -10,7 +10,7 @@ import pytest
 
 from turnout.distributed import Party, Role
 from turnout.distributed.transport import Courier, Station
-from turnout.distributed.transport.admission import Admission
+from turnout.distributed.transport.listener import Admission
 from turnout.errors import InvalidTypeError, ProtocolError
 
 SECRET = "carol@example.org"

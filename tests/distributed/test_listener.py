@@ -16,11 +16,10 @@ import pytest
 
 from turnout.distributed import Kind, Message, Party, Role, Round
 from turnout.distributed.transport import Courier, Station
+from turnout.distributed.transport import frames as frames_module
 from turnout.distributed.transport import listener as listener_module
 from turnout.distributed.transport import station as station_module
-from turnout.distributed.transport import waiting as waiting_module
-from turnout.distributed.transport.frames import frame, read_acknowledgement, read_frame
-from turnout.distributed.transport.waiting import Watch
+from turnout.distributed.transport.frames import Watch, frame, read_acknowledgement, read_frame
 from turnout.errors import MalformedMessageError, ProtocolError, TurnoutError
 
 FIRST = Party(Role.AGGREGATOR, 0)
@@ -238,7 +237,7 @@ class Clock:
 
 def test_a_watch_ends_what_stands_still_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, ended = Clock(), []
-    monkeypatch.setattr(waiting_module.asyncio, "get_running_loop", lambda: clock)
+    monkeypatch.setattr(frames_module.asyncio, "get_running_loop", lambda: clock)
     watch = Watch(10.0, lambda: ended.append(clock.now))
     clock.turn(1000.0)
     for _ in range(20):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy.typing as npt
 
 from turnout import _arguments, _core
 from turnout._types import Array, Integers
+from turnout._values import settle
 from turnout.errors import InvalidTypeError, InvalidValueError
 
 #: The size of the seed that stands for a share.
@@ -18,6 +20,7 @@ SEED_BYTES = 32
 _LARGEST = 2**61
 
 
+@dataclass(frozen=True, repr=False)
 class PrimeField:
     """The integers modulo a prime, and shares of vectors over them.
 
@@ -45,12 +48,17 @@ class PrimeField:
     array([0, 1, 0, 0], dtype=uint32)
     """
 
-    __slots__ = ("_core", "_dtype")
+    #: The prime q.
+    modulus: int
+    #: The field in the compiled core.
+    core: _core.PrimeField = field(init=False, compare=False)
+    #: The type of arrays of elements.
+    dtype: np.dtype[Any] = field(init=False, compare=False)
 
-    def __init__(self, modulus: int) -> None:
-        checked = _arguments.integer("modulus", modulus, least=2, most=_LARGEST)
-        self._core = _core.PrimeField(checked)
-        self._dtype = np.dtype(np.uint32 if checked <= 2**32 else np.uint64)
+    def __post_init__(self) -> None:
+        modulus = _arguments.integer("modulus", self.modulus, least=2, most=_LARGEST)
+        dtype = np.dtype(np.uint32 if modulus <= 2**32 else np.uint64)
+        settle(self, modulus=modulus, core=_core.PrimeField(modulus), dtype=dtype)
 
     @classmethod
     def larger_than(cls, bound: int) -> PrimeField:
@@ -80,24 +88,9 @@ class PrimeField:
         return cls(_core.PrimeField.larger_than(checked).modulus)
 
     @property
-    def core(self) -> _core.PrimeField:
-        """The field in the compiled core."""
-        return self._core
-
-    @property
-    def modulus(self) -> int:
-        """The prime q."""
-        return self._core.modulus
-
-    @property
     def bits(self) -> int:
         """The size of a packed element: the least b with 2^b >= q."""
-        return self._core.bits
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The type of arrays of elements."""
-        return self._dtype
+        return self.core.bits
 
     def elements(self, values: npt.ArrayLike, argument: str = "values") -> Array:
         """Check that whole numbers are elements, and make an array of them.
@@ -157,7 +150,7 @@ class PrimeField:
             If they are no whole numbers.
         """
         array = _arguments.vector("values", values, "whole numbers", "whole numbers", "iu")
-        return self._core.reduce(np.ascontiguousarray(array, np.int64))
+        return self.core.reduce(np.ascontiguousarray(array, np.int64))
 
     def lift(self, values: npt.ArrayLike) -> Integers:
         """Read elements as the whole numbers of least absolute value.
@@ -182,7 +175,7 @@ class PrimeField:
         >>> PrimeField(7).lift([0, 3, 4, 6])
         array([ 0,  3, -3, -1])
         """
-        return self._core.lift(self._vector("values", values))
+        return self.core.lift(self._vector("values", values))
 
     def add(self, left: npt.ArrayLike, right: npt.ArrayLike) -> Array:
         """Add two vectors of the same length.
@@ -192,7 +185,7 @@ class PrimeField:
         InvalidTypeError, InvalidValueError
             If they are no elements, or of different lengths.
         """
-        return self._core.add(self._vector("left", left), self._vector("right", right))
+        return self.core.add(self._vector("left", left), self._vector("right", right))
 
     def subtract(self, left: npt.ArrayLike, right: npt.ArrayLike) -> Array:
         """Subtract a vector from another of the same length.
@@ -202,7 +195,7 @@ class PrimeField:
         InvalidTypeError, InvalidValueError
             If they are no elements, or of different lengths.
         """
-        return self._core.subtract(self._vector("left", left), self._vector("right", right))
+        return self.core.subtract(self._vector("left", left), self._vector("right", right))
 
     def negate(self, values: npt.ArrayLike) -> Array:
         """Change the sign of a vector.
@@ -212,7 +205,7 @@ class PrimeField:
         InvalidTypeError, InvalidValueError
             If they are no elements.
         """
-        return self._core.negate(self._vector("values", values))
+        return self.core.negate(self._vector("values", values))
 
     def sum(self, rows: npt.ArrayLike) -> Array:
         """Add up vectors.
@@ -232,7 +225,7 @@ class PrimeField:
         InvalidTypeError, InvalidValueError
             If they are no elements, or not in two dimensions.
         """
-        return self._core.sum(self._rows("rows", rows))
+        return self.core.sum(self._rows("rows", rows))
 
     def uniform(self, length: int, seed: int | None = None) -> Array:
         """Draw elements that are exactly uniform.
@@ -254,7 +247,7 @@ class PrimeField:
         InvalidTypeError, InvalidValueError
             If the length is negative.
         """
-        return self._core.uniform(_length(length), _arguments.seed(seed))
+        return self.core.uniform(_length(length), _arguments.seed(seed))
 
     def share(self, vector: npt.ArrayLike, parties: int = 3, seed: int | None = None) -> Array:
         """Split a vector into additive shares, all of which are needed to learn anything.
@@ -286,7 +279,7 @@ class PrimeField:
         [10, 0, 5]
         """
         count = _arguments.integer("parties", parties, least=2, most=_LARGEST)
-        return self._core.share(self._vector("vector", vector), count, _arguments.seed(seed))
+        return self.core.share(self._vector("vector", vector), count, _arguments.seed(seed))
 
     def share_compressed(
         self, vector: npt.ArrayLike, parties: int = 3, seed: int | None = None
@@ -322,7 +315,7 @@ class PrimeField:
         """
         count = _arguments.integer("parties", parties, least=2, most=_LARGEST)
         elements = self._vector("vector", vector)
-        return self._core.share_compressed(elements, count, _arguments.seed(seed))
+        return self.core.share_compressed(elements, count, _arguments.seed(seed))
 
     def expand(self, seed: bytes, length: int) -> Array:
         """Make the share that a seed stands for.
@@ -346,7 +339,7 @@ class PrimeField:
         """
         if not isinstance(seed, (bytes, bytearray)) or len(seed) != SEED_BYTES:
             raise _arguments.invalid(f"seed must be {SEED_BYTES} bytes", seed)
-        return self._core.expand(bytes(seed), _length(length))
+        return self.core.expand(bytes(seed), _length(length))
 
     def reconstruct(self, shares: npt.ArrayLike | Sequence[Array]) -> Array:
         """Add up all shares of a vector, or of a sum of vectors.
@@ -369,7 +362,7 @@ class PrimeField:
         rows = self._rows("shares", shares)
         if len(rows) < 2:
             raise InvalidValueError(f"shares must be at least two, got {len(rows)}")
-        return self._core.sum(rows)
+        return self.core.sum(rows)
 
     def pack(self, values: npt.ArrayLike) -> bytes:
         """Write elements with :attr:`bits` bits each.
@@ -394,7 +387,7 @@ class PrimeField:
         >>> PrimeField(7).pack([1, 6, 3]).hex()
         'f100'
         """
-        return self._core.pack(self._vector("values", values))
+        return self.core.pack(self._vector("values", values))
 
     def unpack(self, data: bytes, length: int) -> Array:
         """Read what :meth:`pack` wrote.
@@ -417,7 +410,7 @@ class PrimeField:
             If the bytes are too few or too many, or hold something that is no element.
         """
         _arguments.instance("data", data, (bytes, bytearray, memoryview), "bytes")
-        return self._core.unpack(bytes(data), _length(length))
+        return self.core.unpack(bytes(data), _length(length))
 
     def packed_size(self, length: int) -> int:
         """How many bytes some packed elements take.
@@ -433,7 +426,7 @@ class PrimeField:
         # Here and not in the core, which takes no other arrays: short vectors come by the thousand.
         if (
             isinstance(values, np.ndarray)
-            and values.dtype == self._dtype
+            and values.dtype == self.dtype
             and values.ndim == 1
             and values.flags.c_contiguous
         ):
@@ -454,14 +447,6 @@ class PrimeField:
                 f"{argument} must have a vector in each row, got shape {array.shape}"
             )
         return array
-
-    def __eq__(self, other: object) -> bool:
-        """Compare the moduli."""
-        return isinstance(other, PrimeField) and self.modulus == other.modulus
-
-    def __hash__(self) -> int:
-        """Hash of the modulus."""
-        return hash((PrimeField, self.modulus))
 
     def __reduce__(self) -> tuple[type[PrimeField], tuple[int]]:
         """Pickle the modulus."""

@@ -9,17 +9,19 @@ import ssl
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from types import TracebackType
 
 from turnout import _arguments
 from turnout.distributed.messages import Message, Party
 from turnout.distributed.transport.frames import (
     LARGEST_ACKNOWLEDGEMENT,
+    Watch,
+    close_writer,
     frame,
     read_acknowledgement,
     read_frame,
+    seconds,
+    wait_for,
 )
-from turnout.distributed.transport.waiting import Watch, close_writer, seconds, wait_for
 from turnout.errors import InvalidValueError, MissingPartyError, ProtocolError, TurnoutError
 
 #: A host and a port.
@@ -196,12 +198,7 @@ class Courier:
         """Give the courier; connections are made when they are needed."""
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Close the connections."""
         await self.close()
 

@@ -1,4 +1,4 @@
-"""Takes connections: how many, from whom, and for how long."""
+"""Takes connections: how many, from whom, and for how long; and for whom these may speak."""
 
 from __future__ import annotations
 
@@ -6,18 +6,27 @@ import asyncio
 import contextlib
 import errno
 import functools
+import inspect
 import logging
 import math
 import socket
 import ssl
+import traceback
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from turnout import _arguments
+from turnout.distributed.messages import Party
 from turnout.distributed.transport.courier import Address
-from turnout.distributed.transport.frames import frame, read_frame
-from turnout.distributed.transport.waiting import Watch, close_writer, seconds
+from turnout.distributed.transport.frames import (
+    Watch,
+    close_writer,
+    frame,
+    read_frame,
+    seconds,
+)
+from turnout.errors import ProtocolError
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -26,6 +35,9 @@ _GRACE = 5.0
 
 #: For how many seconds no connection is taken after one that the operating system had no room for.
 _PAUSE = 0.05
+
+#: Says whether whoever has a certificate may send messages in the name of a party.
+Admits = Callable[[Party, dict[str, Any]], bool]
 
 _BACKLOG = 1024
 _NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
@@ -308,3 +320,60 @@ def _half_of_all_files() -> int:
         return 1000
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return 1000 if limit == resource.RLIM_INFINITY else max(1, min(1000, limit // 2))
+
+
+class Admission:
+    """Asks a function, which is the caller's, about certificates, which are anybody's.
+
+    Parameters
+    ----------
+    admits
+        The function; None believes every sender.
+
+    Raises
+    ------
+    InvalidTypeError
+        If it is no function, or an asynchronous one: what that gives would count as true.
+    """
+
+    def __init__(self, admits: Admits | None) -> None:
+        if admits is not None and (not callable(admits) or inspect.iscoroutinefunction(admits)):
+            raise _arguments.mistyped(
+                "admits must be a function of a party and a certificate that gives True or False",
+                admits,
+            )
+        self._admits = admits
+
+    def check(self, sender: Party, certificate: dict[str, Any]) -> None:
+        """Refuse a sender that the certificate does not speak for.
+
+        Raises
+        ------
+        ProtocolError
+            If the function gives anything but True, or raises.
+        """
+        if self._admits is None:
+            return
+        try:
+            admitted: object = self._admits(sender, certificate)
+        except Exception as error:
+            # The certificate must not end the round. What the error says may be from it, and is
+            # not logged.
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            _LOGGER.warning(
+                "a message is refused: admits raised %s (%s, line %s)",
+                type(error).__name__,
+                last.filename,
+                last.lineno,
+            )
+            raise ProtocolError(
+                f"whether the certificate of the connection speaks for {sender} cannot be told"
+            ) from error
+        if admitted is True:
+            return
+        if admitted is not False:
+            _LOGGER.warning(
+                "a message is refused: admits must give True or False, got an object of type %s",
+                type(admitted).__name__,
+            )
+        raise ProtocolError(f"the certificate of the connection does not speak for {sender}")

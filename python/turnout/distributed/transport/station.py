@@ -7,7 +7,6 @@ import contextlib
 import ssl
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from types import TracebackType
 from typing import Any, NoReturn
 
 from turnout import _arguments
@@ -21,11 +20,9 @@ from turnout.distributed.messages import (
 )
 from turnout.distributed.roles import Aggregator, ReportingServer
 from turnout.distributed.roles.base import Participant, State, listed
-from turnout.distributed.transport.admission import Admission, Admits
 from turnout.distributed.transport.courier import Address, Courier, Undelivered
-from turnout.distributed.transport.frames import accepted, refused
-from turnout.distributed.transport.listener import Line, Listener
-from turnout.distributed.transport.waiting import seconds, wait_for
+from turnout.distributed.transport.frames import accepted, refused, seconds, wait_for
+from turnout.distributed.transport.listener import Admission, Admits, Line, Listener
 from turnout.errors import (
     InvalidValueError,
     MalformedMessageError,
@@ -164,9 +161,7 @@ class Station:
             for party, role in self._roles.items()
             if isinstance(role, (Aggregator, ReportingServer)) and role.state is State.COLLECTING
         }
-        self._unfinished = {
-            party for party, role in self._roles.items() if role.state is not State.DONE
-        }
+        self._unfinished = self._not_done()
         self._stopped = False
         self._given_up = False
         self._failure: Exception | None = None
@@ -185,12 +180,7 @@ class Station:
         await self._listener.open(*self._place)
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Close all connections."""
         await self._listener.close()
         while self._deliveries:
@@ -263,7 +253,7 @@ class Station:
             except MemoryError as error:
                 raise ProtocolError("there is no memory for the message") from error
             self._admission.check(message.sender, line.certificate)
-            self._receive(message, data)
+            self._post(self._hand_over(message, data))
         except TurnoutError as error:
             return refused(error)
         except Exception as error:
@@ -272,10 +262,6 @@ class Station:
             return refused(ProtocolError("the message could not be handled"))
         line.served()
         return accepted()
-
-    def _receive(self, message: Message, data: bytes) -> None:
-        """Give a message to its role, then those that roles here give each other."""
-        self._post(self._hand_over(message, data))
 
     def _role(self, message: Message) -> Participant:
         """Find whom a message is for."""
@@ -311,7 +297,7 @@ class Station:
         while waiting:
             message = waiting.popleft()
             if message.recipient not in self._roles:
-                task = asyncio.create_task(self._deliver(message))
+                task = asyncio.create_task(self._courier.send(message))
                 self._deliveries[task] = message
                 task.add_done_callback(self._delivered)
                 continue
@@ -320,9 +306,6 @@ class Station:
             except TurnoutError as error:
                 self._fail(error)
                 return
-
-    async def _deliver(self, message: Message) -> None:
-        await self._courier.send(message)
 
     def _delivered(self, task: asyncio.Task[None]) -> None:
         self._deliveries.pop(task, None)
@@ -357,7 +340,7 @@ class Station:
                     yield message
                     continue
                 try:
-                    self._receive(message, message.to_bytes())
+                    self._post(self._hand_over(message, message.to_bytes()))
                 except TurnoutError as error:
                     undelivered.append(Undelivered(message, error))
 
@@ -366,11 +349,12 @@ class Station:
             role = self._roles.pop(each.message.sender, None)
             if role is not None:
                 _forget(role)
-        self._unfinished = {
-            party for party, role in self._roles.items() if role.state is not State.DONE
-        }
+        self._unfinished = self._not_done()
         self._changed.set()
         return undelivered
+
+    def _not_done(self) -> set[Party]:
+        return {party for party, role in self._roles.items() if role.state is not State.DONE}
 
     # The course of a round.
 
@@ -491,9 +475,10 @@ def _hosted(roles: Iterable[Participant]) -> dict[Party, Participant]:
         if role.party in found:
             raise InvalidValueError(f"roles must be of different parties, got {role.party} twice")
         found[role.party] = role
-    if len({role.round.identifier for role in found.values()}) != 1:
+    rounds = {role.round.identifier for role in found.values()}
+    if len(rounds) != 1:
         raise InvalidValueError(
-            f"roles must be at least one, and all of one round, got {len(found)} of "
-            f"{len({role.round.identifier for role in found.values()})} rounds"
+            f"roles must be at least one, and all of one round, got {len(found)} of {len(rounds)} "
+            "rounds"
         )
     return found
