@@ -7,17 +7,16 @@ process, and :mod:`turnout.federated.flower` (extra ``flower``) in Flower.
 """
 
 from turnout._public import listing
-from turnout.federated.alone import one_at_a_time
 from turnout.federated.checkpoint import TrainingState, load_checkpoint, save_checkpoint
-from turnout.federated.client import Client, Draw
+from turnout.federated.client import Client, Draw, Update
 from turnout.federated.engine import InProcessEngine
-from turnout.federated.grid import Grid
 from turnout.federated.optimizers import SGD, Optimizer
+from turnout.federated.plan import Grid
 from turnout.federated.schedules import Constant, CosineDecay, StepDecay, Warmup
 from turnout.federated.server import Server
+from turnout.federated.sums import one_at_a_time
 from turnout.federated.training import RandomParticipationSGD
 from turnout.federated.trees import Structure, flatten
-from turnout.federated.updates import Update
 
 __all__ = [
     "SGD",

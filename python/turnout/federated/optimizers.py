@@ -16,7 +16,7 @@ import numpy as np
 from turnout import _arguments
 from turnout._types import Array, Floats
 from turnout._values import settle
-from turnout.errors import CorruptDataError, InvalidValueError, TurnoutError
+from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.federated.schedules import Schedule, schedule_from_dict, schedule_of
 
 
@@ -268,9 +268,7 @@ class SGD(Optimizer):
             } if not rest:
                 try:
                     return cls(schedule_from_dict(rate), momentum, nesterov)
-                except CorruptDataError:
-                    raise
-                except TurnoutError as error:
+                except (InvalidTypeError, InvalidValueError) as error:
                     raise CorruptDataError(
                         f"not the description of an optimizer: {error}"
                     ) from error

@@ -11,9 +11,9 @@ from turnout import _arguments
 from turnout._types import Array, Floats, Integers
 from turnout.errors import InvalidValueError, PlanMismatchError, ProtocolError
 from turnout.federated import draws
+from turnout.federated.client import Update
 from turnout.federated.plan import TrainingPlan
 from turnout.federated.sums import zeros
-from turnout.federated.updates import Update
 
 #: A standard normal vector Z of n numbers has P(|Z| >= sqrt(n) + t) <= exp(-t^2 / 2), since its
 #: norm changes by no more than Z does and has a mean of at most sqrt(n): 2^-64 at this t.

@@ -10,7 +10,7 @@ from typing import Any
 
 from turnout import _arguments
 from turnout._values import settle
-from turnout.errors import CorruptDataError, InvalidValueError, TurnoutError
+from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 
 _MOST_ROUNDS = 10**9
 
@@ -41,14 +41,11 @@ class Schedule(abc.ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the schedule in terms of JSON."""
-        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
-        return {
-            "schedule": type(self).__name__,
-            **{
-                name: value.to_dict() if isinstance(value, Schedule) else value
-                for name, value in fields.items()
-            },
-        }
+        members: dict[str, Any] = {"schedule": type(self).__name__}
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            members[field.name] = value.to_dict() if isinstance(value, Schedule) else value
+        return members
 
 
 @dataclass(frozen=True)
@@ -111,12 +108,11 @@ class StepDecay(Schedule):
     factor: float
 
     def __post_init__(self) -> None:
-        settle(self, initial=_rate("initial", self.initial))
-        settle(self, every=_arguments.integer("every", self.every, least=1, most=_MOST_ROUNDS))
+        initial, every = _rate("initial", self.initial), _rounds("every", self.every)
         factor = _arguments.number("factor", self.factor)
         if not 0.0 < factor <= 1.0:
             raise InvalidValueError(f"factor must be above 0 and at most 1, got {factor}")
-        settle(self, factor=factor)
+        settle(self, initial=initial, every=every, factor=factor)
 
     def __call__(self, round: int) -> float:  # noqa: A002
         """Give the learning rate of a round, which counts from 0."""
@@ -153,12 +149,11 @@ class CosineDecay(Schedule):
     final: float = 0.0
 
     def __post_init__(self) -> None:
-        settle(self, initial=_rate("initial", self.initial))
-        settle(self, rounds=_arguments.integer("rounds", self.rounds, least=1, most=_MOST_ROUNDS))
+        initial, rounds = _rate("initial", self.initial), _rounds("rounds", self.rounds)
         final = _arguments.number("final", self.final)
-        if not 0.0 <= final <= self.initial:
+        if not 0.0 <= final <= initial:
             raise InvalidValueError(f"final must be from 0 to initial, got {final}")
-        settle(self, final=final)
+        settle(self, initial=initial, rounds=rounds, final=final)
 
     def __call__(self, round: int) -> float:  # noqa: A002
         """Give the learning rate of a round, which counts from 0."""
@@ -196,7 +191,7 @@ class Warmup(Schedule):
     then: Schedule
 
     def __post_init__(self) -> None:
-        settle(self, rounds=_arguments.integer("rounds", self.rounds, least=1, most=_MOST_ROUNDS))
+        settle(self, rounds=_rounds("rounds", self.rounds))
         _arguments.instance("then", self.then, Schedule, "a schedule such as Constant(0.1)")
 
     def __call__(self, round: int) -> float:  # noqa: A002
@@ -243,9 +238,7 @@ def schedule_from_dict(description: Any) -> Schedule:
                 fields = {field.name for field in dataclasses.fields(_SCHEDULES[name])}  # type: ignore[arg-type]
                 if set(parameters) == fields:
                     return _SCHEDULES[name](**parameters)
-    except CorruptDataError:
-        raise
-    except (TurnoutError, RecursionError) as error:
+    except (InvalidTypeError, InvalidValueError, RecursionError) as error:
         raise CorruptDataError(f"not the description of a schedule: {error}") from error
     raise CorruptDataError(f"not the description of a schedule: {_arguments.shown(description)}")
 
@@ -255,6 +248,10 @@ def _rate(argument: str, value: object) -> float:
     if not 0.0 < rate < math.inf:
         raise InvalidValueError(f"{argument} must be a finite number above 0, got {rate}")
     return rate
+
+
+def _rounds(argument: str, value: object) -> int:
+    return _arguments.integer(argument, value, least=1, most=_MOST_ROUNDS)
 
 
 def schedule_of(argument: str, value: object) -> Schedule:

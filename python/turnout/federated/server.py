@@ -15,13 +15,12 @@ from turnout.accounting import PrivacyLedger
 from turnout.accounting.ledger_entries import parts_of
 from turnout.errors import CorruptDataError, InvalidValueError, PlanMismatchError, ProtocolError
 from turnout.federated.checkpoint import TrainingState, load_checkpoint, save_checkpoint
-from turnout.federated.client import LABEL, accepted_ledger
+from turnout.federated.client import LABEL, Update, accepted_ledger
 from turnout.federated.optimizers import Optimizer
 from turnout.federated.plan import TrainingPlan
 from turnout.federated.rounds import Round
 from turnout.federated.sums import structure_of
 from turnout.federated.trees import flatten, vector
-from turnout.federated.updates import Update
 
 
 class Server:

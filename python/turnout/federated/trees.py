@@ -42,22 +42,15 @@ class _Leaf:
 
 
 @dataclass(frozen=True)
-class _Row:
+class _Branch:
+    #: "list", "tuple" or "dict".
     kind: str
-    children: tuple[_Node, ...]
-
-    @property
-    def steps(self) -> tuple[int, ...]:
-        return tuple(range(len(self.children)))
-
-
-@dataclass(frozen=True)
-class _Table:
-    steps: tuple[str, ...]
+    #: Places or keys, one for each child.
+    steps: tuple[Any, ...]
     children: tuple[_Node, ...]
 
 
-_Node: TypeAlias = "_Leaf | _Row | _Table"
+_Node: TypeAlias = "_Leaf | _Branch"
 
 
 class Structure:
@@ -345,25 +338,22 @@ def _nested(tree: Any, path: str, depth: int, leaf: Callable[[Any, str], _Leaf])
         raise InvalidValueError(
             f"{path[:80]}... must not be nested more than {_DEEPEST} times deep"
         )
-    if isinstance(tree, (list, tuple)) and not hasattr(tree, "_fields"):
-        kind = "tuple" if isinstance(tree, tuple) else "list"
-        children = [
-            _nested(child, f"{path}[{place}]", depth + 1, leaf) for place, child in enumerate(tree)
-        ]
-        return _Row(kind, tuple(children))
     if isinstance(tree, Mapping):
-        keys = _keys(tree, path)
-        children = [_nested(tree[key], f"{path}[{key!r}]", depth + 1, leaf) for key in keys]
-        return _Table(tuple(keys), tuple(children))
-    if hasattr(tree, "_fields") and isinstance(tree, tuple):
+        kind, steps = "dict", _keys(tree, path)
+    elif hasattr(tree, "_fields") and isinstance(tree, tuple):
         raise InvalidTypeError(
             f"{path} must be a list, tuple, dictionary or array, got a named tuple "
             f"{type(tree).__name__}: pass ._asdict() of it"
         )
-    return leaf(tree, path)
+    elif isinstance(tree, (list, tuple)):
+        kind, steps = "tuple" if isinstance(tree, tuple) else "list", list(range(len(tree)))
+    else:
+        return leaf(tree, path)
+    children = (_nested(tree[step], f"{path}[{step!r}]", depth + 1, leaf) for step in steps)
+    return _Branch(kind, tuple(steps), tuple(children))
 
 
-def _keys(table: Mapping[Any, Any], path: str) -> list[str]:
+def _keys(table: Mapping[Any, Any], path: str) -> list[Any]:
     for key in table:
         if not isinstance(key, str):
             raise _arguments.mistyped(f"{path} must have keys that are text", key)
@@ -382,7 +372,7 @@ def _filled(node: _Node, leaves: Iterator[Any]) -> Any:
     if isinstance(node, _Leaf):
         return next(leaves)
     children = [_filled(child, leaves) for child in node.children]
-    if isinstance(node, _Table):
+    if node.kind == "dict":
         return dict(zip(node.steps, children, strict=True))
     return tuple(children) if node.kind == "tuple" else children
 
@@ -396,7 +386,7 @@ def _matched(tree: Any, node: _Node, path: str) -> Iterator[tuple[str, Any, _Lea
             )
         yield path, tree, node
         return
-    if isinstance(node, _Table):
+    if node.kind == "dict":
         expected: str = f"a dictionary with the keys {_arguments.listed(node.steps)}"
         fits = isinstance(tree, Mapping) and _keys(tree, path) == list(node.steps)
     else:
@@ -433,9 +423,8 @@ def _description(node: _Node) -> dict[str, Any]:
     if isinstance(node, _Leaf):
         return {"dtype": node.dtype, "shape": list(node.shape)}
     children = [_description(child) for child in node.children]
-    if isinstance(node, _Table):
-        return {"dict": dict(zip(node.steps, children, strict=True))}
-    return {node.kind: children}
+    table = dict(zip(node.steps, children, strict=True))
+    return {node.kind: table if node.kind == "dict" else children}
 
 
 def _described(description: Any, depth: int) -> _Node:
@@ -448,10 +437,14 @@ def _described(description: Any, depth: int) -> _Node:
             ):
                 return _Leaf(tuple(shape), dtype)
             case {"dict": dict(table), **rest} if not rest and all(type(k) is str for k in table):
-                keys = tuple(sorted(table))
-                return _Table(keys, tuple(_described(table[key], depth + 1) for key in keys))
+                return _described_branch("dict", {key: table[key] for key in sorted(table)}, depth)
             case {"list": list(children), **rest} if not rest:
-                return _Row("list", tuple(_described(child, depth + 1) for child in children))
+                return _described_branch("list", dict(enumerate(children)), depth)
             case {"tuple": list(children), **rest} if not rest:
-                return _Row("tuple", tuple(_described(child, depth + 1) for child in children))
+                return _described_branch("tuple", dict(enumerate(children)), depth)
     raise CorruptDataError(f"not the structure of a tree: {_arguments.shown(description)}")
+
+
+def _described_branch(kind: str, children: dict[Any, Any], depth: int) -> _Branch:
+    found = tuple(_described(child, depth + 1) for child in children.values())
+    return _Branch(kind, tuple(children), found)
