@@ -509,15 +509,15 @@ DECODERS: dict[str, Decoder] = {
 }
 
 if importlib.util.find_spec("flwr") is not None:
-    from turnout.federated.flower import answers
+    from turnout.federated.flower import kept
 
     def answered(data: bytes) -> object:
         try:
-            return answers._decoded(data.decode())
+            return kept._decoded(data.decode())
         except UnicodeDecodeError:
             return None
 
-    ANSWER = answers.Answer(PLAN.fingerprint, 1.0, 3, np.arange(3, dtype=np.uint8))
+    ANSWER = kept.Answer(PLAN.fingerprint, 1.0, 3, np.arange(3, dtype=np.uint8))
     DECODERS["answers"] = Decoder(
         canonical({"format": "turnout-answers", "version": 1, "answers": {"x": ANSWER.to_dict()}}),
         plain,

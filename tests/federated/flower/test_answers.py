@@ -20,8 +20,8 @@ from turnout.errors import (
     ProtocolError,
 )
 from turnout.federated.flower import frequency_client_app, frequency_server_app
-from turnout.federated.flower.answers import Answer, load_answers, save_answers
 from turnout.federated.flower.frequency import _reports
+from turnout.federated.flower.kept import Answer, load_answers, save_answers
 
 LABELS = ["never", "once", "often"]
 Make = Callable[..., Any]

@@ -26,7 +26,7 @@ from turnout.federated.flower import (
     server_app,
     unpack,
 )
-from turnout.federated.flower.ledgers import node_ledger
+from turnout.federated.flower.kept import node_ledger
 from turnout.federated.flower.records import ROUND, model_of, reply_of, round_record, update_of
 from turnout.federated.trees import flatten
 
@@ -141,7 +141,7 @@ SPENDER = """
 import sys
 from flwr.app import Context, RecordDict
 from turnout.accounting import GaussianMechanism, PrivacyLedger
-from turnout.federated.flower.ledgers import node_ledger
+from turnout.federated.flower.kept import node_ledger
 
 node = Context(1, 1, {"turnout-ledger": sys.argv[1]}, RecordDict(), {})
 for _ in range(10):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from logging import ERROR
 from typing import Any, TypeAlias
 
-from flwr.app import ConfigRecord, Context, Error, Message
+from flwr.app import ConfigRecord, Context, Message
 from flwr.clientapp import ClientApp
 from flwr.clientapp.typing import ClientAppCallable, Mod
 from flwr.common.logger import log
@@ -19,7 +20,7 @@ from turnout.errors import BudgetExceededError, InvalidTypeError, ProtocolError,
 from turnout.federated import Client, Draw, RandomParticipationSGD, Structure, Update
 from turnout.federated.client import LABEL
 from turnout.federated.flower import records
-from turnout.federated.flower.ledgers import node_ledger
+from turnout.federated.flower.kept import node_ledger
 
 Indices: TypeAlias = Integers
 #: Gives a node's number of elements, and the gradients of some of them at a model.
@@ -186,33 +187,28 @@ def client_app(
     return app
 
 
+@dataclass(frozen=True)
 class _Node:
     """The checks, the payment and the answer of one node."""
 
-    def __init__(
-        self,
-        budget: PrivacyLedger | None,
-        plan: _Plan,
-        size_bound: int | None,
-        trusts_server: bool,
-        least_seconds: float,
-    ) -> None:
-        if budget is not None:
-            _arguments.instance("budget", budget, PrivacyLedger, "a PrivacyLedger or None")
-        if not (plan is None or callable(plan)):
-            _arguments.instance(
-                "plan", plan, RandomParticipationSGD, "a plan, a function that gives it, or None"
-            )
-        self._budget, self._plan = budget, plan
-        self._size_bound = (
-            None if size_bound is None else _arguments.integer("size_bound", size_bound, least=0)
-        )
-        self._trusts_server = _arguments.instance(
-            "trusts_server", trusts_server, bool, "True or False"
-        )
-        self._least_seconds = _arguments.number("least_seconds", least_seconds)
-        if not 0.0 <= self._least_seconds < float("inf"):
-            raise _arguments.invalid("least_seconds must be finite and at least 0", least_seconds)
+    budget: PrivacyLedger | None
+    plan: _Plan
+    size_bound: int | None
+    trusts_server: bool
+    least_seconds: float
+
+    def __post_init__(self) -> None:
+        if self.budget is not None:
+            _arguments.instance("budget", self.budget, PrivacyLedger, "a PrivacyLedger or None")
+        if not (self.plan is None or callable(self.plan)):
+            expected = "a plan, a function that gives it, or None"
+            _arguments.instance("plan", self.plan, RandomParticipationSGD, expected)
+        if self.size_bound is not None:
+            _arguments.integer("size_bound", self.size_bound, least=0)
+        _arguments.instance("trusts_server", self.trusts_server, bool, "True or False")
+        least = _arguments.number("least_seconds", self.least_seconds)
+        if not 0.0 <= least < float("inf"):
+            raise _arguments.invalid("least_seconds must be finite and at least 0", least)
 
     def answer(self, message: Message, context: Context, local: LocalData) -> Message:
         """Answer a train message."""
@@ -224,8 +220,8 @@ class _Node:
             return _refusal(message, error)
         try:
             size, gradients_of = local(context)
-            if self._size_bound is not None:
-                _arguments.integer("size", size, least=0, most=self._size_bound)
+            if self.size_bound is not None:
+                _arguments.integer("size", size, least=0, most=self.size_bound)
         except Exception:
             return _failure(message, "the local data could not be read")
         try:
@@ -247,12 +243,12 @@ class _Node:
         else:
             update = client.silence(draw)
         if plan.mode == "always_send":
-            time.sleep(max(0.0, begin + self._least_seconds - time.monotonic()))
+            time.sleep(max(0.0, begin + self.least_seconds - time.monotonic()))
         return records.reply_of(message, update)
 
     def _accepted(self, message: Message, context: Context) -> RandomParticipationSGD:
         plan = records.plan_of(records.round_of(message.content))
-        own = self._plan(context) if callable(self._plan) else self._plan
+        own = self.plan(context) if callable(self.plan) else self.plan
         if own is not None:
             if plan != own:
                 raise ProtocolError(f"the node accepts the plan {own!r} only, got {plan!r}")
@@ -262,7 +258,7 @@ class _Node:
                 "a plan with a seed or without exact noise protects nobody, and is accepted only "
                 f"if it is given on the node, got {plan!r}"
             )
-        needed, stated = plan.local_size, self._size_bound
+        needed, stated = plan.local_size, self.size_bound
         if needed is not None and (stated is None or needed < stated):
             raise ProtocolError(
                 f"the plan rests on local_size = {needed}, and the node "
@@ -272,7 +268,7 @@ class _Node:
                     else f"may have up to size_bound = {stated} elements"
                 )
             )
-        if plan.mode == "trusted_server" and not self._trusts_server:
+        if plan.mode == "trusted_server" and not self.trusts_server:
             raise ProtocolError(
                 "the mode 'trusted_server' sends sums without noise, and the node does not trust "
                 "the server: train in another mode, or say trusts_server=True on the node"
@@ -290,20 +286,19 @@ class _Node:
         """Pay for the round, then draw; what was paid is written down on return."""
         number = int(records.round_of(message.content)["round"])  # type: ignore[arg-type]
         _check_new(context, plan, number)
-        budget = self._budget
-        if budget is None and self._plan is not None:
+        budget = self.budget
+        if budget is None and self.plan is not None:
             budget = plan.ledger()
         with node_ledger(context, budget) as ledger:
-            if ledger is None and self._plan is None:
+            if ledger is None and self.plan is None:
                 raise ProtocolError(
                     "the node has no ledger that could pay for the round: give it a budget, or "
                     "name the file of its ledger in the node's configuration"
                 )
-            if ledger is not None and self._plan is None:
+            if ledger is not None and self.plan is None:
                 _check_kind(ledger, plan)
-            client = plan.client(
-                size, parameters=structure, index=_index(plan, context), ledger=ledger
-            )
+            index = 0 if plan.seed is None else records.partition(context)
+            client = plan.client(size, parameters=structure, index=index, ledger=ledger)
             draw = client.draw(number)
         context.state[_STATE] = ConfigRecord({"plan": plan.fingerprint, "round": number})
         return client, draw
@@ -336,19 +331,6 @@ def _check_kind(ledger: PrivacyLedger, plan: RandomParticipationSGD) -> None:
             )
 
 
-def _index(plan: RandomParticipationSGD, context: Context) -> int:
-    """Give the number of the node, which matters in seeded studies only."""
-    if plan.seed is None:
-        return 0
-    index = context.node_config.get("partition-id")
-    if type(index) is not int:
-        raise ProtocolError(
-            "a plan with a seed needs partition-id in the configuration of every node, so that "
-            f"their draws differ, got {_arguments.shown(index)}"
-        )
-    return index
-
-
 def _refusal(message: Message, error: Exception) -> Message:
     """Reply that nothing is sent, with the reason as far as it is public."""
     log(ERROR, "turnout: this round is refused: %s", error)
@@ -357,10 +339,10 @@ def _refusal(message: Message, error: Exception) -> Message:
         reason = str(error)
     elif isinstance(error, BudgetExceededError):
         reason = "the node's privacy budget does not allow another round"
-    return Message(Error(records.REFUSED, f"{type(error).__name__}: {reason}"), reply_to=message)
+    return records.refused(message, f"{type(error).__name__}: {reason}")
 
 
 def _failure(message: Message, reason: str) -> Message:
     """Reply that something failed; what it was stays in the node's log."""
     log(ERROR, "turnout: %s", reason, exc_info=True)
-    return Message(Error(records.REFUSED, f"{reason}: see the node's log"), reply_to=message)
+    return records.refused(message, f"{reason}: see the node's log")

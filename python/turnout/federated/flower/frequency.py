@@ -12,7 +12,6 @@ from flwr.app import (
     ArrayRecord,
     ConfigRecord,
     Context,
-    Error,
     Message,
     MessageType,
     RecordDict,
@@ -32,14 +31,14 @@ from turnout.errors import (
     ProtocolError,
     TurnoutError,
 )
-from turnout.federated.flower.answers import (
+from turnout.federated.flower import records
+from turnout.federated.flower.kept import (
     Answer,
     load_answers,
     save_answers,
     taking_turns,
     with_room_for,
 )
-from turnout.federated.flower.records import REFUSED, numbers_of
 from turnout.federated.flower.strategy import connected_nodes, positive_seconds
 
 _COLLECTION = "turnout.collection"
@@ -115,7 +114,9 @@ def frequency_client_app(
             asked, name = _question(message)
             if plan is not None:
                 plan.check_same(asked, "the question")
-            node_seed = None if seed is None else _seeds.derived(seed(context), _index(context))
+            node_seed = (
+                None if seed is None else _seeds.derived(seed(context), records.partition(context))
+            )
             with taking_turns(context):
                 answers = load_answers(context)
                 with_room_for(answers, name, asked, limit)
@@ -181,17 +182,13 @@ def collect_frequencies(
         for node in nodes
     ]
     pieces: dict[int, Reports] = {}
-    for reply in grid.send_and_receive(messages, timeout=limit):
-        if reply.has_error():
-            log(WARNING, "turnout: a node failed: %s", reply.error.reason)
-            continue
-        node = reply.metadata.src_node_id
-        try:
-            if node in pieces:
-                raise ProtocolError("the node has replied already")
-            pieces[node] = _reports(plan, reply, most)
-        except TurnoutError as error:
-            log(WARNING, "turnout: the reply of node %s is left out: %s", node, error)
+
+    def take(node: int, reply: Message) -> None:
+        if node in pieces:
+            raise ProtocolError("the node has replied already")
+        pieces[node] = _reports(plan, reply, most)
+
+    records.taken(grid.send_and_receive(messages, timeout=limit), take)
     if not pieces:
         zeros = np.zeros(plan.domain.size, plan.oracle.support_dtype)
         return Tally(plan, zeros, received=0, nodes=0)
@@ -269,13 +266,6 @@ def _check_name(name: object) -> None:
         raise _arguments.mistyped("name must be text, not empty", name)
 
 
-def _index(context: Context) -> int:
-    index = context.node_config.get("partition-id")
-    if type(index) is not int:
-        raise ProtocolError("a seed needs partition-id in the configuration of every node")
-    return index
-
-
 def _question(message: Message) -> tuple[Plan, str]:
     record = message.content.config_records.get(_COLLECTION)
     if record is None:
@@ -331,7 +321,7 @@ def _reports(plan: Plan, reply: Message, most: int) -> Reports:
         if arrays is None:
             codes = np.empty((0, *plan.oracle.report_shape), plan.oracle.report_dtype)
         else:
-            codes = numbers_of(arrays["reports"])
+            codes = records.numbers_of(arrays["reports"])
         return Reports(plan.oracle, plan.participation, codes, nodes)
     except TurnoutError:
         raise
@@ -348,4 +338,4 @@ def _refusal(message: Message, error: Exception) -> Message:
         reason = "BudgetExceededError: the node's budget does not allow another answer"
     elif isinstance(error, (ProtocolError, PlanExpiredError, PlanMismatchError)):
         reason = f"{type(error).__name__}: {error}"
-    return Message(Error(REFUSED, reason), reply_to=message)
+    return records.refused(message, reason)

@@ -27,18 +27,26 @@ A client that sends nothing replies with no records at all.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable
+from logging import WARNING
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from flwr.app import Array, ArrayRecord, ConfigRecord, Message, RecordDict
+from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Error, Message, RecordDict
 from flwr.common.constant import SType
+from flwr.common.logger import log
 
 from turnout import _arguments
 from turnout._arrays import read_array
 from turnout._documents import parsed
 from turnout._types import Integers
-from turnout.errors import CorruptDataError, MalformedMessageError, TurnoutError
+from turnout.errors import (
+    CorruptDataError,
+    MalformedMessageError,
+    ProtocolError,
+    TurnoutError,
+)
 from turnout.federated import RandomParticipationSGD, Update
 from turnout.federated.trees import Structure, Tree, flatten
 
@@ -46,9 +54,41 @@ ARRAYS = "arrays"
 ROUND = "turnout.round"
 DRAW = "turnout.draw"
 #: Flower's code for a message that a mod does not let through.
-REFUSED = 6
+_REFUSED = 6
 _UPDATE = "turnout.update"
 _VALUES = "values"
+
+
+def refused(message: Message, reason: str) -> Message:
+    """Reply that nothing is sent."""
+    return Message(Error(_REFUSED, reason), reply_to=message)
+
+
+def partition(context: Context) -> int:
+    """Give the number of a node, which matters in seeded studies only."""
+    index = context.node_config.get("partition-id")
+    if type(index) is not int:
+        raise ProtocolError(
+            "a seed needs partition-id in the configuration of every node, so that their draws "
+            f"differ, got {_arguments.shown(index)}"
+        )
+    return index
+
+
+def taken(replies: Iterable[Message], take: Callable[[int, Message], object]) -> int:
+    """Take the reply of each node, leave out what does not fit, and count the others."""
+    fitting = 0
+    for reply in replies:
+        node = reply.metadata.src_node_id
+        try:
+            if reply.has_error():
+                log(WARNING, "turnout: a node failed: %s", reply.error.reason)
+            else:
+                take(node, reply)
+                fitting += 1
+        except TurnoutError as error:
+            log(WARNING, "turnout: the reply of node %s is left out: %s", node, error)
+    return fitting
 
 
 def pack(tree: Tree) -> ArrayRecord:
@@ -78,14 +118,9 @@ def pack(tree: Tree) -> ArrayRecord:
     ['[0]', '[1][0]']
     """
     leaves, structure = flatten(tree)
-    named = _named(structure)
-    keys = list(structure.to_dict()["dict"]) if named else list(structure.paths)
-    return ArrayRecord(
-        {
-            key or "parameters": Array(np.asarray(leaf))
-            for key, leaf in zip(keys, leaves, strict=True)
-        }
-    )
+    keys = structure.to_dict()["dict"] if _named(structure) else structure.paths
+    pairs = zip(keys, leaves, strict=True)
+    return ArrayRecord({key or "parameters": Array(np.asarray(leaf)) for key, leaf in pairs})
 
 
 def unpack(arrays: ArrayRecord, structure: Structure | None = None) -> Tree:

@@ -23,7 +23,7 @@ from flwr.serverapp.strategy import Result, Strategy
 
 from turnout import _arguments
 from turnout.accounting import PrivacyLedger
-from turnout.errors import InvalidValueError, MissingPartyError, ProtocolError, TurnoutError
+from turnout.errors import InvalidValueError, MissingPartyError, ProtocolError
 from turnout.federated import Optimizer, RandomParticipationSGD, Server, Structure
 from turnout.federated.flower import records
 from turnout.federated.trees import Tree, flatten
@@ -230,18 +230,8 @@ class RandomParticipationStrategy(Strategy):
         What a node cannot honestly have sent is left out, as is a step to a model that is not
         finite: a node that sends something else does not end the training.
         """
-        answered = False
-        for reply in replies:
-            if reply.has_error():
-                log(WARNING, "turnout: a node failed: %s", reply.error.reason)
-                continue
-            node = reply.metadata.src_node_id
-            try:
-                self.server.add(records.update_of(reply), node)
-                answered = True
-            except TurnoutError as error:
-                log(WARNING, "turnout: the reply of node %s is left out: %s", node, error)
-        if not answered:
+        server = self.server
+        if not records.taken(replies, lambda node, one: server.add(records.update_of(one), node)):
             # A step would be of noise alone.
             self.server.abandon()
             log(WARNING, "turnout: no node answered: the model stays as it is, the round is paid")

@@ -1,0 +1,264 @@
+"""What a node keeps, in files of its owner or in the run's own memory: its ledger, its answers.
+
+The answers are a JSON object: ``format``, ``"turnout-answers"``; ``version``, 1; ``answers``, an
+object with one entry for each collection, under its name. An entry has the fingerprint of the
+``plan``, ``epsilon``, the number of people (``nodes``), and their ``reports`` in base64:
+little-endian, in C order, of this ``dtype`` and ``shape``. It holds what was sent, never an answer
+itself.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TypeVar
+
+from flwr.app import ConfigRecord, Context
+
+from turnout import Plan, _arguments
+from turnout._arrays import array_of
+from turnout._atomic import atomic_write
+from turnout._documents import parsed
+from turnout._files import read_bytes
+from turnout._turns import turn
+from turnout._types import Array
+from turnout.accounting import PrivacyLedger
+from turnout.errors import (
+    BudgetExceededError,
+    CorruptDataError,
+    InvalidValueError,
+    PlanMismatchError,
+)
+
+#: Keys of the node's configuration that name the files, and of the records in memory.
+_ANSWERS, _LEDGER = "turnout-answers", "turnout-ledger"
+_FORMAT, _VERSION = "turnout-answers", 1
+_T = TypeVar("_T")
+
+
+class _Kept:
+    """A text that a node keeps under a key."""
+
+    def __init__(self, context: Context, key: str) -> None:
+        named = context.node_config.get(key)
+        self.path = None if named is None else Path(str(named))
+        self._state, self._key = context.state, key
+
+    def turn(self) -> contextlib.AbstractContextManager[None]:
+        """Keep other processes from it."""
+        return contextlib.nullcontext() if self.path is None else turn(self.path)
+
+    def read(self, decoded: Callable[[str | bytes], _T]) -> _T | None:
+        """Read it; None if nothing was written. A refusal names the file."""
+        if self.path is None:
+            record = self._state.config_records.get(self._key)
+            return None if record is None else decoded(str(record["json"]))
+        if not self.path.exists():
+            return None
+        try:
+            return decoded(read_bytes(self.path))
+        except CorruptDataError as error:
+            raise type(error)(f"{self.path}: {error}") from error
+
+    def write(self, text: str) -> None:
+        """Write it; a file appears whole or not at all."""
+        if self.path is None:
+            self._state[self._key] = ConfigRecord({"json": text})
+            return
+        with atomic_write(self.path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+
+
+@contextlib.contextmanager
+def node_ledger(context: Context, budget: PrivacyLedger | None) -> Iterator[PrivacyLedger | None]:
+    """Lend the node's ledger and write down what was spent, before anything is computed.
+
+    What the block spends is on disk, forced there, when the block ends; if it ends in an exception
+    everything is as before. Processes that use the same file take turns.
+
+    Parameters
+    ----------
+    context
+        The node's context. If its configuration has ``turnout-ledger``, that is the path of the
+        ledger's file. Otherwise the ledger lives in ``context.state``: as long as the run.
+    budget
+        What a new ledger starts from, where there is none yet; None if there is no such budget.
+
+    Yields
+    ------
+    PrivacyLedger or None
+        None if there is neither a ledger nor a budget.
+
+    Raises
+    ------
+    CorruptDataError, UnsupportedVersionError
+        If the ledger is damaged or of another version.
+    InvalidValueError
+        If a file is named that does not exist and there is no budget to start it from.
+    OSError
+        If the file cannot be read or written.
+
+    Examples
+    --------
+    >>> from flwr.app import RecordDict
+    >>> from turnout.accounting import GaussianMechanism
+    >>> context = Context(1, 1, node_config={}, state=RecordDict(), run_config={})
+    >>> with node_ledger(context, PrivacyLedger(1.0, 1e-5)) as ledger:
+    ...     ledger.spend(GaussianMechanism(10.0))
+    >>> with node_ledger(context, None) as ledger:
+    ...     len(ledger.entries)
+    1
+    """
+    kept = _Kept(context, _LEDGER)
+    with kept.turn():
+        known = kept.read(PrivacyLedger.from_json)
+        before = None if known is None else known.to_json()
+        if known is None and budget is not None:
+            known = PrivacyLedger.from_json(budget.to_json())
+        if known is None and kept.path is not None:
+            raise InvalidValueError(
+                f"{_LEDGER} of the node's configuration names {kept.path}, which does not exist, "
+                "and there is no budget to start it from: make it with PrivacyLedger(...).save"
+            )
+        yield known
+        if known is not None and known.to_json() != before:
+            kept.write(known.to_json())
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What a node sent in a collection.
+
+    Attributes
+    ----------
+    plan
+        The fingerprint of the collection's plan.
+    epsilon
+        What it costs each person who answers.
+    nodes
+        How many people's answers were randomized, reported or not.
+    reports
+        The reports of those who take part; none if nobody does.
+    """
+
+    plan: str
+    epsilon: float
+    nodes: int
+    reports: Array
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe it in terms of JSON."""
+        reports = self.reports.astype(self.reports.dtype.newbyteorder("<"))
+        return {
+            "plan": self.plan,
+            "epsilon": self.epsilon,
+            "nodes": self.nodes,
+            "dtype": reports.dtype.str,
+            "shape": list(reports.shape),
+            "reports": base64.b64encode(reports.tobytes()).decode("ascii"),
+        }
+
+    @classmethod
+    def from_dict(cls, description: Any) -> Answer:
+        """Rebuild it from :meth:`to_dict`.
+
+        Raises
+        ------
+        CorruptDataError
+            If it is no answer.
+        """
+        match description:
+            case {
+                "plan": str(plan),
+                "epsilon": float(epsilon),
+                "nodes": int(nodes),
+                "dtype": str(dtype),
+                "shape": list(shape),
+                "reports": str(text),
+                **rest,
+            } if not rest:
+                try:
+                    reports = array_of(base64.b64decode(text, validate=True), dtype, shape)
+                except ValueError as error:
+                    raise CorruptDataError(f"no answers of turnout: {error}") from error
+                return cls(plan, epsilon, nodes, reports)
+        raise CorruptDataError(f"no answer of a collection: {_arguments.shown(description)}")
+
+
+def taking_turns(context: Context) -> contextlib.AbstractContextManager[None]:
+    """Keep other processes from the node's answers."""
+    return _Kept(context, _ANSWERS).turn()
+
+
+def load_answers(context: Context) -> dict[str, Answer]:
+    """Read what the node has answered, by the name of the collection.
+
+    Parameters
+    ----------
+    context
+        The node's context. If its configuration has ``turnout-answers``, that is the path of a
+        file, made with the first answer. Otherwise answers live in ``context.state``: as long as
+        the run.
+
+    Raises
+    ------
+    CorruptDataError
+        If the file is damaged.
+    OSError
+        If it cannot be read.
+    """
+    return _Kept(context, _ANSWERS).read(_decoded) or {}
+
+
+def save_answers(context: Context, answers: Mapping[str, Answer]) -> None:
+    """Write down what the node has answered, before it is sent.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written.
+    """
+    described = {name: answer.to_dict() for name, answer in answers.items()}
+    document = {"format": _FORMAT, "version": _VERSION, "answers": described}
+    _Kept(context, _ANSWERS).write(json.dumps(document, sort_keys=True))
+
+
+def with_room_for(answers: Mapping[str, Answer], name: str, plan: Plan, budget: float) -> None:
+    """Refuse a collection that the budget does not allow, or that was answered in another plan.
+
+    Raises
+    ------
+    PlanMismatchError
+        If a collection of this name was answered under another plan.
+    BudgetExceededError
+        If the epsilons of all collections together would exceed the budget.
+    """
+    known = answers.get(name)
+    if known is not None:
+        if known.plan != plan.fingerprint:
+            raise PlanMismatchError(f"the collection {name!r} was answered under another plan")
+        return
+    spent = sum((Fraction(answer.epsilon) for answer in answers.values()), Fraction(0))
+    if spent + Fraction(plan.oracle.epsilon) > Fraction(budget):
+        raise BudgetExceededError(
+            f"an answer at epsilon = {plan.oracle.epsilon} would exceed the budget of {budget}, "
+            f"of which {float(spent):.3g} is spent"
+        )
+
+
+def _decoded(text: str | bytes) -> dict[str, Answer]:
+    try:
+        description = parsed(text if isinstance(text, str) else text.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise CorruptDataError(f"no answers of turnout: {error}") from error
+    match description:
+        case {"format": "turnout-answers", "version": 1, "answers": dict(answers), **rest} if (
+            not rest
+        ):
+            return {name: Answer.from_dict(answer) for name, answer in answers.items()}
+    raise CorruptDataError(f"no answers of turnout: {_arguments.shown(description)}")
