@@ -20,9 +20,8 @@ import turnout as tn
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.frequency.adaptive.second import SecondRound
 from turnout.frequency.attributes import PaddedOracle
-from turnout.frequency.candidates import registered
-from turnout.frequency.heavy_hitters.prefixes import PrefixDomain
-from turnout.frequency.heavy_hitters.round import Round
+from turnout.frequency.choice import registered
+from turnout.frequency.heavy_hitters.prefixes import PrefixDomain, Round
 from turnout.frequency.heavy_hitters.values import IntegerValues, TextValues, Values
 from turnout.signing import SigningKey
 

@@ -13,7 +13,7 @@ import pytest
 
 import turnout as tn
 from turnout.accounting.mechanism import Mechanism
-from turnout.frequency.candidates import oracle_classes
+from turnout.frequency.choice import oracle_classes
 
 ROOT = Path(__file__).parents[1]
 

@@ -20,7 +20,7 @@ from turnout.collecting.plan_file import plan_file_text
 from turnout.errors import CorruptDataError, TurnoutError
 from turnout.frequency.adaptive import SecondRound
 from turnout.frequency.attributes import PaddedOracle
-from turnout.frequency.candidates import oracle_classes
+from turnout.frequency.choice import oracle_classes
 from turnout.signing import SigningKey
 
 SCHEMA = tn.Plan.schema()

@@ -25,7 +25,7 @@ from turnout.errors import (
     UnknownLabelError,
     UnsupportedVersionError,
 )
-from turnout.frequency.candidates import registered
+from turnout.frequency.choice import registered
 
 DOMAIN = tn.Domain(["never", "once", ("often", 3), 4.5, None])
 HALF = tn.Plan(tn.DirectEncoding(1.0, DOMAIN), tn.Bernoulli(0.5))

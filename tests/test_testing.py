@@ -14,7 +14,7 @@ from turnout.collecting.drawing import Counts, Drawn
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.adaptive import SecondRound
 from turnout.frequency.attributes import PaddedOracle, Questions
-from turnout.frequency.candidates import oracle_classes
+from turnout.frequency.choice import oracle_classes
 from turnout.products import ProductDomain
 from turnout.testing import VERBS, check_randomizer, checked_verb
 

@@ -9,7 +9,7 @@ import matplotlib as mpl
 import numpy as np
 
 from turnout.frequency import compare_shuffled
-from turnout.frequency.candidates import registered
+from turnout.frequency.choice import registered
 from turnout.planning import choose_oracle, optimal_participation, plan
 
 mpl.use("Agg")

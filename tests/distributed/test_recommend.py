@@ -16,7 +16,7 @@ import pytest
 import turnout as tn
 import turnout.distributed as td
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.frequency.candidates import registered
+from turnout.frequency.choice import registered
 
 mpl.use("Agg")
 

@@ -10,8 +10,7 @@ import turnout as tn
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency import compare_oracles
 from turnout.frequency.attributes import PaddedOracle
-from turnout.frequency.candidates import registered
-from turnout.frequency.choice import make_oracle
+from turnout.frequency.choice import make_oracle, registered
 from turnout.frequency.ordered import HierarchicalCollection
 
 COUNTS = [700, 200, 100]

@@ -13,7 +13,7 @@ import turnout as tn
 from turnout import metrics
 from turnout.frequency import improbable
 from turnout.frequency.attributes import PaddedOracle
-from turnout.frequency.candidates import registered
+from turnout.frequency.choice import registered
 from turnout.frequency.improbable import NEGLIGIBLE, rows_of_bits, rows_of_noise
 
 

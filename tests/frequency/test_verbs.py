@@ -9,7 +9,7 @@ PROGRAM = """
 import sys
 import numpy as np
 import turnout as tn
-from turnout.frequency.candidates import oracle_classes
+from turnout.frequency.choice import oracle_classes
 
 people = tn.Personalized(np.linspace(0.1, 1.0, 60))
 answers = np.arange(60) % 5

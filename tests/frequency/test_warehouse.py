@@ -12,8 +12,8 @@ import pytest
 import turnout as tn
 from turnout.collecting.report_files import write_reports
 from turnout.errors import CodeOutsideDomainError, InvalidTypeError, InvalidValueError
-from turnout.frequency.candidates import registered
-from turnout.frequency.oracles.bit_rows import BitRowOracle
+from turnout.frequency.choice import registered
+from turnout.frequency.oracles.unary_encoding import BitRowOracle
 
 LABELS = tn.Domain(["never", "once", "often", "daily", 'it\'s "more"'])
 HALF = tn.Bernoulli(0.5)

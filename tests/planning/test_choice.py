@@ -10,7 +10,7 @@ import pytest
 
 import turnout as tn
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.frequency.candidates import registered
+from turnout.frequency.choice import registered
 from turnout.planning import choose_oracle
 
 mpl.use("Agg")

@@ -13,7 +13,7 @@ from scipy import optimize, stats
 
 import turnout as tn
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.frequency.candidates import registered
+from turnout.frequency.choice import registered
 from turnout.planning import PlanProposal, plan
 from turnout.planning.laws import Population, ReportLaw, Spread
 

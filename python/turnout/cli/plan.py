@@ -25,7 +25,7 @@ from turnout.cli.running import (
     was_given,
 )
 from turnout.cli.tables import file_size, number, percent, table, tell
-from turnout.frequency.candidates import registered
+from turnout.frequency.choice import registered
 from turnout.planning import PlanCandidate, PlanCheck, PlanProposal
 from turnout.planning import plan as make_plan
 from turnout.planning.laws import WORDS

@@ -54,7 +54,7 @@ from turnout.cli.showing.shown import describe_participation
 from turnout.cli.tables import file_size, number, tell
 from turnout.collecting.report_files import ReportFile, file_format
 from turnout.errors import InvalidValueError
-from turnout.frequency.candidates import registered
+from turnout.frequency.choice import registered
 from turnout.frequency.joint import JointTable
 from turnout.pipeline import Answers, Job, Totals
 from turnout.pipeline.processing import plan_of

@@ -23,7 +23,7 @@ from turnout.distributed.sampling import SamplingAggregation
 from turnout.distributed.two_stage import TwoStageSampling, checked_gamma
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError, TurnoutError
-from turnout.frequency.estimation.variance import estimator_variance
+from turnout.frequency.estimation.estimators import estimator_variance
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.participation import Everyone
 from turnout.planning import choose_oracle

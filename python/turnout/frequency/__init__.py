@@ -17,8 +17,8 @@ from turnout.accounting.variation import VariationRatio
 from turnout.collecting import plan as _plan
 from turnout.collecting.reports import Reports
 from turnout.frequency.estimation.estimate import FrequencyEstimate
+from turnout.frequency.estimation.estimators import estimator_variance
 from turnout.frequency.estimation.intervals import Interval
-from turnout.frequency.estimation.variance import estimator_variance
 from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
 from turnout.frequency.oracles.count_mean_sketch import CountMeanSketch, HadamardCountMeanSketch
 from turnout.frequency.oracles.direct_encoding import DirectEncoding
@@ -35,9 +35,14 @@ from turnout.frequency.oracles.unary_encoding import (
 from turnout.frequency.tally import Tally
 
 if TYPE_CHECKING:
-    from turnout.frequency.studies.oracles import OracleComparison, OracleRecord, compare_oracles
     from turnout.frequency.studies.shuffled import ShuffledComparison, compare_shuffled
-    from turnout.frequency.studies.study import Comparison, compare
+    from turnout.frequency.studies.study import (
+        Comparison,
+        OracleComparison,
+        OracleRecord,
+        compare,
+        compare_oracles,
+    )
 
 __all__ = [
     "BinaryLocalHashing",
@@ -75,9 +80,14 @@ del _plan
 
 #: What is made from plans is imported when it is first used: a plan needs the oracles above.
 _NAMES = {
-    "turnout.frequency.studies.oracles": ["OracleComparison", "OracleRecord", "compare_oracles"],
     "turnout.frequency.studies.shuffled": ["ShuffledComparison", "compare_shuffled"],
-    "turnout.frequency.studies.study": ["Comparison", "compare"],
+    "turnout.frequency.studies.study": [
+        "Comparison",
+        "OracleComparison",
+        "OracleRecord",
+        "compare",
+        "compare_oracles",
+    ],
 }
 
 if not TYPE_CHECKING:

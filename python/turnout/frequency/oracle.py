@@ -15,10 +15,9 @@ from turnout.collecting.drawing import Counts
 from turnout.collecting.kernel import KernelKind
 from turnout.domain import Domain, domain_of
 from turnout.errors import InvalidValueError
-from turnout.frequency import warehouse
-from turnout.frequency.estimation.models import ScoreMoments
+from turnout.frequency.estimation.law import ScoreMoments
 from turnout.frequency.groups.estimate import GroupedEstimate
-from turnout.frequency.tally import Tally
+from turnout.frequency.tally import Tally, tally_from_counts, tally_sql
 from turnout.participation import Participation
 
 #: A report of so many bits has 128 KiB, one of so many integers 4 MiB.
@@ -42,7 +41,7 @@ class FrequencyOracle(KernelKind[Tally]):
     #: What a report has for each answer, so that the domain is limited; empty if it has nothing.
     each_answer: ClassVar[str] = ""
 
-    #: What a database can count of its reports (:mod:`turnout.frequency.warehouse`): ``"code"`` if
+    #: What a database can count of its reports (:mod:`turnout.frequency.tally`): ``"code"`` if
     #: a report is an answer, ``"number"`` if it is one of so many numbers, ``"bits"`` if it has a
     #: bit for each answer, ``"scores"`` if a score for each.
     counted_by: ClassVar[str] = "number"
@@ -183,7 +182,7 @@ class FrequencyOracle(KernelKind[Tally]):
         >>> oracle.tally_from_counts({0: 70, 2: 30}, nodes=100).support
         array([70,  0, 30], dtype=uint64)
         """
-        tally: Tally = warehouse.tally_from_counts(
+        tally: Tally = tally_from_counts(
             self, counts, nodes=nodes, received=received, participation=participation, by=by
         )
         return tally
@@ -218,7 +217,7 @@ class FrequencyOracle(KernelKind[Tally]):
         >>> tn.DirectEncoding(1.0, 3).tally_sql("reports")
         'SELECT "report" AS code, count(*) AS count FROM "reports" GROUP BY "report"'
         """
-        return warehouse.tally_sql(self, source, column)
+        return tally_sql(self, source, column)
 
     def refuse_counting(self) -> None:
         """Refuse to be counted by a database, where no group-by over reports can.

@@ -1,20 +1,39 @@
-"""Tallies: the sufficient statistics of the estimators."""
+"""Tallies: the sufficient statistics of the estimators, also from counts of a database.
+
+A tally of many oracles is a group-by over the column of reports: of those whose report is one of
+not too many numbers (direct encoding, Hadamard response, projective geometry response, hashing with
+functions that all reports share), how often each occurs; of those whose report is a bit for each
+answer, how many reports have each bit; of summation with histogram encoding, the sum of the scores
+of each answer. Of local hashing it is none: every report brings a hash function of its own, and
+which answers it supports takes the function to say.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._extras import require
 from turnout._types import Array
 from turnout.collecting.counted import CountedTally
 from turnout.collecting.plan import Plan
 from turnout.collecting.sums import DesignSums, WeightedSums
 from turnout.domain import Domain
+from turnout.errors import CodeOutsideDomainError, InvalidTypeError, InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.estimators import ESTIMATORS
+from turnout.participation import Participation, taking_part_in
+
+#: What a key of counts may be.
+_KEYS = ("code", "label")
+
+_LARGEST = {True: (-(2**63), 2**63 - 1), False: (0, 2**64 - 1)}
 
 
 class Tally(CountedTally):
@@ -138,3 +157,224 @@ class Tally(CountedTally):
         """
         estimator = ESTIMATORS[_arguments.choice("method", method, tuple(ESTIMATORS))]
         return FrequencyEstimate.from_tally(self, estimator)
+
+
+def tally_from_counts(
+    oracle: Any,
+    counts: Any,
+    *,
+    nodes: int,
+    received: int | None,
+    participation: Participation | float | None,
+    by: str,
+) -> Any:
+    """Make a tally of counts: see :meth:`turnout.FrequencyOracle.tally_from_counts`."""
+    taking_part = _common(participation)
+    _arguments.choice("by", by, _KEYS)
+    oracle.refuse_counting()
+    by_answer = oracle.counted_by != "number"
+    if by == "label" and not by_answer:
+        raise InvalidValueError(
+            f"by must be 'code' for {type(oracle).__name__}, whose reports are no answers"
+        )
+    size = oracle.domain.size
+    if not by_answer:
+        # A report is no answer, but one of so many numbers.
+        most = int(np.iinfo(oracle.report_dtype).max) + 1
+        size = int(getattr(oracle, "report_count", most))
+    found, said = _pairs(counts, size)
+    if by == "label":
+        found = [(_code(oracle, label), count) for label, count in found]
+    signed = oracle.counted_by == "scores"
+    known = _checked(found, size, signed=signed)
+    total = _received(oracle, known, said if received is None else received, said)
+    if by_answer:
+        support = np.zeros(size, oracle.support_dtype)
+        for code, count in known.items():
+            support[code] = count
+    else:
+        support = _supported(oracle, known)
+    return oracle.tally_type(Plan(oracle, taking_part), support, total, nodes)
+
+
+def _common(participation: Participation | float | None) -> Participation:
+    """Accept a common rate: of personal probabilities, the weights of single reports matter."""
+    taking_part = taking_part_in(participation)
+    if taking_part.uniform_rate is None:
+        raise InvalidValueError(
+            "participation must be Everyone() or Bernoulli(...) for a tally from counts, got "
+            f"{taking_part!r}: with personal probabilities each report has a weight of its own, "
+            "which counts leave out"
+        )
+    return taking_part
+
+
+def _pairs(counts: Any, size: int) -> tuple[list[tuple[Any, Any]], Any]:
+    """List keys with their counts, and what a third column says of the number of reports."""
+    if isinstance(counts, Mapping):
+        return list(counts.items()), None
+    if hasattr(counts, "columns"):
+        return _from_table(counts)
+    if hasattr(counts, "index") and hasattr(counts, "items"):
+        # A column of pandas: value_counts() sorts by count, and only its index says of what.
+        return list(counts.items()), None
+    expected = "a mapping, a table with the columns key and count, or a sequence of counts"
+    listed = counts.tolist() if isinstance(counts, np.ndarray) else None
+    rows = _arguments.items("counts", counts, expected) if listed is None else listed
+    if rows and all(isinstance(row, (tuple, list)) and len(row) in (2, 3) for row in rows):
+        return _split(rows)
+    if len(rows) != size:
+        raise InvalidValueError(
+            f"counts must have one count for each of the {size} codes, in their order, or name the "
+            f"code of each count; got {len(rows)} counts"
+        )
+    return list(enumerate(rows)), None
+
+
+def _from_table(table: Any) -> tuple[list[tuple[Any, Any]], Any]:
+    pa = require("pyarrow", "cli")
+    try:
+        if hasattr(table, "reset_index"):
+            # A table of pandas: the key of a group-by is its index, which Arrow puts last.
+            table = table.reset_index(drop=list(table.index.names) == [None])
+        held = table if isinstance(table, pa.Table) else pa.table(table)
+    except Exception as error:
+        # Anything can go wrong while a foreign table is read.
+        raise InvalidTypeError(
+            f"counts must be a table that Arrow can read, got a {type(table).__name__}"
+        ) from error
+    if held.num_columns not in (2, 3):
+        raise InvalidValueError(
+            "counts must have the columns key, count and perhaps the number of reports, got "
+            f"{held.column_names}"
+        )
+    return _split(list(zip(*(column.to_pylist() for column in held.columns), strict=True)))
+
+
+def _split(rows: Iterable[Any]) -> tuple[list[tuple[Any, Any]], Any]:
+    """Take the third entry of all rows as the number of reports."""
+    kept = [tuple(row) for row in rows]
+    totals = {row[2] for row in kept if len(row) == 3}
+    if len(totals) > 1:
+        raise InvalidValueError(
+            "the third column of counts must be the number of reports, the same in every row, got "
+            f"{_arguments.listed(sorted(totals, key=str))}"
+        )
+    return [(row[0], row[1]) for row in kept], next(iter(totals), None)
+
+
+def _code(oracle: Any, label: Any) -> int:
+    return int(oracle.domain.encode([label])[0])
+
+
+def _checked(pairs: list[tuple[Any, Any]], size: int, *, signed: bool) -> dict[int, int]:
+    """Check codes and counts."""
+    known: dict[int, int] = {}
+    for key, count in pairs:
+        code = _whole(f"the code of counts {_arguments.shown(key)}", key)
+        if not 0 <= code < size:
+            raise CodeOutsideDomainError(
+                f"counts has the code {code}: expected an integer from 0 to {size - 1}"
+            )
+        if code in known:
+            raise InvalidValueError(f"counts has the code {code} twice")
+        value = _whole(f"counts[{code}]", count)
+        least, most = _LARGEST[signed]
+        if not least <= value <= most:
+            raise InvalidValueError(
+                f"counts[{code}] must be a whole number from {least} to {most}, got {value}"
+            )
+        known[code] = value
+    return known
+
+
+def _whole(argument: str, value: Any) -> int:
+    """Take a whole number; databases give sums as decimals, or as floating-point numbers."""
+    if isinstance(value, (Decimal, float, np.floating)):
+        number = value if isinstance(value, Decimal) else float(value)
+        if not math.isfinite(number) or number != int(number):
+            raise InvalidValueError(f"{argument} must be a whole number, got {value}")
+        if isinstance(number, float) and abs(number) > 2.0**53:
+            raise InvalidValueError(
+                f"{argument} must be exact, got the floating-point number {value} above 2^53"
+            )
+        return int(number)
+    if value is None or isinstance(value, (bool, np.bool_, str, bytes)):
+        raise _arguments.mistyped(f"{argument} must be a whole number", value)
+    return _arguments.integer(argument, value, least=-(2**200))
+
+
+def _received(oracle: Any, counts: dict[int, int], received: Any, said: Any) -> int:
+    """Find the number of reports, and compare it with the counts."""
+    total = sum(counts.values())
+    checked = None if received is None else _whole("received", received)
+    if said is not None and checked != _whole("the third column of counts", said):
+        raise InvalidValueError(
+            f"received must be what the third column of counts says, {said}, got {received}"
+        )
+    several: int | None = oracle.counts_of_a_report
+    if several is None:
+        if checked is None:
+            raise InvalidValueError(
+                f"received must be given for {type(oracle).__name__}: its counts do not say how "
+                "many reports there are"
+            )
+        return checked
+    if total % several or (checked is not None and checked * several != total):
+        each = "" if several == 1 else f"{several} times "
+        raise InvalidValueError(
+            f"counts must add up to {each}the number of reports"
+            f"{'' if checked is None else f' {checked}'}, got {total}"
+        )
+    return total // several
+
+
+def _supported(oracle: Any, counts: dict[int, int]) -> Array:
+    """Count the support of each answer, of reports that each occur many times.
+
+    A tally is a sum over reports: those whose number has a given binary digit are tallied once.
+    """
+    reports = np.array(list(counts), oracle.report_dtype)
+    oracle.check_reports(reports)
+    numbers = np.array(list(counts.values()), np.uint64)
+    support = np.zeros(oracle.domain.size, np.uint64)
+    for digit in range(max(counts.values(), default=0).bit_length()):
+        chosen = (numbers >> np.uint64(digit)) & np.uint64(1) == 1
+        support += oracle.count_reports(reports[chosen]).sums << np.uint64(digit)
+    return support
+
+
+def tally_sql(oracle: Any, source: str, column: str) -> str:
+    """Write the query: see :meth:`turnout.FrequencyOracle.tally_sql`."""
+    _arguments.instance("source", source, str, "the name of a table or of Parquet files")
+    _arguments.instance("column", column, str, "the name of the column of reports")
+    oracle.refuse_counting()
+    named = _identifier(column)
+    table = _table(source)
+    if oracle.counted_by == "scores":
+        raise InvalidValueError(
+            "SummationHistogramEncoding has 32-bit scores in binary, which SQL cannot add up: "
+            "unnest them elsewhere, or use oracle.tally(reports)"
+        )
+    if oracle.counted_by != "bits":
+        return f"SELECT {named} AS code, count(*) AS count FROM {table} GROUP BY {named}"
+    # The bits of a byte count from the last; DuckDB's from the first.
+    place = "(8 * (code // 8) + 7 - code % 8)::INTEGER"
+    return (
+        f"SELECT code, sum(get_bit(bits, {place})) AS count, count(*) AS received\n"
+        f"FROM (SELECT {named}::BIT AS bits FROM {table}) AS reports,\n"
+        f"     range({oracle.domain.size}) AS answers(code)\n"
+        "GROUP BY code ORDER BY code"
+    )
+
+
+def _identifier(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _table(source: str) -> str:
+    """Name a table, with its schema before a dot, or files."""
+    if source.endswith(".parquet"):
+        quoted = source.replace("'", "''")
+        return f"read_parquet('{quoted}')"
+    return ".".join(map(_identifier, source.split(".")))

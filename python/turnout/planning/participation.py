@@ -15,7 +15,7 @@ from turnout._tables import Tabular, records_of
 from turnout._types import Floats, Integers
 from turnout.domain import Domain, one_domain
 from turnout.errors import InvalidValueError
-from turnout.frequency.candidates import factories, make
+from turnout.frequency.choice import factories, make
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.oracles.direct_encoding import DirectEncoding
 from turnout.frequency.tally import Tally

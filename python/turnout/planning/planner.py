@@ -12,8 +12,7 @@ import numpy as np
 from turnout import _arguments
 from turnout.domain import Domain, one_domain
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.frequency.candidates import Factory, factories, make, reasons
-from turnout.frequency.choice import TIE
+from turnout.frequency.choice import TIE, Factory, factories, make, reasons
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.participation import Bernoulli, Everyone, Participation
 from turnout.planning.laws import METHODS, Population, ReportLaw, Spread

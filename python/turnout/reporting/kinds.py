@@ -7,8 +7,8 @@ from typing import Any, Final
 from turnout.collecting.plan import Plan
 from turnout.distribution.tally import DistributionTally
 from turnout.errors import InvalidTypeError
-from turnout.frequency.attributes.tally import AttributeTally
-from turnout.frequency.ordered.levels import HierarchicalTally
+from turnout.frequency.attributes.estimate import AttributeTally
+from turnout.frequency.ordered.hierarchy import HierarchicalTally
 from turnout.frequency.tally import Tally
 from turnout.mean.tally import MeanTally
 from turnout.reporting.attributes import AttributeWording

@@ -12,7 +12,7 @@ from turnout.bounds import Bounds
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.domain import Domain, domain_of
 from turnout.errors import EstimatorError, InvalidValueError
-from turnout.frequency.attributes.parameters import checked_epsilon
+from turnout.frequency.attributes.base import checked_epsilon
 from turnout.frequency.estimation.estimators import ESTIMATORS
 from turnout.mean.estimators import ESTIMATORS as MEAN_ESTIMATORS
 from turnout.participation import Participation, taking_part_in

@@ -14,7 +14,7 @@ from turnout.bounds import Bounds
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.reports import Reports
 from turnout.domain import Domain
-from turnout.frequency.estimation.variance import estimator_variance
+from turnout.frequency.estimation.estimators import estimator_variance
 from turnout.mean.duchi import Duchi
 from turnout.mean.hybrid import Hybrid
 from turnout.mean.piecewise import Piecewise

@@ -12,7 +12,7 @@ from turnout.frequency.attributes import (
     SampledAttribute,
     SplitBudget,
 )
-from turnout.frequency.candidates import oracle_classes
+from turnout.frequency.choice import oracle_classes
 from turnout.frequency.heavy_hitters import HeavyHitters, Round
 
 NODES = 40_000

@@ -10,7 +10,7 @@ import pytest
 
 import turnout as tn
 from turnout.errors import EstimatorError, InvalidValueError
-from turnout.frequency.estimation.average_coverage import critical_values
+from turnout.frequency.estimation.intervals import critical_values
 
 Populations = Callable[[int, int], dict[str, npt.NDArray[np.float64]]]
 

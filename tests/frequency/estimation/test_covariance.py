@@ -13,9 +13,13 @@ import pytest
 
 import turnout as tn
 from turnout.errors import EstimatorError
-from turnout.frequency.estimation.covariance import Covariance, covariance_of, sampled_covariance
-from turnout.frequency.estimation.models import ScoreMoments, excess_model, support_model
-from turnout.frequency.estimation.pair_support import pair_support
+from turnout.frequency.estimation.covariance import (
+    Covariance,
+    covariance_of,
+    pair_support,
+    sampled_covariance,
+)
+from turnout.frequency.estimation.law import ScoreMoments, excess_model, support_model
 
 Floats = npt.NDArray[np.float64]
 

@@ -11,7 +11,7 @@ import pytest
 
 import turnout as tn
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.frequency.estimation.distances import DISTANCES, distance
+from turnout.frequency.estimation.projection import DISTANCES, distance
 
 Floats = npt.NDArray[np.float64]
 

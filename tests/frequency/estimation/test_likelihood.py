@@ -14,7 +14,7 @@ from scipy import optimize
 
 import turnout as tn
 from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
-from turnout.frequency.candidates import registered
+from turnout.frequency.choice import registered
 from turnout.frequency.estimation.likelihood import _bayes, _rounded, _spectral, maximum_likelihood
 from turnout.frequency.estimation.likelihoods import (
     DenseLikelihood,

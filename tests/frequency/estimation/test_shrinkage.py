@@ -13,7 +13,7 @@ import pytest
 import turnout as tn
 from turnout.distributed import NoisyAggregation
 from turnout.errors import EstimatorError
-from turnout.frequency.candidates import factories
+from turnout.frequency.choice import factories
 from turnout.frequency.estimation import prior, shrinkage
 from turnout.frequency.estimation.prior import Cells, explanations
 from turnout.frequency.estimation.projection import PROJECTIONS

@@ -8,7 +8,7 @@ import pytest
 import turnout as tn
 from turnout.collecting.sums import DesignSums
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.frequency.candidates import registered
+from turnout.frequency.choice import registered
 from turnout.frequency.groups import tally_by_group
 from turnout.frequency.oracles import direct_encoding
 

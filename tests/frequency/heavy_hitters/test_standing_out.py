@@ -12,7 +12,7 @@ import pytest
 
 import turnout as tn
 from turnout.frequency.heavy_hitters import HeavyHitters
-from turnout.frequency.heavy_hitters.standing_out import _fewest, crowd_level
+from turnout.frequency.heavy_hitters.result import _fewest, crowd_level
 
 NODES = 30_000
 PROTOCOL = HeavyHitters(4.0, bits=12, step=4, keep=64, oracle=tn.OptimizedUnaryEncoding)

@@ -22,7 +22,7 @@ import pytest
 
 import turnout as tn
 from turnout.frequency import oracles
-from turnout.frequency.candidates import oracle_classes
+from turnout.frequency.choice import oracle_classes
 
 Array = npt.NDArray[Any]
 Integers = npt.NDArray[np.int64]
@@ -118,7 +118,7 @@ def test_no_oracle_loses_more_in_forked_processes(audit: Any, name: str, tmp_pat
     module = oracle_classes()[name].__module__
     setup = f"""
     import {module}
-    from turnout.frequency.candidates import oracle_classes
+    from turnout.frequency.choice import oracle_classes
 
     oracle = oracle_classes()[{name!r}](1.0, 5)
     observe = lambda values: oracle.randomize(values).codes

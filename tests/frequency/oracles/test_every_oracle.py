@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import turnout as tn
 from turnout.collecting.report_files import read_reports, write_reports
 from turnout.errors import CorruptDataError, InvalidValueError, PlanMismatchError
-from turnout.frequency.candidates import registered
+from turnout.frequency.choice import registered
 
 ORACLES = sorted(registered())
 LABELS = ["never", "once", "twice", "often", "always"]

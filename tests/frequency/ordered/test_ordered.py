@@ -15,7 +15,7 @@ from turnout.errors import (
     InvalidValueError,
     UnknownLabelError,
 )
-from turnout.frequency.candidates import registered
+from turnout.frequency.choice import registered
 from turnout.frequency.ordered import LinearEstimate, OrderedEstimate, isotonic, ordered
 
 HELD = np.array([50, 200, 400, 250, 80, 20])

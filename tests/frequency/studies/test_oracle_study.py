@@ -11,7 +11,7 @@ import pytest
 import turnout as tn
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency import compare_oracles
-from turnout.frequency.candidates import registered
+from turnout.frequency.choice import registered
 
 mpl.use("agg")
 

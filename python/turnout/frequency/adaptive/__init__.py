@@ -2,16 +2,13 @@
 
 An open question of Biswas, Cormode, Maple, "Impact of sampling on locally differentially private
 data collection". Who takes part then depends on what they hold, so that taking part, and staying
-silent, say something: :mod:`~turnout.frequency.adaptive.spending` counts it.
+silent, say something: :mod:`~turnout.frequency.adaptive.rates` counts it.
 """
 
-from turnout.frequency.adaptive.collection import TwoRoundCollection
-from turnout.frequency.adaptive.rates import rates_for_rare
+from turnout.frequency.adaptive.collection import TwoRoundCollection, TwoRounds, TwoRoundTallies
+from turnout.frequency.adaptive.rates import Spending, rates_for_rare, second_round_ratios
 from turnout.frequency.adaptive.second import SecondRound, SecondTally
-from turnout.frequency.adaptive.spending import Spending, second_round_ratios
 from turnout.frequency.adaptive.study import TwoRoundComparison, TwoRoundRecord, compare_two_rounds
-from turnout.frequency.adaptive.tallies import TwoRoundTallies
-from turnout.frequency.adaptive.under_way import TwoRounds
 
 __all__ = [
     "SecondRound",

@@ -14,10 +14,9 @@ from turnout._types import Floats
 from turnout.collecting.plan import Plan
 from turnout.domain import Domain, domain_of
 from turnout.errors import InvalidValueError
-from turnout.frequency.adaptive.rates import rates_for_rare
+from turnout.frequency.adaptive.rates import Spending, rates_for_rare, second_round_ratios
 from turnout.frequency.adaptive.second import SecondRound
-from turnout.frequency.adaptive.spending import Spending, second_round_ratios
-from turnout.frequency.candidates import checked_oracle, named_oracle, registered
+from turnout.frequency.choice import checked_oracle, named_oracle, registered
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.oracles.direct_encoding import DirectEncoding
 from turnout.frequency.tally import Tally

@@ -1,12 +1,16 @@
-"""Participation rates that are larger for rare answers."""
+"""Participation rates that are larger for rare answers, and what two rounds cost with them."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._rounding import rounded_up
 from turnout._types import Floats
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.projection import PROJECTIONS
@@ -83,3 +87,106 @@ def rates_for_rare(
         else:
             stop = middle
     return rates(start)
+
+
+@dataclass(frozen=True)
+class Spending:
+    """The budget that two rounds really spend, in nats; every number is rounded up.
+
+    Attributes
+    ----------
+    first
+        The realised epsilon of a report of the first round.
+    randomizer
+        The realised epsilon of the oracle of the second round.
+    report
+        The largest log-likelihood ratio of a report of the second round: for visible participation
+        ``randomizer + ln(max pi / min pi)``.
+    silence
+        The same of sending nothing: ``ln((1 - min pi) / (1 - max pi))``; 0 if everyone sends.
+    once
+        Whether a node reports in one round at most.
+    """
+
+    first: float
+    randomizer: float
+    report: float
+    silence: float
+    once: bool
+
+    @property
+    def second(self) -> float:
+        """What the second round spends: the larger of :attr:`report` and :attr:`silence`."""
+        return max(self.report, self.silence)
+
+    @property
+    def total(self) -> float:
+        """The larger of the rounds if a node reports in one of them at most, else their sum."""
+        if self.once:
+            return max(self.first, self.second)
+        return rounded_up(Fraction(self.first) + Fraction(self.second))
+
+    def __str__(self) -> str:
+        """Say how the total comes about."""
+        rule = "the larger, as nobody reports twice" if self.once else "the sum, of the same people"
+        return (
+            f"{self.total:.6g}: {self.first:.6g} in the first round and {self.second:.6g} in the "
+            f"second (a report {self.report:.6g}, of which the randomizer {self.randomizer:.6g}; "
+            f"silence {self.silence:.6g}); {rule}"
+        )
+
+
+def second_round_ratios(
+    ratio: Fraction, rates: npt.ArrayLike, *, hidden: bool = False
+) -> tuple[Fraction, Fraction]:
+    """Compute the likelihood ratios of what a node lets see in the second round, exactly.
+
+    Parameters
+    ----------
+    ratio
+        The largest likelihood ratio of a report of the randomizer under two answers.
+    rates
+        The probability of taking part for each answer, in (0, 1].
+    hidden
+        Whether a node that does not take part sends the report of a dummy answer, which no node
+        holds, instead of nothing.
+
+    Returns
+    -------
+    tuple of Fraction
+        The largest ratio of a report, and of silence.
+
+    Raises
+    ------
+    InvalidValueError
+        If some answers are always reported and others are not: then silence excludes the former,
+        and no epsilon bounds that.
+
+    Notes
+    -----
+    Visible: a report y has probability ``pi_x P(y | x)``, silence ``1 - pi_x``. The largest ratios
+    are ``(max pi / min pi) ratio`` and ``(1 - min pi) / (1 - max pi)``; either may be the larger.
+
+    Hidden: the report has probability ``pi_x P(y | x) + (1 - pi_x) P(y | dummy)``. With all three
+    within a factor ``ratio`` of each other, the largest ratio is at ``P(y | x) = ratio``,
+    ``P(y | x') = P(y | dummy) = 1``: ``1 + (ratio - 1) max pi``, never above ``ratio``.
+
+    Examples
+    --------
+    >>> report, silence = second_round_ratios(Fraction(3), [0.25, 0.5])
+    >>> report, silence
+    (Fraction(6, 1), Fraction(3, 2))
+    >>> second_round_ratios(Fraction(3), [0.25, 0.5], hidden=True)
+    (Fraction(2, 1), Fraction(1, 1))
+    """
+    array = np.asarray(rates, dtype=np.float64)
+    least, most = Fraction(float(array.min())), Fraction(float(array.max()))
+    if hidden:
+        return 1 + (ratio - 1) * most, Fraction(1)
+    if most == 1 and least < 1:
+        raise InvalidValueError(
+            f"rates must all be below 1 where participation is visible, got {float(least)} and 1.0 "
+            "beside each other: who stays silent cannot hold the answer with rate 1"
+        )
+    silence = Fraction(1) if most == least else (1 - least) / (1 - most)
+    return most / least * ratio, silence

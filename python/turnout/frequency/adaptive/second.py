@@ -18,7 +18,7 @@ from turnout.collecting.drawing import Counts, Drawn, Noise
 from turnout.collecting.taking_part import common_rate
 from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidValueError
-from turnout.frequency.adaptive.spending import second_round_ratios
+from turnout.frequency.adaptive.rates import second_round_ratios
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.estimators import Estimation
 from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict

@@ -16,7 +16,7 @@ from turnout._types import Axes
 from turnout.domain import Domain
 from turnout.frequency.adaptive.collection import TwoRoundCollection
 from turnout.frequency.adaptive.second import seeds_of
-from turnout.frequency.estimation.variance import estimator_variance
+from turnout.frequency.estimation.estimators import estimator_variance
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.participation import Bernoulli
 

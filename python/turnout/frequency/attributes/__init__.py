@@ -6,17 +6,19 @@ a whole: all attributes may change at once.
 """
 
 from turnout.frequency.attributes.base import AttributeCollection
-from turnout.frequency.attributes.comparison import (
+from turnout.frequency.attributes.estimate import (
+    AttributeEstimate,
+    AttributeTally,
+    GroupedAttributeEstimate,
+)
+from turnout.frequency.attributes.padded import PaddedOracle
+from turnout.frequency.attributes.schemes import (
     AttributeComparison,
     AttributeRecord,
+    SampledAttribute,
+    SplitBudget,
     compare_attributes,
 )
-from turnout.frequency.attributes.estimate import AttributeEstimate
-from turnout.frequency.attributes.groups import GroupedAttributeEstimate
-from turnout.frequency.attributes.padded import PaddedOracle
-from turnout.frequency.attributes.sampled import SampledAttribute
-from turnout.frequency.attributes.split import SplitBudget
-from turnout.frequency.attributes.tally import AttributeTally
 from turnout.products import Questions
 
 __all__ = [

@@ -1,11 +1,12 @@
-"""Estimates of several attributes."""
+"""Tallies and estimates of several attributes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -13,10 +14,18 @@ from turnout import _arguments
 from turnout._drawing import interval_words, panels
 from turnout._tables import Tabular
 from turnout._types import Figure
+from turnout.collecting.groups.estimate import BaseGroupedEstimate
+from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.intervals import tail_probability
+from turnout.collecting.parted_tally import PartedTally
 from turnout.collecting.plan import Plan
+from turnout.domain import Domain
+from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
+from turnout.frequency.estimation.estimators import ESTIMATORS
 from turnout.frequency.estimation.intervals import Interval
+from turnout.frequency.groups.estimate import GroupedEstimate
+from turnout.frequency.tally import Tally
 from turnout.products import Questions
 
 Self = TypeVar("Self", bound="AttributeEstimate")
@@ -214,3 +223,191 @@ class AttributeEstimate(Tabular, Mapping[str, FrequencyEstimate]):
             f"{type(self).__name__}({self.method!r}, {', '.join(self.estimates)}: {self.received} "
             f"reports of {self.nodes} nodes)"
         )
+
+
+class AttributeTally(PartedTally, Mapping[str, Tally]):
+    """How many reports support each answer of each attribute: a mapping from names to tallies.
+
+    Tallies of different nodes under the same plan add up, in any order.
+
+    Examples
+    --------
+    >>> from turnout.frequency.attributes import SampledAttribute
+    >>> one = SampledAttribute(1.0, {"a": 2, "b": 3})
+    >>> monday = one.collect({"a": [0] * 60, "b": [1] * 60})
+    >>> tuesday = one.collect({"a": [1] * 40, "b": [2] * 40})
+    >>> (monday + tuesday).nodes
+    100
+    >>> AttributeTally.from_bytes(monday.to_bytes()) == monday
+    True
+    >>> list(monday)
+    ['a', 'b']
+    """
+
+    __slots__ = ()
+
+    @property
+    def domain(self) -> Questions:
+        """The answers that can be given to all questions."""
+        domain: Questions = self.plan.domain
+        return domain
+
+    def __getitem__(self, name: str) -> Tally:
+        """Return the tally of one attribute."""
+        places = {each: place for place, each in enumerate(self)}
+        tally: Tally = self.parts[places[name]]
+        return tally
+
+    def __iter__(self) -> Iterator[str]:
+        """List the names of the attributes."""
+        return iter(self.plan.oracle.domains)
+
+    def __len__(self) -> int:
+        """Return the number of attributes."""
+        return len(self.parts)
+
+    __eq__ = PartedTally.__eq__
+    __hash__ = PartedTally.__hash__
+
+    def estimate(self, method: str = "hajek") -> AttributeEstimate:
+        """Estimate the frequencies of the answers of each attribute.
+
+        Parameters
+        ----------
+        method
+            The estimator, as in :meth:`turnout.Tally.estimate`.
+
+        Returns
+        -------
+        AttributeEstimate
+            For each attribute its frequencies among all nodes, with standard errors and intervals.
+
+        Raises
+        ------
+        InvalidValueError
+            If there is no such method.
+        EstimatorError
+            If the method does not apply, or an attribute has no report.
+        """
+        each = {name: tally.estimate(method) for name, tally in self.items()}
+        return AttributeEstimate(self.plan, method, self.nodes, self.received, each)
+
+
+class GroupedAttributeEstimate(BaseGroupedEstimate[AttributeEstimate]):
+    """How often each answer to each question occurs in each group.
+
+    Made by :meth:`turnout.GroupedTally.estimate`. ``estimate["DE"]["age"]`` is the
+    :class:`turnout.FrequencyEstimate` of one question in one group.
+
+    Parameters
+    ----------
+    tally
+        What is estimated from.
+    method
+        The estimator, as in :meth:`turnout.Tally.estimate`.
+    clipped
+        Whether intervals are cut to [0, 1].
+
+    Raises
+    ------
+    InvalidValueError
+        If there is no such method.
+    EstimatorError
+        If the method does not apply to this participation.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> both = tn.SplitBudget(6.0, {"sex": ["f", "m"], "age": 4})
+    >>> one = both.collect({"sex": ["f"] * 900, "age": [3] * 900}, seed=1)
+    >>> estimate = tn.GroupedTally(["country"], {"DE": one, "FR": one}).estimate()
+    >>> estimate["FR"]["sex"]["f"].frequency > 0.8
+    True
+    """
+
+    __slots__ = ("_clipped",)
+
+    _columns = ("nodes", "received", *AttributeEstimate._columns, "reason")
+
+    def __init__(
+        self, tally: GroupedTally[Any], method: str = "hajek", *, clipped: bool = False
+    ) -> None:
+        _arguments.choice("method", method, tuple(ESTIMATORS))
+        self._clipped = clipped
+        super().__init__(tally, method)
+
+    def _estimated(self, tally: Any) -> AttributeEstimate:
+        found = super()._estimated(tally)
+        return found.clip_intervals() if self._clipped else found
+
+    def clip_intervals(self) -> GroupedAttributeEstimate:
+        """Cut intervals to [0, 1]: see :meth:`turnout.FrequencyEstimate.clip_intervals`."""
+        return GroupedAttributeEstimate(self._tally, self._method, clipped=True)
+
+    @property
+    def domain(self) -> Questions:
+        """The answers that can be given to all questions."""
+        domain: Questions = self.plan.domain
+        return domain
+
+    @property
+    def _domains(self) -> Mapping[str, Domain]:
+        domains: Mapping[str, Domain] = self.plan.oracle.domains
+        return domains
+
+    def attribute(self, name: str) -> GroupedEstimate:
+        """Give the estimates of one question: with pictures, series and comparisons of groups.
+
+        Raises
+        ------
+        InvalidValueError
+            If there is no such question.
+        """
+        _arguments.choice("name", name, tuple(self._domains))
+        tallies = {key: tally[name] for key, tally in self._tally.items()}
+        grouped = GroupedTally(self.names, tallies)
+        return GroupedEstimate(grouped, self._method, clipped=self._clipped)
+
+    def series(self, time: str | None = None) -> NoReturn:
+        """Refuse: a series shows one question, which :meth:`attribute` gives.
+
+        Raises
+        ------
+        InvalidValueError
+            Always.
+        """
+        raise InvalidValueError(
+            "a series over time shows one question: estimate.attribute(name).series() has it, or "
+            "group by columns without a time"
+        )
+
+    def plot(self, **options: Any) -> NoReturn:
+        """Refuse: a picture of groups shows one question, which :meth:`attribute` gives.
+
+        Raises
+        ------
+        InvalidValueError
+            Always.
+        """
+        raise InvalidValueError(
+            "a picture of groups shows one question: estimate.attribute(name).plot() draws it"
+        )
+
+    def _entries(self) -> str:
+        return f"{len(self._domains)} attributes each"
+
+    def _entry_names(self) -> Sequence[Any]:
+        return [(name, label) for name, domain in self._domains.items() for label in domain.labels]
+
+    def _rows(
+        self, estimate: AttributeEstimate, level: float, top: int | None
+    ) -> list[dict[str, Any]]:
+        return estimate.to_records(level, top=top)
+
+    def _unknown(self, top: int | None) -> list[dict[str, Any]]:
+        unknown = dict.fromkeys(("count", "frequency", "standard_error"), math.nan)
+        return [
+            {"attribute": name, "label": label, **unknown, "low": None, "high": None}
+            for name, domain in self._domains.items()
+            for label in domain.labels[:top]
+        ]

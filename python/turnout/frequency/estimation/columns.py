@@ -1,9 +1,10 @@
-"""What is known of many answers, column by column."""
+"""What is known of one answer, and of many, column by column."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -12,6 +13,33 @@ from turnout._types import Floats, Integers
 
 #: In which order answers are shown: by share, by label, or as the domain has them.
 ORDERS: Final = ("frequency", "label", "domain")
+
+
+@dataclass(frozen=True)
+class AnswerEstimate:
+    """What is estimated of one answer: ``estimate["yes"]``.
+
+    Attributes
+    ----------
+    label
+        The answer.
+    count
+        How many nodes give it.
+    frequency
+        Their share of all nodes.
+    standard_error
+        Of the frequency.
+    low, high
+        The limits of its 95 % interval; None where the estimator is biased or says nothing. For
+        other levels see :meth:`turnout.FrequencyEstimate.interval`.
+    """
+
+    label: Hashable
+    count: float
+    frequency: float
+    standard_error: float
+    low: float | None
+    high: float | None
 
 
 class Columns(NamedTuple):

@@ -21,14 +21,11 @@ from turnout.collecting.intervals import (
 )
 from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidValueError, TurnoutError
-from turnout.frequency.estimation.answer import AnswerEstimate
-from turnout.frequency.estimation.average_coverage import average_interval
-from turnout.frequency.estimation.columns import Columns
-from turnout.frequency.estimation.distances import DISTANCES, distance
+from turnout.frequency.estimation.columns import AnswerEstimate, Columns
 from turnout.frequency.estimation.estimators import Estimation, Estimator, with_pool
-from turnout.frequency.estimation.intervals import AVERAGE, Interval
+from turnout.frequency.estimation.intervals import AVERAGE, Interval, average_interval
 from turnout.frequency.estimation.law import Counted
-from turnout.frequency.estimation.projection import PROJECTIONS
+from turnout.frequency.estimation.projection import DISTANCES, PROJECTIONS, distance
 from turnout.frequency.estimation.sharing import shared
 from turnout.frequency.estimation.shrinkage import Shrinkage, shrunk
 from turnout.frequency.pictures import plot_estimate

@@ -1,17 +1,166 @@
-"""What estimators know of an oracle and of a tally."""
+"""What estimators know of an oracle and of a tally, and how their statistics vary.
+
+Every estimator of a count is ``n (X - a) / b`` for a statistic ``X`` with the mean ``a + b f`` and
+the variance ``v0 + v1 f + v2 f^2`` of a :class:`~turnout.collecting.statistic.StatisticModel`,
+where ``f`` is the true frequency of the answer among ``n`` nodes.
+
+Notation: ``C`` reports support the answer, ``S`` reports were received, a report supports the own
+answer with probability ``p`` and any other fixed one with probability ``q``, ``d = p - q``. Of an
+oracle whose reports hold scores instead, ``C`` is the sum of the scores and ``p``, ``q`` are their
+means. The values are fixed; participation and perturbation are random.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
 
 from turnout import _arguments
 from turnout._types import Array, Unsigned
 from turnout.collecting.plan import Plan
+from turnout.collecting.statistic import StatisticModel
 from turnout.collecting.sums import DesignSums, WeightedSums
 from turnout.domain import Domain
-from turnout.frequency.estimation.models import ScoreMoments
 from turnout.participation import Participation
+
+
+@dataclass(frozen=True)
+class ScoreMoments:
+    """What a report says about one answer: the first two moments of its score.
+
+    The score is 1 if the report supports the answer and 0 otherwise, so that both moments are the
+    support probability, unless the oracle's reports hold other numbers.
+
+    Parameters
+    ----------
+    own, other
+        The mean of the score of the node's own answer, and of any other fixed answer.
+    own_second, other_second
+        The means of the squares.
+
+    Examples
+    --------
+    >>> ScoreMoments.pure(0.75, 0.25).own_variance
+    0.1875
+    """
+
+    own: float
+    other: float
+    own_second: float
+    other_second: float
+
+    @classmethod
+    def pure(cls, p: float, q: float) -> ScoreMoments:
+        """Give the moments of reports that support an answer or do not."""
+        return cls(p, q, p, q)
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether reports support an answer or do not."""
+        return (self.own, self.other) == (self.own_second, self.other_second)
+
+    @property
+    def difference(self) -> float:
+        """The own mean less the other: what a report says."""
+        return self.own - self.other
+
+    @property
+    def own_variance(self) -> float:
+        """The variance of the score of the own answer."""
+        return self.own_second - self.own * self.own
+
+    @property
+    def other_variance(self) -> float:
+        """The variance of the score of another answer."""
+        return self.other_second - self.other * self.other
+
+    @property
+    def own_excess(self) -> float:
+        """The mean square of the own score less the mean of the others."""
+        return self.own_second - 2 * self.other * self.own + self.other * self.other
+
+    @property
+    def second_from_first(self) -> tuple[float, float]:
+        """``(a, b)``: the mean square is ``a + b`` times the mean, whoever holds the answer."""
+        slope = (self.own_second - self.other_second) / self.difference
+        return self.other_second - slope * self.other, slope
+
+
+def support_model(nodes: int, rate: float, scores: ScoreMoments) -> StatisticModel:
+    """``X = C`` with a common rate: the estimators c, g and T.
+
+    A node supports with probability ``rate r``, ``r`` being ``p`` or ``q``: C is a sum of
+    independent Bernoulli variables. The sampling paper's Theorem 3.2 has this in the limit f -> 0;
+    its full variance takes the square of the mean of ``r`` for the mean of the squares.
+    """
+    p, q = scores.own, scores.other
+    reports = nodes * rate
+    other = scores.other_second - rate * q * q
+    return StatisticModel(
+        a=reports * q,
+        b=reports * (p - q),
+        v0=reports * other,
+        v1=reports * (scores.own_second - rate * p * p - other),
+        trials=nodes if scores.is_pure else None,
+    )
+
+
+def personal_support_model(
+    nodes: int, total: float, total_of_squares: float, scores: ScoreMoments
+) -> StatisticModel:
+    """``X = C`` with personal probabilities that do not depend on the values: the estimator T.
+
+    ``total`` and ``total_of_squares`` are the sums of the probabilities and of their squares over
+    all nodes. The values are taken as assigned to the nodes at random, so that the probabilities of
+    the nodes that hold an answer are a simple random sample: the variance of their sum counts too.
+    """
+    p, q, d = scores.own, scores.other, scores.difference
+    spread = max(total_of_squares - total * total / nodes, 0.0)
+    assignment = nodes * d * d * spread / (nodes - 1) if nodes > 1 else 0.0
+    second = scores.own_second - scores.other_second
+    return StatisticModel(
+        a=total * q,
+        b=total * d,
+        v0=total * scores.other_second - total_of_squares * q * q,
+        v1=total * second - total_of_squares * (p * p - q * q) + assignment,
+        v2=-assignment,
+        trials=nodes if scores.is_pure else None,
+    )
+
+
+def excess_model(nodes: int, rate: float, scores: ScoreMoments) -> StatisticModel:
+    """``X = C - S q`` with a common rate: the estimators c_hat and Horvitz-Thompson.
+
+    The support and the number of reports are positively correlated, which the sampling paper's
+    Theorem 3.5 leaves out: with the covariance, c_hat never has the larger variance.
+    """
+    d = scores.difference
+    reports = nodes * rate
+    return StatisticModel(
+        a=0.0,
+        b=reports * d,
+        v0=reports * scores.other_variance,
+        v1=reports * (scores.own_excess - scores.other_variance - rate * d * d),
+    )
+
+
+def ratio_model(nodes: int, received: int, scores: ScoreMoments) -> StatisticModel:
+    """``X = C`` given ``S`` reports, with a common rate: the Hajek estimator.
+
+    Given their number, the nodes that report are a simple random sample without replacement, so
+    the mean is exact and the variance is that of the perturbation plus the hypergeometric one.
+    """
+    d = scores.difference
+    sampling = received * d * d * (nodes - received) / (nodes - 1) if nodes > 1 else 0.0
+    return StatisticModel(
+        a=received * scores.other,
+        b=received * d,
+        v0=received * scores.other_variance,
+        v1=received * (scores.own_variance - scores.other_variance) + sampling,
+        v2=-sampling,
+        trials=received if scores.is_pure else None,
+    )
 
 
 class Law(Protocol):

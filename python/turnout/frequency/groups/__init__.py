@@ -15,8 +15,7 @@ from turnout.collecting.groups.counting import tally_by_group
 from turnout.collecting.groups.interval import GroupedInterval
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.frequency.groups.comparison import GroupDifference
-from turnout.frequency.groups.estimate import GroupedEstimate
-from turnout.frequency.groups.series import Series
+from turnout.frequency.groups.estimate import GroupedEstimate, Series
 
 __all__ = [
     "GroupDifference",

@@ -3,11 +3,9 @@
 :class:`HeavyHitters` finds them prefix by prefix; each node reports once.
 """
 
-from turnout.frequency.heavy_hitters.prefixes import PrefixDomain
-from turnout.frequency.heavy_hitters.protocol import HeavyHitters
+from turnout.frequency.heavy_hitters.prefixes import PrefixDomain, Round
+from turnout.frequency.heavy_hitters.protocol import HeavyHitters, Search
 from turnout.frequency.heavy_hitters.result import HeavyHitterResult, RoundRecord
-from turnout.frequency.heavy_hitters.round import Round
-from turnout.frequency.heavy_hitters.search import Search
 from turnout.frequency.heavy_hitters.values import IntegerValues, TextValues
 
 __all__ = [

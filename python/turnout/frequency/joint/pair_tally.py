@@ -12,8 +12,7 @@ from turnout import _arguments
 from turnout._types import Floats
 from turnout.domain import Domain
 from turnout.errors import EstimatorError
-from turnout.frequency.attributes.estimate import AttributeEstimate
-from turnout.frequency.attributes.tally import AttributeTally
+from turnout.frequency.attributes.estimate import AttributeEstimate, AttributeTally
 from turnout.frequency.estimation.estimate import SHRUNK, FrequencyEstimate
 from turnout.frequency.estimation.estimators import Estimation
 from turnout.frequency.estimation.shrinkage import Shrinkage

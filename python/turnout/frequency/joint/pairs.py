@@ -11,8 +11,8 @@ from turnout import _arguments
 from turnout._types import Array
 from turnout.domain import Domain
 from turnout.errors import CorruptDataError, InvalidValueError
-from turnout.frequency.attributes.parameters import checked_epsilon
-from turnout.frequency.attributes.sampled import SampledAttribute
+from turnout.frequency.attributes.base import checked_epsilon
+from turnout.frequency.attributes.schemes import SampledAttribute
 from turnout.frequency.joint.pair_tally import PairTally
 from turnout.frequency.joint.table import JointTable
 from turnout.frequency.oracle import FrequencyOracle

@@ -1,8 +1,8 @@
 """Collecting again and again: permanent answers behind instantaneous ones, as in RAPPOR."""
 
 from turnout.frequency.longitudinal.client import MemoizedClient
-from turnout.frequency.longitudinal.memoized import Memoized
-from turnout.frequency.longitudinal.variance import (
+from turnout.frequency.longitudinal.memoized import (
+    Memoized,
     permanent_variance,
     rounds_covariance,
     rounds_variance,

@@ -10,7 +10,7 @@ from typing import Any
 from turnout import _arguments, _core
 from turnout.accounting.variation import ToldApart, VariationRatio
 from turnout.domain import Domain
-from turnout.frequency.oracles.bit_rows import BitRowOracle
+from turnout.frequency.oracles.unary_encoding import BitRowOracle
 
 #: In larger domains the number of sets has so many digits that its logarithm is taken instead.
 MANY = 4096

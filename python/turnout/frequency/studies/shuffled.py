@@ -15,9 +15,8 @@ from turnout.accounting.participation import GaussianMechanism
 from turnout.accounting.shuffling import Shuffled
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
-from turnout.frequency.candidates import checked_oracle
-from turnout.frequency.estimation.estimators import ESTIMATORS
-from turnout.frequency.estimation.variance import estimator_variance
+from turnout.frequency.choice import checked_oracle
+from turnout.frequency.estimation.estimators import ESTIMATORS, estimator_variance
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.oracles.direct_encoding import DirectEncoding
 from turnout.frequency.pictures import plot_shuffled
