@@ -28,8 +28,7 @@ from turnout.collecting.report_files import (
     read_reports,
     write_reports,
 )
-from turnout.collecting.report_files.containers import open_container
-from turnout.collecting.report_files.pages import message_bytes
+from turnout.collecting.report_files.containers import message_bytes, open_container
 from turnout.errors import CorruptDataError, InvalidValueError, MemoryLimitError
 from turnout.pipeline import open_reports
 

@@ -11,7 +11,7 @@ from scipy import optimize
 
 import turnout as tn
 from turnout.distribution import DistributionEstimate, DistributionTally, WaveLaw
-from turnout.distribution.solving import TOLERANCE, solved
+from turnout.distribution.law import TOLERANCE, solved
 from turnout.errors import InvalidValueError
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import turnout as tn
-from turnout.collecting.statistic import mean_inverse
+from turnout.collecting.intervals import mean_inverse
 from turnout.planning import PlanProposal, plan
 
 NODES = 10**12

@@ -6,10 +6,9 @@ from typing import Protocol
 
 from turnout._types import Array, Unsigned
 from turnout.collecting.drawing import Counts as Counted
-from turnout.collecting.drawing import Drawn, Noise
+from turnout.collecting.drawing import Drawn, Noise, rates_of
 from turnout.collecting.kind import Kind
 from turnout.collecting.sums import WeightedSums
-from turnout.collecting.taking_part import rates_of
 from turnout.collecting.tally import T
 from turnout.participation import Participation
 

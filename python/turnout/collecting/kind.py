@@ -10,12 +10,11 @@ import numpy as np
 
 from turnout import _arguments, _arrays, _core, _kinds
 from turnout._types import Array, Integers, Truths
-from turnout.collecting.drawing import Counts, Drawn, Noise
+from turnout.collecting.drawing import Counts, Drawn, Noise, rates_of
 from turnout.collecting.elsewhere import AnswersElsewhere, ReportsElsewhere, answers_in
 from turnout.collecting.plan import Plan
 from turnout.collecting.reports import Reports
 from turnout.collecting.sums import DesignSums
-from turnout.collecting.taking_part import rates_of
 from turnout.collecting.tally import T
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.participation import Participation, Personalized, taking_part_in

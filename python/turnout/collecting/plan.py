@@ -15,9 +15,15 @@ from turnout import _arguments, _kinds, participation
 from turnout._atomic import atomic_write
 from turnout._documents import check_version, parsed
 from turnout._files import read_bytes
-from turnout.collecting.plan_differences import differences
-from turnout.collecting.plan_file import is_unicode, plan_file_text, read_plan_file
-from turnout.collecting.plan_schema import MOST_EXPIRES, MOST_SERIAL, plan_file_schema
+from turnout.collecting.plan_file import (
+    MOST_EXPIRES,
+    MOST_SERIAL,
+    differences,
+    is_unicode,
+    plan_file_schema,
+    plan_file_text,
+    read_plan_file,
+)
 from turnout.collecting.randomizer import R_co, check_randomizer
 from turnout.collecting.report_messages import Gathered, gather, make_message
 from turnout.errors import (

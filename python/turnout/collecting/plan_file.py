@@ -33,12 +33,15 @@ with none.
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import re
-from typing import Any
+from typing import Any, Final
 
-from turnout import _arguments
+from turnout import _arguments, _kinds
 from turnout._documents import check_version, decoder, parsed
+from turnout.collecting.randomizer import Randomizer
+from turnout.domain import Domain
 from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.signing import SigningKey, verify
 
@@ -49,6 +52,15 @@ _MEMBERS = frozenset({"format", "version", "plan", "fingerprint", "signature"})
 _SPACE = re.compile(r"[ \t\n\r]*")
 _DIGEST = re.compile("[0-9a-f]{64}")
 _DECODER = decoder()
+
+#: What every reader of JSON takes for an integer, and the end of the year 9999.
+MOST_SERIAL: Final = 2**53 - 1
+MOST_EXPIRES: Final = 253_402_300_799
+
+_HEXADECIMAL = "^[0-9a-f]{%d}$"
+
+#: What a parameter's annotation means in JSON; a parameter of another type may be anything.
+_TYPES = {"int": "integer", "float": "number", "str": "string", "bool": "boolean"}
 
 
 def plan_file_text(text: str, signing_key: SigningKey | None) -> str:
@@ -217,3 +229,133 @@ def is_unicode(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def plan_file_schema() -> dict[str, Any]:
+    """Return the schema of :meth:`turnout.Plan.schema`."""
+    oracles = [_oracle(name, found) for name, found in _kinds.known().items()]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "plan file of turnout",
+        **_object(
+            {
+                "format": {"const": "turnout-plan-file"},
+                "version": {"const": 1},
+                "plan": {"$ref": "#/$defs/plan"},
+                "fingerprint": {"type": "string", "pattern": _HEXADECIMAL % 64},
+                "signature": {"$ref": "#/$defs/signature"},
+            },
+            optional=("signature",),
+        ),
+        "$defs": {
+            "plan": _object(
+                {
+                    "format": {"const": "turnout-plan"},
+                    "version": {"const": 1},
+                    "oracle": {"$ref": "#/$defs/oracle"},
+                    "participation": {"$ref": "#/$defs/participation"},
+                    "serial": {"type": "integer", "minimum": 0, "maximum": MOST_SERIAL},
+                    "expires": {"type": "integer", "minimum": 0, "maximum": MOST_EXPIRES},
+                },
+                optional=("serial", "expires"),
+            ),
+            "oracle": {"oneOf": oracles},
+            **{kind.__name__.lower(): kind.schema() for kind in _domain_types()},
+            "label": {
+                "oneOf": [
+                    {"type": ["string", "number", "boolean", "null"]},
+                    _object({"tuple": {"type": "array", "items": {"$ref": "#/$defs/label"}}}),
+                ]
+            },
+            "participation": {
+                "oneOf": [
+                    _object({"kind": {"const": "everyone"}}),
+                    _object(
+                        {
+                            "kind": {"const": "bernoulli"},
+                            "rate": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+                        }
+                    ),
+                    _object({"kind": {"const": "personalized"}}),
+                ]
+            },
+            "signature": _object(
+                {
+                    "algorithm": {"const": "ed25519"},
+                    "public_key": {"type": "string", "pattern": _HEXADECIMAL % 64},
+                    "value": {"type": "string", "pattern": _HEXADECIMAL % 128},
+                }
+            ),
+        },
+    }
+
+
+def _domain_types() -> set[Any]:
+    return {found.domain_type for found in _kinds.known().values()}
+
+
+def _object(properties: dict[str, Any], optional: tuple[str, ...] = ()) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": [name for name in properties if name not in optional],
+        "additionalProperties": False,
+    }
+
+
+def _oracle(name: str, found: type[Any]) -> dict[str, Any]:
+    """Describe an oracle by what its constructor takes by name: a plan writes no other words."""
+    parameters = {
+        each.name: _value(each.annotation)
+        for each in inspect.signature(found).parameters.values()
+        if each.kind is each.KEYWORD_ONLY
+    }
+    return _object(
+        {
+            "name": {"const": name},
+            "epsilon": {"type": "number", "exclusiveMinimum": 0},
+            "domain": {"$ref": f"#/$defs/{found.domain_type.__name__.lower()}"},
+            **parameters,
+        },
+        optional=tuple(parameters),
+    )
+
+
+def _value(annotation: Any) -> dict[str, Any]:
+    words = [word.strip() for word in str(annotation).split("|")]
+    kinds = [_TYPES.get(word, "null" if word == "None" else "") for word in words]
+    return {"type": kinds} if all(kinds) else {}
+
+
+def differences(ours: Randomizer, theirs: Randomizer) -> list[str]:
+    """Say what another randomizer has instead of what is wanted."""
+    found = []
+    if ours.name != theirs.name:
+        found.append(f"oracle {theirs.name} instead of {ours.name}")
+    if ours.epsilon != theirs.epsilon:
+        found.append(f"epsilon {theirs.epsilon} instead of {ours.epsilon}")
+    if ours.domain != theirs.domain:
+        found.append(f"domain {_domains(theirs.domain, ours.domain)}")
+    if ours.name == theirs.name:
+        asked, given = ours.parameters(), theirs.parameters()
+        found += [
+            f"{name} {_arguments.shown(given.get(name))} instead of "
+            f"{_arguments.shown(asked.get(name))}"
+            for name in asked | given
+            if given.get(name) != asked.get(name)
+        ]
+    return found
+
+
+def _domains(theirs: Any, ours: Any) -> str:
+    """Say what differs between two domains, by their first different labels."""
+    if repr(theirs) != repr(ours):
+        return f"{theirs!r} instead of {ours!r}"
+    if not (isinstance(theirs, Domain) and isinstance(ours, Domain)):
+        return "with other labels"
+    shown = _arguments.shown
+    pairs = zip(theirs.labels, ours.labels, strict=True)
+    for code, (their, our) in enumerate(pairs):
+        if their != our or shown(their) != shown(our):
+            return f"label {code} is {shown(their)} instead of {shown(our)}"
+    return "labels have other types"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, Protocol
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from turnout import _arguments
 from turnout._types import Array, Truths
 from turnout.domain import Domain
+from turnout.metrics import observe
 from turnout.participation import Participation
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ else:
     from typing import TypeVar
 
     R_co = TypeVar("R_co", covariant=True)
+
+_LOGGER = logging.getLogger(__name__)
 
 
 class Made(Protocol):
@@ -130,3 +134,30 @@ def check_randomizer(argument: str, value: object) -> None:
     kind = type(value)
     if not all(hasattr(kind, name) for name in _MEMBERS):
         raise _arguments.mistyped(f"{argument} must be an oracle", value)
+
+
+def tell_improbable(oracle: Randomizer, reports: Array) -> int:
+    """Count the reports that came from elsewhere and that honest nodes hardly ever send.
+
+    Parameters
+    ----------
+    oracle
+        Which oracle they should be of.
+    reports
+        Reports that it can have made.
+
+    Returns
+    -------
+    int
+        How many there are; if there are any they are also logged, and told to the hooks.
+    """
+    found = int(oracle.improbable(reports).sum())
+    say_improbable(found)
+    return found
+
+
+def say_improbable(found: int) -> None:
+    """Log that there are so many such reports, and tell the hooks; nothing of none."""
+    if found:
+        observe("reports_improbable", reports=found)
+        _LOGGER.warning("reports that honest nodes hardly ever send: %d", found)

@@ -39,8 +39,7 @@ import numpy as np
 from turnout import _arguments
 from turnout._documents import decoder
 from turnout._types import Array
-from turnout.collecting.improbable import tell_improbable
-from turnout.collecting.randomizer import Made
+from turnout.collecting.randomizer import Made, tell_improbable
 from turnout.errors import (
     CorruptDataError,
     InvalidValueError,

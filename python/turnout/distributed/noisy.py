@@ -12,7 +12,7 @@ from turnout import _arguments, _core
 from turnout._types import Array, Floats, Integers
 from turnout._values import settle
 from turnout.accounting.mechanism import Mechanism
-from turnout.collecting.statistic import StatisticModel
+from turnout.collecting.intervals import StatisticModel
 from turnout.distributed.costs import Costs
 from turnout.distributed.deployment import ANY_DATA, HONEST_BUT_CURIOUS, Deployed, missing_sentence
 from turnout.distributed.engine import AggregationMechanism

@@ -14,7 +14,7 @@ from turnout import _arguments, _core
 from turnout._types import Array, Floats, Integers, Truths
 from turnout._values import settle
 from turnout.accounting.mechanism import Mechanism
-from turnout.collecting.statistic import StatisticModel
+from turnout.collecting.intervals import StatisticModel
 from turnout.distributed.aggregation import Aggregation
 from turnout.distributed.costs import Costs
 from turnout.errors import InvalidValueError

@@ -14,17 +14,14 @@ True
 """
 
 from turnout._public import listing
-from turnout.distribution.bins import BinnedBounds
 from turnout.distribution.estimate import (
     DistributionEstimate,
     DistributionInterval,
     DistributionQuantile,
 )
-from turnout.distribution.groups import GroupedDistributionEstimate
-from turnout.distribution.law import WaveLaw
-from turnout.distribution.series import DistributionSeries
-from turnout.distribution.square_wave import SquareWave
-from turnout.distribution.tally import DistributionTally
+from turnout.distribution.groups import DistributionSeries, GroupedDistributionEstimate
+from turnout.distribution.law import BinnedBounds, WaveLaw
+from turnout.distribution.square_wave import DistributionTally, SquareWave
 
 __all__ = [
     "BinnedBounds",

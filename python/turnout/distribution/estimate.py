@@ -15,9 +15,8 @@ from turnout._drawing import answered
 from turnout._tables import Tabular, records_of
 from turnout._types import Axes, Floats, Unsigned
 from turnout.collecting.intervals import BaseInterval, critical_value, normal_interval
-from turnout.distribution.bins import BinnedBounds
+from turnout.distribution.law import BinnedBounds, Solution, solved
 from turnout.distribution.pictures import draw_bins
-from turnout.distribution.solving import Solution, solved
 from turnout.errors import EstimatorError, InvalidValueError
 
 #: The quantiles that a summary has by itself.

@@ -13,16 +13,12 @@ True
 """
 
 from turnout._public import listing
-from turnout.mean.duchi import Duchi
 from turnout.mean.estimate import MeanEstimate, MeanInterval
-from turnout.mean.groups import GroupedMeanEstimate
-from turnout.mean.hybrid import Hybrid
+from turnout.mean.estimators import estimator_variance
+from turnout.mean.groups import GroupedMeanEstimate, MeanSeries
 from turnout.mean.law import SecondMoment
-from turnout.mean.mechanism import MeanMechanism
-from turnout.mean.piecewise import Piecewise
-from turnout.mean.series import MeanSeries
+from turnout.mean.mechanism import Duchi, Hybrid, MeanMechanism, Piecewise
 from turnout.mean.tally import MeanTally
-from turnout.mean.variance import estimator_variance
 
 __all__ = [
     "Duchi",

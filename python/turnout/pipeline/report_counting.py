@@ -14,9 +14,9 @@ from turnout import metrics
 from turnout.collecting.drawing import Drawn
 from turnout.collecting.groups.counting import tally_by_group
 from turnout.collecting.groups.tally import GroupedTally
-from turnout.collecting.improbable import say_improbable
 from turnout.collecting.keys import Key, Part
 from turnout.collecting.plan import Plan
+from turnout.collecting.randomizer import say_improbable
 from turnout.collecting.report_files import (
     MAX_MEMORY,
     Groups,

@@ -12,7 +12,7 @@ import numpy as np
 
 from turnout import _arguments
 from turnout._types import Floats
-from turnout.collecting.statistic import mean_inverse
+from turnout.collecting.intervals import mean_inverse
 from turnout.errors import InvalidValueError
 from turnout.frequency.oracle import FrequencyOracle
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from turnout import _arguments
-from turnout.collecting.groups.interval import OVER
+from turnout.collecting.groups.estimate import OVER
 from turnout.collecting.groups.series import BaseSeries
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.keys import time_column

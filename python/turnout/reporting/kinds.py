@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from turnout.collecting.plan import Plan
-from turnout.distribution.tally import DistributionTally
+from turnout.distribution.square_wave import DistributionTally
 from turnout.errors import InvalidTypeError
 from turnout.frequency.attributes.estimate import AttributeTally
 from turnout.frequency.ordered.hierarchy import HierarchicalTally

@@ -15,9 +15,7 @@ from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.reports import Reports
 from turnout.domain import Domain
 from turnout.frequency.estimation.estimators import estimator_variance
-from turnout.mean.duchi import Duchi
-from turnout.mean.hybrid import Hybrid
-from turnout.mean.piecewise import Piecewise
+from turnout.mean.mechanism import Duchi, Hybrid, Piecewise
 from turnout.participation import Bernoulli, Everyone, Participation
 from turnout.planning.choice import choose_oracle
 from turnout.surveying.numbers import Grid, NumberEstimate, NumberGroups

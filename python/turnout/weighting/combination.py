@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._types import Floats
+from turnout.collecting.intervals import StatisticModel
 from turnout.collecting.plan import Plan
-from turnout.collecting.statistic import StatisticModel
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.estimators import Estimation

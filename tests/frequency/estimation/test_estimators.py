@@ -20,7 +20,7 @@ import pytest
 from scipy import stats
 
 import turnout as tn
-from turnout.collecting.statistic import mean_inverse
+from turnout.collecting.intervals import mean_inverse
 from turnout.collecting.sums import DesignSums
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.estimation.law import ScoreMoments, excess_model, ratio_model

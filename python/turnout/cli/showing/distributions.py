@@ -20,7 +20,7 @@ from turnout.cli.showing.shown import (
     rows_of,
 )
 from turnout.cli.tables import percent, table
-from turnout.distribution.solving import METHODS
+from turnout.distribution.law import METHODS
 from turnout.reporting.distributions import digits_of, named
 from turnout.reporting.numbers import limits, rounded, span
 

@@ -32,7 +32,7 @@ from turnout.collecting.keys import Key
 from turnout.collecting.plan import Plan
 from turnout.collecting.sums import DesignSums
 from turnout.collecting.tally import tally_of
-from turnout.collecting.tally_container import pack, unpack
+from turnout.collecting.tally_encoding import pack, unpack
 from turnout.errors import CorruptDataError
 
 MAGIC = b"\x89GROUP\r\n"

@@ -21,7 +21,7 @@ from flwr.common.logger import log
 from flwr.serverapp import Grid, ServerApp
 
 from turnout import Domain, FrequencyEstimate, Plan, Reports, Tally, _arguments, _seeds
-from turnout.collecting.improbable import tell_improbable
+from turnout.collecting.randomizer import tell_improbable
 from turnout.errors import (
     BudgetExceededError,
     InvalidTypeError,

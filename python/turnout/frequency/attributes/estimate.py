@@ -17,7 +17,7 @@ from turnout._types import Figure
 from turnout.collecting.groups.estimate import BaseGroupedEstimate
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.intervals import tail_probability
-from turnout.collecting.parted_tally import PartedTally
+from turnout.collecting.parted import PartedTally
 from turnout.collecting.plan import Plan
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError

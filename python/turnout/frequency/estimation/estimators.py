@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._types import Floats
-from turnout.collecting.statistic import StatisticModel, mean_inverse
+from turnout.collecting.intervals import StatisticModel, mean_inverse
 from turnout.collecting.sums import WeightedSums
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.estimation.law import (

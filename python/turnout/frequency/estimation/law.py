@@ -1,7 +1,7 @@
 """What estimators know of an oracle and of a tally, and how their statistics vary.
 
 Every estimator of a count is ``n (X - a) / b`` for a statistic ``X`` with the mean ``a + b f`` and
-the variance ``v0 + v1 f + v2 f^2`` of a :class:`~turnout.collecting.statistic.StatisticModel`,
+the variance ``v0 + v1 f + v2 f^2`` of a :class:`~turnout.collecting.intervals.StatisticModel`,
 where ``f`` is the true frequency of the answer among ``n`` nodes.
 
 Notation: ``C`` reports support the answer, ``S`` reports were received, a report supports the own
@@ -18,8 +18,8 @@ from typing import Any, Protocol
 
 from turnout import _arguments
 from turnout._types import Array, Unsigned
+from turnout.collecting.intervals import StatisticModel
 from turnout.collecting.plan import Plan
-from turnout.collecting.statistic import StatisticModel
 from turnout.collecting.sums import DesignSums, WeightedSums
 from turnout.domain import Domain
 from turnout.participation import Participation

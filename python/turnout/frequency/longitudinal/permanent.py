@@ -16,10 +16,10 @@ from turnout import _arguments, _core
 from turnout._rounding import logarithm_up, rounded_up
 from turnout._types import Array, Integers, Truths
 from turnout.accounting.variation import VariationRatio
+from turnout.collecting.drawing import rates_of
 from turnout.collecting.kernel import Kernel
 from turnout.collecting.reports import Reports
 from turnout.collecting.sums import DesignSums
-from turnout.collecting.taking_part import rates_of
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.improbable import rows_of_bits

@@ -15,8 +15,7 @@ from turnout._seeds import derived
 from turnout._types import Array, Floats
 from turnout._values import settle
 from turnout.collecting.drawing import Counts
-from turnout.collecting.parted import PartedKind
-from turnout.collecting.parted_tally import PartedTally
+from turnout.collecting.parted import PartedKind, PartedTally
 from turnout.domain import Domain, domain_of
 from turnout.errors import EstimatorError
 from turnout.frequency.choice import checked_oracle

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout._tables import Tabular, records_of
 from turnout._types import Array, Axes, Floats, Truths
-from turnout.collecting.statistic import StatisticModel
+from turnout.collecting.intervals import StatisticModel
 from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate

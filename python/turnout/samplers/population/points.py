@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._types import Array, Axes, Floats
-from turnout.collecting.intervals import critical_value, exact_interval
-from turnout.collecting.statistic import StatisticModel
+from turnout.collecting.intervals import StatisticModel, critical_value, exact_interval
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.samplers.adapters import as_reference
 from turnout.samplers.base import PrivateSampler, points
