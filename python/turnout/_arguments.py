@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from turnout._types import Array, Floats, Integers, Unsigned
+from turnout._types import Array, Floats, Integers, Truths, Unsigned
 from turnout.errors import InvalidTypeError, InvalidValueError
 
 T = TypeVar("T")
@@ -220,12 +220,7 @@ def counts(argument: str, value: Any, size: int) -> Unsigned:
     wrong = array < 0
     if array.dtype.kind == "f":
         wrong |= ~(array < 2.0**64) | (array != np.floor(array))
-    if wrong.any():
-        position = int(np.flatnonzero(wrong)[0])
-        raise InvalidValueError(
-            f"{argument}[{position}] must be a non-negative whole number below 2^64, "
-            f"got {array[position]}"
-        )
+    refuse_entries(argument, array, wrong, "a non-negative whole number below 2^64")
     return array.astype(np.uint64)
 
 
@@ -243,12 +238,9 @@ def scores(argument: str, value: Any, size: int) -> Integers:
             f"{argument} must have one sum for each of the {size} codes of the domain, got shape "
             f"{array.shape}"
         )
-    if array.dtype.kind == "u" and (array > np.uint64(2**63 - 1)).any():
-        position = int(array.argmax())
-        raise InvalidValueError(
-            f"{argument}[{position}] must be a whole number from -2^63 to 2^63 - 1, got "
-            f"{array[position]}"
-        )
+    if array.dtype.kind == "u":
+        large = array > np.uint64(2**63 - 1)
+        refuse_entries(argument, array, large, "a whole number from -2^63 to 2^63 - 1")
     return array.astype(np.int64)
 
 
@@ -262,10 +254,23 @@ def frequencies(argument: str, value: Any, size: int) -> Floats:
             f"{argument} must have one number for each of the {size} codes of the domain, "
             f"got shape {array.shape}"
         )
-    if not np.isfinite(array).all():
-        position = int(np.flatnonzero(~np.isfinite(array))[0])
-        raise InvalidValueError(f"{argument}[{position}] must be finite, got {array[position]}")
+    refuse_entries(argument, array, ~np.isfinite(array), "finite")
     return array
+
+
+def refuse_entries(
+    argument: str,
+    array: Array,
+    wrong: Truths,
+    expected: str,
+    error: type[InvalidValueError] = InvalidValueError,
+) -> None:
+    """Refuse an array with wrong entries, by the first of them."""
+    if wrong.any():
+        place = tuple(np.argwhere(wrong)[0].tolist())
+        raise error(
+            f"{argument}[{', '.join(map(str, place))}] must be {expected}, got {array[place]}"
+        )
 
 
 def items(argument: str, value: Any, expected: str) -> list[Any]:

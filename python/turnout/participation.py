@@ -168,11 +168,7 @@ class Personalized(Participation):
         )
         array = np.array(given, dtype=np.float64, order="C")
         wrong = ~((array >= self.minimum) & (array <= 1.0))
-        if wrong.any():
-            position = int(np.flatnonzero(wrong)[0])
-            raise InvalidValueError(
-                f"probabilities[{position}] must be in [2^-30, 1], got {array[position]}"
-            )
+        _arguments.refuse_entries("probabilities", array, wrong, "in [2^-30, 1]")
         array.flags.writeable = False
         self._probabilities = array
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from functools import cached_property
@@ -18,13 +18,14 @@ from turnout._files import read_bytes
 from turnout.collecting.plan_file import (
     MOST_EXPIRES,
     MOST_SERIAL,
+    bounded,
     differences,
     is_unicode,
     plan_file_schema,
     plan_file_text,
     read_plan_file,
 )
-from turnout.collecting.randomizer import R_co, check_randomizer
+from turnout.collecting.randomizer import R_co, Randomizer
 from turnout.collecting.report_messages import Gathered, gather, make_message
 from turnout.errors import (
     CorruptDataError,
@@ -94,7 +95,7 @@ class Plan(Generic[R_co]):
 
     def __post_init__(self) -> None:
         """Check the fields; leave out the probabilities of single nodes."""
-        check_randomizer("oracle", self.oracle)
+        _arguments.instance("oracle", self.oracle, Randomizer, "an oracle")
         taking_part = stated_participation(self.participation)
         if taking_part.uniform_rate is None and self.oracle.one_rate_because:
             raise InvalidValueError(
@@ -172,11 +173,12 @@ class Plan(Generic[R_co]):
                 "participation": taking_part,
                 **rest,
             } if rest.keys() <= {"serial", "expires"}:
+                expires = bounded(rest, "expires", MOST_EXPIRES)
                 return cls(
                     _kinds.from_dict(oracle),
                     participation.from_dict(taking_part),
-                    serial=_count(rest, "serial", MOST_SERIAL),
-                    expires=_moment(_count(rest, "expires", MOST_EXPIRES)),
+                    serial=bounded(rest, "serial", MOST_SERIAL),
+                    expires=None if expires is None else _EPOCH + timedelta(seconds=expires),
                 )
         raise CorruptDataError(f"not a plan of turnout: {_arguments.shown(description)}")
 
@@ -499,20 +501,3 @@ class Plan(Generic[R_co]):
             raise PlanMismatchError(
                 f"{what} was made under another plan: {'; '.join(found) or 'it differs'}"
             )
-
-
-def _count(members: Mapping[Any, Any], name: str, most: int) -> int | None:
-    """Take a number that may be missing, and is none of other types: null, true, 1.0."""
-    if name not in members:
-        return None
-    number = members[name]
-    if type(number) is not int or not 0 <= number <= most:
-        raise CorruptDataError(
-            f"the {name} of a plan must be an integer from 0 to {most}, got "
-            f"{_arguments.shown(number)}"
-        )
-    return number
-
-
-def _moment(seconds: int | None) -> datetime | None:
-    return None if seconds is None else _EPOCH + timedelta(seconds=seconds)

@@ -36,6 +36,7 @@ import hashlib
 import inspect
 import json
 import re
+from collections.abc import Mapping
 from typing import Any, Final
 
 from turnout import _arguments, _kinds
@@ -220,6 +221,19 @@ def _check_signature(members: dict[str, Any], fingerprint: bytes, public_key: st
                 raise CorruptDataError("the signature of the plan is not valid")
         case other:
             raise CorruptDataError(f"not a signature of a plan: {_arguments.shown(other)}")
+
+
+def bounded(members: Mapping[Any, Any], name: str, most: int) -> int | None:
+    """Take a number that may be missing, and is none of other types: null, true, 1.0."""
+    if name not in members:
+        return None
+    number = members[name]
+    if type(number) is not int or not 0 <= number <= most:
+        raise CorruptDataError(
+            f"the {name} of a plan must be an integer from 0 to {most}, got "
+            f"{_arguments.shown(number)}"
+        )
+    return number
 
 
 def is_unicode(text: str) -> bool:

@@ -39,7 +39,7 @@ import numpy as np
 from turnout import _arguments
 from turnout._documents import decoder
 from turnout._types import Array
-from turnout.collecting.randomizer import Made, tell_improbable
+from turnout.collecting.randomizer import tell_improbable
 from turnout.errors import (
     CorruptDataError,
     InvalidValueError,
@@ -133,12 +133,12 @@ def make_message(plan: Any, value: Any, seed: int | None) -> bytes | None:
             "be kept: client(...).message(plan, value) does"
         )
     reports = oracle.randomize([value], participation=plan.participation, seed=seed)
-    return message_of(plan, reports)
+    return message_of(plan, reports.codes)
 
 
-def message_of(plan: Any, reports: Made) -> bytes | None:
+def message_of(plan: Any, codes: Array) -> bytes | None:
     """Write the message of one person's reports under a plan: one, or none."""
-    if not len(reports):
+    if not len(codes):
         return None
     record = {
         "format": _FORMAT,
@@ -146,7 +146,7 @@ def message_of(plan: Any, reports: Made) -> bytes | None:
         "plan": plan.fingerprint,
         # Not of the seed: two messages must never share it.
         "nonce": secrets.token_hex(_NONCE_BYTES),
-        "report": _written(reports.codes[0]),
+        "report": _written(codes[0]),
     }
     return json.dumps(record, separators=(",", ":")).encode("ascii")
 

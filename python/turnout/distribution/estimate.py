@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,8 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout._drawing import answered
 from turnout._tables import Tabular, records_of
-from turnout._types import Axes, Floats, Unsigned
+from turnout._types import Axes, Floats
+from turnout.collecting.counted import CountedTally
 from turnout.collecting.intervals import BaseInterval, critical_value, normal_interval
 from turnout.distribution.law import BinnedBounds, Solution, solved
 from turnout.distribution.pictures import draw_bins
@@ -21,23 +22,6 @@ from turnout.errors import EstimatorError, InvalidValueError
 
 #: The quantiles that a summary has by itself.
 SHARES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
-
-
-class _Tally(Protocol):
-    """What an estimate needs of a tally; see :class:`turnout.distribution.DistributionTally`."""
-
-    @property
-    def plan(self) -> Any: ...
-    @property
-    def oracle(self) -> Any: ...
-    @property
-    def cells(self) -> Unsigned: ...
-    @property
-    def weights(self) -> Any: ...
-    @property
-    def received(self) -> int: ...
-    @property
-    def nodes(self) -> int: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +131,7 @@ class DistributionEstimate(Tabular):
     _columns = ("from", "to", "frequency", "standard_error", "low", "high")
 
     @classmethod
-    def from_tally(cls, tally: _Tally, method: str) -> DistributionEstimate:
+    def from_tally(cls, tally: CountedTally, method: str) -> DistributionEstimate:
         """Estimate from a tally.
 
         Raises
@@ -157,7 +141,7 @@ class DistributionEstimate(Tabular):
         """
         if tally.received == 0:
             raise EstimatorError("nothing can be estimated: no reports were received")
-        shares = tally.cells / np.float64(tally.received)
+        shares = tally.counts.sums / np.float64(tally.received)
         worth, squares = float(tally.received), None
         if tally.weights is not None:
             total = tally.weights.total_inverse
@@ -417,17 +401,10 @@ class DistributionEstimate(Tabular):
         low, high = self.mean_interval(level)
         head = {"statistic": "mean", "probability": None, "value": self.mean}
         rows: list[dict[str, Any]] = [{**head, "low": low, "high": high}]
+        names = ("probability", "value", "low", "high")
         for probability in probabilities:
             found = self.quantile(probability, level)
-            rows.append(
-                {
-                    "statistic": "quantile",
-                    "probability": found.probability,
-                    "value": found.value,
-                    "low": found.low,
-                    "high": found.high,
-                }
-            )
+            rows.append({"statistic": "quantile", **{name: getattr(found, name) for name in names}})
         return rows
 
     def to_records(

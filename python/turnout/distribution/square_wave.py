@@ -285,12 +285,10 @@ class SquareWave(KernelKind[DistributionTally]):
         CodeOutsideDomainError
             If a report is none of the cells.
         """
-        wrong = reports >= self.cells
-        if wrong.any():
-            place = int(np.flatnonzero(wrong)[0])
-            raise CodeOutsideDomainError(
-                f"codes[{place}] must be a cell from 0 to {self.cells - 1}, got {reports[place]}"
-            )
+        expected = f"a cell from 0 to {self.cells - 1}"
+        _arguments.refuse_entries(
+            "codes", reports, reports >= self.cells, expected, CodeOutsideDomainError
+        )
 
     @classmethod
     def _made_of(cls, epsilon: float, domain: Any, parameters: dict[str, Any]) -> Any:

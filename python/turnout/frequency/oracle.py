@@ -242,12 +242,8 @@ class FrequencyOracle(KernelKind[Tally]):
             If the counts contradict the number of reports.
         """
         over = support > np.uint64(received)
-        if over.any():
-            code = int(np.flatnonzero(over)[0])
-            raise InvalidValueError(
-                f"support[{code}] must be at most the {received} reports received, got "
-                f"{support[code]}"
-            )
+        expected = f"at most the {received} reports received"
+        _arguments.refuse_entries("support", support, over, expected)
 
     def supports(self, reports: Array) -> Unsigned:
         """Tell which answers each report supports.

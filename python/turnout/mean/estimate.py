@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,16 +20,10 @@ from turnout.collecting.intervals import (
     critical_value,
     normal_interval,
 )
+from turnout.collecting.tally import BaseTally
 from turnout.errors import EstimatorError, InvalidValueError
-from turnout.mean.estimators import Estimator, MeanEstimation, Sums
+from turnout.mean.estimators import Estimator, MeanEstimation
 from turnout.mean.pictures import draw_means
-
-
-class _Plan(Protocol):
-    """What an estimate needs to know of its plan."""
-
-    @property
-    def domain(self) -> Any: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,9 +79,7 @@ class MeanInterval(BaseInterval):
                 f"mean must have one number for each of the {np.size(self.low)} coordinates, got "
                 f"{given.size}"
             )
-        if not np.isfinite(given).all():
-            place = int(np.flatnonzero(~np.isfinite(given))[0])
-            raise InvalidValueError(f"mean[{place}] must be finite, got {given[place]}")
+        _arguments.refuse_entries("mean", given, ~np.isfinite(given), "finite")
         result: Truths = (self.low <= given) & (given <= self.high)
         return result
 
@@ -120,7 +112,7 @@ class MeanEstimate(Tabular):
     True
     """
 
-    plan: _Plan
+    plan: Any
     method: str
     nodes: int
     received: int
@@ -129,7 +121,7 @@ class MeanEstimate(Tabular):
     _columns = ("coordinate", "mean", "standard_error", "low", "high")
 
     @classmethod
-    def from_tally(cls, tally: Sums, method: str, estimator: Estimator) -> MeanEstimate:
+    def from_tally(cls, tally: BaseTally, method: str, estimator: Estimator) -> MeanEstimate:
         """Apply an estimator to a tally.
 
         Raises

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -27,49 +26,10 @@ from turnout import _arguments
 from turnout._types import Floats
 from turnout.collecting.drawing import rates_of
 from turnout.collecting.intervals import StatisticModel, mean_inverse
-from turnout.collecting.plan import Plan
+from turnout.collecting.tally import BaseTally
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.mean.law import MeanLaw
 from turnout.participation import Participation, stated_participation
-
-
-class Sums(Protocol):
-    """What an estimator needs of a tally; see :class:`turnout.mean.MeanTally`."""
-
-    @property
-    def plan(self) -> Plan:
-        """The mechanism and the participation."""
-        ...
-
-    @property
-    def oracle(self) -> MeanLaw:
-        """The randomizer."""
-        ...
-
-    @property
-    def participation(self) -> Participation:
-        """How the nodes took part."""
-        ...
-
-    @property
-    def received(self) -> int:
-        """The number of reports."""
-        ...
-
-    @property
-    def nodes(self) -> int:
-        """The number of nodes, reporting or not."""
-        ...
-
-    @property
-    def moments(self) -> tuple[tuple[int, ...], ...]:
-        """For every coordinate: reports, sum of cells, sum of squared cells."""
-        ...
-
-    @property
-    def weights(self) -> tuple[tuple[int, ...], ...] | None:
-        """The six weighted sums of every coordinate, or None."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -98,10 +58,10 @@ class MeanEstimation:
     statistic: Floats | None = None
 
 
-Estimator = Callable[[Sums], MeanEstimation]
+Estimator = Callable[[BaseTally], MeanEstimation]
 
 
-def hajek(tally: Sums) -> MeanEstimation:
+def hajek(tally: BaseTally) -> MeanEstimation:
     """Compute the weighted mean of the reports about each coordinate.
 
     Raises
@@ -109,19 +69,19 @@ def hajek(tally: Sums) -> MeanEstimation:
     EstimatorError
         If there is a coordinate without reports.
     """
-    if any(row[0] == 0 for row in tally.moments):
-        coordinate = next(j for j, row in enumerate(tally.moments) if row[0] == 0)
+    if any(row[0] == 0 for row in tally.counts.sums):
+        coordinate = next(j for j, row in enumerate(tally.counts.sums) if row[0] == 0)
         raise EstimatorError(
             f'"hajek" divides by the number of reports, and none about coordinate {coordinate} '
             'were received: use "horvitz_thompson" if an estimate from nothing makes sense'
         )
-    if tally.weights is not None:
+    if tally.counts.weights is not None:
         return _hajek_personal(tally)
     if tally.oracle.cells == 2 and tally.oracle.sampled == tally.oracle.dimensions:
         return _hajek_bits(tally)
     moment, n = tally.oracle.second_moment, tally.nodes
     constant = moment.constant + moment.rounding
-    seen, first, second = _centred(tally.oracle, tally.moments)
+    seen, first, second = _centred(tally.oracle, tally.counts.sums)
     mean = first / seen
     square = _square(tally, mean, second / seen)
     spread = np.maximum(square - mean**2, 0.0)
@@ -134,7 +94,7 @@ def hajek(tally: Sums) -> MeanEstimation:
     return _scaled(tally, mean, variance, population, degrees=seen - 1)
 
 
-def _hajek_bits(tally: Sums) -> MeanEstimation:
+def _hajek_bits(tally: BaseTally) -> MeanEstimation:
     """Hajek's estimator where a report is one of two cells, all with one rate.
 
     The number of upper cells among ``S`` reports is less spread than a binomial one with the same
@@ -151,7 +111,7 @@ def _hajek_bits(tally: Sums) -> MeanEstimation:
         v2=-reports * gain**2,
         trials=reports,
     )
-    statistic = np.array([float(row[1]) for row in tally.moments])
+    statistic = np.array([float(row[1]) for row in tally.counts.sums])
     places = model.frequency(statistic)
     variance = 4 * model.variance(np.clip(places, 0.0, 1.0))
     scaled = _scaled(tally, 2 * places - 1, variance, variance)
@@ -160,7 +120,7 @@ def _hajek_bits(tally: Sums) -> MeanEstimation:
     )
 
 
-def _hajek_personal(tally: Sums) -> MeanEstimation:
+def _hajek_personal(tally: BaseTally) -> MeanEstimation:
     """Hajek's estimator with a rate for each node: the linearised ratio."""
     moment, n = tally.oracle.second_moment, tally.nodes
     constant = moment.constant + moment.rounding
@@ -188,7 +148,7 @@ def _hajek_personal(tally: Sums) -> MeanEstimation:
     )
 
 
-def horvitz_thompson(tally: Sums) -> MeanEstimation:
+def horvitz_thompson(tally: BaseTally) -> MeanEstimation:
     """Compute the sum of the reports, each by its inverse probability, over the number of nodes.
 
     Raises
@@ -200,7 +160,7 @@ def horvitz_thompson(tally: Sums) -> MeanEstimation:
     constant = moment.constant + moment.rounding
     rate = tally.participation.uniform_rate
     if rate is None:
-        if any(row[0] == 0 for row in tally.moments):
+        if any(row[0] == 0 for row in tally.counts.sums):
             raise EstimatorError(
                 '"horvitz_thompson" with personal probabilities estimates its variance from the '
                 "reports, and about some coordinate none were received"
@@ -213,7 +173,7 @@ def horvitz_thompson(tally: Sums) -> MeanEstimation:
         least = (constant if moment.slope else 0.0) * zeros / n
     else:
         share = rate * tally.oracle.sampled / tally.oracle.dimensions
-        seen, first, second = _centred(tally.oracle, tally.moments)
+        seen, first, second = _centred(tally.oracle, tally.counts.sums)
         mean = first / (n * share)
         average = np.where(seen > 0, second / np.maximum(seen, 1.0), np.inf)
         square = _square(tally, mean, average)
@@ -224,18 +184,18 @@ def horvitz_thompson(tally: Sums) -> MeanEstimation:
     return _scaled(tally, mean, variance, np.maximum(total - inside, least) / n)
 
 
-def _square(tally: Sums, mean: Floats, second: Floats) -> Floats:
+def _square(tally: BaseTally, mean: Floats, second: Floats) -> Floats:
     """Estimate the mean of ``t^2``, or take the least that the mean allows."""
     moment = tally.oracle.second_moment
-    if moment.slope == 0.0:
-        result: Floats = np.clip(mean, -1.0, 1.0) ** 2
-        return result
-    return np.clip((second - moment.constant) / moment.slope, 0.0, 1.0)
+    square: Floats = np.clip(mean, -1.0, 1.0) ** 2
+    if moment.slope != 0.0:
+        square = np.clip((second - moment.constant) / moment.slope, 0.0, 1.0)
+    return square
 
 
-def _weighted(tally: Sums) -> tuple[tuple[Floats, ...], tuple[Floats, ...]]:
+def _weighted(tally: BaseTally) -> tuple[tuple[Floats, ...], tuple[Floats, ...]]:
     """Add up powers of the reports with weights ``1/pi'`` and with their squares."""
-    rows = tally.weights or ()
+    rows = tally.counts.weights or ()
     share = tally.oracle.dimensions / tally.oracle.sampled
     unit = 2.0**-32
     inverse = _centred(tally.oracle, [row[:3] for row in rows])
@@ -261,7 +221,7 @@ def _centred(law: MeanLaw, rows: Sequence[Sequence[int]]) -> tuple[Floats, ...]:
 
 
 def _scaled(
-    tally: Sums,
+    tally: BaseTally,
     mean: Floats,
     variance: Floats,
     population: Floats,

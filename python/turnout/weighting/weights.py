@@ -142,9 +142,7 @@ def combined_variance(
             f"weights and variances must have the same length, got {given.size} and {spread.size}"
         )
     wrong = ~((given >= 0) & np.isfinite(given))
-    if wrong.any():
-        place = int(np.flatnonzero(wrong)[0])
-        raise InvalidValueError(f"weights[{place}] must be at least 0, got {given[place]}")
+    _arguments.refuse_entries("weights", given, wrong, "at least 0")
     if not given.any():
         raise InvalidValueError("weights must not all be zero")
     used = given > 0
@@ -226,10 +224,8 @@ def positive(argument: str, values: Any, *, finite: bool) -> Floats:
     if array.size == 0:
         raise InvalidValueError(f"{argument} must hold at least one number, got none")
     wrong = ~(array > 0) | (finite & ~np.isfinite(array))
-    if wrong.any():
-        place = int(np.flatnonzero(wrong)[0])
-        kind = "a finite number above 0" if finite else "above 0"
-        raise InvalidValueError(f"{argument}[{place}] must be {kind}, got {array[place]}")
+    expected = "a finite number above 0" if finite else "above 0"
+    _arguments.refuse_entries(argument, array, wrong, expected)
     return array
 
 
@@ -240,9 +236,7 @@ def whole(argument: str, values: Any, groups: int) -> Floats:
         raise InvalidValueError(
             f"{argument} must have one number for each of the {groups} groups, got {array.size}"
         )
-    if (array != np.floor(array)).any():
-        place = int(np.flatnonzero(array != np.floor(array))[0])
-        raise InvalidValueError(f"{argument}[{place}] must be a whole number, got {array[place]}")
+    _arguments.refuse_entries(argument, array, array != np.floor(array), "a whole number")
     return array
 
 

@@ -104,11 +104,7 @@ def _checked_index(index: npt.ArrayLike, reports: int, groups: int) -> Integers:
             f"index must have one entry for each of the {reports} reports, got {array.size}"
         )
     wrong = (array < 0) | (array >= groups)
-    if wrong.any():
-        position = int(np.flatnonzero(wrong)[0])
-        raise InvalidValueError(
-            f"index[{position}] must be a group from 0 to {groups - 1}, got {array[position]}"
-        )
+    _arguments.refuse_entries("index", array, wrong, f"a group from 0 to {groups - 1}")
     return array.astype(np.int64, copy=False)
 
 

@@ -156,11 +156,7 @@ class SecondRound(WrappedOracle):
             )
         self._rates = _arguments.frequencies("rates", rates, self._domain.size).copy()
         wrong = ~((self._rates >= 2.0**-30) & (self._rates <= 1.0))
-        if wrong.any():
-            position = int(np.flatnonzero(wrong)[0])
-            raise InvalidValueError(
-                f"rates[{position}] must be in [2^-30, 1], got {self._rates[position]}"
-            )
+        _arguments.refuse_entries("rates", self._rates, wrong, "in [2^-30, 1]")
         self._rates.flags.writeable = False
         self._ratios = second_round_ratios(inner.realized_ratio, self._rates, hidden=self._hidden)
         if self.realized_epsilon > self._epsilon:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from turnout._tables import records_of
 from turnout._types import Floats, Integers
 
 #: In which order answers are shown: by share, by label, or as the domain has them.
@@ -65,14 +65,8 @@ class Columns(NamedTuple):
     def part(self, start: int, stop: int) -> Columns:
         """Give what is known of some of the answers that follow each other."""
         here = slice(start, stop)
-        return Columns(
-            self.labels[here],
-            self.counts[here],
-            self.frequencies[here],
-            self.standard_errors[here],
-            self.low[here],
-            self.high[here],
-        )
+        columns: Any = (column[here] for column in self)
+        return Columns(*columns)
 
     def records(self) -> list[dict[str, Any]]:
         """List one dictionary for each answer; limits that are not known are None.
@@ -83,24 +77,8 @@ class Columns(NamedTuple):
         >>> Columns(["yes"], one, one, one, nothing, nothing).records()[0]["low"] is None
         True
         """
-        limits = [
-            [None if math.isnan(value) else value for value in column.tolist()]
-            for column in (self.low, self.high)
-        ]
-        numbers = (column.tolist() for column in self[1:4])
-        return [
-            {
-                "label": label,
-                "count": count,
-                "frequency": frequency,
-                "standard_error": error,
-                "low": low,
-                "high": high,
-            }
-            for label, count, frequency, error, low, high in zip(
-                self.labels, *numbers, *limits, strict=True
-            )
-        ]
+        names = ("label", "count", "frequency", "standard_error", "low", "high")
+        return records_of(names, *self)
 
 
 def ordered(estimate: Any, order: str, top: int | None) -> Integers:

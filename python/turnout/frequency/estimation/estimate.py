@@ -11,6 +11,7 @@ import numpy as np
 from turnout import _arguments
 from turnout._tables import Tabular, arrow_columns
 from turnout._types import Axes, Floats, Integers
+from turnout.collecting.counted import CountedTally
 from turnout.collecting.intervals import (
     automatic_interval,
     critical_value,
@@ -24,7 +25,6 @@ from turnout.errors import EstimatorError, InvalidValueError, TurnoutError
 from turnout.frequency.estimation.columns import AnswerEstimate, Columns
 from turnout.frequency.estimation.estimators import Estimation, Estimator, with_pool
 from turnout.frequency.estimation.intervals import AVERAGE, Interval, average_interval
-from turnout.frequency.estimation.law import Counted
 from turnout.frequency.estimation.projection import DISTANCES, PROJECTIONS, distance
 from turnout.frequency.estimation.sharing import shared
 from turnout.frequency.estimation.shrinkage import Shrinkage, shrunk
@@ -91,7 +91,7 @@ class FrequencyEstimate(Tabular):
     _columns = ("label", "count", "frequency", "standard_error", "low", "high")
 
     @classmethod
-    def from_tally(cls, tally: Counted, estimator: Estimator) -> FrequencyEstimate:
+    def from_tally(cls, tally: CountedTally, estimator: Estimator) -> FrequencyEstimate:
         """Apply an estimator to a tally.
 
         Raises

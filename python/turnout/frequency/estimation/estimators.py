@@ -19,11 +19,11 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._types import Floats
+from turnout.collecting.counted import CountedTally
 from turnout.collecting.intervals import StatisticModel, mean_inverse
 from turnout.collecting.sums import WeightedSums
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.estimation.law import (
-    Counted,
     Law,
     ScoreMoments,
     check_law,
@@ -89,7 +89,7 @@ class Estimator(ABC):
     name: str
 
     @abstractmethod
-    def estimate(self, tally: Counted) -> Estimation:
+    def estimate(self, tally: CountedTally) -> Estimation:
         """Estimate the frequencies, or say why this cannot be done.
 
         Raises
@@ -99,11 +99,12 @@ class Estimator(ABC):
         """
 
 
-def _support(tally: Counted) -> Floats:
-    return tally.support.astype(np.float64)
+def _support(tally: CountedTally) -> Floats:
+    result: Floats = tally.counts.sums.astype(np.float64)
+    return result
 
 
-def _common_rate(tally: Counted, name: str) -> float:
+def _common_rate(tally: CountedTally, name: str) -> float:
     rate = tally.participation.uniform_rate
     if rate is None:
         raise EstimatorError(
@@ -125,7 +126,7 @@ class _Unsampled(Estimator):
 
     name = "c"
 
-    def estimate(self, tally: Counted) -> Estimation:
+    def estimate(self, tally: CountedTally) -> Estimation:
         scores = tally.oracle.score_moments
         q, d = scores.other, scores.difference
         n, support = tally.nodes, _support(tally)
@@ -147,7 +148,7 @@ class _Rescaled(Estimator):
 
     name = "g"
 
-    def estimate(self, tally: Counted) -> Estimation:
+    def estimate(self, tally: CountedTally) -> Estimation:
         _common_rate(tally, self.name)
         return _from_model(_support_model(tally), _support(tally))
 
@@ -157,7 +158,7 @@ class _Received(Estimator):
 
     name = "c_hat"
 
-    def estimate(self, tally: Counted) -> Estimation:
+    def estimate(self, tally: CountedTally) -> Estimation:
         rate = _common_rate(tally, self.name)
         scores = tally.oracle.score_moments
         model = excess_model(tally.nodes, rate, scores)
@@ -173,7 +174,7 @@ class _Total(Estimator):
 
     name = "T"
 
-    def estimate(self, tally: Counted) -> Estimation:
+    def estimate(self, tally: CountedTally) -> Estimation:
         return _from_model(_support_model(tally), _support(tally))
 
 
@@ -182,7 +183,7 @@ class _HorvitzThompson(Estimator):
 
     name = "horvitz_thompson"
 
-    def estimate(self, tally: Counted) -> Estimation:
+    def estimate(self, tally: CountedTally) -> Estimation:
         scores = tally.oracle.score_moments
         q, d = scores.other, scores.difference
         rate = tally.participation.uniform_rate
@@ -237,7 +238,7 @@ class _Hajek(Estimator):
 
     name = "hajek"
 
-    def estimate(self, tally: Counted) -> Estimation:
+    def estimate(self, tally: CountedTally) -> Estimation:
         if tally.received == 0:
             raise EstimatorError(
                 '"hajek" divides by the number of reports, and none were received: use '
@@ -271,7 +272,7 @@ class _Hajek(Estimator):
         return Estimation(frequencies, variances, degrees=degrees)
 
 
-def _support_model(tally: Counted) -> StatisticModel:
+def _support_model(tally: CountedTally) -> StatisticModel:
     scores = tally.oracle.score_moments
     rate = tally.participation.uniform_rate
     if rate is not None:
@@ -283,7 +284,7 @@ def _support_model(tally: Counted) -> StatisticModel:
     return personal_support_model(tally.nodes, mean, squares, scores)
 
 
-def _weights(tally: Counted, name: str) -> WeightedSums:
+def _weights(tally: CountedTally, name: str) -> WeightedSums:
     if tally.weights is None:
         raise EstimatorError(f"{name!r} needs the weights of the reports, and they are missing")
     return tally.weights

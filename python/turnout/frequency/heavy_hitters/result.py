@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from turnout import _arguments
-from turnout._tables import Tabular
+from turnout._tables import Tabular, records_of
 from turnout._types import Floats, Integers
 from turnout.collecting.plan import Plan
 from turnout.frequency.estimation.estimate import FrequencyEstimate
@@ -360,25 +360,9 @@ class HeavyHitterResult(Tabular):
         InvalidValueError
             If an argument is none of the allowed values.
         """
-        rows = zip(
-            self.values,
-            self.counts.tolist(),
-            self.frequencies.tolist(),
-            self.standard_errors.tolist(),
-            self.interval(level, simultaneous=simultaneous).to_records(),
-            strict=True,
-        )
-        return [
-            {
-                "value": value,
-                "count": count,
-                "frequency": frequency,
-                "standard_error": error,
-                "low": limits["low"],
-                "high": limits["high"],
-            }
-            for value, count, frequency, error, limits in rows
-        ]
+        limits = self.interval(level, simultaneous=simultaneous)
+        numbers = (self.counts, self.frequencies, self.standard_errors, limits.low, limits.high)
+        return records_of(self._columns, self.values, *numbers)
 
     def table(self, level: float = 0.95) -> str:
         """Format the values as a plain-text table.
@@ -395,17 +379,10 @@ class HeavyHitterResult(Tabular):
         """
         limits = self.interval(level)
         lines = [f"{'value':<24} {'frequency':>10} {'error':>10} {'low':>10} {'high':>10}"]
-        rows = zip(
-            self.values,
-            self.frequencies,
-            self.standard_errors,
-            limits.low,
-            limits.high,
-            strict=True,
-        )
+        columns = (self.values, self.frequencies, self.standard_errors, limits.low, limits.high)
         lines.extend(
             f"{value!s:<24} {frequency:>10.5f} {error:>10.5f} {low:>10.5f} {high:>10.5f}"
-            for value, frequency, error, low, high in rows
+            for value, frequency, error, low, high in zip(*columns, strict=True)
         )
         return "\n".join(lines)
 

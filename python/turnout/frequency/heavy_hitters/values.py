@@ -122,12 +122,8 @@ class IntegerValues(Values):
         wrong = array < 0
         if self.size < 64:
             wrong |= array >= 2**self.size
-        if wrong.any():
-            position = int(np.flatnonzero(wrong)[0])
-            raise InvalidValueError(
-                f"values[{position}] must be an integer from 0 to 2^{self.size} - 1, got "
-                f"{array[position]}"
-            )
+        expected = f"an integer from 0 to 2^{self.size} - 1"
+        _arguments.refuse_entries("values", array, wrong, expected)
         shifted = array.astype(np.uint64) << np.uint64(64 - self.size)
         width = (self.size + 7) // 8
         return np.ascontiguousarray(shifted.astype(">u8").view(np.uint8).reshape(-1, 8)[:, :width])

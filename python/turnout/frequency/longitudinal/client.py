@@ -212,7 +212,7 @@ class MemoizedClient:
         plan.check_same(Plan(self._memoized, plan.participation), "this client")
         plan.check_current()
         after, reports = self._round(value, plan.participation, seed)
-        message = message_of(plan, reports)
+        message = message_of(plan, reports.codes)
         if message is not None:
             before = self._past
             self._past = after

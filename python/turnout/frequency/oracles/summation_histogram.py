@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from turnout import _core
+from turnout import _arguments, _core
 from turnout._types import Array, Truths, Unsigned
 from turnout.accounting.variation import ToldApart, VariationRatio
 from turnout.collecting.drawing import Noise
 from turnout.collecting.kernel import Kernel, Tallied
 from turnout.domain import Domain
-from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.law import ScoreMoments
 from turnout.frequency.improbable import rows_of_noise
 from turnout.frequency.oracle import FrequencyOracle
@@ -148,11 +147,9 @@ class SummationHistogramEncoding(FrequencyOracle):
         InvalidValueError
             If a sum is not zero though no report was received.
         """
-        if received == 0 and support.any():
-            code = int(np.flatnonzero(support)[0])
-            raise InvalidValueError(
-                f"support[{code}] must be 0 where no report was received, got {support[code]}"
-            )
+        if received == 0:
+            expected = "0 where no report was received"
+            _arguments.refuse_entries("support", support, support != 0, expected)
 
 
 class _SignedKernel:
