@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from turnout.frequency.joint import JointTable, PairTables
     from turnout.frequency.longitudinal import Memoized
     from turnout.frequency.ordered import ordered
-    from turnout.frequency.ordered.hierarchy import HierarchicalCollection
+    from turnout.frequency.ordered.levels import HierarchicalCollection
     from turnout.participation import Bernoulli, Everyone, Participation, Personalized
     from turnout.planning import choose_oracle, estimate_mixed, optimal_participation, plan
     from turnout.surveying import survey
@@ -194,7 +194,7 @@ _NAMES = {
     "turnout.frequency.joint": ["JointTable", "PairTables"],
     "turnout.frequency.longitudinal": ["Memoized"],
     "turnout.frequency.ordered": ["ordered"],
-    "turnout.frequency.ordered.hierarchy": ["HierarchicalCollection"],
+    "turnout.frequency.ordered.levels": ["HierarchicalCollection"],
     "turnout.participation": ["Bernoulli", "Everyone", "Participation", "Personalized"],
     "turnout.planning": ["choose_oracle", "estimate_mixed", "optimal_participation", "plan"],
     "turnout.thresholding": ["sample_and_threshold"],

@@ -22,7 +22,7 @@ _MODULES: Final = {
     "duchi": "turnout.mean.mechanism",
     "hadamard_count_mean_sketch": _ORACLES + "count_mean_sketch",
     "hadamard_response": _ORACLES + "hadamard_response",
-    "hierarchical": "turnout.frequency.ordered.hierarchy",
+    "hierarchical": "turnout.frequency.ordered.levels",
     "hybrid": "turnout.mean.mechanism",
     "joint_table": "turnout.frequency.joint.table",
     "memoized": "turnout.frequency.longitudinal.memoized",

@@ -13,7 +13,7 @@ from scipy import optimize
 
 import turnout as tn
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.frequency.estimation.law import ScoreMoments, personal_support_model
+from turnout.frequency.estimation.models import ScoreMoments, personal_support_model
 from turnout.planning import ParticipationPlan, estimate_mixed, optimal_participation
 from turnout.planning.laws import ReportLaw
 

@@ -28,7 +28,7 @@ from turnout.cli.showing import showing
 from turnout.cli.showing.frequencies import show_estimate
 from turnout.cli.showing.shown import Clip, Simultaneous, Wish, json_group, json_record
 from turnout.cli.tables import percent, printable, table
-from turnout.frequency.estimation.columns import ordered
+from turnout.frequency.estimation.answer import ordered
 from turnout.surveying import NumberEstimate, NumberGroups, ShareGroups, SurveyResults
 from turnout.surveying.asking import QUANTILES, Column, survey_columns
 

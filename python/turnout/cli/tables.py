@@ -16,7 +16,7 @@ from rich.text import Text
 from turnout._types import Floats, Integers
 from turnout.cli.running import output
 from turnout.frequency import FrequencyEstimate
-from turnout.frequency.estimation.columns import Columns
+from turnout.frequency.estimation.answer import Columns
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _LONGEST_LABEL = 28

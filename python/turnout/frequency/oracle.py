@@ -15,7 +15,7 @@ from turnout.collecting.drawing import Counts
 from turnout.collecting.kernel import KernelKind
 from turnout.domain import Domain, domain_of
 from turnout.errors import InvalidValueError
-from turnout.frequency.estimation.law import ScoreMoments
+from turnout.frequency.estimation.models import ScoreMoments
 from turnout.frequency.groups.estimate import GroupedEstimate
 from turnout.frequency.tally import Tally, tally_from_counts, tally_sql
 from turnout.participation import Participation

@@ -14,7 +14,7 @@ from turnout.accounting.variation import ToldApart, VariationRatio
 from turnout.collecting.kernel import Kernel
 from turnout.domain import Domain
 from turnout.frequency.choice import compared, make_oracle
-from turnout.frequency.estimation.law import ScoreMoments
+from turnout.frequency.estimation.models import ScoreMoments
 from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
 
 #: What randomizes codes: ``"auto"``, the name of an oracle, a class, or one made or described.

@@ -13,7 +13,7 @@ from turnout.collecting.keys import time_column
 from turnout.collecting.plan import Plan
 from turnout.collecting.tally import BaseTally
 from turnout.errors import EstimatorError, InvalidValueError
-from turnout.frequency.estimation.columns import ORDERS
+from turnout.frequency.estimation.answer import ORDERS
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from turnout._extras import require
 from turnout.collecting.plan import Plan
 from turnout.errors import EstimatorError
 from turnout.frequency.adaptive import SecondRound
-from turnout.frequency.estimation.columns import ordered, sorted_records
+from turnout.frequency.estimation.answer import ordered, sorted_records
 from turnout.reporting.contents import Contents
 from turnout.reporting.markup import join, tag
 from turnout.reporting.wording import Content, group_key

@@ -8,7 +8,7 @@ from turnout.collecting.plan import Plan
 from turnout.distribution.square_wave import DistributionTally
 from turnout.errors import InvalidTypeError
 from turnout.frequency.attributes.estimate import AttributeTally
-from turnout.frequency.ordered.hierarchy import HierarchicalTally
+from turnout.frequency.ordered.levels import HierarchicalTally
 from turnout.frequency.tally import Tally
 from turnout.mean.tally import MeanTally
 from turnout.reporting.attributes import AttributeWording

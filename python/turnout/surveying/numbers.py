@@ -16,7 +16,7 @@ from turnout.collecting.groups.tally import GroupedTally
 from turnout.distribution import DistributionQuantile
 from turnout.errors import EstimatorError
 from turnout.frequency.ordered import HierarchicalCollection
-from turnout.frequency.ordered.hierarchy import HierarchicalEstimate, HierarchicalTally
+from turnout.frequency.ordered.levels import HierarchicalEstimate, HierarchicalTally
 from turnout.frequency.ordered.statistics import LinearEstimate
 from turnout.surveying.groups import EstimatesOfGroups
 

@@ -16,7 +16,7 @@ from turnout.collecting.plan import Plan
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.estimators import Estimation
-from turnout.frequency.estimation.law import ratio_model
+from turnout.frequency.estimation.models import ratio_model
 from turnout.mean.estimate import MeanEstimate
 from turnout.mean.estimators import MeanEstimation
 from turnout.weighting.weights import METHODS, positive

@@ -19,7 +19,7 @@ from turnout.frequency.estimation.covariance import (
     pair_support,
     sampled_covariance,
 )
-from turnout.frequency.estimation.law import ScoreMoments, excess_model, support_model
+from turnout.frequency.estimation.models import ScoreMoments, excess_model, support_model
 
 Floats = npt.NDArray[np.float64]
 

@@ -23,7 +23,7 @@ import turnout as tn
 from turnout.collecting.intervals import mean_inverse
 from turnout.collecting.sums import DesignSums
 from turnout.errors import EstimatorError, InvalidValueError
-from turnout.frequency.estimation.law import ScoreMoments, excess_model, ratio_model
+from turnout.frequency.estimation.models import ScoreMoments, excess_model, ratio_model
 
 METHODS = ("c", "g", "c_hat", "T", "horvitz_thompson", "hajek")
 

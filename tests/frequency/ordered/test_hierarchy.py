@@ -16,7 +16,7 @@ from turnout.errors import (
     UnknownLabelError,
 )
 from turnout.frequency.ordered import HierarchicalTally, ordered
-from turnout.frequency.ordered.hierarchy import HierarchicalCollection
+from turnout.frequency.ordered.levels import HierarchicalCollection
 from turnout.frequency.ordered.tree import Tree
 
 SHAPES = [(2, 2), (5, 4), (16, 4), (10, 3), (17, 4), (33, 2), (9, 20)]

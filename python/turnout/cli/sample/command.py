@@ -32,7 +32,7 @@ from turnout.cli.sample.quality import quality, show_quality
 from turnout.cli.sample.records import Records, read_records
 from turnout.cli.sample.results import Drawn
 from turnout.cli.tables import print_estimates, tell
-from turnout.frequency.estimation.columns import ordered
+from turnout.frequency.estimation.answer import ordered
 from turnout.samplers import sample_population
 from turnout.samplers.base import LARGEST_EPSILON
 

@@ -22,7 +22,7 @@ from turnout.cli.showing.shown import (
 )
 from turnout.cli.tables import percent, print_estimates, printable
 from turnout.errors import InvalidValueError
-from turnout.frequency.estimation.columns import ordered
+from turnout.frequency.estimation.answer import ordered
 from turnout.frequency.estimation.estimate import SHRUNK
 
 #: So many rows of groups are shown.

@@ -25,7 +25,7 @@ from turnout.cli.showing.shown import (
 from turnout.cli.tables import percent, print_estimates, printable
 from turnout.collecting.keys import shown_key
 from turnout.errors import EstimatorError
-from turnout.frequency.estimation.columns import ordered, sorted_records
+from turnout.frequency.estimation.answer import ordered, sorted_records
 from turnout.frequency.estimation.estimate import ACROSS, SHRUNK, postprocessed
 from turnout.reporting.frequencies import digits_of
 

@@ -20,7 +20,7 @@ from turnout.cli.tables import (
     table,
 )
 from turnout.frequency.adaptive import TwoRounds
-from turnout.frequency.estimation.columns import ordered
+from turnout.frequency.estimation.answer import ordered
 from turnout.frequency.heavy_hitters import HeavyHitterResult, RoundRecord, Search
 from turnout.frequency.rounds import Rounds
 from turnout.mean.pictures import draw_means

@@ -17,7 +17,7 @@ from turnout.collecting.kernel import Kernel
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.frequency.draws import uniform_codes, weighted_choices
-from turnout.frequency.estimation.law import ScoreMoments
+from turnout.frequency.estimation.models import ScoreMoments
 from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
 from turnout.frequency.wrapped import WrappedOracle
 

@@ -22,7 +22,7 @@ from turnout.collecting.intervals import (
 )
 from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidValueError, TurnoutError
-from turnout.frequency.estimation.columns import AnswerEstimate, Columns
+from turnout.frequency.estimation.answer import AnswerEstimate, Columns
 from turnout.frequency.estimation.estimators import Estimation, Estimator, with_pool
 from turnout.frequency.estimation.intervals import AVERAGE, Interval, average_interval
 from turnout.frequency.estimation.projection import DISTANCES, PROJECTIONS, distance

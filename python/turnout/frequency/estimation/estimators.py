@@ -23,7 +23,7 @@ from turnout.collecting.counted import CountedTally
 from turnout.collecting.intervals import StatisticModel, mean_inverse
 from turnout.collecting.sums import WeightedSums
 from turnout.errors import EstimatorError, InvalidValueError
-from turnout.frequency.estimation.law import (
+from turnout.frequency.estimation.models import (
     Law,
     ScoreMoments,
     check_law,

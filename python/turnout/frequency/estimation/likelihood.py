@@ -17,8 +17,8 @@ from turnout.collecting.reports import Reports
 from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.estimation.intervals import Interval
-from turnout.frequency.estimation.law import Law
 from turnout.frequency.estimation.likelihoods import Likelihood, likelihood_of
+from turnout.frequency.estimation.models import Law
 from turnout.frequency.estimation.projection import simplex
 
 #: Relative error of a mean log-likelihood.

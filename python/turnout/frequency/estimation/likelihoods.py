@@ -11,7 +11,7 @@ import numpy as np
 from turnout import _core
 from turnout._types import Array, Floats, Unsigned
 from turnout.errors import EstimatorError
-from turnout.frequency.estimation.law import Law
+from turnout.frequency.estimation.models import Law
 
 if TYPE_CHECKING:
     from turnout.collecting.reports import Reports

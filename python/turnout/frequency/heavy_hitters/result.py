@@ -15,7 +15,7 @@ from turnout._types import Floats, Integers
 from turnout.collecting.plan import Plan
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.intervals import Interval
-from turnout.frequency.estimation.law import ScoreMoments
+from turnout.frequency.estimation.models import ScoreMoments
 from turnout.frequency.tally import Tally
 from turnout.participation import Bernoulli
 

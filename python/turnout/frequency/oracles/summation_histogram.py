@@ -16,7 +16,7 @@ from turnout.accounting.variation import ToldApart, VariationRatio
 from turnout.collecting.drawing import Noise
 from turnout.collecting.kernel import Kernel, Tallied
 from turnout.domain import Domain
-from turnout.frequency.estimation.law import ScoreMoments
+from turnout.frequency.estimation.models import ScoreMoments
 from turnout.frequency.improbable import rows_of_noise
 from turnout.frequency.oracle import FrequencyOracle
 

@@ -1,18 +1,17 @@
 """Answers with an order: shares of ranges, quantiles, means, and collection in a tree."""
 
-from turnout.frequency.ordered.hierarchy import (
+from turnout.frequency.ordered.levels import (
     HierarchicalCollection,
     HierarchicalEstimate,
     HierarchicalTally,
 )
+from turnout.frequency.ordered.reports import OrderedReports, ordered
 from turnout.frequency.ordered.statistics import (
     LinearEstimate,
     OrderedEstimate,
-    OrderedReports,
     OrderedStatistics,
     Quantile,
     isotonic,
-    ordered,
 )
 
 __all__ = [

@@ -10,17 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from turnout import _arguments, _core
+from turnout import _arguments
 from turnout._types import Floats
 from turnout.collecting.intervals import critical_value
-from turnout.collecting.reports import Reports
 from turnout.domain import Domain
-from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError, UnknownLabelError
+from turnout.errors import InvalidTypeError, InvalidValueError, UnknownLabelError
 from turnout.frequency.estimation.covariance import Covariance, covariance_of
 from turnout.frequency.estimation.estimate import FrequencyEstimate
-from turnout.frequency.estimation.likelihoods import score_unit, support_of
-from turnout.frequency.estimation.projection import simplex
-from turnout.frequency.tally import Tally
 
 #: Numbers of a block of coefficients.
 _BLOCK = 2**22
@@ -356,128 +352,3 @@ def isotonic(values: Floats) -> Floats:
 
     result: Floats = isotonic_regression(values).x
     return result
-
-
-class OrderedReports(OrderedStatistics):
-    """The frequencies of answers with an order, estimated from reports of any oracle.
-
-    Every report says one number of a sum over answers: the sum over those that it supports. The
-    estimate is their mean, weighted inversely to the probability of each node (Hajek), and their
-    spread gives its variance, whatever the oracle: nothing is assumed of how likely a report
-    supports two answers. Frequencies are shifted until they add up to one, as in
-    :class:`~turnout.frequency.ordered.OrderedEstimate`. Each sum takes a pass over the reports, and
-    :attr:`cumulative_standard_errors` and quantiles one for every answer.
-
-    Parameters
-    ----------
-    reports
-        At least two reports.
-
-    Raises
-    ------
-    EstimatorError
-        If there are fewer.
-
-    Examples
-    --------
-    >>> import turnout as tn
-    >>> oracle = tn.DirectEncoding(2.0, 4)
-    >>> found = OrderedReports(oracle.randomize([0, 1, 1, 2, 3] * 5000, seed=1))
-    >>> found.cumulative.round(1)
-    array([0.2, 0.6, 0.8, 1. ])
-    """
-
-    def __init__(self, reports: Reports) -> None:
-        self._reports = _arguments.instance("reports", reports, Reports, "a Reports object")
-        if len(reports) < 2:
-            raise EstimatorError(
-                f"variances need at least two reports, and {len(reports)} were received"
-            )
-        oracle = reports.oracle
-        probabilities = reports.probabilities
-        self._weights: Floats = (
-            np.ones(len(reports)) if probabilities is None else 1.0 / probabilities
-        )
-        self._weights = self._weights / self._weights.sum()
-        self._scores: Floats | None = None
-        if oracle.name == "summation_histogram_encoding":
-            self._scores = reports.codes.astype(np.float64) / score_unit(oracle)
-        else:
-            self._support = support_of(oracle, reports.codes)
-        raw = oracle.tally(reports).estimate().frequencies
-        self.frequencies = raw + (1.0 - raw.sum()) / raw.size
-        self.frequencies.flags.writeable = False
-        self._held = simplex(self.frequencies)
-
-    @property
-    def domain(self) -> Domain:
-        """The answers."""
-        domain: Domain = self._reports.plan.domain
-        return domain
-
-    def _variances(self, coefficients: Floats) -> Floats:
-        moments = self._reports.oracle.score_moments
-        weights, nodes = self._weights, self._reports.nodes
-        # As many reports of equal weight as these are worth (Kish); one is taken by the mean.
-        worth = 1.0 / float((weights**2).sum())
-        unbiased = worth / max(worth - 1.0, 1e-9)
-        result = np.empty(len(coefficients))
-        for place, row in enumerate(coefficients):
-            said = self._said(row - row.mean()) / (moments.own - moments.other)
-            centred = weights * (said - float(weights @ said))
-            mean = float(row @ self._held)
-            spread = float((row - mean) ** 2 @ self._held)
-            # No node reports twice: what all nodes hold does not vary.
-            result[place] = unbiased * float(centred @ centred) - spread / nodes
-        return np.maximum(result, 0.0)
-
-    def _said(self, coefficients: Floats) -> Floats:
-        """For each report, the sum of the coefficients of the answers that it supports."""
-        if self._scores is not None:
-            said: Floats = self._scores @ coefficients
-            return said
-        return _core.support_sums(coefficients, self._support)
-
-    def __repr__(self) -> str:
-        """Show what it was made from."""
-        return f"OrderedReports({self._reports!r})"
-
-
-def ordered(source: FrequencyEstimate | Tally | Reports) -> OrderedStatistics:
-    """Take answers for ordered, in the order of the domain.
-
-    Parameters
-    ----------
-    source
-        Reports, of any oracle and participation: standard errors are made from what each report
-        says of the answers asked for. Or a tally under a common participation rate, which is then
-        estimated by ``"hajek"``, or an unbiased estimate of such a tally: standard errors are made
-        from how likely a report supports two answers at once (:func:`pair_support`), which must be
-        the same for all pairs.
-
-    Returns
-    -------
-    OrderedStatistics
-        Cumulative shares, ranges, quantiles and means, with standard errors that count the
-        covariances between the answers.
-
-    Raises
-    ------
-    EstimatorError
-        If there are no reports, or the covariances are not known: the estimator is biased, nodes
-        have personal probabilities, the estimate is not of one tally, or the oracle's pairs of
-        answers are not alike (local hashing with more than two buckets, projective geometry,
-        sketches): take the reports.
-    InvalidTypeError
-        If ``source`` is none of these.
-
-    Examples
-    --------
-    >>> import turnout as tn
-    >>> tally = tn.DirectEncoding(2.0, 4).simulate([4000, 3000, 2000, 1000], seed=1)
-    >>> ordered(tally).cumulative.round(1)
-    array([0.4, 0.7, 0.9, 1. ])
-    """
-    if isinstance(source, Reports):
-        return OrderedReports(source)
-    return OrderedEstimate(source.estimate() if isinstance(source, Tally) else source)

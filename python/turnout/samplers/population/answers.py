@@ -18,7 +18,7 @@ from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.estimators import Estimation
-from turnout.frequency.estimation.law import ScoreMoments, support_model
+from turnout.frequency.estimation.models import ScoreMoments, support_model
 from turnout.frequency.oracles.direct_encoding import DirectEncoding
 from turnout.samplers.base import PrivateSampler
 from turnout.samplers.finite import FiniteMollifier, RandomizedResponseSampler
