@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from turnout._extras import require
-from turnout._types import Axes, Figure
-from turnout.errors import InvalidTypeError
+from turnout._types import Axes, Figure, Floats
+from turnout.errors import InvalidTypeError, InvalidValueError
 
 if TYPE_CHECKING:
     from matplotlib.axis import Axis
@@ -34,6 +36,16 @@ def new_axes(ax: Any, width: float = 7.0, height: float = 4.2) -> Axes:
         raise InvalidTypeError(f"ax must be matplotlib axes, got {ax!r}")
     result: Axes = ax
     return result
+
+
+def known_truth(truth: Any, size: int, each: str) -> Floats | None:
+    """Take what is known to be true, if it is: one number for each entry that is drawn."""
+    if truth is None:
+        return None
+    known = np.atleast_1d(np.asarray(truth, np.float64))
+    if known.shape != (size,):
+        raise InvalidValueError(f"truth must have one {each.format(size)}, got shape {known.shape}")
+    return known
 
 
 def panels(draw: Mapping[str, Callable[..., Any]]) -> Figure:

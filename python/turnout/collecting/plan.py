@@ -493,11 +493,7 @@ class Plan(Generic[R_co]):
             If the plans differ.
         """
         if self != other:
-            found = differences(self.oracle, other.oracle)
-            if self.participation != other.participation:
-                found.append(
-                    f"participation {other.participation!r} instead of {self.participation!r}"
-                )
+            found = differences(self, other)
             raise PlanMismatchError(
                 f"{what} was made under another plan: {'; '.join(found) or 'it differs'}"
             )

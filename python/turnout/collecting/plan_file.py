@@ -41,7 +41,6 @@ from typing import Any, Final
 
 from turnout import _arguments, _kinds
 from turnout._documents import check_version, decoder, parsed
-from turnout.collecting.randomizer import Randomizer
 from turnout.domain import Domain
 from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.signing import SigningKey, verify
@@ -341,8 +340,9 @@ def _value(annotation: Any) -> dict[str, Any]:
     return {"type": kinds} if all(kinds) else {}
 
 
-def differences(ours: Randomizer, theirs: Randomizer) -> list[str]:
-    """Say what another randomizer has instead of what is wanted."""
+def differences(our_plan: Any, their_plan: Any) -> list[str]:
+    """Say what another plan has instead of what is wanted."""
+    ours, theirs = our_plan.oracle, their_plan.oracle
     found = []
     if ours.name != theirs.name:
         found.append(f"oracle {theirs.name} instead of {ours.name}")
@@ -358,6 +358,10 @@ def differences(ours: Randomizer, theirs: Randomizer) -> list[str]:
             for name in asked | given
             if given.get(name) != asked.get(name)
         ]
+    if our_plan.participation != their_plan.participation:
+        found.append(
+            f"participation {their_plan.participation!r} instead of {our_plan.participation!r}"
+        )
     return found
 
 

@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout._drawing import answered
+from turnout._drawing import answered, known_truth
 from turnout._tables import Tabular, records_of
 from turnout._types import Axes, Floats
 from turnout.collecting.counted import CountedTally
 from turnout.collecting.intervals import BaseInterval, critical_value, normal_interval
 from turnout.distribution.law import BinnedBounds, Solution, solved
 from turnout.distribution.pictures import draw_bins
-from turnout.errors import EstimatorError, InvalidValueError
+from turnout.errors import EstimatorError
 
 #: The quantiles that a summary has by itself.
 SHARES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -476,21 +476,13 @@ class DistributionEstimate(Tabular):
         >>> tn.SquareWave(1.0, (0, 1)).collect([0.5] * 100, seed=1).estimate().plot().get_ylabel()
         'share of a bin'
         """
-        known = None
-        if truth is not None:
-            known = np.asarray(truth, np.float64)
-            if known.shape != (self.domain.size,):
-                raise InvalidValueError(
-                    f"truth must have one share for each of the {self.domain.size} bins, got "
-                    f"shape {known.shape}"
-                )
         return draw_bins(
             self.edges,
             self.frequencies,
             self.quantile(0.5, level),
             title=f"{answered(self.received, self.nodes)}, "
             f"ε = {self.plan.oracle.epsilon:g} ({self.method})",
-            truth=known,
+            truth=known_truth(truth, self.domain.size, "share for each of the {} bins"),
             ax=ax,
         )
 

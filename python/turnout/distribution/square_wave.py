@@ -200,11 +200,6 @@ class SquareWave(KernelKind[DistributionTally]):
         self._core = _core.SquareWave(self._epsilon, limits, self._domain.bins)
 
     @property
-    def epsilon(self) -> float:
-        """The privacy parameter that was asked for, in nats."""
-        return self._epsilon
-
-    @property
     def domain(self) -> BinnedBounds:
         """The numbers that can be given, and their bins."""
         return self._domain

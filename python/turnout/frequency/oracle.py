@@ -56,11 +56,6 @@ class FrequencyOracle(KernelKind[Tally]):
             )
 
     @property
-    def epsilon(self) -> float:
-        """The privacy parameter that was asked for, in nats."""
-        return self._epsilon
-
-    @property
     def domain(self) -> Domain:
         """The answers that can be given."""
         return self._domain

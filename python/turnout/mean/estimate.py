@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout._drawing import answered, interval_words
+from turnout._drawing import answered, interval_words, known_truth
 from turnout._tables import Tabular, records_of
 from turnout._types import Axes, Floats, Truths
 from turnout.bounds import Bounds
@@ -292,12 +292,7 @@ class MeanEstimate(Tabular):
         'mean'
         """
         limits = self.interval(level, simultaneous=simultaneous)
-        known = None if truth is None else np.atleast_1d(np.asarray(truth, np.float64))
-        if known is not None and known.shape != (self.dimensions,):
-            raise InvalidValueError(
-                f"truth must have one mean for each of the {self.dimensions} coordinates, got "
-                f"shape {known.shape}"
-            )
+        known = known_truth(truth, self.dimensions, "mean for each of the {} coordinates")
         one = self.dimensions == 1
         return draw_means(
             ["all people"] if one else [f"coordinate {j}" for j in range(self.dimensions)],

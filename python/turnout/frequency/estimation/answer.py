@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from turnout._tables import records_of
+from turnout import _arguments
+from turnout._tables import Tabular, arrow_columns, records_of
 from turnout._types import Floats, Integers
+from turnout.domain import Domain
+from turnout.errors import TurnoutError
+from turnout.frequency.estimation.projection import DISTANCES, distance
+from turnout.products import questions_of
 
 #: In which order answers are shown: by share, by label, or as the domain has them.
 ORDERS: Final = ("frequency", "label", "domain")
@@ -79,6 +85,201 @@ class Columns(NamedTuple):
         """
         names = ("label", "count", "frequency", "standard_error", "low", "high")
         return records_of(names, *self)
+
+
+class Answered(Tabular, ABC):
+    """Estimated frequencies of answers: one by one, as tables, and beside others."""
+
+    frequencies: Floats
+
+    _columns = ("label", "count", "frequency", "standard_error", "low", "high")
+
+    @property
+    @abstractmethod
+    def domain(self) -> Domain:
+        """The answers."""
+
+    @abstractmethod
+    def columns(
+        self,
+        codes: Integers | slice = slice(None),
+        level: float = 0.95,
+        simultaneous: str | None = None,
+    ) -> Columns:
+        """Give what is known of some answers as columns, which many answers need."""
+
+    def distance(self, reference: Any, metric: str = "total_variation") -> float:
+        """Measure the distance to other frequencies.
+
+        Parameters
+        ----------
+        reference
+            One frequency for each answer, or another estimate of the same domain.
+        metric
+            ``"total_variation"``, ``"l1"``, ``"l2"``, ``"rmse"``, ``"max"``, ``"hellinger"``, or
+            ``"kl"`` (of the reference from this estimate, in nats).
+
+        Returns
+        -------
+        float
+            The distance.
+
+        Raises
+        ------
+        InvalidValueError
+            If the sizes or domains differ, there is no such metric, or it needs distributions and
+            one side has negative entries or does not add up to one.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> estimate = tn.DirectEncoding(5.0, 2).simulate([30, 70], seed=1).estimate()
+        >>> estimate.distance([0.3, 0.7]) < 0.1
+        True
+        """
+        _arguments.choice("metric", metric, tuple(DISTANCES))
+        other = reference
+        if isinstance(reference, Answered):
+            if reference.domain != self.domain:
+                raise _arguments.invalid(
+                    f"reference must be of the same domain {self.domain!r}", reference.domain
+                )
+            other = reference.frequencies
+        return distance(
+            self.frequencies, _arguments.frequencies("reference", other, self.domain.size), metric
+        )
+
+    def total_variation(self, reference: Any) -> float:
+        """Half the sum of the absolute differences to other frequencies.
+
+        Parameters
+        ----------
+        reference
+            As for :meth:`distance`.
+
+        Returns
+        -------
+        float
+            The total variation distance.
+
+        Raises
+        ------
+        InvalidValueError
+            If the sizes differ.
+        """
+        return self.distance(reference, "total_variation")
+
+    def __getitem__(self, label: Any) -> AnswerEstimate:
+        """Return what is estimated of one answer, with its 95 % interval.
+
+        Raises
+        ------
+        KeyError
+            If the label is none of the domain.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> oracle = tn.DirectEncoding(3.0, ["no", "yes"])
+        >>> estimate = oracle.collect(["no"] * 900 + ["yes"] * 100, seed=1).estimate()
+        >>> estimate["yes"].low < 0.1 < estimate["yes"].high
+        True
+        """
+        try:
+            code = int(self.domain.encode([label])[0])
+        except TurnoutError as error:
+            raise KeyError(label) from error
+        return AnswerEstimate(**self.columns(np.array([code])).records()[0])
+
+    def most_frequent(self, top: int | None) -> Integers | slice:
+        """Find the answers with the largest frequencies, in the order of the domain.
+
+        Parameters
+        ----------
+        top
+            How many; None for all.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If ``top`` is no number of answers.
+        """
+        if top is None or _arguments.integer("top", top, least=1) >= self.domain.size:
+            return slice(None)
+        return np.sort(np.argsort(-self.frequencies, kind="stable")[:top])
+
+    def to_records(
+        self, level: float = 0.95, *, simultaneous: str | None = None, top: int | None = None
+    ) -> list[dict[str, Any]]:
+        """List one dictionary for each answer, for tables and programs.
+
+        Parameters
+        ----------
+        level, simultaneous
+            As for :meth:`interval`.
+        top
+            List so many answers only, those with the largest frequencies. Simultaneous limits hold
+            for all answers all the same.
+
+        Returns
+        -------
+        list of dict
+            With ``label``, ``count``, ``frequency``, ``standard_error``, ``low`` and ``high``, in
+            the order of the domain; the limits are None if the estimator is biased, or if they are
+            infinite.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If an argument is of the wrong type, or none of the allowed values.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> estimate = tn.DirectEncoding(1.0, 2).simulate([30, 70], seed=1).estimate()
+        >>> [record["label"] for record in estimate.to_records()]
+        [0, 1]
+        >>> [record["label"] for record in estimate.to_records(top=1)]
+        [1]
+        """
+        return self.columns(self.most_frequent(top), level, simultaneous).records()
+
+    def to_arrow(
+        self, level: float = 0.95, *, simultaneous: str | None = None, top: int | None = None
+    ) -> Any:
+        """Give the rows of :meth:`to_records` as a :class:`pyarrow.Table`.
+
+        Parameters
+        ----------
+        level, simultaneous, top
+            As for :meth:`to_records`.
+
+        Returns
+        -------
+        pyarrow.Table
+            The columns of :meth:`to_records`, with null where a number is not known; in place of
+            ``label`` a column for each question where labels are combinations of answers.
+
+        Raises
+        ------
+        MissingExtraError
+            If pyarrow is not installed.
+        InvalidTypeError, InvalidValueError
+            As :meth:`to_records`.
+        """
+        found = self.columns(self.most_frequent(top), level, simultaneous)
+        return arrow_columns(dict(zip(self._columns, found, strict=True)), self._label_columns)
+
+    @property
+    def _label_columns(self) -> tuple[str, ...]:
+        return questions_of(self.domain)
+
+    def _first_rows(self, most: int) -> tuple[list[dict[str, Any]], int]:
+        """Of many answers the most frequent, in their order."""
+        records = self.to_records(top=most)
+        if self.domain.size > most:
+            records.sort(key=lambda record: -record["frequency"])
+        return records, self.domain.size
 
 
 def ordered(estimate: Any, order: str, top: int | None) -> Integers:

@@ -9,27 +9,17 @@ from typing import Any
 import numpy as np
 
 from turnout import _arguments
-from turnout._tables import Tabular, arrow_columns
 from turnout._types import Axes, Floats, Integers
 from turnout.collecting.counted import CountedTally
-from turnout.collecting.intervals import (
-    automatic_interval,
-    critical_value,
-    exact_interval,
-    normal_interval,
-    score_interval,
-    tail_probability,
-)
 from turnout.domain import Domain
-from turnout.errors import EstimatorError, InvalidValueError, TurnoutError
-from turnout.frequency.estimation.answer import AnswerEstimate, Columns
+from turnout.errors import EstimatorError
+from turnout.frequency.estimation.answer import Answered, Columns
 from turnout.frequency.estimation.estimators import Estimation, Estimator, with_pool
-from turnout.frequency.estimation.intervals import AVERAGE, Interval, average_interval
-from turnout.frequency.estimation.projection import DISTANCES, PROJECTIONS, distance
+from turnout.frequency.estimation.intervals import Interval, limits_of
+from turnout.frequency.estimation.projection import PROJECTIONS
 from turnout.frequency.estimation.sharing import shared
 from turnout.frequency.estimation.shrinkage import Shrinkage, shrunk
 from turnout.frequency.pictures import plot_estimate
-from turnout.products import questions_of
 
 #: The word of :meth:`FrequencyEstimate.shrink` in ``postprocessing``, that of groups that learn
 #: from each other, and all words for an estimate by itself.
@@ -39,7 +29,7 @@ POSTPROCESSING = ("none", *PROJECTIONS, SHRUNK)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FrequencyEstimate(Tabular):
+class FrequencyEstimate(Answered):
     """How often each answer occurs among all nodes, with standard errors and intervals.
 
     Made by :meth:`turnout.Tally.estimate`. Estimates are not forced into a distribution, so that
@@ -87,8 +77,6 @@ class FrequencyEstimate(Tabular):
     estimation: Estimation = field(repr=False)
     shrinkage: Shrinkage | None = field(default=None, repr=False)
     clipped: bool = field(default=False, repr=False)
-
-    _columns = ("label", "count", "frequency", "standard_error", "low", "high")
 
     @classmethod
     def from_tally(cls, tally: CountedTally, estimator: Estimator) -> FrequencyEstimate:
@@ -216,64 +204,12 @@ class FrequencyEstimate(Tabular):
         self, level: float, method: str, simultaneous: str | None, codes: Integers | slice
     ) -> Interval:
         """Compute the limits of some answers, cut where that was asked for."""
-        found = self._limits(level, method, simultaneous, codes)
+        found = limits_of(
+            self.estimation, self.method, codes, level, method=method, simultaneous=simultaneous
+        )
         if not self.clipped:
             return found
         return replace(found, low=np.clip(found.low, 0.0, 1.0), high=np.clip(found.high, 0.0, 1.0))
-
-    def _limits(
-        self, level: float, method: str, simultaneous: str | None, codes: Integers | slice
-    ) -> Interval:
-        """Compute the limits of some answers."""
-        level = _arguments.confidence("level", level)
-        _arguments.choice("method", method, ("auto", "normal", "score", "exact", AVERAGE))
-        _arguments.choice("simultaneous", simultaneous, (None, "bonferroni", "sidak"))
-        estimation = self.estimation
-        if estimation.bias is not None:
-            raise EstimatorError(f"no interval around {self.method!r} covers: {estimation.bias}")
-        if method == AVERAGE:
-            if simultaneous is not None:
-                raise InvalidValueError(
-                    f"simultaneous must be None for {method!r}, whose level holds on average over "
-                    f"the answers, got {simultaneous!r}"
-                )
-            low, high = average_interval(estimation.frequencies, estimation.variances, level)
-            return Interval(low[codes], high[codes], level, method, None)
-        if estimation.limits is not None and method in ("auto", "exact"):
-            tail = tail_probability(level, self.domain.size, simultaneous)
-            low, high = estimation.limits(1 - tail)
-            return Interval(low[codes], high[codes], level, "exact", simultaneous)
-        z = critical_value(level, self.domain.size, simultaneous, estimation.degrees)
-        model, statistic = estimation.model, estimation.statistic
-        if method == "normal" or (method == "auto" and model is None):
-            variances = estimation.variances
-            if estimation.interval_variances is not None:
-                variances = estimation.interval_variances
-            errors = np.sqrt(variances[codes])
-            low, high = normal_interval(estimation.frequencies[codes], errors, z)
-            return Interval(low, high, level, "normal", simultaneous)
-        if (model is None or statistic is None) and estimation.limits is not None:
-            raise EstimatorError(
-                f"{self.method!r} with a threshold has no {method} interval: of what is not "
-                'published no standard error is known; use "exact"'
-            )
-        if model is None or statistic is None:
-            raise EstimatorError(
-                f"{self.method!r} with personal probabilities has no {method} interval: its "
-                'variance depends on who holds the answer, not on its frequency alone; use "normal"'
-            )
-        statistic = statistic[codes]
-        if method == "auto":
-            low, high, name = automatic_interval(model, statistic, z)
-            return Interval(low, high, level, name, simultaneous)
-        if method == "exact" and model.trials is None:
-            raise EstimatorError(
-                f"{self.method!r} has no exact interval: its statistic is no count of independent "
-                'reports; "hajek" and "g" of one tally have one'
-            )
-        limits = score_interval if method == "score" else exact_interval
-        low, high = limits(model, statistic, z)
-        return Interval(low, high, level, method, simultaneous)
 
     def clip_intervals(self) -> FrequencyEstimate:
         """Cut all intervals to [0, 1], wherever this estimate shows them.
@@ -390,89 +326,6 @@ class FrequencyEstimate(Tabular):
         made = _read_only(frequencies)
         return replace(self, frequencies=made, postprocessing=name, shrinkage=how)
 
-    def distance(self, reference: Any, metric: str = "total_variation") -> float:
-        """Measure the distance to other frequencies.
-
-        Parameters
-        ----------
-        reference
-            One frequency for each answer, or another estimate of the same domain.
-        metric
-            ``"total_variation"``, ``"l1"``, ``"l2"``, ``"rmse"``, ``"max"``, ``"hellinger"``, or
-            ``"kl"`` (of the reference from this estimate, in nats).
-
-        Returns
-        -------
-        float
-            The distance.
-
-        Raises
-        ------
-        InvalidValueError
-            If the sizes or domains differ, there is no such metric, or it needs distributions and
-            one side has negative entries or does not add up to one.
-
-        Examples
-        --------
-        >>> import turnout as tn
-        >>> estimate = tn.DirectEncoding(5.0, 2).simulate([30, 70], seed=1).estimate()
-        >>> estimate.distance([0.3, 0.7]) < 0.1
-        True
-        """
-        _arguments.choice("metric", metric, tuple(DISTANCES))
-        other = reference
-        if isinstance(reference, FrequencyEstimate):
-            if reference.domain != self.domain:
-                raise _arguments.invalid(
-                    f"reference must be of the same domain {self.domain!r}", reference.domain
-                )
-            other = reference.frequencies
-        return distance(
-            self.frequencies, _arguments.frequencies("reference", other, self.domain.size), metric
-        )
-
-    def total_variation(self, reference: Any) -> float:
-        """Half the sum of the absolute differences to other frequencies.
-
-        Parameters
-        ----------
-        reference
-            As for :meth:`distance`.
-
-        Returns
-        -------
-        float
-            The total variation distance.
-
-        Raises
-        ------
-        InvalidValueError
-            If the sizes differ.
-        """
-        return self.distance(reference, "total_variation")
-
-    def __getitem__(self, label: Any) -> AnswerEstimate:
-        """Return what is estimated of one answer, with its 95 % interval.
-
-        Raises
-        ------
-        KeyError
-            If the label is none of the domain.
-
-        Examples
-        --------
-        >>> import turnout as tn
-        >>> oracle = tn.DirectEncoding(3.0, ["no", "yes"])
-        >>> estimate = oracle.collect(["no"] * 900 + ["yes"] * 100, seed=1).estimate()
-        >>> estimate["yes"].low < 0.1 < estimate["yes"].high
-        True
-        """
-        try:
-            code = int(self.domain.encode([label])[0])
-        except TurnoutError as error:
-            raise KeyError(label) from error
-        return AnswerEstimate(**self.columns(np.array([code])).records()[0])
-
     def columns(
         self,
         codes: Integers | slice = slice(None),
@@ -515,96 +368,6 @@ class FrequencyEstimate(Tabular):
             labels = self.domain.decode(codes)
         errors = self.standard_errors[codes]
         return Columns(labels, frequencies * self.nodes, frequencies, errors, low, high)
-
-    def most_frequent(self, top: int | None) -> Integers | slice:
-        """Find the answers with the largest frequencies, in the order of the domain.
-
-        Parameters
-        ----------
-        top
-            How many; None for all.
-
-        Raises
-        ------
-        InvalidTypeError, InvalidValueError
-            If ``top`` is no number of answers.
-        """
-        if top is None or _arguments.integer("top", top, least=1) >= self.domain.size:
-            return slice(None)
-        return np.sort(np.argsort(-self.frequencies, kind="stable")[:top])
-
-    def to_records(
-        self, level: float = 0.95, *, simultaneous: str | None = None, top: int | None = None
-    ) -> list[dict[str, Any]]:
-        """List one dictionary for each answer, for tables and programs.
-
-        Parameters
-        ----------
-        level, simultaneous
-            As for :meth:`interval`.
-        top
-            List so many answers only, those with the largest frequencies. Simultaneous limits hold
-            for all answers all the same.
-
-        Returns
-        -------
-        list of dict
-            With ``label``, ``count``, ``frequency``, ``standard_error``, ``low`` and ``high``, in
-            the order of the domain; the limits are None if the estimator is biased, or if they are
-            infinite.
-
-        Raises
-        ------
-        InvalidTypeError, InvalidValueError
-            If an argument is of the wrong type, or none of the allowed values.
-
-        Examples
-        --------
-        >>> import turnout as tn
-        >>> estimate = tn.DirectEncoding(1.0, 2).simulate([30, 70], seed=1).estimate()
-        >>> [record["label"] for record in estimate.to_records()]
-        [0, 1]
-        >>> [record["label"] for record in estimate.to_records(top=1)]
-        [1]
-        """
-        return self.columns(self.most_frequent(top), level, simultaneous).records()
-
-    def to_arrow(
-        self, level: float = 0.95, *, simultaneous: str | None = None, top: int | None = None
-    ) -> Any:
-        """Give the rows of :meth:`to_records` as a :class:`pyarrow.Table`.
-
-        Parameters
-        ----------
-        level, simultaneous, top
-            As for :meth:`to_records`.
-
-        Returns
-        -------
-        pyarrow.Table
-            The columns of :meth:`to_records`, with null where a number is not known; in place of
-            ``label`` a column for each question where labels are combinations of answers.
-
-        Raises
-        ------
-        MissingExtraError
-            If pyarrow is not installed.
-        InvalidTypeError, InvalidValueError
-            As :meth:`to_records`.
-        """
-        found = self.columns(self.most_frequent(top), level, simultaneous)
-        return arrow_columns(dict(zip(self._columns, found, strict=True)), self._label_columns)
-
-    @property
-    def _label_columns(self) -> tuple[str, ...]:
-        return questions_of(self.domain)
-
-    def _first_rows(self, most: int) -> tuple[list[dict[str, Any]], int]:
-        """Of many answers the most frequent, in their order."""
-        records = self.to_records(top=most)
-        if self.domain.size > most:
-            records.sort(key=lambda record: -record["frequency"])
-        return records, self.domain.size
 
     def plot(
         self,

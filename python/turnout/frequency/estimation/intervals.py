@@ -12,10 +12,20 @@ from typing import Any
 
 import numpy as np
 
+from turnout import _arguments
 from turnout._tables import records_of
-from turnout._types import Floats
-from turnout.collecting.intervals import BaseInterval
-from turnout.errors import EstimatorError
+from turnout._types import Floats, Integers
+from turnout.collecting.intervals import (
+    BaseInterval,
+    automatic_interval,
+    critical_value,
+    exact_interval,
+    normal_interval,
+    score_interval,
+    tail_probability,
+)
+from turnout.errors import EstimatorError, InvalidValueError
+from turnout.frequency.estimation.estimators import Estimation
 
 #: The method whose level holds on average over the answers.
 AVERAGE = "empirical_bayes"
@@ -192,3 +202,64 @@ def average_interval(frequencies: Floats, variances: Floats, level: float) -> tu
     centre = mean + share * (frequencies - mean)
     half = critical_values(variances / between, level) * share * np.sqrt(variances)
     return centre - half, centre + half
+
+
+def limits_of(
+    estimation: Estimation,
+    estimator: str,
+    codes: Integers | slice,
+    level: float,
+    *,
+    method: str,
+    simultaneous: str | None,
+) -> Interval:
+    """Compute the limits of some answers: see :meth:`turnout.FrequencyEstimate.interval`."""
+    level = _arguments.confidence("level", level)
+    _arguments.choice("method", method, ("auto", "normal", "score", "exact", AVERAGE))
+    _arguments.choice("simultaneous", simultaneous, (None, "bonferroni", "sidak"))
+    size = estimation.frequencies.size
+    if estimation.bias is not None:
+        raise EstimatorError(f"no interval around {estimator!r} covers: {estimation.bias}")
+    if method == AVERAGE:
+        if simultaneous is not None:
+            raise InvalidValueError(
+                f"simultaneous must be None for {method!r}, whose level holds on average over "
+                f"the answers, got {simultaneous!r}"
+            )
+        low, high = average_interval(estimation.frequencies, estimation.variances, level)
+        return Interval(low[codes], high[codes], level, method, None)
+    if estimation.limits is not None and method in ("auto", "exact"):
+        tail = tail_probability(level, size, simultaneous)
+        low, high = estimation.limits(1 - tail)
+        return Interval(low[codes], high[codes], level, "exact", simultaneous)
+    z = critical_value(level, size, simultaneous, estimation.degrees)
+    model, statistic = estimation.model, estimation.statistic
+    if method == "normal" or (method == "auto" and model is None):
+        variances = estimation.variances
+        if estimation.interval_variances is not None:
+            variances = estimation.interval_variances
+        errors = np.sqrt(variances[codes])
+        low, high = normal_interval(estimation.frequencies[codes], errors, z)
+        return Interval(low, high, level, "normal", simultaneous)
+    if (model is None or statistic is None) and estimation.limits is not None:
+        raise EstimatorError(
+            f"{estimator!r} with a threshold has no {method} interval: of what is not "
+            'published no standard error is known; use "exact"'
+        )
+    if model is None or statistic is None:
+        raise EstimatorError(
+            f"{estimator!r} with personal probabilities has no {method} interval: its "
+            'variance depends on who holds the answer, not on its frequency alone; use "normal"'
+        )
+    statistic = statistic[codes]
+    if method == "auto":
+        low, high, name = automatic_interval(model, statistic, z)
+        return Interval(low, high, level, name, simultaneous)
+    if method == "exact" and model.trials is None:
+        raise EstimatorError(
+            f"{estimator!r} has no exact interval: its statistic is no count of independent "
+            'reports; "hajek" and "g" of one tally have one'
+        )
+    limits = score_interval if method == "score" else exact_interval
+    low, high = limits(model, statistic, z)
+    return Interval(low, high, level, method, simultaneous)

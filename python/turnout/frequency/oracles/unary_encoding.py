@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -40,7 +40,12 @@ class BitRowOracle(FrequencyOracle):
 class _UnaryEncoding(BitRowOracle):
     """The bit of the own answer is one with probability p*, every other with q*, independently."""
 
-    _core: _core.UnaryEncoding
+    #: Makes the kernel of an epsilon and a number of answers.
+    _compiled: ClassVar[Callable[[float, int], _core.UnaryEncoding]]
+
+    def __init__(self, epsilon: float, domain: Domain | Sequence[Hashable] | int) -> None:
+        super().__init__(epsilon, domain)
+        self._core = type(self)._compiled(self._epsilon, self._domain.size)
 
     @property
     def told_apart(self) -> ToldApart:
@@ -112,9 +117,7 @@ class SymmetricUnaryEncoding(_UnaryEncoding):
 
     name = "symmetric_unary_encoding"
 
-    def __init__(self, epsilon: float, domain: Domain | Sequence[Hashable] | int) -> None:
-        super().__init__(epsilon, domain)
-        self._core = _core.UnaryEncoding.symmetric(self._epsilon, self._domain.size)
+    _compiled = _core.UnaryEncoding.symmetric
 
 
 class OptimizedUnaryEncoding(_UnaryEncoding):
@@ -159,9 +162,7 @@ class OptimizedUnaryEncoding(_UnaryEncoding):
 
     name = "optimized_unary_encoding"
 
-    def __init__(self, epsilon: float, domain: Domain | Sequence[Hashable] | int) -> None:
-        super().__init__(epsilon, domain)
-        self._core = _core.UnaryEncoding.optimized(self._epsilon, self._domain.size)
+    _compiled = _core.UnaryEncoding.optimized
 
 
 class ThresholdHistogramEncoding(_UnaryEncoding):
@@ -207,9 +208,7 @@ class ThresholdHistogramEncoding(_UnaryEncoding):
 
     name = "threshold_histogram_encoding"
 
-    def __init__(self, epsilon: float, domain: Domain | Sequence[Hashable] | int) -> None:
-        super().__init__(epsilon, domain)
-        self._core = _core.UnaryEncoding.threshold_histogram(self._epsilon, self._domain.size)
+    _compiled = _core.UnaryEncoding.threshold_histogram
 
     @property
     def threshold(self) -> float:

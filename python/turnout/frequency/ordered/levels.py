@@ -264,11 +264,6 @@ class HierarchicalCollection(PartedKind):
         )
 
     @property
-    def epsilon(self) -> float:
-        """The privacy parameter that was asked for, in nats."""
-        return self._epsilon
-
-    @property
     def realized_ratio(self) -> Fraction:
         """The largest likelihood ratio of the levels: a node reports one of them."""
         return max(oracle.realized_ratio for oracle in self._oracles)
