@@ -17,7 +17,7 @@ import turnout as tn
 from turnout._atomic import atomic_write
 from turnout._secret_files import write_secret_file
 from turnout.collecting.report_files import ReportWriter, write_reports
-from turnout.pipeline.repeats import RepeatFinder
+from turnout.pipeline.identity import RepeatFinder
 
 
 def test_the_file_appears_only_at_the_end(tmp_path: Path) -> None:

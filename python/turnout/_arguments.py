@@ -202,19 +202,22 @@ def _narrow(argument: str, position: int, entry: Any) -> Any:
     return entry
 
 
-def counts(argument: str, value: Any, size: int) -> Unsigned:
-    """Return one non-negative whole number for each code, as uint64; their sum fits too."""
-    array = vector(
-        argument,
-        value,
-        f"one count for each of the {size} codes: a sequence of {size} counts",
-        "whole numbers",
-    )
+def _for_each_code(
+    argument: str, value: Any, size: int, one: str, entries: str, *holds: str
+) -> Array:
+    """Return a vector of one number for each code."""
+    expected = f"{one} for each of the {size} codes"
+    array = vector(argument, value, f"{expected}: a sequence of {size} {entries}", *holds)
     if array.size != size:
         raise InvalidValueError(
-            f"{argument} must have one count for each of the {size} codes of the domain, "
-            f"got shape {array.shape}"
+            f"{argument} must have {expected} of the domain, got shape {array.shape}"
         )
+    return array
+
+
+def counts(argument: str, value: Any, size: int) -> Unsigned:
+    """Return one non-negative whole number for each code, as uint64; their sum fits too."""
+    array = _for_each_code(argument, value, size, "one count", "counts", "whole numbers")
     if array.dtype.kind == "u":
         return array.astype(np.uint64)
     wrong = array < 0
@@ -226,34 +229,17 @@ def counts(argument: str, value: Any, size: int) -> Unsigned:
 
 def scores(argument: str, value: Any, size: int) -> Integers:
     """Return one whole number for each code, which may be negative, as int64."""
-    array = vector(
-        argument,
-        value,
-        f"one sum of scores for each of the {size} codes: a sequence of {size} whole numbers",
-        "whole numbers",
-        "iu",
-    )
-    if array.size != size:
-        raise InvalidValueError(
-            f"{argument} must have one sum for each of the {size} codes of the domain, got shape "
-            f"{array.shape}"
-        )
+    whole = "whole numbers"
+    array = _for_each_code(argument, value, size, "one sum of scores", whole, whole, "iu")
     if array.dtype.kind == "u":
-        large = array > np.uint64(2**63 - 1)
-        refuse_entries(argument, array, large, "a whole number from -2^63 to 2^63 - 1")
+        wrong = array > np.uint64(2**63 - 1)
+        refuse_entries(argument, array, wrong, "a whole number from -2^63 to 2^63 - 1")
     return array.astype(np.int64)
 
 
 def frequencies(argument: str, value: Any, size: int) -> Floats:
     """Return one finite number for each code, as float64."""
-    array = vector(
-        argument, value, f"one number for each of the {size} codes: a sequence of {size} numbers"
-    ).astype(np.float64)
-    if array.shape != (size,):
-        raise InvalidValueError(
-            f"{argument} must have one number for each of the {size} codes of the domain, "
-            f"got shape {array.shape}"
-        )
+    array = _for_each_code(argument, value, size, "one number", "numbers").astype(np.float64)
     refuse_entries(argument, array, ~np.isfinite(array), "finite")
     return array
 

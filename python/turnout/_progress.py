@@ -83,18 +83,22 @@ def doing(description: str) -> Iterator[None]:
         _doing.pop()
 
 
-def track(work: Iterable[T], description: str, wanted: bool) -> Iterator[T]:
+def track(
+    work: Iterable[T], description: str, wanted: bool, total: int | None = None
+) -> Iterator[T]:
     """Iterate, with a progress bar on standard error once two seconds have passed.
 
     Parameters
     ----------
     work
-        What is iterated over; its length is asked for.
+        What is iterated over; its length is asked for, unless it is said.
     description
         What stands before the bar.
     wanted
         Whether a bar is shown at all. Without ``rich`` (extra ``cli``), or where standard error is
         no terminal, lines of text are, one every ten seconds.
+    total
+        How many items there are, where ``work`` does not know it.
 
     Yields
     ------
@@ -104,7 +108,8 @@ def track(work: Iterable[T], description: str, wanted: bool) -> Iterator[T]:
     if not wanted:
         yield from work
         return
-    total = len(work) if isinstance(work, Sized) else None
+    if total is None and isinstance(work, Sized):
+        total = len(work)
     bar: Any = None
     start = time.monotonic()
     try:

@@ -216,13 +216,8 @@ def arrow_table(
     for name in groups:
         shown = _unlike(name, "group", {*columns, *table}, groups)
         table[shown] = _array(pa, [record["group"][name] for record in records])
-    for name in columns:
-        values = [record[name] for record in records]
-        if name == "label" and labels:
-            table |= _label_arrays(pa, values, labels, {*columns, *table})
-        else:
-            table[name] = _column(pa, name, values)
-    return pa.table(table)
+    listed = {name: [record[name] for record in records] for name in columns}
+    return _arrow(pa, listed, labels, table)
 
 
 def arrow_columns(columns: Mapping[str, Any], labels: Sequence[str] = ()) -> Any:
@@ -242,11 +237,16 @@ def arrow_columns(columns: Mapping[str, Any], labels: Sequence[str] = ()) -> Any
     >>> arrow_columns({"label": [("f", 1)]}, ["sex", "age"]).to_pylist()
     [{'sex': 'f', 'age': 1}]
     """
-    pa = require("pyarrow", "cli")
-    table: dict[str, Any] = {}
+    return _arrow(require("pyarrow", "cli"), columns, labels, {})
+
+
+def _arrow(
+    pa: Any, columns: Mapping[str, Any], labels: Sequence[str], table: dict[str, Any]
+) -> Any:
+    """Make a table of the columns that are made already, and others after them."""
     for name, values in columns.items():
         if name == "label" and labels:
-            table |= _label_arrays(pa, values, labels, set(columns))
+            table |= _label_arrays(pa, values, labels, {*columns, *table})
         elif isinstance(values, np.ndarray):
             table[name] = pa.array(values, pa.float64(), from_pandas=True)
         else:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 import click
 import pytest
 
-from turnout.cli.commands import COMMANDS, Later
+from turnout.cli.app import COMMANDS, Later
 
 #: The modules that nothing on the way to a command's help may need.
 HEAVY = {"matplotlib", "narwhals", "pandas", "polars", "pyarrow", "scipy", "sklearn", "statsmodels"}
@@ -24,7 +24,6 @@ SKELETON = {
     "turnout._version",
     "turnout.cli",
     "turnout.cli.app",
-    "turnout.cli.commands",
 }
 
 

@@ -22,7 +22,7 @@ import pytest
 import turnout as tn
 from turnout import _atomic, errors, metrics
 from turnout.collecting.report_files import ReportFile, read_reports, write_reports
-from turnout.pipeline import Job, parts, running, scanning, sources
+from turnout.pipeline import Job, processing, running, scanning, sources
 from turnout.pipeline.processing import JobNoise
 
 DOMAIN = tn.Domain(["no", "yes", "maybe"])
@@ -124,17 +124,17 @@ def test_groups_hold_the_answers_of_their_own_nodes(answers_file):
 def test_a_job_that_failed_goes_on_without_drawing_anew(tmp_path, answers_file, monkeypatch):
     folder = tmp_path / "reports"
     answers = tn.pipeline.scan(answers_file, "answer", group_by="country")
-    write = parts.PartTask.write
+    write = processing.PartTask.write
 
     def fail_at_one(self, number, blocks):
         if number == 1:
             raise OSError(28, "No space left on device")
         return write(self, number, blocks)
 
-    monkeypatch.setattr(parts.PartTask, "write", fail_at_one)
+    monkeypatch.setattr(processing.PartTask, "write", fail_at_one)
     with pytest.raises(OSError, match="No space left"):
         tn.pipeline.randomize(answers, ORACLE, folder, workers=1)
-    monkeypatch.setattr(parts.PartTask, "write", write)
+    monkeypatch.setattr(processing.PartTask, "write", write)
     before = states(folder)
     assert "part-00000.parquet" in before
     assert "part-00001.parquet" not in before
@@ -240,7 +240,7 @@ KILLED = """
     import sys
     from pathlib import Path
     import turnout as tn
-    from turnout.pipeline import parts, running, sources
+    from turnout.pipeline import processing, running, sources
     running.PART_BLOCKS = 1
     source = sources.open_source(sys.argv[1], block_rows=2**16)
     answers = tn.pipeline.scan(source, "answer", group_by="country")
@@ -322,7 +322,7 @@ def test_rows_in_hand_are_written_before_more_are_read(tmp_path, monkeypatch):
                 some = pa.table({"answer": ["no"] * rows})
                 writer.write_table(some, row_group_size=rows)
     events = []
-    read, write = sources.columnar._Cursor.read, parts.PartTask.write
+    read, write = sources.columnar._Cursor.read, processing.PartTask.write
     monkeypatch.setattr(
         sources.columnar._Cursor, "read", lambda *args: events.append("read") or read(*args)
     )
@@ -332,7 +332,7 @@ def test_rows_in_hand_are_written_before_more_are_read(tmp_path, monkeypatch):
         events.append("written")
         return header
 
-    monkeypatch.setattr(parts.PartTask, "write", written)
+    monkeypatch.setattr(processing.PartTask, "write", written)
     reports = tn.pipeline.randomize(tn.pipeline.scan(path, "answer"), ORACLE, tmp_path / "reports")
     assert reports.tally().nodes == 18 * size
     # Six blocks are three parts, and a part ends where the next one's first block is there.
@@ -482,7 +482,7 @@ def test_oracles_that_need_a_state_are_refused(answers_file):
 
 def test_noise_of_a_job_is_hidden_in_what_can_be_printed(tmp_path):
     noise = JobNoise.made(None)
-    task = parts.PartTask(tmp_path, "job", tn.Plan(ORACLE, tn.Everyone()), noise)
+    task = processing.PartTask(tmp_path, "job", tn.Plan(ORACLE, tn.Everyone()), noise)
     for text in (repr(noise), repr(task), str(task)):
         assert noise.key.hex() not in text
         assert repr(noise.key)[2:-1] not in text
@@ -546,7 +546,9 @@ def test_a_part_whose_file_is_taken_away_and_that_is_not_there_is_an_error(tmp_p
 def test_a_job_says_nothing_of_the_answers_when_files_are_others(tmp_path, monkeypatch):
     source, folder = tmp_path / "in.parquet", tmp_path / "reports"
     pq.write_table(table(1000), source)
-    monkeypatch.setattr(parts.PartTask, "write", lambda *_: (_ for _ in ()).throw(OSError("late")))
+    monkeypatch.setattr(
+        processing.PartTask, "write", lambda *_: (_ for _ in ()).throw(OSError("late"))
+    )
     with pytest.raises(OSError, match="late"):
         tn.pipeline.randomize(tn.pipeline.scan(source, "answer"), ORACLE, folder)
     before = tn.pipeline.scan(source, "answer").fingerprint
@@ -574,7 +576,9 @@ def test_a_change_that_keeps_size_and_time_is_seen_before_the_first_part(tmp_pat
     source, folder = tmp_path / "in.csv", tmp_path / "reports"
     source.write_text("answer\n" + "yes\n" * 50_000)
     answers = tn.pipeline.scan(source, "answer")
-    monkeypatch.setattr(parts.PartTask, "write", lambda *_: (_ for _ in ()).throw(OSError("late")))
+    monkeypatch.setattr(
+        processing.PartTask, "write", lambda *_: (_ for _ in ()).throw(OSError("late"))
+    )
     with pytest.raises(OSError, match="late"):
         tn.pipeline.randomize(answers, ORACLE, folder)
     monkeypatch.undo()

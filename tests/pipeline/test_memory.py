@@ -19,12 +19,12 @@ ROWS = 4_000_000
 PROGRAM = """
 import json, sys
 import turnout as tn
-from turnout.pipeline import scan
-from turnout.pipeline import identity, repeats
+from functools import partial
+from turnout.pipeline import identity, scan
 
 path, options = sys.argv[1], json.loads(sys.argv[2])
 memory = options.pop("memory", 2**26)
-identity.RepeatFinder = lambda: repeats.RepeatFinder(memory)
+identity.RepeatFinder = partial(identity.RepeatFinder, memory)
 domain = tn.Domain([f"answer number {i}" for i in range(10)])
 answers = scan(path, "answer", **options)
 rows = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import pickle
 import uuid
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,8 @@ from hypothesis import strategies as st
 
 import turnout as tn
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
-from turnout.pipeline import Answers, identity, open_source, repeats, scan
-from turnout.pipeline.sources.streams import StreamSource
+from turnout.pipeline import Answers, identity, open_source, scan
+from turnout.pipeline.sources.frames import StreamSource
 
 DOMAIN = tn.Domain.from_integers(1000)
 
@@ -184,7 +185,7 @@ def test_finding_repeats(words: list[tuple[int, int]], memory: int, step: int) -
     """Digests that share words, partitions on disk, row numbers sorted on disk."""
     # The partition is the first byte of the first word.
     digests = np.array([(a << 56, b) for a, b in words], np.uint64).reshape(-1, 2)
-    finder = repeats.RepeatFinder(memory)
+    finder = identity.RepeatFinder(memory)
     for start in range(0, len(words), step):
         finder.add(digests[start : start + step], start)
     repeated, left_out, folder = finder.finish()
@@ -207,7 +208,7 @@ def test_finding_repeats(words: list[tuple[int, int]], memory: int, step: int) -
 )
 def test_repeats_in_a_stream(words: list[tuple[int, int]], step: int) -> None:
     digests = np.array(words, np.uint64).reshape(-1, 2)
-    seen = repeats.StreamPersons("x")
+    seen = identity.StreamPersons("x")
     found = [
         start + position
         for start in range(0, len(words), step)
@@ -218,7 +219,7 @@ def test_repeats_in_a_stream(words: list[tuple[int, int]], step: int) -> None:
 
 
 def test_too_many_persons_for_a_stream() -> None:
-    seen = repeats.StreamPersons("the column", most=5)
+    seen = identity.StreamPersons("the column", most=5)
     words = np.arange(12, dtype=np.uint64).reshape(-1, 2)
     seen.repeats(words[:5])
     with pytest.raises(InvalidValueError, match="more than 5 persons"):
@@ -230,7 +231,7 @@ def test_temporary_files_are_gone_after_an_error(
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
-    monkeypatch.setattr(identity, "RepeatFinder", lambda: repeats.RepeatFinder(100))
+    monkeypatch.setattr(identity, "RepeatFinder", partial(identity.RepeatFinder, 100))
     table = pa.table({"row": range(50), "id": [*range(49), None]})
     answers = scan(open_source(table, block_rows=10), "row", id_column="id", duplicates="first")
     with pytest.raises(InvalidValueError, match="no identifier"):
@@ -243,7 +244,7 @@ def test_temporary_files_are_gone_after_an_error(
 
 
 def test_left_out_beyond_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(identity, "RepeatFinder", lambda: repeats.RepeatFinder(200))
+    monkeypatch.setattr(identity, "RepeatFinder", partial(identity.RepeatFinder, 200))
     ids = [i % 7 for i in range(500)]
     table = pa.table({"row": range(500), "id": ids})
     answers = scan(open_source(table, block_rows=64), "row", id_column="id", duplicates="first")
@@ -256,7 +257,7 @@ def test_left_out_beyond_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_identifiers_are_compared_by_all_128_bits() -> None:
     """Half of a digest in common is no person in common."""
     digests = np.array([[1, 2], [1, 3], [0, 2], [1, 2]], np.uint64)
-    finder = repeats.RepeatFinder()
+    finder = identity.RepeatFinder()
     finder.add(digests, 10)
     assert finder.finish()[1].tolist() == [13]
 

@@ -22,12 +22,12 @@ import turnout as tn
 from turnout import _core, errors
 from turnout.collecting.kind import randomized
 from turnout.collecting.report_files import read_reports
-from turnout.pipeline import BLOCK, PseudonymKey, parts, running, scan, scanning, sources
-from turnout.pipeline.digests import digested
+from turnout.pipeline import BLOCK, PseudonymKey, processing, running, scan, scanning, sources
+from turnout.pipeline.columns import digested
 from turnout.pipeline.encoding import EncodedBlock
 from turnout.pipeline.job import STATE_FOLDER
 from turnout.pipeline.processing import JobNoise, collect_block, randomize_block
-from turnout.pipeline.sources.streams import StreamSource
+from turnout.pipeline.sources.frames import StreamSource
 
 DOMAIN = tn.Domain(["no", "yes"])
 ORACLE = tn.DirectEncoding(1.0, DOMAIN)
@@ -47,15 +47,15 @@ def state_of(folder: Path) -> Path:
 
 def interrupted(monkeypatch: pytest.MonkeyPatch, make: Callable[[], Any], after: int = 1) -> None:
     """Stop a job after some of its parts."""
-    write = parts.PartTask.write
+    write = processing.PartTask.write
 
-    def fail(self: parts.PartTask, number: int, blocks: Any) -> Any:
+    def fail(self: processing.PartTask, number: int, blocks: Any) -> Any:
         if number >= after:
             raise KeyboardInterrupt
         return write(self, number, blocks)
 
     with monkeypatch.context() as patched:
-        patched.setattr(parts.PartTask, "write", fail)
+        patched.setattr(processing.PartTask, "write", fail)
         with pytest.raises(KeyboardInterrupt):
             make()
 
@@ -103,12 +103,11 @@ def test_blocks_and_jobs_draw_noise_of_their_own(tmp_path: Path, edges: int) -> 
 def query(tables: Iterator[pa.Table], rows: int = SMALL) -> StreamSource:
     """Give a query that gives the next table each time it is computed."""
     schema = pa.schema({"id": pa.int64(), "a": pa.int64()})
-    return StreamSource(
-        "the query",
-        schema,
-        lambda columns: next(tables).select(columns).to_batches(),
-        block_rows=rows,
+    found = StreamSource(
+        "the query", schema, lambda columns: next(tables).select(columns).to_batches()
     )
+    found.block_rows = rows
+    return found
 
 
 def people(order: Any, answers: Any) -> pa.Table:

@@ -11,7 +11,7 @@ import pytest
 
 import turnout as tn
 from turnout import errors
-from turnout.pipeline import Job, parts, running, scanning, sources
+from turnout.pipeline import Job, processing, running, scanning, sources
 
 DOMAIN = tn.Domain(["no", "yes"])
 ORACLE = tn.DirectEncoding(1.0, DOMAIN)
@@ -79,14 +79,14 @@ def test_a_part_that_may_have_been_taken_away_keeps_the_job(tmp_path, monkeypatc
     """Whoever moves parts on as they appear must not get others of the same people."""
     table = pa.table({"answer": ["no", "yes"] * 5})
     folder = tmp_path / "reports"
-    write = parts.PartTask.write
+    write = processing.PartTask.write
 
     def written_and_moved(self, number, blocks):
         write(self, number, blocks)
         (folder / "part-00000.parquet").rename(tmp_path / "sent.parquet")
         raise errors.InvalidValueError("late")
 
-    monkeypatch.setattr(parts.PartTask, "write", written_and_moved)
+    monkeypatch.setattr(processing.PartTask, "write", written_and_moved)
     with pytest.raises(errors.InvalidValueError, match="late"):
         tn.pipeline.randomize(tn.pipeline.scan(table, "answer"), ORACLE, folder)
     assert Job.read(folder) is not None
@@ -102,7 +102,7 @@ def test_a_job_that_goes_on_is_never_withdrawn(tmp_path, monkeypatch):
         raise error
 
     monkeypatch.setattr(
-        parts.PartTask, "write", lambda *given: fail(OSError(28, "No space left"), *given)
+        processing.PartTask, "write", lambda *given: fail(OSError(28, "No space left"), *given)
     )
     with pytest.raises(OSError, match="No space"):
         tn.pipeline.randomize(answers, ORACLE, folder)
@@ -111,7 +111,9 @@ def test_a_job_that_goes_on_is_never_withdrawn(tmp_path, monkeypatch):
     with pytest.raises(errors.InvalidValueError, match="it has no reports yet"):
         tn.pipeline.randomize(answers, ORACLE, folder)
     monkeypatch.setattr(
-        parts.PartTask, "write", lambda *given: fail(errors.InvalidValueError("refused"), *given)
+        processing.PartTask,
+        "write",
+        lambda *given: fail(errors.InvalidValueError("refused"), *given),
     )
     with pytest.raises(errors.InvalidValueError, match="refused"):
         tn.pipeline.randomize(answers, ORACLE, folder, resume=True)

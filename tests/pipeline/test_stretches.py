@@ -16,7 +16,7 @@ import pytest
 import turnout as tn
 from turnout.collecting.report_files import Groups, ReportFile, ReportWriter, containers
 from turnout.errors import MemoryLimitError
-from turnout.pipeline import open_reports, parts, report_counting, scan
+from turnout.pipeline import open_reports, processing, report_counting, scan
 from turnout.pipeline.encoding import EncodedBlock
 from turnout.pipeline.processing import JobNoise
 
@@ -128,7 +128,7 @@ def test_a_block_is_written_while_the_next_one_is_read(
 
     monkeypatch.setattr(ReportWriter, "add", adding)
     plan = tn.Plan(ORACLE, tn.Everyone())
-    task = parts.PartTask(tmp_path, "a job", plan, JobNoise.made(1))
+    task = processing.PartTask(tmp_path, "a job", plan, JobNoise.made(1))
     header = task.write_file(tmp_path / "reports.parquet", blocks())
     assert (header.reports, header.nodes) == (12, 12)
 

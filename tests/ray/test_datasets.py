@@ -13,7 +13,7 @@ import pytest
 
 from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.pipeline import open_source
-from turnout.ray.datasets import DatasetSource, digested
+from turnout.ray.work import DatasetSource, digested
 
 SIZES = (700, 0, 1, 1300, 64)
 

@@ -1,16 +1,21 @@
-"""The options by which commands say what people can answer."""
+"""The answers of people as commands read them: options, files of any number, and their domain."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import typer
 
-from turnout import Domain
+from turnout import Bounds, Domain
+from turnout._extras import require
 from turnout._files import read_bytes
+from turnout._label_texts import Kind, missing_texts, parse_label
+from turnout.cli.running import note
 from turnout.errors import InvalidValueError
+from turnout.pipeline import Answers, PseudonymKey, scan
+from turnout.pipeline.sources.files import find_files
 
 ColumnName = Annotated[
     str, typer.Option("--column", "-c", help="Column with the answers; no other is read.")
@@ -200,3 +205,219 @@ def asked_domain(size: int | None, labels: str | None, labels_file: Path | None)
     if size is not None and size != len(stated):
         raise InvalidValueError(f"--domain-size is {size}, but there are {len(stated)} labels")
     return Domain(stated)
+
+
+Sources = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="IN...",
+        help=(
+            "CSV (also .csv.gz), Parquet or Arrow IPC files with one row a person; folders of "
+            "them, Hive partitions too; quoted patterns."
+        ),
+    ),
+]
+IdColumn = Annotated[
+    str | None,
+    typer.Option("--id-column", help="Which person a row is of; it is not written anywhere."),
+]
+Duplicates = Annotated[
+    Literal["refuse", "first"],
+    typer.Option(
+        "--duplicates",
+        metavar="refuse|first",
+        help="With --id-column: what happens to a second row of a person.",
+    ),
+]
+PseudonymKeyFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--pseudonym-key",
+        metavar="FILE",
+        help="With --id-column: reports carry a keyed pseudonym; the file is made if need be.",
+    ),
+]
+GroupBy = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--group-by", help="A column that is reported as it is, for a tally of each group."
+    ),
+]
+ProbabilityColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--probability-column", help="Each person's own probability of reporting; public."
+    ),
+]
+
+
+def files_of(sources: Sequence[str]) -> list[Path]:
+    """List the files that the sources of a command stand for.
+
+    Raises
+    ------
+    InvalidValueError
+        If a source stands for no file of a known format.
+    OSError
+        If a source does not exist.
+    """
+    return [Path(file.path) for file in find_files(list(sources))[1]]
+
+
+def scanned(
+    sources: Sequence[str],
+    columns: Sequence[str],
+    *,
+    missing: Sequence[str] | None,
+    missing_values: Sequence[str] | None,
+    id_column: str | None = None,
+    duplicates: Literal["refuse", "first"] = "refuse",
+    pseudonym_key: Path | None = None,
+    group_by: Sequence[str] | None = None,
+    probability_column: str | None = None,
+) -> Answers:
+    """Open the answers of a command; what is missing is read as the text that was given.
+
+    Raises
+    ------
+    InvalidValueError
+        If a source or column cannot be used.
+    OSError
+        If a file cannot be read.
+    """
+    if pseudonym_key is not None and id_column is None:
+        raise typer.BadParameter("needs --id-column", param_hint="--pseudonym-key")
+    return scan(
+        list(sources) if len(sources) > 1 else sources[0],
+        columns,
+        missing=missing_rules(missing, (*columns, *(group_by or ()))),
+        missing_values=tuple(missing_values or ()),
+        id_column=id_column,
+        duplicates=duplicates,
+        pseudonym_key=None if pseudonym_key is None else _key(pseudonym_key),
+        group_by=tuple(group_by or ()),
+        probability_column=probability_column,
+    )
+
+
+def _key(path: Path) -> PseudonymKey:
+    if path.exists():
+        return PseudonymKey.read(path)
+    key = PseudonymKey.generate()
+    key.write(path)
+    note(f"made a new key in {path}; whoever has it can tell whose a pseudonym is")
+    return key
+
+
+def settled(
+    answers: Answers, given: Mapping[str, Sequence[str] | Bounds], *, say: bool = True
+) -> tuple[Answers, dict[str, Any]]:
+    """Settle what is asked in each column, and what is missing in its terms.
+
+    Parameters
+    ----------
+    answers
+        What :func:`scanned` gave.
+    given
+        The labels, or the numbers that can be given, of columns; of others the labels are those of
+        the data.
+    say
+        Whether these are noted; no where the caller says so beside the result.
+
+    Raises
+    ------
+    InvalidValueError
+        If the data have to be read for it and cannot be used.
+    """
+    found: dict[str, Any] = {}
+    for column in answers.asked:
+        asked = given.get(column)
+        if asked is None:
+            answers, domain = answers.settled(column, written=True, progress=True)
+            _warn_of_spaces(answers, domain)
+            found[column] = domain
+        elif isinstance(asked, Bounds):
+            answers, found[column] = _in_part(answers, column, asked), asked
+        else:
+            answers, found[column] = _stated(answers, column, asked)
+    read = [column for column in answers.asked if column not in given]
+    if say and read:
+        which = f"{found[read[0]].size:,} labels of the domain"
+        if answers.joint:
+            which = f"labels of {', '.join(map(repr, read))}"
+        note(
+            f"the {which} are taken from the data and treated as public; state them with --labels"
+            + (" or in a --plan" if answers.joint else " or --labels-file")
+        )
+    return answers, found
+
+
+def in_domain(answers: Answers, domain: Any) -> Answers:
+    """Read what is missing in terms of a domain.
+
+    Raises
+    ------
+    InvalidValueError
+        If a missing answer is to be what nobody can answer.
+    """
+    for column, part in answers.parts(domain).items():
+        answers = _in_part(answers, column, part)
+    return answers
+
+
+def _in_part(answers: Answers, column: str, part: Domain | Bounds) -> Answers:
+    text = answers.rule(column)
+    if text is None or text == "drop":
+        return answers
+    label: Any = text
+    if isinstance(part, Bounds):
+        try:
+            label = float(str(text))
+        except ValueError as error:
+            raise InvalidValueError(
+                f"{answers.name_of(column)}: --missing must be drop or a number within the bounds, "
+                f"got {text!r}"
+            ) from error
+    else:
+        label = next((each for each in part.labels if str(each) == text), text)
+    return answers.with_rule(column, label)
+
+
+def _warn_of_spaces(answers: Answers, domain: Domain) -> None:
+    """Say where a text that means missing is there, but with spaces around it."""
+    texts = missing_texts(more=answers.missing_values)
+    for label in domain.labels:
+        if isinstance(label, str) and label not in texts and label.strip() in texts:
+            note(
+                f"{label!r} is counted as a label: with spaces it is not {label.strip()!r}, which "
+                "means missing"
+            )
+
+
+def _stated(answers: Answers, column: str, labels: Sequence[str]) -> tuple[Answers, Domain]:
+    """Read labels, and that of what is missing, as values of a kind that a column can have."""
+    rule = answers.rule(column)
+    wanted = [] if rule is None or rule == "drop" else [str(rule)]
+    kinds = _kinds(answers, column)
+    kind = next(
+        kind
+        for kind in kinds
+        if all(parse_label(text, kind) is not None for text in [*labels, *wanted])
+    )
+    if kind == "text" and kinds[0] != "text" and not answers.source.texts:
+        answers = answers.matched_by_text(column)
+    for text in wanted:
+        answers = answers.with_rule(column, parse_label(text, kind))
+    return answers, Domain([parse_label(text, kind) for text in labels])
+
+
+def _kinds(answers: Answers, column: str) -> tuple[Kind, ...]:
+    """List the kinds of labels that a column can have, the narrowest first."""
+    if answers.source.texts:
+        return "integer", "text"
+    types, kind = require("pyarrow", "cli").types, answers.type_of(column)
+    if types.is_boolean(kind):
+        return "boolean", "text"
+    if types.is_integer(kind):
+        return "integer", "text"
+    return ("integer", "number", "text") if types.is_floating(kind) else ("text",)

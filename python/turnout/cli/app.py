@@ -1,17 +1,192 @@
-"""The typer application: its commands and the option ``--version``."""
+"""The typer application; its commands are known by name, and imported when one is chosen."""
 
 from __future__ import annotations
 
+import importlib
+import inspect
+import re
 import signal
 import sys
+from collections.abc import Callable
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
 
 from turnout import __version__
 from turnout._progress import beating
-from turnout.cli.commands import Application
+
+
+class Later(TyperCommand):
+    """A command that stands for the function of its name until somebody chooses it.
+
+    Parameters
+    ----------
+    name
+        Its name, and that of the function.
+    module
+        The module of the function.
+    summary
+        The first paragraph of the function's docstring, which lists of commands show.
+    """
+
+    def __init__(self, name: str, module: str, summary: str) -> None:
+        super().__init__(name, help=summary)
+        self.module = module
+
+    def function(self) -> Callable[..., None]:
+        """Import the function."""
+        found: Callable[..., None] = getattr(importlib.import_module(self.module), self.name or "")
+        return found
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: Any = None,
+        **extra: Any,
+    ) -> Any:
+        """Begin to run the command itself: its options, its help, and what it does."""
+        alone = typer.Typer(
+            add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False
+        )
+        function = self.function()
+        text, documented = _documented(function)
+        alone.command(self.name, help=text)(function)
+        command = get_command(alone)
+        for name, hint in get_type_hints(function, include_extras=True).items():
+            # What several commands have says what it is in its type.
+            for said in getattr(hint, "__metadata__", ()):
+                documented.setdefault(name, said.help)
+        for parameter in command.params:
+            # Some releases of Click forget the help of arguments, so it is given here.
+            if parameter.name in documented:
+                parameter.help = documented[parameter.name]
+        return command.make_context(info_name, args, parent, **extra)
+
+
+def _documented(command: Callable[..., None]) -> tuple[str, dict[str, str]]:
+    """Make help of a docstring, for the command and for each of its parameters.
+
+    A paragraph is one line, an indented one keeps its lines.
+    """
+    said, _, listed = inspect.cleandoc(command.__doc__ or "").partition(
+        "\n\nParameters\n----------\n"
+    )
+    text = "\n\n".join(
+        inspect.cleandoc(part) if part.startswith(" ") else " ".join(part.split())
+        for part in said.split("\n\n")
+    )
+    found = re.findall(r"^(\w+)\n((?: +.+\n?)+)", listed, re.MULTILINE)
+    return text, {name: " ".join(words.split()) for name, words in found}
+
+
+def _later(module: str, **summaries: str) -> list[TyperCommand | TyperGroup]:
+    """Stand for the functions of these names, each of a module that may be named after it."""
+    return [
+        Later(name, f"turnout.cli.{module.format(name)}", summary)
+        for name, summary in summaries.items()
+    ]
+
+
+def _group(
+    name: str, text: str, commands: list[TyperCommand | TyperGroup]
+) -> TyperCommand | TyperGroup:
+    return TyperGroup(
+        name=name,
+        help=text,
+        commands=commands,
+        no_args_is_help=True,
+        rich_markup_mode="rich",
+    )
+
+
+ACCOUNT = _group(
+    "account",
+    "Compute what a release protects: epsilon and delta.\n\n"
+    "[bold]participation[/] accounts for rounds of federated learning with clients that take "
+    "part at random, [bold]calibrate[/] finds the noise that they need, [bold]shuffle[/] "
+    "accounts for shuffled reports, [bold]counts[/] for counts of sampled people, "
+    "[bold]batches[/] for the ways in which trainings draw them. Printed numbers are rounded to "
+    "the safe side.",
+    _later(
+        "account.{}",
+        participation="Account for federated learning with random participation.",
+        calibrate="Find what random participation needs to meet an epsilon and a delta.",
+        shuffle="Account for shuffled reports of direct encoding.",
+        counts="Account for counts of sampled people, published without noise.",
+        batches="Account for training on batches, in every way in which batches are drawn.",
+    ),
+)
+
+KEY = _group(
+    "key",
+    "Keys that sign plans, so that devices can tell a plan of yours from any other.\n\n"
+    "[bold]new[/] makes one, [bold]public[/] prints the half of it that devices get.",
+    _later(
+        "key",
+        new="Make a new secret key, in a file that only its owner can read.",
+        public="Print the public key of a secret one, 64 hexadecimal digits.",
+    ),
+)
+
+ROUNDS = _group(
+    "rounds",
+    "Questions that take rounds: frequent values of which there are far too many to count, and "
+    "rare answers.\n\n"
+    "[bold]hitters[/] and [bold]rare[/] begin, [bold]split[/] asks each person in one round, "
+    "[bold]close[/] takes the tally of a round and writes the plan of the next, [bold]show[/] "
+    "says what was found.",
+    _later(
+        "rounds",
+        hitters="Begin to look for frequent words or numbers of which there are far too many to "
+        "count.",
+        rare="Begin a collection in two rounds, of which the second asks more of who holds a "
+        "rare answer.",
+        split="Split people into the groups of the rounds: each person is asked in one round.",
+        close="Close the open round with its tally, and write the plan of the next.",
+        show="Show what was found, with intervals, and what happened in each round.",
+    ),
+)
+
+#: What ``turnout --help`` lists, in its order.
+COMMANDS = [
+    *_later(
+        "{}",
+        survey="Randomize the answers of columns and show how often each is given, with intervals.",
+        plan="Plan a collection: which oracle, and which share of the people must report.",
+        randomize="Turn answers into reports that are safe to hand over.",
+        tally="Count the reports of many files into one small tally.",
+        estimate="Estimate how often each answer is given, or the mean of numbers, with honest "
+        "intervals.",
+        report="Write a report of a collection that people can read.",
+    ),
+    *_later(
+        "{}.command",
+        aggregate="Count answers under secret sharing, so that no server sees one, and the "
+        "counts are private.",
+        sample="Draw one realistic record for each user that is safe to hand over.",
+    ),
+    *_later(
+        "{}",
+        reproduce="Compute figures and tables of the papers again, each with a verdict.",
+        demo="Ask 6,366 real people two private questions and compare with the truth.",
+    ),
+    ROUNDS,
+    ACCOUNT,
+    KEY,
+]
+
+
+class Application(TyperGroup):
+    """The group of all commands."""
+
+    def __init__(self, **settings: Any) -> None:
+        settings["commands"] = COMMANDS
+        super().__init__(**settings)
+
 
 app = typer.Typer(
     name="turnout",

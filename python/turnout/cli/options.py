@@ -1,4 +1,4 @@
-"""Options that many commands have, and what they do."""
+"""Options that many commands have, and files of tables."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -14,7 +14,27 @@ from turnout._atomic import atomic_write
 from turnout._extras import require
 from turnout._progress import doing
 from turnout.cli.running import check_level, ending_in
-from turnout.cli.table_files import TABLE_SUFFIXES
+
+#: What names of files of tables end in.
+TABLE_SUFFIXES: Final = (".csv", ".parquet")
+
+
+def csv_of(table: Any) -> bytes:
+    """Write an Arrow table as CSV."""
+    sink = require("pyarrow", "cli").BufferOutputStream()
+    arrow_csv = require("pyarrow.csv", "cli")
+    arrow_csv.write_csv(table, sink, arrow_csv.WriteOptions(quoting_style="needed"))
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def write_table(path: Path, table: Any) -> None:
+    """Write an Arrow table as CSV or Parquet, by the file's name, whole or not at all."""
+    with atomic_write(path) as temporary:
+        if path.suffix.lower() == ".parquet":
+            require("pyarrow.parquet", "cli").write_table(table, temporary)
+        else:
+            temporary.write_bytes(csv_of(table))
+
 
 _PICTURES = {".png": "png", ".svg": "svg", ".pdf": "pdf"}
 

@@ -13,8 +13,7 @@ from rich.console import Console
 from turnout import Plan
 from turnout._progress import doing
 from turnout.cli.answers import Labels, LabelsFile, asked_domain, oracle_names
-from turnout.cli.mean_mechanisms import Distribution, Mean, numbers_of, option_of
-from turnout.cli.mean_plan import MeanPlan
+from turnout.cli.numbers import Distribution, Mean, MeanPlan, numbers_of, option_of
 from turnout.cli.options import AsJson, PictureFile, Sign, print_json, save_picture
 from turnout.cli.running import (
     check_level,

@@ -11,15 +11,25 @@ import typer
 from turnout import Bernoulli, Bounds, Everyone, Participation, Plan, _arguments
 from turnout.cli.answers import (
     ColumnName,
+    Duplicates,
+    GroupBy,
+    IdColumn,
     LabelsByColumn,
     LabelsFile,
     Missing,
     MissingValues,
+    ProbabilityColumn,
+    PseudonymKeyFile,
+    Sources,
     check_labels,
+    files_of,
+    in_domain,
     oracle_names,
+    scanned,
+    settled,
     stated_labels,
 )
-from turnout.cli.mean_mechanisms import (
+from turnout.cli.numbers import (
     Distribution,
     Mean,
     mechanism_of,
@@ -36,18 +46,6 @@ from turnout.cli.running import (
     refuse_if,
     refuse_overwriting_inputs,
     refusing,
-)
-from turnout.cli.scans import (
-    Duplicates,
-    GroupBy,
-    IdColumn,
-    ProbabilityColumn,
-    PseudonymKeyFile,
-    Sources,
-    files_of,
-    in_domain,
-    scanned,
-    settled,
 )
 from turnout.cli.showing import showing
 from turnout.cli.showing.shown import describe_participation

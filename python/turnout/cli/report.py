@@ -11,10 +11,9 @@ from turnout import GroupedTally
 from turnout._documents import parsed
 from turnout._files import read_bytes
 from turnout.cli.estimate import Top
-from turnout.cli.options import Level
+from turnout.cli.options import TABLE_SUFFIXES, Level, write_table
 from turnout.cli.running import ending_in, refuse_overwriting_inputs, refusing
 from turnout.cli.showing.shown import Clip, Method, Order, Over, Simultaneous
-from turnout.cli.table_files import TABLE_SUFFIXES, write_table
 from turnout.cli.tables import file_size, tell
 from turnout.cli.tallies import AllowEqual, merged_tallies
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError

@@ -8,10 +8,20 @@ from typing import Annotated, Any
 import typer
 
 from turnout import Plan
-from turnout.cli.answers import ColumnName, Labels, LabelsFile, asked_domain
+from turnout.cli.answers import (
+    ColumnName,
+    Duplicates,
+    GroupBy,
+    IdColumn,
+    Labels,
+    LabelsFile,
+    ProbabilityColumn,
+    Sources,
+    asked_domain,
+    scanned,
+)
 from turnout.cli.options import AsJson, Level, PictureFile, Sign, TableFile, print_json
 from turnout.cli.running import check_positive, check_rate, refuse_overwriting_inputs, refusing
-from turnout.cli.scans import Duplicates, GroupBy, IdColumn, ProbabilityColumn, Sources, scanned
 from turnout.cli.showing.rounds import show_search, show_two, summary
 from turnout.cli.showing.shown import Clip, describe_participation
 from turnout.cli.tables import number, percent, tell

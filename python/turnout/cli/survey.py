@@ -16,14 +16,16 @@ from turnout.cli.answers import (
     LabelsFile,
     Missing,
     MissingValues,
+    Sources,
     by_column,
+    scanned,
+    settled,
     stated_labels,
 )
 from turnout.cli.estimate import Top
-from turnout.cli.mean_mechanisms import read_bounds
+from turnout.cli.numbers import read_bounds
 from turnout.cli.options import AsJson, Level, Seed
 from turnout.cli.running import check_positive, check_rate, output, refuse_if, refusing
-from turnout.cli.scans import Sources, scanned, settled
 from turnout.cli.showing import showing
 from turnout.cli.showing.frequencies import show_estimate
 from turnout.cli.showing.shown import Clip, Simultaneous, Wish, json_group, json_record

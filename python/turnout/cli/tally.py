@@ -12,16 +12,19 @@ import typer
 
 from turnout import GroupedTally, Plan, metrics
 from turnout._atomic import atomic_write
-from turnout.cli.device_messages import MESSAGE_SUFFIXES, MessageCounts, OnBad, gathered
 from turnout.cli.options import AsJson, PublicKey
 from turnout.cli.running import moment, note, refuse_overwriting_inputs, refusing
 from turnout.cli.showing import showing
 from turnout.cli.showing.shown import describe_participation
 from turnout.cli.tables import file_size, number, tell
 from turnout.cli.tallies import (
+    MESSAGE_SUFFIXES,
     REPORT_SUFFIXES,
     AllowEqual,
     Counts,
+    MessageCounts,
+    OnBad,
+    gathered,
     merged,
     read_tallies,
     refuse_repeats,

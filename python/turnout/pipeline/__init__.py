@@ -15,8 +15,8 @@ from turnout._public import imported_later, listing
 
 if TYPE_CHECKING:
     from turnout.pipeline.answers import Answers
+    from turnout.pipeline.columns import GroupIndex
     from turnout.pipeline.encoding import EncodedBlock
-    from turnout.pipeline.grouping import GroupIndex
     from turnout.pipeline.job import Job, Totals
     from turnout.pipeline.pseudonyms import PseudonymKey
     from turnout.pipeline.report_set import ReportSet, open_reports, tally
@@ -47,7 +47,7 @@ __all__ = [
 _NAMES = {
     "turnout.pipeline.answers": ["Answers"],
     "turnout.pipeline.encoding": ["EncodedBlock"],
-    "turnout.pipeline.grouping": ["GroupIndex"],
+    "turnout.pipeline.columns": ["GroupIndex"],
     "turnout.pipeline.job": ["Job", "Totals"],
     "turnout.pipeline.pseudonyms": ["PseudonymKey"],
     "turnout.pipeline.report_set": ["ReportSet", "open_reports", "tally"],

@@ -16,13 +16,12 @@ from turnout.bounds import Bounds
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.participation import Personalized
 from turnout.pipeline.asked import Asked, AskedColumns, Encoding
-from turnout.pipeline.digests import digested
-from turnout.pipeline.encoding import EncodedBlock
-from turnout.pipeline.grouping import GroupIndex, groups_of
+from turnout.pipeline.columns import GroupIndex, digested, groups_of
+from turnout.pipeline.encoding import EncodedBlock, Rows, without_group
 from turnout.pipeline.identity import Persons, check_of, digests, find_persons, first_rows
 from turnout.pipeline.pseudonyms import PseudonymKey
-from turnout.pipeline.rows import Elsewhere, Rows, without_group
 from turnout.pipeline.sources import Block
+from turnout.pipeline.sources.base import Elsewhere
 from turnout.products import ProductDomain, Questions
 
 Duplicates = Literal["refuse", "first"] | None

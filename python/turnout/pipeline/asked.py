@@ -17,12 +17,9 @@ from turnout._types import Array, Truths
 from turnout.bounds import Bounds
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
-from turnout.pipeline.dictionaries import factors, rows_text
-from turnout.pipeline.encoding import codes_of
-from turnout.pipeline.flight import sized
-from turnout.pipeline.labels import WAY_OUT, Labels, is_missing
+from turnout.pipeline.columns import factors, rows_text
+from turnout.pipeline.encoding import WAY_OUT, Labels, Rows, codes_of, is_missing
 from turnout.pipeline.numbers import Numbers, numbers_of
-from turnout.pipeline.rows import Rows
 from turnout.pipeline.sources import Source
 from turnout.products import ProductDomain, Questions
 
@@ -312,10 +309,8 @@ class AskedColumns:
         seen: dict[tuple[bool, Any], Any] = {}
         gaps, total = 0, 0
         rows: list[int] = []
-        blocks = sized(
-            source.blocks([column], categories=frozenset([column])), self.source.number_of_blocks
-        )
-        for block in track(blocks, "looking for labels", progress):
+        blocks = source.blocks([column], categories=frozenset([column]))
+        for block in track(blocks, "looking for labels", progress, source.number_of_blocks):
             for values, index in factors(block.read().column(column), name):
                 first = np.full(len(values), len(index))
                 first[index[::-1]] = np.arange(len(index) - 1, -1, -1)

@@ -6,7 +6,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from turnout import _arguments
 
@@ -54,25 +54,3 @@ def checked_workers(workers: int | None) -> int:
         count = len(available(0)) if available is not None else os.cpu_count() or 1
         return min(count, _MOST_WORKERS)
     return _arguments.integer("workers", workers, least=1, most=1024)
-
-
-class _Sized:
-    def __init__(self, items: Iterable[Any], length: int) -> None:
-        self._items, self._length = items, length
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._items)
-
-    def __len__(self) -> int:
-        return self._length
-
-
-def sized(items: Iterable[T], length: int | None) -> Iterable[T]:
-    """Say how many items there will be, where that is known, for a progress bar.
-
-    Examples
-    --------
-    >>> len(sized(iter("abc"), 3))
-    3
-    """
-    return items if length is None else _Sized(items, length)

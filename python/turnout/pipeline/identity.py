@@ -2,29 +2,245 @@
 
 Identifiers are compared by keyed digests of 128 bits under a key that is fresh in each run and
 forgotten with it; they themselves are written nowhere. An integer of any width is the same person
-as its text.
+as its text. The repeated among digests are found in bounded memory.
 """
 
 from __future__ import annotations
 
 import hashlib
 import logging
+import os
 import secrets
+import shutil
+import tempfile
+import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from turnout import _core
+from turnout._atomic import naming
 from turnout._extras import require
 from turnout._progress import track
-from turnout._types import Array, Bytes, Integers
+from turnout._types import Array, Bytes, Integers, Truths, Unsigned
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.pipeline.dictionaries import rows_text
-from turnout.pipeline.flight import sized
-from turnout.pipeline.repeats import Digests, Folder, RepeatFinder, StreamPersons
+from turnout.pipeline.columns import rows_text
 from turnout.pipeline.sources import Block, Source
+
+#: Two 64-bit words a row.
+Digests = Unsigned
+
+_MEMORY: Final = 2**26
+_PARTITIONS: Final = 256
+_RECORD: Final = np.dtype([("high", "<u8"), ("low", "<u8"), ("row", "<i8")])
+_MOST_PERSONS: Final = 2**28
+
+
+class Folder:
+    """A temporary folder that only its owner can read, removed with this object."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="turnout-"))
+        self._finalizer = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+    def close(self) -> None:
+        """Remove it now."""
+        self._finalizer()
+
+
+class RepeatFinder:
+    """Finds all rows but the first of each person, exactly and in bounded memory.
+
+    Records of a digest and a row number are kept in memory up to a limit; beyond it they go to
+    partitions on disk by their digest, each of which is sorted by itself.
+
+    Parameters
+    ----------
+    memory
+        How many bytes of records to keep in memory.
+    """
+
+    def __init__(self, memory: int = _MEMORY) -> None:
+        self._memory = memory
+        self._held: list[Array] = []
+        self._bytes = 0
+        self._folder: Folder | None = None
+
+    def add(self, found: Digests, first_row: int) -> None:
+        """Take the digests of consecutive rows."""
+        records = np.empty(len(found), _RECORD)
+        records["high"], records["low"] = found[:, 0], found[:, 1]
+        records["row"] = np.arange(first_row, first_row + len(found))
+        self._held.append(records)
+        self._bytes += records.nbytes
+        if self._bytes > self._memory:
+            self._spill()
+
+    def _spill(self) -> None:
+        if not self._held:
+            return
+        self._folder = self._folder or Folder()
+        records = np.concatenate(self._held)
+        self._held, self._bytes = [], 0
+        part = (records["high"] >> np.uint64(56)).astype(np.uint8)
+        order = np.argsort(part, kind="stable")
+        records = records[order]
+        ends = np.cumsum(np.bincount(part, minlength=_PARTITIONS))
+        for number, (start, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
+            if end > start:
+                _append(self._folder.path / f"{number}", records[start:end])
+
+    def finish(self) -> tuple[int, Integers, Folder | None]:
+        """Find the rows.
+
+        Returns
+        -------
+        repeated : int
+            How many persons have more than one row.
+        left_out : numpy.ndarray
+            The rows that do not count, ascending.
+        folder : object or None
+            What keeps their file, if they are in one.
+        """
+        if self._folder is None:
+            repeated, rows = _repeats(np.concatenate([np.empty(0, _RECORD), *self._held]))
+            self._held = []
+            return repeated, np.sort(rows), None
+        self._spill()
+        folder, total, most = self._folder, 0, 0
+        out = folder.path / "rows"
+        for number in range(_PARTITIONS):
+            path = folder.path / f"{number}"
+            if path.exists():
+                records = np.fromfile(path, _RECORD)
+                path.unlink()
+                repeated, rows = _repeats(records)
+                total += repeated
+                most = max(most, int(rows.max(initial=-1)))
+                _append(out, rows)
+        count = out.stat().st_size // 8 if out.exists() else 0
+        if count * 8 <= self._memory:
+            rows = np.sort(np.fromfile(out, np.int64)) if count else np.empty(0, np.int64)
+            folder.close()
+            return total, rows, None
+        return total, self._sorted_on_disk(out, most), folder
+
+    def _sorted_on_disk(self, path: Path, most: int) -> Integers:
+        """Sort a long file of row numbers by stretches of rows."""
+        size = path.stat().st_size
+        parts = min(-(-size // max(self._memory // 4, 8)), 4096)
+        width = most // parts + 1
+        step = max(self._memory // 64, 1)
+        with path.open("rb") as stream:
+            while (rows := np.fromfile(stream, np.int64, step)).size:
+                part = rows // width
+                for number in np.unique(part).tolist():
+                    _append(path.with_name(f"s{number}"), rows[part == number])
+        path.unlink()
+        final = path.with_name("sorted")
+        for number in range(parts):
+            piece = path.with_name(f"s{number}")
+            if piece.exists():
+                _append(final, np.sort(np.fromfile(piece, np.int64)))
+                piece.unlink()
+        return np.memmap(final, np.int64, "r")
+
+
+def _append(path: Path, records: Array) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    # Not tofile, whose error of a full disk has neither number nor name.
+    with naming(path), os.fdopen(descriptor, "ab") as stream:
+        stream.write(records.tobytes())
+
+
+def _repeats(records: Array) -> tuple[int, Integers]:
+    """Persons with several records, and all their rows but the first."""
+    high = np.array(records["high"])
+    order = np.argsort(high)
+    same = high[order][1:] == high[order][:-1]
+    if not same.any():
+        return 0, np.empty(0, np.int64)
+    # Few records share half of a digest with another: those of a person, and chance.
+    near = np.zeros(order.size, bool)
+    near[1:] |= same
+    near[:-1] |= same
+    chosen = records[order[near]]
+    chosen = chosen[np.lexsort((chosen["row"], chosen["low"], chosen["high"]))]
+    again = (chosen["high"][1:] == chosen["high"][:-1]) & (chosen["low"][1:] == chosen["low"][:-1])
+    begins = again & ~np.concatenate([[False], again[:-1]])
+    return int(begins.sum()), np.array(chosen["row"][1:][again], np.int64)
+
+
+class StreamPersons:
+    """Who has been seen in a stream that can be read only once: 16 bytes a person.
+
+    Parameters
+    ----------
+    name
+        What messages call the column.
+    most
+        The largest number of persons.
+    """
+
+    def __init__(self, name: str, most: int = _MOST_PERSONS) -> None:
+        self._name = name
+        self._most = most
+        #: Sorted by the first word; their lengths fall by a factor of two at least.
+        self._runs: list[Digests] = []
+        self.repeated_rows = 0
+
+    def repeats(self, found: Digests) -> Integers:
+        """Take the digests of a block, and find the positions of persons who were there before.
+
+        Raises
+        ------
+        InvalidValueError
+            If there are too many persons for the memory.
+        """
+        records = np.empty(len(found), _RECORD)
+        records["high"], records["low"] = found[:, 0], found[:, 1]
+        records["row"] = np.arange(len(found))
+        again = np.zeros(len(found), bool)
+        again[_repeats(records)[1]] = True
+        for run in self._runs:
+            again |= _contains(run, found)
+        fresh = found[~again]
+        self._keep(fresh[np.argsort(fresh[:, 0])])
+        positions = np.flatnonzero(again)
+        self.repeated_rows += positions.size
+        return positions.astype(np.int64)
+
+    def _keep(self, run: Digests) -> None:
+        while self._runs and len(self._runs[-1]) < 2 * len(run):
+            both = np.concatenate([self._runs.pop(), run])
+            run = both[np.argsort(both[:, 0])]
+        self._runs.append(run)
+        if sum(map(len, self._runs)) > self._most:
+            raise InvalidValueError(
+                f"{self._name}: more than {self._most:,} persons in a stream that can be read only "
+                "once do not fit into memory; read from files, where there is no such limit"
+            )
+
+
+def _contains(run: Digests, found: Digests) -> Truths:
+    if not len(run):
+        return np.zeros(len(found), bool)
+    high = np.ascontiguousarray(run[:, 0])
+    place = np.searchsorted(high, found[:, 0])
+    present = np.zeros(len(found), bool)
+    # Usually one step; more where different persons share the first word.
+    while True:
+        inside = place < len(high)
+        here = np.where(inside, place, 0)
+        candidates = inside & (high[here] == found[:, 0])
+        present |= candidates & (run[here, 1] == found[:, 1])
+        if not (candidates & ~present).any():
+            return present
+        place = place + 1
+
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -184,8 +400,8 @@ def find_persons(source: Source, column: str, *, refuse: bool, progress: bool = 
     key, name = secrets.token_bytes(32), f"{source.name}: column {column!r}"
     finder = RepeatFinder()
     checks = {}
-    blocks = sized(source.blocks([column]), source.number_of_blocks)
-    for block in track(blocks, "looking for persons", progress):
+    blocks, number = source.blocks([column]), source.number_of_blocks
+    for block in track(blocks, "looking for persons", progress, number):
         found = digests(block.read().column(column), key, name=name, first_row=block.start)
         finder.add(as_words(found), block.start)
         if source.computed:

@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import contextlib
 import json
+import operator
 import os
 import secrets
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -73,13 +74,7 @@ class Totals:
 
     def __add__(self, other: Totals) -> Totals:
         """Add what another part did."""
-        return Totals(
-            self.rows + other.rows,
-            self.nodes + other.nodes,
-            self.reports + other.reports,
-            self.dropped + other.dropped,
-            self.duplicates + other.duplicates,
-        )
+        return Totals(*map(operator.add, astuple(self), astuple(other)))
 
 
 @dataclass(frozen=True)

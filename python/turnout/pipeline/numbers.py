@@ -14,7 +14,7 @@ from turnout._label_texts import missing_texts
 from turnout._types import Array, Floats, Truths
 from turnout.bounds import ROUNDED, Bounds, rounded
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.pipeline.rows import Rows
+from turnout.pipeline.encoding import Rows
 
 #: Integers within whatever bounds there can be.
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,100}", re.ASCII)

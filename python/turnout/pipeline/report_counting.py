@@ -1,11 +1,15 @@
-"""Counting one file of reports, batch by batch."""
+"""Files of reports: where they are, and the counts of each, batch by batch."""
 
 from __future__ import annotations
 
+import errno
+import glob
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -30,7 +34,130 @@ from turnout.collecting.sums import DesignSums
 from turnout.collecting.tally import BaseTally
 from turnout.errors import InvalidValueError, MemoryLimitError
 from turnout.pipeline.flight import in_flight
-from turnout.pipeline.report_places import PlacedFile
+from turnout.pipeline.job import STATE_FOLDER, Job
+from turnout.pipeline.processing import designs_by_group, of_nobody
+from turnout.pipeline.sources.files import partition_kinds, partition_value, run_of_partitions
+
+_SUFFIXES: Final = (".parquet", ".arrow", ".ipc", ".feather")
+
+
+@dataclass(frozen=True)
+class PlacedFile:
+    """A file of reports.
+
+    Attributes
+    ----------
+    path
+        Where it is.
+    partitions
+        Names and values of the folders ``name=value`` on the way to it.
+    """
+
+    path: Path
+    partitions: tuple[tuple[str, Part], ...]
+
+
+def placed_files(places: Sequence[str], *, partial: bool) -> tuple[list[PlacedFile], list[Job]]:
+    """Find the files of reports at some places, in order, and the jobs that wrote them.
+
+    Parameters
+    ----------
+    places
+        Files, folders and patterns.
+    partial
+        Whether a folder whose job is not complete is taken with the parts that are there.
+
+    Raises
+    ------
+    InvalidValueError
+        If there is no file, one is there twice, or the job of a folder is not complete or lacks
+        parts.
+    OSError
+        If a place does not exist, or a folder cannot be read.
+    """
+    found = [entry for place in places for entry in _found(place, partial)]
+    paths = [entry for entry in found if isinstance(entry, Path)]
+    jobs = [entry for entry in found if isinstance(entry, Job)]
+    real: dict[Path, Path] = {}
+    for path in paths:
+        if real.setdefault(path.resolve(), path) is not path:
+            raise InvalidValueError(f"{path}: given twice; its reports would count twice")
+    return _with_partitions(paths), jobs
+
+
+def _with_partitions(paths: Sequence[Path]) -> list[PlacedFile]:
+    texts = [run_of_partitions(path.parts[:-1]) for path in paths]
+    kinds = partition_kinds(texts)
+    return [
+        PlacedFile(path, tuple((name, partition_value(text, kinds[name])) for name, text in pairs))
+        for path, pairs in zip(paths, texts, strict=True)
+    ]
+
+
+def _found(text: str, partial: bool) -> list[Path | Job]:
+    """List the files at a place, and the jobs of its folders."""
+    path = Path(text)
+    if path.is_dir():
+        return _in_folder(path, partial)
+    if path.exists() or not glob.has_magic(text):
+        if not path.exists():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), text)
+        return [path]
+    found: list[Path | Job] = []
+    # Path.glob takes no absolute pattern.
+    for place in sorted(map(Path, glob.glob(text, recursive=True))):  # noqa: PTH207
+        if place.is_dir():
+            found += _in_folder(place, partial)
+        elif place.suffix.lower() in _SUFFIXES:
+            found.append(place)
+    if not found:
+        raise InvalidValueError(f"paths: no file of reports fits {text!r}")
+    return found
+
+
+def _in_folder(folder: Path, partial: bool) -> list[Path | Job]:
+    found: list[Path | Job] = []
+    for place, folders, names in os.walk(folder, onerror=_raised):
+        here = Path(place)
+        if STATE_FOLDER in folders:
+            job = Job.read(here)
+            if job is not None:
+                _check_job(job, names, partial)
+                found.append(job)
+        folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
+        for name in sorted(names):
+            if Path(name).suffix.lower() in _SUFFIXES and not name.startswith((".", "_")):
+                found.append(here / name)
+    if not found:
+        raise InvalidValueError(f"paths: {str(folder)!r} holds no file of reports")
+    return found
+
+
+def _raised(error: OSError) -> None:
+    """Refuse a folder that cannot be looked into: its reports would be missing."""
+    raise error
+
+
+def _check_job(job: Job, names: Sequence[str], partial: bool) -> None:
+    if not job.complete:
+        if partial:
+            return
+        raise InvalidValueError(
+            f"paths: the job in {str(job.folder)!r} is unfinished: resume goes on with it "
+            "(partial takes the parts that are there)"
+        )
+    there = {name for name in names if name.startswith("part-")}
+    wanted = {f"part-{number:05d}.parquet" for number in range(job.parts or 0)}
+    if there != wanted and not partial:
+        missing, more = sorted(wanted - there), sorted(there - wanted)
+        problem = f"has {(more or missing)[0]}, which is not of its job"
+        if missing:
+            problem = (
+                f"lacks {missing[0]}, which its job wrote: bring it back, it cannot be made again "
+                "(partial takes those that are there)"
+            )
+        raise InvalidValueError(f"paths: {str(job.folder)!r} {problem}")
+
 
 AnyTally = BaseTally | GroupedTally[Any]
 
@@ -126,11 +253,10 @@ class Counter:
         plan, stretches = opened.header.plan, opened.stretches()
         # First: a tally, be it an empty one, has room for all answers that the file names.
         threads = min(self._threads, len(stretches), _memory_for(opened, stretches, groups))
+        empty = of_nobody(plan, () if groups is None else groups.names)
         of_batch: Callable[[ReportBatch], Any] = partial(_of_batch, plan)
-        empty: Any = plan.oracle.tally_type.empty(plan)
         if groups is not None:
             of_batch = partial(_groups_of_batch, plan, groups)
-            empty = GroupedTally(groups.names, {}, plan=plan)
 
         def count(stretch: Stretch) -> tuple[int, Any]:
             improbable, total, first = 0, empty, start + stretch.start
@@ -230,11 +356,7 @@ def _groups_of_batch(plan: Plan, groups: Groups, batch: ReportBatch) -> GroupedT
     """Tally each group of a batch as if its nodes had been those that reported."""
     assert batch.groups is not None
     counts = np.bincount(batch.groups, minlength=len(groups.keys))
-    designs = None
-    if batch.probabilities is not None:
-        order = np.argsort(batch.groups, kind="stable")
-        pieces = np.split(batch.probabilities[order], np.cumsum(counts)[:-1])
-        designs = [DesignSums.of(np.ascontiguousarray(piece)) for piece in pieces]
+    designs = designs_by_group(batch.probabilities, batch.groups, counts)
     drawn = Drawn(batch.reports, batch.probabilities)
     reports = Reports.made(plan.oracle, plan.participation, drawn, len(batch), _design(batch))
     return tally_by_group(

@@ -13,17 +13,16 @@ import numpy as np
 from turnout import _arguments
 from turnout._progress import track
 from turnout.collecting.elsewhere import ReportsElsewhere
-from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.kind import Kind
 from turnout.collecting.plan import Plan
 from turnout.collecting.report_files import MAX_MEMORY, ReportBatch, ReportFile
 from turnout.collecting.tally import BaseTally
 from turnout.errors import InvalidValueError, PlanMismatchError
-from turnout.pipeline.flight import checked_workers, in_flight, sized
+from turnout.pipeline.flight import checked_workers, in_flight
+from turnout.pipeline.identity import RepeatFinder
 from turnout.pipeline.job import Job, Totals
-from turnout.pipeline.repeats import RepeatFinder
-from turnout.pipeline.report_counting import Counter, LeftOut
-from turnout.pipeline.report_places import PlacedFile, placed_files
+from turnout.pipeline.processing import of_nobody
+from turnout.pipeline.report_counting import Counter, LeftOut, PlacedFile, placed_files
 
 Duplicates = Literal["refuse", "first"]
 
@@ -189,7 +188,7 @@ class ReportSet(ReportsElsewhere):
         seen: dict[str, Path] = {}
         counted = in_flight(lambda item: counter.count(*item), work, threads)
         for file, (header, tally) in zip(
-            self._files, track(sized(counted, len(work)), "tallying", progress), strict=True
+            self._files, track(counted, "tallying", progress, len(work)), strict=True
         ):
             refuse_twice(seen, file.path, header.identity)
             if total is None:
@@ -197,13 +196,7 @@ class ReportSet(ReportsElsewhere):
                 continue
             check_plans(self._files[0].path, total.plan, file.path, tally.plan)
             total = total.merge(tally)
-        if total is not None:
-            return total
-        return (
-            GroupedTally(names, {}, plan=self.plan)
-            if names
-            else self.plan.oracle.tally_type.empty(self.plan)
-        )
+        return of_nobody(self.plan, names) if total is None else total
 
     def tallied_by(self, oracle: Kind) -> BaseTally:
         """Tally the reports if an oracle made them: what :meth:`Kind.tally` does.

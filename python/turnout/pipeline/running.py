@@ -8,6 +8,7 @@ import itertools
 import logging
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +25,18 @@ from turnout.metrics import observe
 from turnout.participation import Participation
 from turnout.pipeline.answers import Answers
 from turnout.pipeline.encoding import EncodedBlock
-from turnout.pipeline.flight import checked_workers, in_flight, sized
+from turnout.pipeline.flight import checked_workers, in_flight
 from turnout.pipeline.job import Job, Totals
-from turnout.pipeline.parts import PART_BLOCKS, PartTask, group_kinds, in_parts, part_path
 from turnout.pipeline.processing import (
+    PART_BLOCKS,
     JobNoise,
+    PartTask,
     collect_block,
     collect_groups,
+    group_kinds,
+    in_parts,
+    of_nobody,
+    part_path,
     plan_of,
     randomize_block,
 )
@@ -173,21 +179,26 @@ def randomize_to_file(
     answers = _named(answers, plan)
     noise = JobNoise.made(_arguments.seed(seed))
     answers.persons(progress=progress)
-    counted = _Counted(_encoded(answers, plan, answers.blocks(plan.domain)))
+    total = Totals()
+
+    def counted() -> Iterator[EncodedBlock]:
+        nonlocal total
+        for block in _encoded(answers, plan, answers.blocks(plan.domain)):
+            total += Totals(block.rows, 0, 0, block.dropped, block.duplicates)
+            yield block
+
+    blocks = track(counted(), "randomizing", progress, answers.source.number_of_blocks)
     if file_format(path) == "arrow":
         if answers.group_by or answers.pseudonym_key is not None:
             raise InvalidValueError(
                 f"output: {os.fspath(path)!r}: groups and pseudonyms need a .parquet file"
             )
-        blocks = track(sized(counted, answers.source.number_of_blocks), "randomizing", progress)
-        pieces = [randomize_block(plan, block, noise).reports for block in blocks]
-        reports = Reports.concatenate(pieces or [empty_reports(plan)])
+        reports = _together(plan, blocks, noise)
         write_reports(reports, path)
-        return counted.totals(reports.nodes, len(reports))
+        return replace(total, nodes=reports.nodes, reports=len(reports))
     task = _task(answers, plan, noise, Path(path).parent, "")
-    blocks = track(sized(counted, answers.source.number_of_blocks), "randomizing", progress)
     header = task.write_file(path, blocks)
-    return counted.totals(header.nodes, header.reports)
+    return replace(total, nodes=header.nodes, reports=header.reports)
 
 
 def open_job(
@@ -346,7 +357,7 @@ def _parts(
                 lazy.append((number, held))
         yield from in_flight(lambda part: write(*part), lazy, workers)
 
-    yield from track(sized(work(), number), "randomizing", progress)
+    yield from track(work(), "randomizing", progress, number)
 
 
 def blocks_there(task: PartTask, rows: int | None, block_rows: int) -> frozenset[int]:
@@ -360,25 +371,6 @@ def blocks_there(task: PartTask, rows: int | None, block_rows: int) -> frozenset
         if most is None or number < most:
             found += range(number * PART_BLOCKS, (number + 1) * PART_BLOCKS)
     return frozenset(found)
-
-
-class _Counted:
-    """Encoded blocks that are counted as they pass."""
-
-    def __init__(self, blocks: Iterable[EncodedBlock]) -> None:
-        self._blocks = blocks
-        self._rows = self._dropped = self._duplicates = 0
-
-    def __iter__(self) -> Iterator[EncodedBlock]:
-        for block in self._blocks:
-            self._rows += block.rows
-            self._dropped += block.dropped
-            self._duplicates += block.duplicates
-            yield block
-
-    def totals(self, nodes: int, reports: int) -> Totals:
-        """Say what was done."""
-        return Totals(self._rows, nodes, reports, self._dropped, self._duplicates)
 
 
 def _encoded(answers: Answers, plan: Plan, blocks: Iterable[Block]) -> Iterator[EncodedBlock]:
@@ -442,28 +434,10 @@ def collect(
     number = answers.source.number_of_blocks
     answers.persons(progress=progress)
     tallies = in_flight(work, answers.blocks(plan.domain), checked_workers(workers))
-    total: BaseTally | GroupedTally = _nothing(plan, names)
-    for tally in track(sized(tallies, number), "collecting", progress):
+    total: BaseTally | GroupedTally = of_nobody(plan, names)
+    for tally in track(tallies, "collecting", progress, number):
         total = total.merge(tally)
     return total
-
-
-def _nothing(plan: Plan, names: tuple[str, ...]) -> Any:
-    """Give the tally of nobody."""
-    if names:
-        return GroupedTally(names, {}, plan=plan)
-    return plan.oracle.tally_type.empty(plan)
-
-
-def collect_all(
-    answers: Answers,
-    oracle: Kind,
-    participation: Participation | float | None,
-    seed: int | None,
-) -> BaseTally:
-    """Collect answers into one tally, whatever their groups."""
-    tally = collect(answers, oracle, participation=participation, seed=seed)
-    return tally.total if isinstance(tally, GroupedTally) else tally
 
 
 def randomized_in_memory(
@@ -479,10 +453,13 @@ def randomized_in_memory(
             "values with group_by or pseudonyms cannot become Reports: use turnout.pipeline"
         )
     noise = JobNoise.made(_arguments.seed(seed))
-    blocks = _encoded(answers, plan, answers.blocks(plan.domain))
+    return _together(plan, _encoded(answers, plan, answers.blocks(plan.domain)), noise)
+
+
+def _together(plan: Plan, blocks: Iterable[EncodedBlock], noise: JobNoise) -> Reports:
+    """Randomize blocks and hold their reports in memory."""
     pieces = [randomize_block(plan, block, noise).reports for block in blocks]
-    pieces = pieces or [empty_reports(plan)]
-    return Reports.concatenate(pieces)
+    return Reports.concatenate(pieces or [empty_reports(plan)])
 
 
 def _folder(output: str | os.PathLike[str]) -> Path:

@@ -7,15 +7,16 @@ from typing import Any
 
 from turnout import _arguments
 from turnout.collecting.elsewhere import READERS, AnswersElsewhere
+from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.kind import Kind
 from turnout.collecting.reports import Reports
 from turnout.collecting.tally import BaseTally
 from turnout.errors import InvalidValueError
 from turnout.participation import Participation
 from turnout.pipeline.answers import Answers, Duplicates
-from turnout.pipeline.grouping import group_label
+from turnout.pipeline.columns import group_label
 from turnout.pipeline.pseudonyms import PseudonymKey
-from turnout.pipeline.running import collect_all, randomized_in_memory
+from turnout.pipeline.running import collect, randomized_in_memory
 from turnout.pipeline.sources import open_source
 
 
@@ -32,7 +33,8 @@ class Scan(Answers, AnswersElsewhere):
         self, oracle: Kind, participation: Participation | float | None, seed: int | None
     ) -> BaseTally:
         """Collect into one tally, whatever the groups: :meth:`Kind.collect`."""
-        return collect_all(self, oracle, participation, seed)
+        tally = collect(self, oracle, participation=participation, seed=seed)
+        return tally.total if isinstance(tally, GroupedTally) else tally
 
 
 def scan(

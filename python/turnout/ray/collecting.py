@@ -20,18 +20,22 @@ from turnout.collecting.tally import BaseTally
 from turnout.errors import InvalidValueError
 from turnout.participation import Participation
 from turnout.pipeline.answers import Answers
-from turnout.pipeline.flight import sized
 from turnout.pipeline.job import Totals
-from turnout.pipeline.parts import PART_BLOCKS, PartTask, in_parts, part_path
-from turnout.pipeline.processing import JobNoise, plan_of
+from turnout.pipeline.processing import (
+    PART_BLOCKS,
+    JobNoise,
+    PartTask,
+    in_parts,
+    of_nobody,
+    part_path,
+    plan_of,
+)
 from turnout.pipeline.report_set import ReportSet, open_reports
 from turnout.pipeline.running import blocks_there, open_job
 from turnout.pipeline.scanning import scan
 from turnout.pipeline.sources import BLOCK, Block, open_source
-from turnout.ray.cluster import connected, flight_of
-from turnout.ray.datasets import DatasetSource
-from turnout.ray.tasks import MergeTree, results
-from turnout.ray.work import STRETCH, Recipe, Tasks, digests, stretches
+from turnout.ray.tasks import MergeTree, connected, flight_of, results
+from turnout.ray.work import STRETCH, DatasetSource, Recipe, Tasks, digests, stretches
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -206,16 +210,12 @@ def collect(
         answers.persons(progress=progress)
         work = stretches(answers.blocks(plan.domain))
         with tree, contextlib.closing(results(ray, submit, work, flight)) as each:
-            for _ in track(sized(each, _number(answers, STRETCH)), "collecting", progress):
+            for _ in track(each, "collecting", progress, _number(answers, STRETCH)):
                 pass
         total = tree.result()
-    if total is not None:
-        return total
-    return (
-        GroupedTally(answers.group_by, {}, plan=plan)
-        if answers.group_by
-        else plan.oracle.tally_type.empty(plan)
-    )
+    if total is None:
+        total = of_nobody(plan, answers.group_by)
+    return total
 
 
 def _opened(
@@ -248,8 +248,8 @@ def _parts(
             yield number, list(blocks)
 
     with contextlib.closing(results(ray, lambda item: tasks.write(*item), work(), flight)) as each:
-        counted = sized(each, _number(answers, PART_BLOCKS))
-        for (number, blocks), totals in track(counted, "randomizing", progress):
+        every = _number(answers, PART_BLOCKS)
+        for (number, blocks), totals in track(each, "randomizing", progress, every):
             _check_shared(part_path(task.folder, number))
             if blocks:
                 metrics.observe(

@@ -23,7 +23,7 @@ from turnout.collecting.report_files.reading import reported
 from turnout.collecting.tally import BaseTally, read_tally
 from turnout.errors import InvalidTypeError, InvalidValueError, TurnoutError
 from turnout.participation import Participation, taking_part_in
-from turnout.pipeline.flight import sized
+from turnout.pipeline.processing import of_nobody
 from turnout.pipeline.report_counting import Counter, LeftOut
 from turnout.pipeline.report_set import (
     Duplicates,
@@ -33,9 +33,8 @@ from turnout.pipeline.report_set import (
     open_reports,
     refuse_twice,
 )
-from turnout.pipeline.sources.datasets import in_order
-from turnout.ray.cluster import connected, flight_of
-from turnout.ray.tasks import RETRIES, MergeTree, prepare_worker, results
+from turnout.pipeline.sources.frames import in_order
+from turnout.ray.tasks import RETRIES, MergeTree, connected, flight_of, prepare_worker, results
 from turnout.ray.work import merged
 
 
@@ -131,16 +130,8 @@ def tally(
             reports if isinstance(reports, ReportSet) else open_reports(reports, partial=partial)
         )
         limit = _arguments.integer("max_memory", max_memory, least=1)
-        return _of_files(
-            ray,
-            found,
-            oracle,
-            group_by,
-            duplicates,
-            max_memory=limit,
-            flight=flight,
-            progress=progress,
-        )
+        options: dict[str, Any] = {"max_memory": limit, "flight": flight, "progress": progress}
+        return _of_files(ray, found, oracle, group_by, duplicates, **options)
 
 
 @dataclass(frozen=True)
@@ -189,7 +180,7 @@ def _of_files(
     alike: set[str] = set()
     work = zip(files, left_out, strict=True)
     with tree, contextlib.closing(results(ray, submit, work, flight)) as each:
-        for (file, _), facts in track(sized(each, len(files)), "tallying", progress):
+        for (file, _), facts in track(each, "tallying", progress, len(files)):
             metrics.observe("file_tallied", reports=facts.reports, seconds=facts.seconds)
             refuse_twice(seen, file.path, facts.identity)
             first = first or file.path
@@ -197,13 +188,7 @@ def _of_files(
                 _check_plans(*sorted([first, file.path]))
             alike.add(facts.fingerprint)
     total = tree.result()
-    if total is not None:
-        return total
-    return (
-        GroupedTally(names, {}, plan=reports.plan)
-        if names
-        else reports.plan.oracle.tally_type.empty(reports.plan)
-    )
+    return of_nobody(reports.plan, names) if total is None else total
 
 
 def _left_out(reports: ReportSet, duplicates: Duplicates, max_memory: int) -> Iterator[Any]:
@@ -263,11 +248,8 @@ def _of_dataset(ray: Any, dataset: Any, plan: Plan, progress: bool) -> BaseTally
         for reference in counted.to_arrow_refs():
             tree.add(reference)
         table = tree.result()
-    return (
-        plan.oracle.tally_type.empty(plan)
-        if table is None
-        else _sum_of([table]) or plan.oracle.tally_type.empty(plan)
-    )
+    found = None if table is None else _sum_of([table])
+    return plan.oracle.tally_type.empty(plan) if found is None else found
 
 
 def _count_batch(table: Any, *, version: str, plan: Plan) -> Any:

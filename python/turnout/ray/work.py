@@ -1,15 +1,16 @@
-"""What tasks do: blocks to tallies, blocks to parts of a job."""
+"""Data sets of Ray as sources of rows, and what tasks do with blocks: tallies, parts of a job."""
 
 from __future__ import annotations
 
 import functools
+import hashlib
 import itertools
 import operator
 import secrets
 import socket
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 import turnout
 from turnout._extras import require
@@ -18,15 +19,222 @@ from turnout.collecting.plan import Plan
 from turnout.collecting.tally import BaseTally
 from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.pipeline.answers import Answers
-from turnout.pipeline.digests import digested
+from turnout.pipeline.columns import digested
 from turnout.pipeline.job import STATE_FOLDER, Totals
-from turnout.pipeline.parts import PartTask, part_path
-from turnout.pipeline.processing import JobNoise, collect_block, collect_groups
+from turnout.pipeline.processing import JobNoise, PartTask, collect_block, collect_groups, part_path
 from turnout.pipeline.pseudonyms import PseudonymKey
 from turnout.pipeline.running import totals_of
-from turnout.pipeline.sources import Block
-from turnout.ray.datasets import DatasetSource, ReferencedBlock
+from turnout.pipeline.sources.base import BLOCK, Block, Source, TableBlock
+from turnout.pipeline.sources.frames import RAY_DATASET, in_order, with_schema
 from turnout.ray.tasks import RETRIES, prepare_worker, results
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some rows of a table in Ray's object store.
+
+    Parameters
+    ----------
+    reference
+        The table.
+    start, rows
+        Its rows from ``start`` on.
+    """
+
+    reference: Any = field(repr=False)
+    start: int
+    rows: int
+
+
+@dataclass(frozen=True, eq=False)
+class ReferencedBlock(Block):
+    """A block whose rows lie in Ray's object store.
+
+    Parameters
+    ----------
+    index, rows, first_row, left_out
+        As in every block.
+    columns
+        The columns that are wanted.
+    pieces
+        Where the rows are, in their order.
+    present
+        The columns that are there.
+    digest
+        What :func:`digested` gave when the rows were first looked at.
+    """
+
+    columns: tuple[str, ...]
+    pieces: tuple[Piece, ...]
+    present: tuple[str, ...]
+    digest: bytes | None = field(default=None, repr=False)
+
+    name: ClassVar[str] = RAY_DATASET
+
+    @property
+    def references(self) -> tuple[Any, ...]:
+        """The tables; a task that takes them as arguments runs where they are."""
+        return tuple(piece.reference for piece in self.pieces)
+
+    def read(self) -> Any:
+        """Get the rows, from other machines where they are there."""
+        return self.given(require("ray", "ray").get(list(self.references))).table
+
+    def given(self, tables: Sequence[Any]) -> TableBlock:
+        """Make the block of the tables that its pieces belong to, and check it.
+
+        Raises
+        ------
+        CorruptDataError
+            If they are not what they were when the data set was materialised: rows that were lost
+            with a machine, and that Ray made again, must be the same.
+        """
+        table = self.whole(tables)
+        if self.digest is not None and digested(table) != self.digest:
+            raise CorruptDataError(
+                f"{self.name}: Ray made rows of block {self.index} again that had been lost, and "
+                "they are not the same: the data set has a step that is not deterministic. Write "
+                "it to files and start from these"
+            )
+        chosen = table.select(list(self.columns))
+        return TableBlock(
+            self.index, self.rows, chosen, first_row=self.first_row, left_out=self.left_out
+        )
+
+    def whole(self, tables: Sequence[Any]) -> Any:
+        """Put the rows together, with all columns that are there."""
+        pa = require("pyarrow", "ray")
+        cuts = [
+            _arrow(table).slice(piece.start, piece.rows).select(list(self.present))
+            for table, piece in zip(tables, self.pieces, strict=True)
+        ]
+        table = pa.concat_tables(cuts, promote_options="permissive")
+        if table.num_rows != self.rows:
+            raise CorruptDataError(
+                f"{self.name}: block {self.index} has {table.num_rows} rows and had {self.rows}"
+            )
+        return table
+
+    def sent(self) -> ReferencedBlock:
+        """Give the block without its references, for a task that gets these as arguments."""
+        return replace(self, pieces=tuple(replace(piece, reference=None) for piece in self.pieces))
+
+
+class DatasetSource(Source):
+    """The rows of a data set, computed once and in order.
+
+    Parameters
+    ----------
+    dataset
+        A ``ray.data.Dataset``.
+    block_rows
+        Rows of a block.
+
+    Raises
+    ------
+    InvalidValueError
+        If the data set is empty, so that Ray does not know its columns.
+    """
+
+    name = ReferencedBlock.name
+
+    def __init__(self, dataset: Any, *, block_rows: int = BLOCK) -> None:
+        self.block_rows = block_rows
+        #: The columns that were kept.
+        self.columns: tuple[str, ...] = ()
+        self._cut: list[list[Piece]] | None = None
+        self._digests: dict[int, bytes] = {}
+        self._content: bytes | None = None
+        self._dataset, self._schema = with_schema(dataset)
+
+    @property
+    def schema(self) -> Any:
+        """The columns of the data set, and their types."""
+        return self._schema
+
+    def materialise(self, columns: Sequence[str], *, progress: bool = False) -> None:
+        """Compute the data set, and keep the wanted columns in Ray's object store.
+
+        One that is materialised already stays as it is.
+
+        Parameters
+        ----------
+        columns
+            The columns that are wanted.
+        progress
+            Whether Ray shows its progress bars.
+        """
+        kept = self._dataset
+        if not isinstance(kept, require("ray.data.dataset", "ray").MaterializedDataset):
+            with in_order(kept.context, progress):
+                kept = kept.select_columns(list(columns)).materialize()
+        tables: list[tuple[Any, int, int]] = []
+        for bundle in kept.iter_internal_ref_bundles():
+            slices = getattr(bundle, "slices", None) or [None] * len(bundle.blocks)
+            for (reference, metadata), part in zip(bundle.blocks, slices, strict=True):
+                start = 0 if part is None else part.start_offset
+                rows = metadata.num_rows if part is None else part.num_rows
+                tables.append((reference, start, rows))
+        self.columns = tuple(columns)
+        self._cut = list(_cut(tables, self.block_rows))
+        self.rows = sum(rows for _, _, rows in tables)
+
+    def remember(self, digests: Mapping[int, bytes]) -> None:
+        """Take the digests of all blocks: those that are listed from now on carry theirs."""
+        self._digests = dict(digests)
+        state = hashlib.sha256(repr(self.columns).encode())
+        for index in sorted(self._digests):
+            state.update(self._digests[index])
+        self._content = state.digest()
+
+    def content(self) -> bytes | None:
+        """Give the digest of all rows that was made of those of the blocks."""
+        return self._content
+
+    def _blocks(self, checked: Any, skip: Container[int]) -> Iterator[ReferencedBlock]:
+        """Cut the rows into blocks; nothing is read."""
+        if self._cut is None:
+            raise InvalidValueError(f"{self.name} has not been materialised")
+        wanted, first = tuple(checked.names), 0
+        for index, pieces in enumerate(self._cut):
+            rows = sum(piece.rows for piece in pieces)
+            if index not in skip:
+                yield ReferencedBlock(
+                    index,
+                    rows,
+                    wanted,
+                    tuple(pieces),
+                    self.columns,
+                    self._digests.get(index),
+                    first_row=first,
+                )
+            first += rows
+
+
+def _cut(tables: Sequence[tuple[Any, int, int]], size: int) -> Iterator[list[Piece]]:
+    """Cut rows into blocks of ``size``, of which the last may be smaller."""
+    pieces: list[Piece] = []
+    room = size
+    for reference, first, rows in tables:
+        start = first
+        while start < first + rows:
+            taken = min(room, first + rows - start)
+            pieces.append(Piece(reference, start, taken))
+            start += taken
+            room -= taken
+            if room == 0:
+                yield pieces
+                pieces, room = [], size
+    if pieces:
+        yield pieces
+
+
+def _arrow(table: Any) -> Any:
+    """Give a table as Arrow's; Ray's own may be of pandas."""
+    if isinstance(table, require("pyarrow", "ray").Table):
+        return table
+    return require("ray.data.block", "ray").BlockAccessor.for_block(table).to_arrow()
+
 
 AnyTally = BaseTally | GroupedTally
 T = TypeVar("T")
@@ -131,7 +339,7 @@ def digests(ray: Any, source: DatasetSource, limit: int) -> dict[int, bytes]:
     task = ray.remote(num_cpus=1, max_retries=RETRIES)(_digest)
     version, columns = turnout.__version__, source.columns
 
-    def submit(block: ReferencedBlock) -> Any:
+    def submit(block: Block) -> Any:
         return task.remote(version, *_arguments([block]))
 
     found = results(ray, submit, source.blocks(columns), limit)

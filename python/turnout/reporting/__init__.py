@@ -6,7 +6,7 @@ cost, and who was left out. :func:`save_pictures` writes the pictures as PDF, SV
 """
 
 from turnout._public import listing
-from turnout.reporting.facts import CollectionFacts
+from turnout.reporting.contents import CollectionFacts
 from turnout.reporting.figures import save_pictures
 from turnout.reporting.page import report
 

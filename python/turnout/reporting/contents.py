@@ -1,19 +1,110 @@
-"""What a report shows: the estimates of a tally, of its groups and over time."""
+"""What a report shows: the estimates of a tally, who was left out, and what kinds must tell."""
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 from turnout import _arguments
 from turnout.collecting.groups.estimate import OVER
 from turnout.collecting.groups.series import BaseSeries
 from turnout.collecting.groups.tally import GroupedTally
-from turnout.collecting.keys import time_column
+from turnout.collecting.keys import shown_part, time_column
 from turnout.collecting.plan import Plan
 from turnout.collecting.tally import BaseTally
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.estimation.answer import ORDERS
+
+
+@dataclass(frozen=True)
+class CollectionFacts:
+    """How many rows a collection read, and how many of them do not count.
+
+    Parameters
+    ----------
+    rows
+        The rows that were read.
+    dropped
+        Rows without an answer, which were left out.
+    duplicates
+        Further rows of persons who had one already, which were left out.
+    refused
+        Rows that were refused for another reason.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If a number is no whole number of at least 0, or more rows are left out than were read.
+
+    Examples
+    --------
+    >>> facts = CollectionFacts(rows=1000, dropped=20, duplicates=5)
+    >>> facts.counted
+    975
+    """
+
+    rows: int
+    dropped: int = 0
+    duplicates: int = 0
+    refused: int = 0
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        for field in dataclasses.fields(self):
+            _arguments.integer(field.name, getattr(self, field.name), least=0)
+        if self.counted < 0:
+            raise InvalidValueError(
+                f"rows must be at least the {self.rows - self.counted} that are left out, got "
+                f"{self.rows}"
+            )
+
+    @property
+    def counted(self) -> int:
+        """The rows that are left: the nodes of the collection."""
+        return self.rows - self.dropped - self.duplicates - self.refused
+
+    @classmethod
+    def from_dict(cls, description: Any) -> CollectionFacts:
+        """Take the numbers from the state of a complete job, or from a mapping of them.
+
+        Parameters
+        ----------
+        description
+            What stands in ``_turnout/job.json`` of a folder of reports, whose ``totals`` are taken;
+            or a mapping with ``rows`` and perhaps ``dropped``, ``duplicates`` and ``refused``.
+            Other entries are left alone.
+
+        Returns
+        -------
+        CollectionFacts
+            The numbers.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If it is no mapping with ``rows``, a number is none, or the job is not complete.
+
+        Examples
+        --------
+        >>> CollectionFacts.from_dict({"rows": 10, "dropped": 1, "state": "complete"}).counted
+        9
+        >>> CollectionFacts.from_dict({"totals": {"rows": 10, "duplicates": 2}})
+        CollectionFacts(rows=10, dropped=0, duplicates=2, refused=0)
+        """
+        if isinstance(description, Mapping) and "totals" in description:
+            description = description["totals"]
+            if description is None:
+                raise InvalidValueError(
+                    "facts must be of a job that is complete: this one has no totals yet"
+                )
+        if not isinstance(description, Mapping) or "rows" not in description:
+            raise _arguments.mistyped(
+                "facts must be a mapping with the number of rows", description
+            )
+        names = [field.name for field in dataclasses.fields(cls) if field.name in description]
+        return cls(**{name: description[name] for name in names})
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +149,11 @@ class Contents:
     def plan(self) -> Plan:
         """The oracle and the participation."""
         return self.tally.plan
+
+    @property
+    def scope(self) -> dict[str, Any]:
+        """How the intervals of groups are made, as estimates take it."""
+        return {"level": self.level, "simultaneous": self.simultaneous, "over": self.over}
 
     @property
     def asked(self) -> list[int]:
@@ -158,3 +254,80 @@ def _time_column(grouped: GroupedTally[Any], time: str | None) -> str | None:
             raise _arguments.invalid(f"time must be one of the columns {list(grouped.names)}", time)
         return time
     return time_column(grouped.names, grouped)
+
+
+@dataclass(frozen=True)
+class Content:
+    """A table, and what is said of it.
+
+    Attributes
+    ----------
+    caption
+        What the table shows.
+    head, rows
+        The names of the columns, and the cells.
+    names
+        How many of the first columns name the row.
+    of
+        How many rows there are, if more than these.
+    lead
+        What is said before the picture, one sentence an entry.
+    words
+        What is said below the table.
+    """
+
+    caption: str
+    head: Sequence[object]
+    rows: Sequence[Sequence[object]]
+    names: int = 1
+    of: int | None = None
+    lead: Sequence[str] = ()
+    words: str = ""
+
+
+class Wording(Protocol):
+    """How a kind of question is told."""
+
+    #: What the estimates are, as the words beside pictures begin.
+    what: ClassVar[str]
+
+    #: How the note below groups begins.
+    of_a_group: ClassVar[str]
+
+    #: What intervals hold for at once.
+    together: ClassVar[Mapping[str, str]]
+
+    def card(self, plan: Plan) -> tuple[str, str]:
+        """Say which answers could be given: what is written large, and words below it."""
+
+    def estimate(self, contents: Contents) -> Content:
+        """Tell the estimates of all people."""
+
+    def groups(self, contents: Contents, records: Sequence[dict[str, Any]]) -> Content:
+        """Tell the estimates of groups."""
+
+    def draws_groups(self, plan: Plan) -> bool:
+        """Whether there is a picture of groups."""
+        return True
+
+    def draw(self, estimate: Any, level: float, simultaneous: str | None) -> Any:
+        """Draw the estimates of all people."""
+        return estimate.plot(level=level, simultaneous=simultaneous).figure
+
+    def making(self, plan: Plan) -> list[tuple[str, str]]:
+        """Say how reports are made, for those who check them."""
+
+    def fingerprints(self, plan: Plan) -> list[tuple[str, str]]:
+        """Give what tells the answers that could be given from others.
+
+        Raises
+        ------
+        InvalidTypeError
+            If a label is one that no file can hold.
+        """
+        return []
+
+
+def group_key(record: dict[str, Any]) -> tuple[str, ...]:
+    """Write the columns of a group."""
+    return tuple(shown_part(part) for part in record["group"].values())

@@ -46,47 +46,29 @@ class Picture:
 
 def pictures(contents: Contents) -> list[Picture]:
     """List the pictures of a report: the estimate, groups, and series over time."""
-    level, simultaneous, over = contents.level, contents.simultaneous, contents.over
-    kind = wording(contents.plan)
-    result = []
-    estimate = contents.estimate
+    kind, scope = wording(contents.plan), contents.scope
+    result: list[Picture] = []
+
+    def add(name: str, words: str, draw: Callable[[], Any]) -> None:
+        result.append(Picture(name, f"{kind.what} {words}.", draw))
+
+    estimate, groups = contents.estimate, contents.groups
     if estimate is not None:
-        result.append(
-            Picture(
-                "estimate",
-                f"{kind.what} with its interval; the numbers are in the table.",
-                lambda: _of_all(kind.draw(estimate, level, simultaneous), contents),
-            )
+        add(
+            "estimate",
+            "with its interval; the numbers are in the table",
+            lambda: _of_all(kind.draw(estimate, contents.level, contents.simultaneous), contents),
         )
-    groups = contents.groups
     if groups is not None and len(groups) and kind.draws_groups(contents.plan):
-        result.append(
-            Picture(
-                "groups",
-                f"{kind.what} by {', '.join(groups.names)}, with intervals; the "
-                "numbers are in the table.",
-                lambda: groups.plot(level=level, simultaneous=simultaneous, over=over).figure,
-            )
-        )
-    series = contents.series
+        words = f"by {', '.join(groups.names)}, with intervals; the numbers are in the table"
+        add("groups", words, lambda: groups.plot(**scope).figure)
+    series, several = contents.series, contents.several
     if series is not None and series.times:
-        result.append(
-            Picture(
-                "series",
-                f"{kind.what} by {series.time}, with bands, and the number of "
-                "reports below; the numbers are in the table.",
-                lambda: series.plot(level=level, simultaneous=simultaneous, over=over),
-            )
-        )
-    several = contents.several
+        words = f"by {series.time}, with bands, and the number of reports below"
+        add("series", f"{words}; the numbers are in the table", lambda: series.plot(**scope))
     if several is not None and several.times:
-        result.append(
-            Picture(
-                "series_by_group",
-                f"{kind.what} by {several.time}, a panel for each {', '.join(several.names)}.",
-                lambda: several.plot(level=level, simultaneous=simultaneous, over=over),
-            )
-        )
+        words = f"by {several.time}, a panel for each {', '.join(several.names)}"
+        add("series_by_group", words, lambda: several.plot(**scope))
     return result
 
 

@@ -1,4 +1,4 @@
-"""How often each answer was given, as a report tells it."""
+"""How often each answer was given, to one question or to several, as a report tells it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from turnout.collecting.plan import Plan
 from turnout.errors import EstimatorError
 from turnout.frequency.adaptive import SecondRound
 from turnout.frequency.estimation.answer import ordered, sorted_records
-from turnout.reporting.contents import Contents
+from turnout.reporting.contents import Content, Contents, Wording, group_key
 from turnout.reporting.markup import join, tag
-from turnout.reporting.wording import Content, group_key
 from turnout.reporting.words import METHODS, percent
 
 #: From so many answers on it is said what intervals of many do together.
@@ -30,8 +29,8 @@ _ORDERED = {
 SIDE_BY_SIDE = 6
 
 
-class FrequencyWording:
-    """Tells frequencies: see :class:`turnout.reporting.wording.Wording`."""
+class FrequencyWording(Wording):
+    """Tells frequencies: see :class:`turnout.reporting.contents.Wording`."""
 
     what: ClassVar[str] = "The share of each answer"
     of_a_group: ClassVar[str] = "Shares are of"
@@ -77,16 +76,7 @@ class FrequencyWording:
                 for start in range(0, len(records), size)
                 for record in sorted_records(list(records[start : start + size]), contents.order)
             ]
-            below = [
-                (
-                    *group_key(record),
-                    record["label"],
-                    f"{record['received']:,}",
-                    record["reason"] or percent(record["frequency"], digits),
-                    shown_limits(record["low"], record["high"], digits),
-                )
-                for record in records
-            ]
+            below = [_below(record, digits) for record in records]
             head = (*names, "answer", "reports", "share", f"{level} interval")
             caption = "Groups and answers"
             if size < len(labels):
@@ -103,10 +93,6 @@ class FrequencyWording:
             rows.append((*group_key(group[0]), f"{group[0]['received']:,}", *cells))
         caption = f"Shares of the answers with {level} intervals"
         return Content(caption, (*names, "reports", *labels), rows, names=len(names))
-
-    def draws_groups(self, plan: Plan) -> bool:
-        """Tell that there always is one."""
-        return True
 
     def draw(self, estimate: Any, level: float, simultaneous: str | None) -> Any:
         """Draw an estimate as wide as the page."""
@@ -159,6 +145,18 @@ def _cell(record: dict[str, Any], digits: int) -> object:
     return join([percent(record["frequency"], digits), tag("span", limits, class_="small")])
 
 
+def _below(record: dict[str, Any], digits: int) -> tuple[object, ...]:
+    """Write the share of an answer in a group, with its question if there are several."""
+    return (
+        *group_key(record),
+        *([record["attribute"]] if "attribute" in record else []),
+        record["label"],
+        f"{record['received']:,}",
+        record["reason"] or percent(record["frequency"], digits),
+        shown_limits(record["low"], record["high"], digits),
+    )
+
+
 def share_cells(record: dict[str, Any], digits: int) -> tuple[str, ...]:
     """Write a share: how many people it is, itself, its standard error and its limits."""
     return (
@@ -183,3 +181,80 @@ def digits_of(errors: Iterable[float]) -> int:
         return 2
     middle = known[len(known) // 2]
     return min(max(1 - math.floor(math.log10(100 * middle)), 1), 6)
+
+
+class OrderedWording(FrequencyWording):
+    """Tells shares that were collected level by level: see :class:`FrequencyWording`."""
+
+    def making(self, plan: Plan) -> list[tuple[str, str]]:
+        """Say how each level is reported."""
+        return [
+            (
+                f"level {number}: {oracle.domain.size:,} runs of answers",
+                oracle.name.replace("_", " "),
+            )
+            for number, oracle in enumerate(plan.oracle.oracles, 1)
+        ]
+
+
+class AttributeWording(FrequencyWording):
+    """Tells shares of several questions: see :class:`turnout.reporting.contents.Wording`."""
+
+    what: ClassVar[str] = "The share of each answer to each question"
+
+    def card(self, plan: Plan) -> tuple[str, str]:
+        """Say how many questions there are."""
+        domains = plan.domain.columns
+        return f"{len(domains):,}", f"questions: {', '.join(domains)}"
+
+    def estimate(self, contents: Contents) -> Content:
+        """Tell the share of each answer to each question."""
+        estimate, level = contents.estimate, contents.level
+        records = estimate.to_records(level, simultaneous=contents.simultaneous, top=contents.top)
+        digits = digits_of(record["standard_error"] for record in records)
+        rows = [
+            (record["attribute"], record["label"], *share_cells(record, digits))
+            for record in records
+        ]
+        head = ("question", "answer", "people", "share", "standard error")
+        scope = "each answer by itself"
+        if contents.simultaneous is not None:
+            scope = "all answers to all questions at once"
+        return Content(
+            "All answers to all questions",
+            (*head, f"{percent(level)} interval"),
+            rows,
+            names=2,
+            of=estimate.answers,
+            words="The noise of the reports is taken out of the shares, so that a rare answer can "
+            f"come out below zero. Of intervals made like these, {percent(level)} hold the true "
+            f"share, for {scope}.",
+        )
+
+    def groups(self, contents: Contents, records: Sequence[dict[str, Any]]) -> Content:
+        """Tell the shares in each group."""
+        names = list(records[0]["group"])
+        digits = digits_of(record["standard_error"] for record in records)
+        rows = [_below(record, digits) for record in records]
+        interval = f"{percent(contents.level)} interval"
+        head = (*names, "question", "answer", "reports", "share", interval)
+        return Content("Groups, questions and answers", head, rows, names=len(names) + 2)
+
+    def draws_groups(self, plan: Plan) -> bool:
+        """Tell that groups are in the table alone."""
+        return False
+
+    def draw(self, estimate: Any, level: float, simultaneous: str | None) -> Any:
+        """Draw a panel for each question."""
+        return estimate.plot(level=level, simultaneous=simultaneous)
+
+    def making(self, plan: Plan) -> list[tuple[str, str]]:
+        """Say how each question is reported."""
+        return [
+            (f"question {name}", f"{oracle.name.replace('_', ' ')}, epsilon {oracle.epsilon:.6g}")
+            for name, oracle in plan.oracle.oracles.items()
+        ]
+
+    def fingerprints(self, plan: Plan) -> list[tuple[str, str]]:
+        """Give the fingerprint of all questions with their answers."""
+        return [("questions and answers (SHA-256)", plan.domain.fingerprint)]

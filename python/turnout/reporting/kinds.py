@@ -11,12 +11,9 @@ from turnout.frequency.attributes.estimate import AttributeTally
 from turnout.frequency.ordered.levels import HierarchicalTally
 from turnout.frequency.tally import Tally
 from turnout.mean.tally import MeanTally
-from turnout.reporting.attributes import AttributeWording
-from turnout.reporting.distributions import DistributionWording
-from turnout.reporting.frequencies import FrequencyWording
-from turnout.reporting.means import MeanWording
-from turnout.reporting.ordered import OrderedWording
-from turnout.reporting.wording import Wording
+from turnout.reporting.contents import Wording
+from turnout.reporting.frequencies import AttributeWording, FrequencyWording, OrderedWording
+from turnout.reporting.means import DistributionWording, MeanWording
 
 _KINDS: Final[dict[type[Any], Wording]] = {
     DistributionTally: DistributionWording(),

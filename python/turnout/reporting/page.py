@@ -1,23 +1,254 @@
-"""The report of a collection as one page."""
+"""The report of a collection as one page, and its sections."""
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Mapping
+import platform
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from turnout import _arguments
 from turnout._atomic import atomic_write
+from turnout._version import __version__
 from turnout.collecting.groups.tally import GroupedTally
+from turnout.collecting.keys import shown_part
 from turnout.collecting.tally import BaseTally
-from turnout.errors import InvalidValueError
-from turnout.reporting import sections
-from turnout.reporting.contents import Contents
-from turnout.reporting.facts import CollectionFacts
-from turnout.reporting.figures import pictures
-from turnout.reporting.markup import Markup, join, tag, void
+from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.reporting.contents import CollectionFacts, Content, Contents
+from turnout.reporting.figures import Picture, pictures
+from turnout.reporting.kinds import wording
+from turnout.reporting.markup import Markup, definitions, join, paragraph, section, table, tag, void
+from turnout.reporting.words import (
+    METHODS,
+    epsilon_together,
+    guarantee,
+    number,
+    participation,
+    percent,
+    rounded_up,
+    size,
+)
+
+#: So many rows of a table are on the page.
+ROWS = 1000
+
+#: Tables of more records are folded away.
+UNFOLDED = 200
+
+
+def header(contents: Contents, title: str) -> Markup:
+    """Say what was collected."""
+    tally, plan = contents.tally, contents.plan
+    ratio = tally.received / tally.nodes if tally.nodes else 0.0
+    epsilon = f"ε = {rounded_up(plan.oracle.epsilon, 4)}"
+    cards = [
+        (f"{tally.nodes:,}", "people (nodes)"),
+        (f"{tally.received:,}", f"reports, {percent(ratio, 1)} of the people"),
+        wording(plan).card(plan),
+        (epsilon, "privacy of one report"),
+    ]
+    times = len(contents.asked)
+    if times > 1:
+        together = f"ε = {rounded_up(epsilon_together(plan, times), 4)}"
+        cards = [
+            (f"{max(contents.asked):,}", f"people at most at one of the {times:,} times"),
+            (f"{tally.nodes:,}", "questions to people, at all times together"),
+            (f"{tally.received:,}", f"reports, for {percent(ratio, 1)} of the questions"),
+            wording(plan).card(plan),
+            (together, f"privacy of who reports at all times; {epsilon} of one report"),
+        ]
+    series = contents.series
+    lead = f"A collection with local differential privacy: {participation(plan)}."
+    if series is not None and series.times:
+        first, last = shown_part(series.times[0]), shown_part(series.times[-1])
+        span = first if first == last else f"{first} to {last}"
+        lead = f"{lead} {series.time.capitalize()}: {span}."
+    items = (tag("li", tag("strong", value), tag("span", words)) for value, words in cards)
+    return tag(
+        "header",
+        tag("h1", title),
+        paragraph(lead, class_="lead"),
+        tag("ul", *items, class_="figures"),
+    )
+
+
+def figures(pictures: Sequence[Picture], name: str) -> Markup:
+    """Put the picture of a name into the page."""
+    return join(
+        tag("figure", void("img", src=picture.data_uri(), alt=picture.words))
+        for picture in pictures
+        if picture.name == name
+    )
+
+
+def results(contents: Contents, pictures: Sequence[Picture]) -> Markup:
+    """Show the estimates of all people."""
+    estimate = contents.estimate
+    if estimate is None:
+        missing = paragraph(f"There is no estimate: {contents.reason}.")
+        return section("Estimates", missing, name="estimates")
+    wanted = wording(contents.plan).estimate(contents)
+    return section(
+        "Estimates",
+        *(paragraph(sentence) for sentence in wanted.lead),
+        figures(pictures, "estimate"),
+        _cut(contents, wanted),
+        paragraph(wanted.words, class_="note"),
+        name="estimates",
+    )
+
+
+def groups(contents: Contents, pictures: Sequence[Picture]) -> Markup:
+    """Show the estimates by group and over time."""
+    pieces = []
+    if contents.groups is not None:
+        estimate = contents.groups
+        title = f"By {', '.join(estimate.names)}"
+        body = _group_table(contents, estimate.to_records(**contents.scope, top=contents.top))
+        pieces.append(
+            section(title, figures(pictures, "groups"), body, _scope_note(contents), name="groups")
+        )
+    if contents.series is not None:
+        series = contents.series
+        records = series.to_records(**contents.scope, top=contents.top)
+        parts = [figures(pictures, "series"), _details(_group_table(contents, records), records)]
+        if contents.several is not None:
+            parts.append(figures(pictures, "series_by_group"))
+            each = contents.several.to_records(**contents.scope, top=contents.top)
+            parts.append(_details(_group_table(contents, each), each))
+        pieces.append(
+            section(f"Over time: {series.time}", *parts, _scope_note(contents), name="series")
+        )
+    return join(pieces)
+
+
+def _scope_note(contents: Contents) -> Markup:
+    kind, scope = wording(contents.plan), "each interval by itself"
+    if contents.simultaneous is not None:
+        scope = f"{kind.together[contents.over]} ({METHODS[contents.simultaneous]})"
+    return paragraph(
+        f"{kind.of_a_group} {_people(contents)} of a group. {percent(contents.level)} intervals, "
+        f"for {scope}.",
+        class_="note",
+    )
+
+
+def _people(contents: Contents) -> str:
+    return "the people" if len(contents.asked) == 1 else "the questions to people"
+
+
+def _details(content: Markup, records: Sequence[object]) -> Markup:
+    """Fold a long table away; a page that is printed leaves out what is folded."""
+    unfolded = "open" if len(records) <= UNFOLDED else None
+    return tag("details", tag("summary", "The numbers"), content, open=unfolded)
+
+
+def _group_table(contents: Contents, records: Sequence[dict[str, Any]]) -> Markup:
+    """Make a table of groups."""
+    if not records:
+        return paragraph("There are no groups.")
+    return _cut(contents, wording(contents.plan).groups(contents, records))
+
+
+def _cut(contents: Contents, content: Content) -> Markup:
+    """Make a table of the first rows, and say how many there are."""
+    most = len(content.rows) if contents.top is None else ROWS
+    every = len(content.rows) if content.of is None else content.of
+    shown = table(content.caption, content.head, content.rows[:most], names=content.names)
+    rows = min(most, len(content.rows))
+    if every <= rows:
+        return shown
+    more = (
+        f"{rows:,} of {every:,} rows. All of them: turnout report --top all, turnout estimate "
+        "TALLY --output FILE.csv, or estimate().to_pandas()."
+    )
+    return join([shown, paragraph(more, class_="note")])
+
+
+def promise(contents: Contents) -> Markup:
+    """Show the guarantee in plain words."""
+    names = contents.grouped.names if contents.grouped is not None else ()
+    words = guarantee(contents.plan, names, len(contents.asked))
+    statements = (tag("li", sentence) for sentence in words)
+    inside = tag("ul", *statements, class_="statements")
+    return section("What protects the people", inside, name="guarantee")
+
+
+def facts_section(contents: Contents, facts: CollectionFacts | None) -> Markup:
+    """Show who took part, and who was left out."""
+    tally, asked = contents.tally, contents.asked
+    rows: list[tuple[object, object]] = []
+    counted = "people who count" if len(asked) == 1 else "questions to people, at all times"
+    if facts is not None:
+        rows += [
+            ("rows read", f"{facts.rows:,}"),
+            ("without an answer, left out", f"{facts.dropped:,}"),
+            ("second rows of a person, left out", f"{facts.duplicates:,}"),
+            ("refused", f"{facts.refused:,}"),
+            (counted, f"{facts.counted:,}"),
+        ]
+        if facts.counted != tally.nodes:
+            # More than the facts speak of: other jobs are in the tally too.
+            words = "of them in this tally" if facts.counted > tally.nodes else "in this tally"
+            rows.append((words, f"{tally.nodes:,}"))
+    else:
+        rows.append((f"{counted} (nodes)", f"{tally.nodes:,}"))
+    if len(asked) > 1:
+        rows.append(("times", f"{len(asked):,}"))
+        rows.append(("people at one time, at most", f"{max(asked):,}"))
+    rows += [
+        ("participation", participation(contents.plan)),
+        ("reports received", f"{tally.received:,}"),
+        (
+            "people who did not report" if len(asked) == 1 else "questions without a report",
+            f"{tally.nodes - tally.received:,}",
+        ),
+    ]
+    if contents.grouped is not None:
+        empty = sum(1 for group in contents.grouped.values() if not group.received)
+        columns = ", ".join(contents.grouped.names)
+        rows.append((f"groups by {columns}", f"{len(contents.grouped):,}"))
+        if empty:
+            rows.append(("groups without a report", f"{empty:,}"))
+    return section("Who took part", definitions(rows), name="people")
+
+
+def cost(contents: Contents) -> Markup:
+    """Show what the reports cost."""
+    oracle, tally = contents.plan.oracle, contents.tally
+    bits = oracle.report_bits
+    rows = [
+        ("reports paid for", f"{tally.received:,}"),
+        ("size of a report", f"{bits:,} bits"),
+        ("size of all reports", size(tally.received * bits / 8)),
+    ]
+    return section("What it cost", definitions(rows), name="cost")
+
+
+def making(contents: Contents) -> Markup:
+    """Show how the numbers were made, for those who check them."""
+    plan = contents.plan
+    rows: list[tuple[object, object]] = [
+        ("oracle", plan.oracle.name.replace("_", " ")),
+        (
+            "epsilon",
+            f"{number(plan.oracle.epsilon)} asked, {number(plan.oracle.realized_epsilon)} realised",
+        ),
+        *wording(plan).making(plan),
+        ("estimator", contents.method.replace("_", " ")),
+    ]
+    # Labels that no file can hold, such as dates, have no fingerprint.
+    with contextlib.suppress(InvalidTypeError):
+        rows.append(("plan (SHA-256)", tag("code", plan.fingerprint)))
+        rows += [(name, tag("code", value)) for name, value in wording(plan).fingerprints(plan)]
+    versions = f"turnout {__version__}, Python {platform.python_version()}, NumPy {np.__version__}"
+    rows.append(("versions", versions))
+    return section("How it was made", definitions(rows), name="making")
 
 
 def report(
@@ -130,13 +361,13 @@ def page(contents: Contents, title: str, facts: CollectionFacts | None) -> str:
     )
     main = tag(
         "main",
-        sections.results(contents, drawn),
-        sections.groups(contents, drawn),
-        sections.promise(contents),
-        sections.facts_section(contents, facts),
-        sections.cost(contents),
-        sections.making(contents),
+        results(contents, drawn),
+        groups(contents, drawn),
+        promise(contents),
+        facts_section(contents, facts),
+        cost(contents),
+        making(contents),
     )
     foot = tag("footer", "Made by turnout: private statistics when only some people take part.")
-    body = tag("body", sections.header(contents, title), main, foot)
+    body = tag("body", header(contents, title), main, foot)
     return f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}\n</head>\n{body}\n</html>\n'

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from turnout._seeds import derived
@@ -19,13 +19,6 @@ _NAMED: Final = 5
 
 #: A smaller delta is no help, and no search for noise comes to an end near the smallest floats.
 _LEAST_DELTA: Final = 1e-300
-
-
-@dataclass(frozen=True)
-class _Target:
-    epsilon: float
-    delta: float | None
-    parties: int
 
 
 def aggregated(
@@ -47,7 +40,7 @@ def aggregated(
     number = len(domains)
     part = part_of(epsilon, number)
     share = part_of(delta or 0.0, number)
-    each = _Target(part, share if share >= _LEAST_DELTA else None, parties)
+    share_of_delta = share if share >= _LEAST_DELTA else None
     order = {key: place for place, key in enumerate(in_order(columns.keys))}
     results = {}
     for place, (name, domain) in enumerate(domains.items()):
@@ -55,7 +48,7 @@ def aggregated(
         rounds, mechanisms = {}, {}
         for group, key in sorted(enumerate(columns.keys), key=lambda pair: order[pair[1]]):
             mine = codes[columns.groups == group]
-            found = recommend(mine.size, domain, each.epsilon, each.delta, parties=each.parties)
+            found = recommend(mine.size, domain, part, share_of_delta, parties=parties)
             mechanisms[key] = found.best
             values = domain.decode(mine)
             rounds[key] = found.best.run(values, derived(seed, place, group))

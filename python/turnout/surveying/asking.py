@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, overload
+from typing import TYPE_CHECKING, Any, Final, overload
 
 from turnout import _arguments
 from turnout.accounting.values import unit_interval
@@ -20,9 +20,16 @@ from turnout.pipeline import Answers, collect, open_source, scan
 from turnout.pipeline.in_memory import Columns, read_columns
 from turnout.pipeline.scanning import asked_columns, by_column, group_columns
 from turnout.surveying.aggregated import aggregated
-from turnout.surveying.local import best_scheme, counted, part_of
+from turnout.surveying.local import (
+    MeanOf,
+    Question,
+    SharesOf,
+    SpreadOf,
+    best_scheme,
+    counted,
+    part_of,
+)
 from turnout.surveying.numbers import Grid
-from turnout.surveying.questions import MeanOf, Question, SharesOf, SpreadOf
 from turnout.surveying.results import SurveyResult, SurveyResults
 from turnout.surveying.words import (
     about_aggregators,
@@ -33,6 +40,9 @@ from turnout.surveying.words import (
     statement,
     statement_of_all,
 )
+
+if TYPE_CHECKING:
+    from typing_extensions import Required, TypedDict, Unpack
 
 #: The quantiles that are estimated unless others are asked for.
 QUANTILES: Final = (0.25, 0.5, 0.75)
@@ -57,48 +67,30 @@ class Column:
     quantiles: tuple[float, ...] = ()
 
 
-@overload
-def survey(
-    data: Any,
-    column: str,
-    *,
-    epsilon: float,
-    by: str | Sequence[str] | None = ...,
-    participation: Participation | float | None = ...,
-    labels: Any = ...,
-    bounds: Any = ...,
-    quantiles: Sequence[float] | None = ...,
-    missing: Any = ...,
-    missing_values: Sequence[str] = ...,
-    method: str = ...,
-    trust: str = ...,
-    delta: float | None = ...,
-    parties: int | None = ...,
-    seed: int | None = ...,
-) -> SurveyResult: ...
+if TYPE_CHECKING:
+
+    class _Options(TypedDict, total=False):
+        """What :func:`survey` takes beside the data and the columns, for its two overloads."""
+
+        epsilon: Required[float]
+        by: str | Sequence[str] | None
+        participation: Participation | float | None
+        labels: Any
+        bounds: Any
+        quantiles: Sequence[float] | None
+        missing: Any
+        missing_values: Sequence[str]
+        method: str
+        trust: str
+        delta: float | None
+        parties: int | None
+        seed: int | None
 
 
 @overload
-def survey(
-    data: Any,
-    column: Sequence[str],
-    *,
-    epsilon: float,
-    by: str | Sequence[str] | None = ...,
-    participation: Participation | float | None = ...,
-    labels: Any = ...,
-    bounds: Any = ...,
-    quantiles: Sequence[float] | None = ...,
-    missing: Any = ...,
-    missing_values: Sequence[str] = ...,
-    method: str = ...,
-    trust: str = ...,
-    delta: float | None = ...,
-    parties: int | None = ...,
-    seed: int | None = ...,
-) -> SurveyResults: ...
-
-
+def survey(data: Any, column: str, **options: Unpack[_Options]) -> SurveyResult: ...
+@overload
+def survey(data: Any, column: Sequence[str], **options: Unpack[_Options]) -> SurveyResults: ...
 def survey(
     data: Any,
     column: str | Sequence[str],

@@ -18,7 +18,7 @@ from turnout.errors import EstimatorError
 from turnout.frequency.ordered import HierarchicalCollection
 from turnout.frequency.ordered.levels import HierarchicalEstimate, HierarchicalTally
 from turnout.frequency.ordered.statistics import LinearEstimate
-from turnout.surveying.groups import EstimatesOfGroups
+from turnout.surveying.results import EstimatesOfGroups
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

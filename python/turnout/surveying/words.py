@@ -13,9 +13,8 @@ from turnout.collecting.groups.tally import GroupedTally
 from turnout.frequency.ordered import HierarchicalCollection
 from turnout.pipeline import Answers
 from turnout.pipeline.in_memory import Columns
-from turnout.surveying.local import Scheme
+from turnout.surveying.local import Scheme, SpreadOf, mean_mechanism
 from turnout.surveying.numbers import NumberEstimate
-from turnout.surveying.questions import SpreadOf, mean_mechanism
 
 #: Where counting by aggregators that do not collude has an error so many times smaller, it is said.
 _FAR_BETTER: Final = 3.0

@@ -27,7 +27,11 @@ from turnout.cli.answers import (
     LabelsFile,
     Missing,
     MissingValues,
+    Sources,
     check_labels,
+    files_of,
+    scanned,
+    settled,
     stated_labels,
 )
 from turnout.cli.estimate import Top
@@ -41,7 +45,6 @@ from turnout.cli.running import (
     refusing,
     was_given,
 )
-from turnout.cli.scans import Sources, files_of, scanned, settled
 from turnout.cli.showing.frequencies import show_estimate
 from turnout.cli.showing.shown import Clip, Order, Projection, Simultaneous, Wish
 from turnout.distributed import Recommendation

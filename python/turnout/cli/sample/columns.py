@@ -27,8 +27,8 @@ from turnout._label_texts import (
     typed_values,
 )
 from turnout.errors import InvalidValueError, UnknownLabelError
-from turnout.pipeline.dictionaries import factors, rows_text
-from turnout.pipeline.labels import is_missing
+from turnout.pipeline.columns import factors, rows_text
+from turnout.pipeline.encoding import is_missing
 from turnout.pipeline.sources import open_source
 
 

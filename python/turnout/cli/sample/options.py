@@ -11,7 +11,7 @@ from typing import Final, Literal
 import typer
 
 from turnout.cli.answers import by_column
-from turnout.cli.mean_mechanisms import read_bounds
+from turnout.cli.numbers import read_bounds
 from turnout.cli.running import refuse_if
 
 Method = Literal["density", "boosting", "minimax", "randomized-response", "mollifier"]

@@ -22,7 +22,7 @@ from turnout.cli.running import note
 from turnout.cli.sample.columns import Column, read_columns, settle_domain
 from turnout.cli.sample.options import LABEL_METHODS, NUMBER_METHODS, Wanted
 from turnout.errors import InvalidValueError
-from turnout.pipeline.dictionaries import rows_text
+from turnout.pipeline.columns import rows_text
 
 #: The largest product of label sets: all probabilities of a user are held in memory.
 _LARGEST_DOMAIN = 2**24

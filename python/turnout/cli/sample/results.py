@@ -13,9 +13,9 @@ from rich.text import Text
 
 from turnout._extras import require
 from turnout._types import Array, Floats
+from turnout.cli.options import csv_of, write_table
 from turnout.cli.sample.options import Method, Wanted
 from turnout.cli.sample.records import Records
-from turnout.cli.table_files import csv_of, write_table
 from turnout.cli.tables import file_size, number, printable, table
 from turnout.samplers import MollifiedBoosting, PopulationDraws
 

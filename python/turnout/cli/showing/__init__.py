@@ -5,11 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from turnout import Plan, Tally
-from turnout.cli.showing.attributes import Attributes
-from turnout.cli.showing.distributions import Distributions
-from turnout.cli.showing.frequencies import Frequencies
-from turnout.cli.showing.means import Means
-from turnout.cli.showing.ordered import Ordered
+from turnout.cli.showing.frequencies import Attributes, Frequencies, Ordered
+from turnout.cli.showing.means import Distributions, Means
 from turnout.cli.showing.shown import Showing
 from turnout.distribution import DistributionTally
 from turnout.errors import InvalidTypeError

@@ -1,20 +1,23 @@
-"""How often each answer is given: shares with intervals, the largest first."""
+"""How often each answer is given: shares with intervals, of one question or of several."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 from rich.console import Console
+from rich.text import Text
 
 from turnout import FrequencyEstimate, GroupedTally
 from turnout.cli.running import note
 from turnout.cli.showing.shown import (
     CUT,
+    Showing,
     Shown,
     Wish,
     cut,
+    cut_words,
     group_interval,
     group_rows,
     group_table,
@@ -24,7 +27,7 @@ from turnout.cli.showing.shown import (
 )
 from turnout.cli.tables import percent, print_estimates, printable
 from turnout.collecting.keys import shown_key
-from turnout.errors import EstimatorError
+from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.estimation.answer import ordered, sorted_records
 from turnout.frequency.estimation.estimate import ACROSS, SHRUNK, postprocessed
 from turnout.reporting.frequencies import digits_of
@@ -43,15 +46,12 @@ TOGETHER = {
 }
 
 
-class Frequencies:
+class Frequencies(Showing):
     """Shows frequencies: see :class:`turnout.cli.showing.shown.Showing`."""
 
     def asked(self, domain: Any) -> tuple[str, str]:
         """Say how many labels there are."""
         return "domain", f"{domain.size:,} labels"
-
-    def check(self, wish: Wish) -> None:
-        """Take all options."""
 
     def estimate(self, tally: Any, wish: Wish) -> Shown:
         """Estimate the frequencies."""
@@ -244,3 +244,105 @@ def share_table(names: Sequence[str], records: list[dict[str, Any]], level: floa
     head = ("question", "label", "frequency") if questions else ("label", "frequency", "std. error")
     columns = (*head, f"{percent(level)} interval")
     return group_table(names, records, columns, cells, words=2 if questions else 1)
+
+
+_PROBABILITIES = (0.25, 0.5, 0.75)
+
+
+class Ordered(Frequencies):
+    """Shows frequencies and quartiles: see :class:`turnout.cli.showing.shown.Showing`."""
+
+    def estimate(self, tally: Any, wish: Wish) -> Shown:
+        """Estimate the frequencies and the quartiles."""
+        shown = super().estimate(tally, wish)
+        estimate = tally.estimate(wish.method)
+        quartiles = [estimate.quantile(each, wish.level) for each in _PROBABILITIES]
+        described = [
+            {"probability": q.probability, "label": q.label, "low": q.low, "high": q.high}
+            for q in quartiles
+        ]
+        rows = [
+            (
+                f"{percent(q.probability)} up to",
+                f"{_text(q.label)} ({_text(q.low)} to {_text(q.high)})",
+            )
+            for q in quartiles
+        ]
+
+        def record() -> dict[str, Any]:
+            made = shown.record
+            estimates = made.pop("estimates")
+            return {**made, "quantiles": described, "estimates": estimates}
+
+        return replace(shown, make_record=record, rows=[*shown.rows, *rows])
+
+
+def _text(label: Any) -> str:
+    return printable(str(label))
+
+
+class Attributes(Frequencies):
+    """Shows several questions: see :class:`turnout.cli.showing.shown.Showing`."""
+
+    def asked(self, domain: Any) -> tuple[str, str]:
+        """Say how many answers each question has."""
+        each = [f"{name} ({one.size:,} answers)" for name, one in domain.columns.items()]
+        return "questions", ", ".join(each)
+
+    def estimate(self, tally: Any, wish: Wish) -> Shown:
+        """Estimate the frequencies of the answers to each question."""
+        result = tally.estimate(wish.method)
+        if wish.postprocessing == SHRUNK:
+            result = result.shrink()
+        else:
+            result = result.project(wish.postprocessing)
+        result = cut(result, wish)
+        level, simultaneous = wish.level, wish.simultaneous
+        interval = result.interval(level, simultaneous=simultaneous)
+        scope = "each label by itself"
+        if simultaneous is not None:
+            scope = f"all {result.answers:,} labels of all questions at once"
+        each = result.each_level(level, simultaneous)
+
+        def print_all(console: Console) -> None:
+            for name, estimate in result.items():
+                console.print(Text(f"\n{printable(name)}", style="bold"))
+                codes = ordered(estimate, wish.order, wish.top)
+                print_estimates(console, estimate, codes, each, None)
+
+        return Shown.of(
+            result,
+            wish,
+            interval={"level": level, "simultaneous": simultaneous, "method": interval.method},
+            rows=[
+                *rows_of(result, result.method),
+                self.asked(result.domain),
+                ("interval", f"{percent(level)}, {interval.method}, for {scope}{cut_words(wish)}"),
+                *projection_rows(result.postprocessing),
+            ],
+            below=[print_all],
+            values=lambda: {
+                "estimates": result.to_records(level, simultaneous=simultaneous, top=wish.top)
+            },
+            postprocessing=result.postprocessing,
+        )
+
+    def estimate_groups(self, grouped: GroupedTally[Any], wish: Wish) -> Shown:
+        """Estimate the answers to each question in each group."""
+        if wish.postprocessing != "none":
+            raise InvalidValueError(
+                "--project and --shrink do not apply to groups of several questions"
+            )
+        result = cut(grouped.estimate(wish.method), wish)
+        interval, _ = group_interval(result, wish)
+        records = result.to_records(**wish.scope, top=wish.top)
+        shown = Shown.of(
+            result,
+            wish,
+            grouped,
+            interval=interval,
+            rows=[*group_rows(grouped, wish, TOGETHER[wish.over]), self.asked(grouped.domain)],
+            below=[share_table(grouped.names, records[:_MOST_ROWS], wish.level)],
+            values=lambda: {"estimates": [*map(json_record, records)]},
+        )
+        return replace(shown, draw=lambda: result.plot(**wish.scope))

@@ -15,8 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from turnout import GroupedTally, Plan
-from turnout.cli.options import print_json, save_picture
-from turnout.cli.table_files import write_table
+from turnout.cli.options import print_json, save_picture, write_table
 from turnout.cli.tables import number, percent, printable, tell
 from turnout.collecting.keys import shown_part, time_column, to_json
 from turnout.errors import EstimatorError
@@ -225,6 +224,7 @@ class Showing(Protocol):
         InvalidValueError
             If there is one, with the reason.
         """
+        return
 
     def estimate(self, tally: Any, wish: Wish) -> Shown:
         """Estimate from a tally."""

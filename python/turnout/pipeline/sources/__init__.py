@@ -11,10 +11,9 @@ from turnout._extras import require
 from turnout.errors import InvalidTypeError
 from turnout.pipeline.sources.base import BLOCK, Block, Source, TableBlock
 from turnout.pipeline.sources.columnar import ColumnarSource, FileBlock
-from turnout.pipeline.sources.delimited import CsvSource, IpcStreamSource, is_ipc_stream
+from turnout.pipeline.sources.filed import CsvSource, IpcStreamSource, is_ipc_stream
 from turnout.pipeline.sources.files import find_files
-from turnout.pipeline.sources.frames import open_frame
-from turnout.pipeline.sources.streams import from_iterator
+from turnout.pipeline.sources.frames import from_iterator, open_frame
 
 __all__ = ["BLOCK", "Block", "FileBlock", "Source", "TableBlock", "open_source"]
 
@@ -66,7 +65,7 @@ def open_source(data: Any, *, block_rows: int = BLOCK) -> Source:
     >>> [block.read()["answer"].to_pylist() for block in source.blocks(["answer"])]
     [['yes', 'no'], ['yes']]
     """
-    pa = require("pyarrow", "cli")
+    require("pyarrow", "cli")
     # The streams of noise of a block are those of BLOCK rows.
     block_rows = _arguments.integer("block_rows", block_rows, least=1, most=BLOCK)
     if isinstance(data, Source):
@@ -74,30 +73,30 @@ def open_source(data: Any, *, block_rows: int = BLOCK) -> Source:
     if isinstance(data, (str, os.PathLike)):
         return _from_files(data, block_rows)
     if isinstance(data, (list, tuple)):
-        return _from_list(pa, data, block_rows)
-    found = open_frame(data, block_rows)
+        if all(isinstance(entry, (str, os.PathLike)) for entry in data):
+            return _from_files(data, block_rows)
+        data = _concatenated(data)
+    found = open_frame(data)
     if found is None and isinstance(data, Iterator):
-        found = from_iterator(data, block_rows)
+        found = from_iterator(data)
     if found is None:
         raise _refused(data)
+    found.block_rows = block_rows
     return found
 
 
-def _from_list(pa: Any, data: Sequence[Any], block_rows: int) -> Source:
-    """Open a list of paths, or of tables that make up one."""
-    if all(isinstance(entry, (str, os.PathLike)) for entry in data):
-        return _from_files(data, block_rows)
+def _concatenated(data: Sequence[Any]) -> Any:
+    """Make one table of several."""
+    pa = require("pyarrow", "cli")
     if not all(isinstance(entry, (pa.Table, pa.RecordBatch)) for entry in data):
         raise _refused(data)
     tables = [
         entry if isinstance(entry, pa.Table) else pa.Table.from_batches([entry]) for entry in data
     ]
     try:
-        found = open_frame(pa.concat_tables(tables), block_rows)
+        return pa.concat_tables(tables)
     except pa.ArrowException as error:
         raise InvalidTypeError(f"data must be tables of one schema: {error}") from error
-    assert found is not None
-    return found
 
 
 def _refused(data: Any) -> InvalidTypeError:

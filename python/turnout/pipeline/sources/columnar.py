@@ -100,20 +100,20 @@ class ColumnarSource(FileSource):
         self._groups = [groups for _, groups in found]
         self.rows = sum(map(sum, self._groups))
 
-    def _blocks(self, schema: Any, skip: Container[int]) -> Iterator[Block]:
+    def _blocks(self, checked: Any, skip: Container[int]) -> Iterator[Block]:
         pa = require("pyarrow", "cli")
-        cursor = _Cursor(schema)
-        for index, pieces in enumerate(self._cut()):
+        cursor = _Cursor(checked)
+        for index, pieces in enumerate(self._pieces()):
             if index in skip:
                 continue
             rows, first = sum(piece.length for piece in pieces), index * self.block_rows
             if all(piece.group_rows <= _LONG * self.block_rows for piece in pieces):
-                yield FileBlock(index, rows, pieces, schema, first_row=first)
+                yield FileBlock(index, rows, pieces, checked, first_row=first)
             else:
                 table = pa.concat_tables([cursor.read(piece) for piece in pieces])
                 yield TableBlock(index, rows, table, first_row=first)
 
-    def _cut(self) -> Iterator[tuple[Piece, ...]]:
+    def _pieces(self) -> Iterator[tuple[Piece, ...]]:
         """List the pieces of each block."""
         waiting: list[Piece] = []
         room = self.block_rows
@@ -215,8 +215,10 @@ def _arrow_group(opened: Any, piece: Piece, names: Sequence[str]) -> Any:
 
 def _read(piece: Piece, schema: Any) -> Any:
     """Read a piece by itself."""
-    piece.file.check_unchanged()
     names = own_names(piece.file, schema)
+    if piece.file.format == "parquet" and names and piece.length < piece.group_rows:
+        return _Cursor(schema).read(piece)
+    piece.file.check_unchanged()
     if not names:
         return with_partitions(None, piece.file, piece.length, schema)
     with reading(piece.file):
@@ -224,31 +226,15 @@ def _read(piece: Piece, schema: Any) -> Any:
             # Read and not mapped: a mapped file that somebody cuts kills who looks at it.
             with require("pyarrow", "cli").OSFile(piece.file.path) as opened:
                 table = _arrow_group(opened, piece, names).slice(piece.offset, piece.length)
-        elif piece.length == piece.group_rows:
+        else:
             parquet = require("pyarrow.parquet", "cli")
             with parquet.ParquetFile(
                 piece.file.path, read_dictionary=_dictionaries(schema, names), pre_buffer=False
             ) as file:
                 table = file.read_row_group(piece.group, columns=names, use_threads=False)
-        else:
-            table = _between(_batches(piece, schema), piece.offset, piece.length)
     # Another file may have taken its place before it was opened.
     piece.file.check_unchanged()
     return with_partitions(table, piece.file, piece.length, schema)
-
-
-def _between(tables: Iterator[Any], offset: int, length: int) -> Any:
-    """Take some rows out of a stream, and read no further than the last of them."""
-    pa = require("pyarrow", "cli")
-    pieces = []
-    for table in tables:
-        part = table.slice(min(offset, table.num_rows), length)
-        offset -= min(offset, table.num_rows)
-        length -= part.num_rows
-        pieces.append(part)
-        if not length:
-            break
-    return pa.concat_tables(pieces)
 
 
 class _Cursor:

@@ -1,15 +1,28 @@
-"""What sources of files have in common: their columns, their partitions, and what is in them."""
+"""Sources of files, and those that are read in order: CSV files and Arrow IPC streams."""
 
 from __future__ import annotations
 
+import csv
+import io
 from abc import abstractmethod
 from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 from turnout._extras import require
+from turnout._files import open_regular
 from turnout.errors import CorruptDataError
-from turnout.pipeline.sources.base import BLOCK, Block, Source
+from turnout.pipeline.sources.base import (
+    BLOCK,
+    Block,
+    Source,
+    as_category,
+    blocks_of_stream,
+    conform,
+    unified,
+    wanted_schema,
+)
 from turnout.pipeline.sources.files import (
     DataFile,
     content_digest,
@@ -18,7 +31,6 @@ from turnout.pipeline.sources.files import (
     partition_fields,
     partition_value,
 )
-from turnout.pipeline.sources.schemas import conform, target_schema, unified, wanted_schema
 
 
 @contextmanager
@@ -72,39 +84,25 @@ class FileSource(Source):
         fields = [pa.field(name, kind) for name, kind in self._partitions.items()]
         return pa.schema([*(pa.field(f.name, f.type) for f in self._first), *fields])
 
-    def _wanted(self, columns: Sequence[str]) -> Any:
-        """Types of the wanted columns, checked in every file."""
+    def _checked(self, columns: Sequence[str], categories: Container[str] = ()) -> Any:
+        """Types of the wanted columns, checked in every file; categories are dictionaries."""
         pa = require("pyarrow", "cli")
         found: dict[str, list[tuple[str, Any]]] = {column: [] for column in columns}
         for file, schema in self._distinct.values():
             extra = [pa.field(name, self._partitions[name]) for name, _ in file.partitions]
             for item in wanted_schema(pa.schema([*schema, *extra]), columns, file.shown):
                 found[item.name].append((file.shown, item.type))
+        kinds = {name: unified(name, each, self.name) for name, each in found.items()}
         return pa.schema(
-            [pa.field(name, unified(name, kinds, self.name)) for name, kinds in found.items()]
+            [
+                (name, as_category(kind) if name in categories else kind)
+                for name, kind in kinds.items()
+            ]
         )
 
     def content(self) -> bytes:
         """Digest all bytes of the files."""
         return content_digest(self._files)
-
-    def check(self, columns: Sequence[str]) -> None:
-        """Check that columns can be read."""
-        self._wanted(columns)
-
-    def blocks(
-        self,
-        columns: Sequence[str],
-        *,
-        skip: Container[int] = (),
-        categories: Container[str] = (),
-    ) -> Iterator[Block]:
-        """Cut the rows into blocks."""
-        return self._blocks(target_schema(self._wanted(columns), categories), skip)
-
-    @abstractmethod
-    def _blocks(self, schema: Any, skip: Container[int]) -> Iterator[Block]:
-        """Cut rows of these columns into blocks."""
 
 
 def own_names(file: DataFile, schema: Any) -> list[str]:
@@ -131,3 +129,142 @@ def with_partitions(table: Any, file: DataFile, rows: int, schema: Any) -> Any:
             column = pa.repeat(pa.scalar(known, item.type), rows)
         columns.append(pa.chunked_array([column]))
     return conform(pa.Table.from_arrays(columns, names=schema.names), schema, file.shown)
+
+
+_CHUNK: Final = 2**22
+
+
+class _SequentialFiles(FileSource):
+    """Files that can only be read from their beginning."""
+
+    def __init__(self, name: str, files: Sequence[DataFile], block_rows: int = BLOCK) -> None:
+        schemas = []
+        for file in files:
+            with reading(file):
+                schemas.append(self._inspect(file))
+        super().__init__(name, files, schemas, block_rows)
+
+    def _blocks(self, checked: Any, skip: Container[int]) -> Iterator[Block]:
+        return blocks_of_stream(self._tables(checked), self, skip)
+
+    def _tables(self, schema: Any) -> Iterator[Any]:
+        for file in self._files:
+            file.check_unchanged()
+            with reading(file):
+                for table in self._stream(file, schema, own_names(file, schema)):
+                    # Rows that were written meanwhile: nobody looked whose they are.
+                    file.check_unchanged()
+                    yield with_partitions(table, file, table.num_rows, schema)
+
+    @abstractmethod
+    def _inspect(self, file: DataFile) -> Any:
+        """Read the schema of a file, without its partitions."""
+
+    @abstractmethod
+    def _stream(self, file: DataFile, schema: Any, names: Sequence[str]) -> Iterator[Any]:
+        """Read some columns in tables of any length."""
+
+
+class CsvSource(_SequentialFiles):
+    """CSV and TSV files, perhaps compressed: UTF-8 with a header line; every column is text.
+
+    An empty field is null, also between quotes; fields may hold line ends between quotes.
+    """
+
+    texts = True
+
+    def _inspect(self, file: DataFile) -> Any:
+        pa = require("pyarrow", "cli")
+        header, _ = _beginning(file)
+        if not header:
+            raise CorruptDataError(f"{file.shown}: no header line")
+        return pa.schema([pa.field(name, pa.string()) for name in header])
+
+    def _stream(self, file: DataFile, schema: Any, names: Sequence[str]) -> Iterator[Any]:
+        pa = require("pyarrow", "cli")
+        arrow_csv = require("pyarrow.csv", "cli")
+        header, more = _beginning(file)
+        # Without a column of its own to read, its rows still count.
+        wanted = list(names) or header[:1]
+        kinds = {name: pa.string() for name in wanted}
+        kinds.update({name: schema.field(name).type for name in names})
+        if not more:
+            return
+        with (
+            pa.input_stream(file.path, compression="detect") as stream,
+            arrow_csv.open_csv(
+                stream,
+                read_options=arrow_csv.ReadOptions(block_size=_CHUNK, use_threads=False),
+                parse_options=arrow_csv.ParseOptions(
+                    delimiter=_delimiter(file),
+                    newlines_in_values=True,
+                    # With one column an empty line is a row whose field is empty: a missing value.
+                    ignore_empty_lines=len(header) > 1,
+                ),
+                convert_options=arrow_csv.ConvertOptions(
+                    include_columns=wanted,
+                    column_types=kinds,
+                    null_values=[""],
+                    strings_can_be_null=True,
+                ),
+            ) as reader,
+        ):
+            for batch in reader:
+                yield pa.Table.from_batches([batch])
+
+
+def _delimiter(file: DataFile) -> str:
+    return "\t" if ".tsv" in [suffix.lower() for suffix in Path(file.path).suffixes[-2:]] else ","
+
+
+def _beginning(file: DataFile) -> tuple[list[str], bool]:
+    """Read the header, and whether anything comes after it: Arrow takes no header alone."""
+    pa = require("pyarrow", "cli")
+    with (
+        pa.input_stream(file.path, compression="detect") as stream,
+        io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text,
+    ):
+        lines = csv.reader(text, delimiter=_delimiter(file))
+        try:
+            header = next((row for row in lines if row), [])
+        except csv.Error as error:
+            raise CorruptDataError(f"{file.shown}: cannot be read: {error}") from error
+        try:
+            return header, any(row or len(header) == 1 for row in lines)
+        except csv.Error:
+            # A field that is too long for this reader; Arrow has the last word.
+            return header, True
+
+
+def is_ipc_stream(file: DataFile) -> bool:
+    """Whether a file holds the streaming format of Arrow IPC and not the file format."""
+    with open_regular(file.path) as stream:
+        return stream.read(6) != b"ARROW1"
+
+
+class IpcStreamSource(_SequentialFiles):
+    """Files of the streaming format of Arrow IPC."""
+
+    def _inspect(self, file: DataFile) -> Any:
+        pa = require("pyarrow", "cli")
+        ipc = require("pyarrow.ipc", "cli")
+        with pa.OSFile(file.path) as opened, _open_ipc(ipc, file, opened) as reader:
+            return reader.schema.remove_metadata()
+
+    def _stream(self, file: DataFile, schema: Any, names: Sequence[str]) -> Iterator[Any]:
+        pa = require("pyarrow", "cli")
+        ipc = require("pyarrow.ipc", "cli")
+        own = self._inspect(file).names
+        options = None
+        if names:
+            options = ipc.IpcReadOptions(included_fields=sorted(map(own.index, names)))
+        with pa.OSFile(file.path) as opened, _open_ipc(ipc, file, opened, options) as reader:
+            if is_ipc_stream(file):
+                yield from (pa.Table.from_batches([batch]) for batch in reader)
+            else:
+                for position in range(reader.num_record_batches):
+                    yield pa.Table.from_batches([reader.get_batch(position)])
+
+
+def _open_ipc(ipc: Any, file: DataFile, opened: Any, options: Any = None) -> Any:
+    return (ipc.open_stream if is_ipc_stream(file) else ipc.open_file)(opened, options=options)

@@ -276,12 +276,25 @@ def partition_fields(files: Iterable[DataFile]) -> dict[str, Any]:
     The rule of ``pyarrow.dataset``; and dates, if every value is one as ISO 8601 writes it.
     """
     pa = require("pyarrow", "cli")
-    values: dict[str, set[str | None]] = {}
-    for file in files:
-        for name, value in file.partitions:
-            values.setdefault(name, set()).add(value)
     kinds = {"integer": pa.int32(), "date": pa.date32(), "text": pa.string()}
-    return {name: kinds[partition_kind(found - {None})] for name, found in values.items()}
+    found = partition_kinds(file.partitions for file in files)
+    return {name: kinds[kind] for name, kind in found.items()}
+
+
+def partition_kinds(
+    partitions: Iterable[Iterable[tuple[str, str | None]]],
+) -> dict[str, Literal["integer", "date", "text"]]:
+    """Tell what the values of each partition are, by its name.
+
+    Examples
+    --------
+    >>> partition_kinds([[("month", "1"), ("day", "2026-11-22")], [("month", "x")]])
+    {'month': 'text', 'day': 'date'}
+    """
+    values: dict[str, set[Any]] = {}
+    for name, value in (pair for pairs in partitions for pair in pairs):
+        values.setdefault(name, set()).add(value)
+    return {name: _partition_kind(found - {None}) for name, found in values.items()}
 
 
 def field_kind(kind: Any) -> Literal["integer", "date", "text"]:
@@ -292,15 +305,8 @@ def field_kind(kind: Any) -> Literal["integer", "date", "text"]:
     return "date" if types.is_date(kind) else "text"
 
 
-def partition_kind(values: set[Any]) -> Literal["integer", "date", "text"]:
-    """Tell what the values of a partition are.
-
-    Examples
-    --------
-    >>> partition_kind({"1", "2"}), partition_kind({"2026-11-22"}), partition_kind({"1", "x"})
-    ('integer', 'date', 'text')
-    """
-    if _are_small_integers(values):
+def _partition_kind(values: set[Any]) -> Literal["integer", "date", "text"]:
+    if values and all(map(_is_small_integer, values)):
         return "integer"
     return "date" if values and all(map(_is_date, values)) else "text"
 
@@ -329,11 +335,8 @@ def _is_date(text: str) -> bool:
     return True
 
 
-def _are_small_integers(values: set[Any]) -> bool:
-    return bool(values) and all(
-        re.fullmatch(r"-?[0-9]+", value, re.ASCII) and -(2**31) <= int(value) < 2**31
-        for value in values
-    )
+def _is_small_integer(text: str) -> bool:
+    return bool(re.fullmatch(r"-?[0-9]+", text, re.ASCII)) and -(2**31) <= int(text) < 2**31
 
 
 def fingerprint(files: Iterable[DataFile], block_rows: int) -> str:

@@ -1,7 +1,9 @@
-"""Tables in memory, whatever library they are of."""
+"""Tables in memory, whatever library they are of, and streams of Arrow batches."""
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import cached_property
@@ -9,11 +11,187 @@ from typing import Any, Final
 
 from turnout import _arguments
 from turnout._extras import require
-from turnout.errors import InvalidTypeError
-from turnout.pipeline.sources.base import BLOCK, Block, Source, slices
-from turnout.pipeline.sources.datasets import from_ray, is_ray
-from turnout.pipeline.sources.schemas import wanted_schema
-from turnout.pipeline.sources.streams import StreamSource
+from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
+from turnout.pipeline.sources.base import (
+    Block,
+    Source,
+    TableBlock,
+    blocks_of_stream,
+    conform,
+    wanted_schema,
+)
+
+
+class StreamSource(Source):
+    """Rows that come as batches: each time they are read, or once.
+
+    Parameters
+    ----------
+    name
+        What messages call it.
+    schema
+        Its columns.
+    run
+        Computes some columns, as record batches or tables in a fixed order; other columns may be
+        in them.
+    once
+        Whether it can be read once only; else it is computed anew each time.
+    """
+
+    schema: Any = None
+
+    def __init__(
+        self,
+        name: str,
+        schema: Any,
+        run: Callable[[list[str]], Iterable[Any]],
+        *,
+        once: bool = False,
+    ) -> None:
+        self.name = name
+        self.schema = schema
+        self.repeatable, self.computed = not once, not once
+        self._run = run
+        self._used = False
+
+    def _blocks(self, checked: Any, skip: Container[int]) -> Iterator[Block]:
+        """Cut the stream into blocks; what can be read once is used up by this."""
+        if self._used and not self.repeatable:
+            raise InvalidValueError(
+                f"{self.name} can be read only once, and has been: open it again, or use a file or "
+                "a table, which can be read as often as is needed"
+            )
+        self._used = True
+        batches = self._run(list(checked.names))
+        return blocks_of_stream(_selected(batches, checked, self.name), self, skip)
+
+
+def _selected(batches: Iterable[Any], schema: Any, name: str) -> Iterator[Any]:
+    """Take the wanted columns of each batch, in the types of the first."""
+    pa = require("pyarrow", "cli")
+    for number, batch in enumerate(_named(pa, batches, name)):
+        if isinstance(batch, pa.RecordBatch):
+            table = pa.Table.from_batches([batch])
+        elif isinstance(batch, pa.Table):
+            table = batch
+        else:
+            raise _arguments.mistyped(
+                f"{name}: batch {number} must be a pyarrow RecordBatch or Table", batch
+            )
+        wanted_schema(table.schema, schema.names, f"{name}, batch {number}")
+        yield conform(table.select(schema.names), schema, f"{name}, batch {number}")
+
+
+def _named(pa: Any, batches: Iterable[Any], name: str) -> Iterator[Any]:
+    """Name the stream in what Arrow has to say about it."""
+    iterator = iter(batches)
+    while True:
+        try:
+            batch = next(iterator, None)
+        except pa.ArrowException as error:
+            raise CorruptDataError(f"{name}: cannot be read: {error}") from error
+        if batch is None:
+            return
+        yield batch
+
+
+def from_iterator(data: Iterable[Any]) -> Source:
+    """Open an iterator of record batches; the first of them is asked for now.
+
+    Raises
+    ------
+    InvalidValueError
+        If there is none.
+    InvalidTypeError
+        If it is no record batch.
+    """
+    pa = require("pyarrow", "cli")
+    name = "the iterator of record batches"
+    iterator = iter(data)
+    first = next(iterator, None)
+    if first is None:
+        raise InvalidValueError("data must give at least one record batch, got an empty iterator")
+    if not isinstance(first, (pa.RecordBatch, pa.Table)):
+        raise _arguments.mistyped("data must give pyarrow record batches or tables", first)
+    batches = itertools.chain([first], iterator)
+    return StreamSource(name, first.schema, lambda _: batches, once=True)
+
+
+#: What messages call one.
+RAY_DATASET: Final = "the Ray data set"
+
+_BATCH_ROWS: Final = 2**17
+
+
+def is_ray(data: Any) -> bool:
+    """Tell whether data are a data set of Ray."""
+    return hasattr(data, "iter_batches") and hasattr(data, "select_columns")
+
+
+def from_ray(data: Any) -> Source:
+    """Read a data set as a query, in the order of its rows.
+
+    Raises
+    ------
+    InvalidValueError
+        If the data set is empty, so that Ray does not know its columns.
+    """
+    dataset, schema = with_schema(data)
+
+    def run(columns: list[str]) -> Iterable[Any]:
+        with in_order(dataset.context, progress=False):
+            yield from dataset.select_columns(columns).iter_batches(
+                batch_size=_BATCH_ROWS, batch_format="pyarrow"
+            )
+
+    return StreamSource(RAY_DATASET, schema, run)
+
+
+def with_schema(dataset: Any) -> tuple[Any, Any]:
+    """Give a data set of Arrow tables, and its Arrow schema.
+
+    Raises
+    ------
+    InvalidValueError
+        If the data set is empty, so that Ray does not know its columns.
+    """
+    pa = require("pyarrow", "ray")
+    with in_order(dataset.context, progress=False):
+        schema = dataset.schema()
+        if schema is not None and not isinstance(schema.base_schema, pa.Schema):
+            # Of pandas: Ray knows no Arrow types of texts there.
+            dataset = dataset.map_batches(_same, batch_format="pyarrow", batch_size=None)
+            schema = dataset.schema()
+    if schema is None:
+        raise InvalidValueError(f"{RAY_DATASET} is empty and has no schema")
+    return dataset, schema.base_schema
+
+
+def _same(table: Any) -> Any:
+    return table
+
+
+@contextlib.contextmanager
+def in_order(context: Any, progress: bool) -> Iterator[None]:
+    """Let Ray keep the order of the rows, raise what functions raise, and be quiet."""
+    settings = [
+        (context.execution_options, "preserve_order", True),
+        (context, "raise_original_map_exception", True),
+    ]
+    if not progress:
+        settings += [
+            (context, "enable_progress_bars", False),
+            (context, "print_on_execution_start", False),
+        ]
+    before = [getattr(place, name) for place, name, _ in settings]
+    for place, name, value in settings:
+        setattr(place, name, value)
+    try:
+        yield
+    finally:
+        for (place, name, _), value in zip(settings, before, strict=True):
+            setattr(place, name, value)
+
 
 _QUERY_ROWS: Final = 2**17
 
@@ -31,8 +209,6 @@ class TableSource(Source):
         How many rows it has.
     convert
         Makes an Arrow table of some columns, without a copy where Arrow allows.
-    block_rows
-        Rows of a block.
     fixed
         Whether nobody can change the table in place.
     """
@@ -44,13 +220,11 @@ class TableSource(Source):
         rows: int,
         convert: Callable[[list[str]], Any],
         *,
-        block_rows: int = BLOCK,
         fixed: bool = False,
     ) -> None:
         self.name = name
         self.computed = not fixed
         self.rows = rows
-        self.block_rows = block_rows
         self._names = list(names)
         self._convert = convert
 
@@ -59,21 +233,15 @@ class TableSource(Source):
         """The columns; every one is looked at for it."""
         return self._converted(self._names).schema
 
-    def blocks(
-        self,
-        columns: Sequence[str],
-        *,
-        skip: Container[int] = (),
-        categories: Container[str] = (),
-    ) -> Iterator[Block]:
-        """Cut the table into slices."""
-        return slices(self._checked(columns), self, skip)
+    def _blocks(self, checked: Any, skip: Container[int]) -> Iterator[Block]:
+        """Cut the table into slices; nothing is copied."""
+        size = self.block_rows
+        for index in range(-(-checked.num_rows // size)):
+            if index not in skip:
+                part = checked.slice(index * size, size)
+                yield TableBlock(index, part.num_rows, part, first_row=index * size)
 
-    def check(self, columns: Sequence[str]) -> None:
-        """Check that columns can be converted."""
-        self._checked(columns)
-
-    def _checked(self, columns: Sequence[str]) -> Any:
+    def _checked(self, columns: Sequence[str], categories: Container[str] = ()) -> Any:
         pa = require("pyarrow", "cli")
         # The names first: a column that is not wanted need not be convertible.
         names = pa.schema([pa.field(name, pa.null()) for name in self._names])
@@ -105,7 +273,7 @@ def _of(library: str, *kinds: str) -> Callable[[Any], bool]:
     return check
 
 
-def _from_arrow(data: Any, block_rows: int) -> Source:
+def _from_arrow(data: Any) -> Source:
     pa = require("pyarrow", "cli")
     table = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
     return TableSource(
@@ -113,19 +281,17 @@ def _from_arrow(data: Any, block_rows: int) -> Source:
         table.column_names,
         table.num_rows,
         table.select,
-        block_rows=block_rows,
         fixed=True,
     )
 
 
-def _from_reader(data: Any, block_rows: int) -> Source:
+def _from_reader(data: Any) -> Source:
     return StreamSource(
         "the stream of record batches", data.schema, lambda _: data, once=True,
-        block_rows=block_rows,
     )  # fmt: skip
 
 
-def _from_dataset(data: Any, block_rows: int) -> Source:
+def _from_dataset(data: Any) -> Source:
     def run(columns: list[str]) -> Iterable[Any]:
         return data.scanner(  # type: ignore[no-any-return]
             columns=columns, batch_readahead=4, fragment_readahead=1
@@ -133,10 +299,10 @@ def _from_dataset(data: Any, block_rows: int) -> Source:
 
     files = getattr(data, "files", None)
     name = "the Arrow data set" if files is None else f"the Arrow data set ({len(files):,} files)"
-    return StreamSource(name, data.schema, run, block_rows=block_rows)
+    return StreamSource(name, data.schema, run)
 
 
-def _from_pandas(data: Any, block_rows: int) -> Source:
+def _from_pandas(data: Any) -> Source:
     pa = require("pyarrow", "cli")
 
     def convert(columns: list[str]) -> Any:
@@ -144,16 +310,15 @@ def _from_pandas(data: Any, block_rows: int) -> Source:
         return pa.table({name: pa.array(data[name], from_pandas=True) for name in columns})
 
     names = [str(name) if isinstance(name, str) else repr(name) for name in data.columns]
-    return TableSource("the pandas frame", names, len(data), convert, block_rows=block_rows)
+    return TableSource("the pandas frame", names, len(data), convert)
 
 
-def _from_polars(data: Any, block_rows: int) -> Source:
+def _from_polars(data: Any) -> Source:
     return TableSource(
         "the polars frame",
         data.columns,
         data.height,
         lambda columns: _polars_table(data.select(columns)),
-        block_rows=block_rows,
     )
 
 
@@ -164,7 +329,7 @@ def _polars_table(frame: Any) -> Any:
     return require("pyarrow", "cli").table(frame)
 
 
-def _from_lazy(data: Any, block_rows: int) -> Source:
+def _from_lazy(data: Any) -> Source:
     def run(columns: list[str]) -> Iterable[Any]:
         chosen = data.select(columns)
         if hasattr(chosen, "collect_batches"):
@@ -175,10 +340,10 @@ def _from_lazy(data: Any, block_rows: int) -> Source:
 
     polars = sys.modules["polars"]
     schema = _polars_table(polars.DataFrame(schema=data.collect_schema())).schema
-    return StreamSource("the polars query", schema, run, block_rows=block_rows)
+    return StreamSource("the polars query", schema, run)
 
 
-def _from_duckdb(data: Any, block_rows: int) -> Source:
+def _from_duckdb(data: Any) -> Source:
     def run(columns: list[str]) -> Iterable[Any]:
         # Not ColumnExpression, which in older releases takes a point or a quote for syntax.
         quoted = (name.replace('"', '""') for name in columns)
@@ -186,7 +351,7 @@ def _from_duckdb(data: Any, block_rows: int) -> Source:
         return _duckdb_reader(chosen)  # type: ignore[no-any-return]
 
     schema = _duckdb_reader(data.limit(0)).schema
-    return StreamSource("the DuckDB relation", schema, run, block_rows=block_rows)
+    return StreamSource("the DuckDB relation", schema, run)
 
 
 def _duckdb_reader(relation: Any) -> Any:
@@ -195,7 +360,7 @@ def _duckdb_reader(relation: Any) -> Any:
     return relation.fetch_arrow_reader(_QUERY_ROWS)
 
 
-def _from_narwhals(data: Any, block_rows: int) -> Source | None:
+def _from_narwhals(data: Any) -> Source | None:
     nw = require("narwhals", "cli")
     frame = nw.from_native(data, pass_through=True)
     if isinstance(frame, nw.DataFrame):
@@ -204,7 +369,6 @@ def _from_narwhals(data: Any, block_rows: int) -> Source | None:
             frame.columns,
             len(frame),
             lambda columns: frame.select(columns).to_arrow(),
-            block_rows=block_rows,
         )
     if not isinstance(frame, nw.LazyFrame):
         return None
@@ -213,10 +377,10 @@ def _from_narwhals(data: Any, block_rows: int) -> Source | None:
         return [frame.select(columns).collect().to_arrow()]
 
     schema = frame.head(0).collect().to_arrow().schema
-    return StreamSource(f"the {type(data).__name__}", schema, run, block_rows=block_rows)
+    return StreamSource(f"the {type(data).__name__}", schema, run)
 
 
-_KINDS: Final[list[tuple[Callable[[Any], bool], Callable[[Any, int], Source]]]] = [
+_KINDS: Final[list[tuple[Callable[[Any], bool], Callable[[Any], Source]]]] = [
     (_of("pyarrow", "Table", "RecordBatch"), _from_arrow),
     (_of("pyarrow", "RecordBatchReader"), _from_reader),
     (_of("pyarrow.dataset", "Dataset"), _from_dataset),
@@ -228,7 +392,7 @@ _KINDS: Final[list[tuple[Callable[[Any], bool], Callable[[Any, int], Source]]]] 
 ]
 
 
-def open_frame(data: Any, block_rows: int = BLOCK) -> Source | None:
+def open_frame(data: Any) -> Source | None:
     """Open a frame of any library; None if it is none.
 
     Raises
@@ -238,8 +402,8 @@ def open_frame(data: Any, block_rows: int = BLOCK) -> Source | None:
     """
     for is_one, opener in _KINDS:
         if is_one(data):
-            return opener(data, block_rows)
-    found = _from_narwhals(data, block_rows)
+            return opener(data)
+    found = _from_narwhals(data)
     if found is not None:
         return found
     if hasattr(data, "__arrow_c_stream__"):
@@ -250,7 +414,7 @@ def open_frame(data: Any, block_rows: int = BLOCK) -> Source | None:
             raise InvalidTypeError(
                 f"data must be a table, got {type(data).__name__}: {error}"
             ) from error
-        return _from_reader(reader, block_rows)
+        return _from_reader(reader)
     if hasattr(data, "__arrow_c_array__"):
         raise InvalidTypeError(f"data must be a table, got one column: {_arguments.shown(data)}")
     return None
