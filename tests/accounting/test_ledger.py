@@ -31,7 +31,7 @@ from turnout.accounting import (
     compose,
 )
 from turnout.accounting.ledger import LedgerEntry, PrivacyLedger
-from turnout.accounting.ledger_encoding import LEDGER
+from turnout.accounting.ledger_entries import LEDGER
 from turnout.errors import (
     BudgetExceededError,
     CorruptDataError,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from turnout.accounting.batches import FixedSizeBatches, RandomCheckIns, ShuffledBatches
     from turnout.accounting.calibration import calibrate, calibrate_noise
     from turnout.accounting.composition import Composition
-    from turnout.accounting.counts import CountSampling
+    from turnout.accounting.counts import CountSampling, TwoStageCountSampling
     from turnout.accounting.histories import from_flower, from_opacus
     from turnout.accounting.integer_noise import (
         DiscreteGaussianNoise,
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from turnout.accounting.registry import mechanism_from_dict
     from turnout.accounting.shuffling import Shuffled
     from turnout.accounting.thresholded import SampleAndThreshold
-    from turnout.accounting.two_stage import TwoStageCountSampling
     from turnout.accounting.values import Bracket
     from turnout.accounting.variation import VariationRatio
 
@@ -84,7 +83,7 @@ _NAMES = {
     "turnout.accounting.batches": ["FixedSizeBatches", "RandomCheckIns", "ShuffledBatches"],
     "turnout.accounting.calibration": ["calibrate", "calibrate_noise"],
     "turnout.accounting.composition": ["Composition"],
-    "turnout.accounting.counts": ["CountSampling"],
+    "turnout.accounting.counts": ["CountSampling", "TwoStageCountSampling"],
     "turnout.accounting.histories": ["from_flower", "from_opacus"],
     "turnout.accounting.integer_noise": [
         "DiscreteGaussianNoise",
@@ -107,7 +106,6 @@ _NAMES = {
     "turnout.accounting.registry": ["mechanism_from_dict"],
     "turnout.accounting.shuffling": ["Shuffled"],
     "turnout.accounting.thresholded": ["SampleAndThreshold"],
-    "turnout.accounting.two_stage": ["TwoStageCountSampling"],
     "turnout.accounting.values": ["Bracket"],
     "turnout.accounting.variation": ["VariationRatio"],
 }

@@ -10,13 +10,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from turnout import _core
 from turnout._types import Floats
 from turnout.accounting import slots as one_of
 from turnout.accounting.composition import WORST
 from turnout.accounting.loss_grid import EXACT, Continuous, Real
 from turnout.accounting.mechanism import Mechanism
-from turnout.accounting.values import WHOLE, Divergence, Reached, divergences, surely
+from turnout.accounting.participation import sampled_gaussian
+from turnout.accounting.values import WHOLE, Divergence, Reached, surely
 from turnout.errors import InvalidValueError
 
 #: Sums over more slots than this lose their digits.
@@ -72,8 +72,7 @@ class Opposed(Continuous):
         """Evaluate one direction at epsilons of at least 0."""
         if direction == "replace":
             direction = self.replaced[0]
-        columns = _core.poisson_sampling(epsilon, 0.5 * self.noise_multiplier, self.rate, 1.0)
-        known = divergences(columns, "remove", "add")[direction]
+        known = sampled_gaussian(epsilon, 0.5 * self.noise_multiplier, self.rate)[direction]
         return known._replace(delta=known.delta * (1.0 - EXACT))
 
 
@@ -131,7 +130,6 @@ class FixedSizeBatches(Mechanism):
     noise_multiplier: float
 
     adjacencies: ClassVar[tuple[str, ...]] = ("replace", "add_or_remove", "add", "remove")
-    default_adjacency: ClassVar[str] = "replace"
     calibrated: ClassVar[dict[str, bool]] = {
         "noise_multiplier": True,
         "batch_size": False,
@@ -158,8 +156,7 @@ class FixedSizeBatches(Mechanism):
         return (1, self.records - 1) if parameter == "batch_size" else None
 
     def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
-        columns = _core.poisson_sampling(epsilon, 0.5 * self.noise_multiplier, self.rate, 1.0)
-        both = divergences(columns, "remove", "add")
+        both = sampled_gaussian(epsilon, 0.5 * self.noise_multiplier, self.rate)
         return {**both, "replace": both["remove"]}
 
     def reached(self) -> tuple[Real, ...]:
@@ -290,16 +287,11 @@ class RandomCheckIns(Mechanism):
     slots: int
     noise_multiplier: float
 
-    calibrated: ClassVar[dict[str, bool]] = {
-        "noise_multiplier": True,
-        "rate": False,
-        "slots": True,
-    }
+    calibrated: ClassVar[dict[str, bool]] = {"noise_multiplier": True, "rate": False, "slots": True}
 
     def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
         # With the slot known it is local sampling: joint convexity.
-        columns = _core.poisson_sampling(epsilon, self.noise_multiplier, self.rate, 1.0)
-        told = divergences(columns, "remove", "add")
+        told = sampled_gaussian(epsilon, self.noise_multiplier, self.rate)
         if not _known(self.noise_multiplier) or self.slots == 1:
             return told
         return {
@@ -378,12 +370,10 @@ class ShuffledBatches(Mechanism):
     noise_multiplier: float
 
     adjacencies: ClassVar[tuple[str, ...]] = ("replace",)
-    default_adjacency: ClassVar[str] = "replace"
     calibrated: ClassVar[dict[str, bool]] = {"noise_multiplier": True}
 
     def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
-        columns = _core.poisson_sampling(epsilon, 0.5 * self.noise_multiplier, 1.0, 1.0)
-        return divergences(columns, "replace")
+        return {"replace": sampled_gaussian(epsilon, 0.5 * self.noise_multiplier, 1.0)["remove"]}
 
     def reached(self) -> tuple[Real, ...]:
         """Give the two data sets of which either may be the one that stands out."""

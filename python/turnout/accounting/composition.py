@@ -211,22 +211,9 @@ class Composition:
         if single is not None:
             return single.delta(epsilon, self._adjacency)
         return max(
-            self._grid(pair, self._parts, True, epsilon=epsilon).delta(epsilon, True)
+            self._bound(pair, self._parts, True, epsilon=epsilon)
             for pair in directions(self._adjacency)
         )
-
-    def _reached_delta(self, epsilon: float) -> Reached:
-        single = self._single()
-        if single is not None:
-            return single.reached_delta(epsilon, self._adjacency)
-        best = Reached(0.0, "", False)
-        for pair in directions(self._adjacency):
-            parts = self._reached(pair, epsilon=epsilon)
-            if parts is None:
-                continue
-            value = self._grid(pair, parts, False, epsilon=epsilon).delta(epsilon, False)
-            best = max(best, self._named(value, parts, pair[0]))
-        return best
 
     def _epsilon(self, delta: float) -> float:
         single = self._single()
@@ -237,23 +224,32 @@ class Composition:
         if delta <= 0.0:
             return self._largest_loss()
         return max(
-            self._grid(pair, self._parts, True, delta=delta).epsilon(delta, True)
+            self._bound(pair, self._parts, True, delta=delta)
             for pair in directions(self._adjacency)
         )
+
+    def _reached_delta(self, epsilon: float) -> Reached:
+        single = self._single()
+        if single is not None:
+            return single.reached_delta(epsilon, self._adjacency)
+        return self._best_reached(epsilon=epsilon)
 
     def _reached_epsilon(self, delta: float, upper: float) -> Reached:
         single = self._single()
         if single is not None:
             return self._reached_alone(single, delta, upper)
-        best = Reached(0.0, "", False)
         if not 0.0 < delta < 1.0:
-            return best
+            return Reached(0.0, "", False)
+        return self._best_reached(delta=delta)
+
+    def _best_reached(self, *, epsilon: float = 0.0, delta: float = 0.0) -> Reached:
+        """Give the largest lower value of all directions: of epsilon at a delta, else of delta."""
+        best = Reached(0.0, "", False)
         for pair in directions(self._adjacency):
-            parts = self._reached(pair, delta=delta)
-            if parts is None:
-                continue
-            value = self._grid(pair, parts, False, delta=delta).epsilon(delta, False)
-            best = max(best, self._named(value, parts, pair[0]))
+            parts = self._reached(pair, epsilon=epsilon, delta=delta)
+            if parts is not None:
+                value = self._bound(pair, parts, False, delta=delta, epsilon=epsilon)
+                best = max(best, self._named(value, parts, pair[0]))
         return best
 
     def _reached_alone(self, single: Release, delta: float, upper: float) -> Reached:
@@ -301,8 +297,7 @@ class Composition:
 
     def _coarse(self, pair: tuple[str, str], law: Real, epsilon: float, delta: float) -> float:
         floor = 1e-8 * min(1e-12, delta or 1e-22) / self.rounds
-        grid = LossGrid(((law, self.rounds),), pair, floor, _COARSER)
-        return grid.epsilon(delta, True) if delta > 0.0 else grid.delta(epsilon, True)
+        return _value(LossGrid(((law, self.rounds),), pair, floor, _COARSER), epsilon, delta, True)
 
     def _named(self, value: float, parts: Parts, direction: str) -> Reached:
         names = dict.fromkeys(law.name for law, _ in parts)
@@ -321,7 +316,7 @@ class Composition:
         nearest = float(exact)
         return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
 
-    def _grid(
+    def _bound(
         self,
         pair: tuple[str, str],
         parts: Parts,
@@ -329,12 +324,13 @@ class Composition:
         *,
         delta: float = 0.0,
         epsilon: float = 0.0,
-    ) -> LossGrid:
-        """Give a grid whose truncated mass does not matter at a delta, or at an epsilon."""
+    ) -> float:
+        """Bound on a grid whose truncated mass does not matter at a delta, or at an epsilon."""
+        mass = delta
         if delta <= 0.0:
-            delta = max(self._made(pair, 1e-30, parts, True).chernoff(epsilon), 1e-290)
-        exponent = math.floor(math.log10(delta))
-        return self._made(pair, min(1e-30, 10.0 ** max(exponent - 8, -300)), parts, upper)
+            mass = max(self._made(pair, 1e-30, parts, True).chernoff(epsilon), 1e-290)
+        floor = min(1e-30, 10.0 ** max(math.floor(math.log10(mass)) - 8, -300))
+        return _value(self._made(pair, floor, parts, upper), epsilon, delta, upper)
 
     def _made(self, pair: tuple[str, str], floor: float, parts: Parts, upper: bool) -> LossGrid:
         finer = 1.0 if upper else _FINER
@@ -342,3 +338,8 @@ class Composition:
         if key not in self._grids:
             self._grids[key] = LossGrid(parts, pair, floor / self.rounds, finer)
         return self._grids[key]
+
+
+def _value(grid: LossGrid, epsilon: float, delta: float, upper: bool) -> float:
+    """Bound epsilon at a delta above 0, else delta at an epsilon."""
+    return grid.epsilon(delta, upper) if delta > 0.0 else grid.delta(epsilon, upper)

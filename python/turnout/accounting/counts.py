@@ -1,14 +1,19 @@
-"""Counts of sampled people, above a guaranteed floor."""
+"""Counts of sampled people, who report one item or a random set of them."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import ClassVar
 
-from turnout import _core
+from turnout import _arguments, _core
 from turnout._types import Floats
+from turnout.accounting.loss_grid import Real
 from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.values import Divergence, divergences
+
+_LARGEST_DOMAIN = 2**32
+_LARGEST_GAMMA = 1e15
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,9 +59,116 @@ class CountSampling(Mechanism):
     floor: int
 
     adjacencies: ClassVar[tuple[str, ...]] = ("replace", "add_or_remove", "add", "remove")
-    default_adjacency: ClassVar[str] = "replace"
     calibrated: ClassVar[dict[str, bool]] = {"rate": False, "floor": True}
 
     def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
         columns = _core.count_sampling(epsilon, self.rate, self.floor)
         return divergences(columns, "replace", "remove", "add")
+
+
+@functools.lru_cache(maxsize=8)
+def _table(
+    chance: float, items: tuple[int, int], gamma: float, floor: int, dummies: int
+) -> _core.TwoStageCountSampling:
+    return _core.TwoStageCountSampling(chance, items, gamma, floor, dummies)
+
+
+@dataclasses.dataclass(frozen=True)
+class TwoStageCountSampling(Mechanism):
+    """Publish counts of sampled people who each report some items only, in sets that all see.
+
+    Every person is kept with probability ``rate``, unseen, and names a random set of ``reported``
+    of the ``domain_size`` items. The count of an item is the number of kept people who hold it and
+    named it. The adversary sees **who named which set, and the counts**, and knows what everybody
+    else holds: the guarantee covers both servers, the elected people and the public.
+
+    A set that is seen hides nobody: it tells which people can have been counted, and only the coins
+    of those that named the item are left to hide one another. So at the same ``rate`` this needs a
+    floor about ``domain_size / reported`` times as large as
+    :class:`~turnout.accounting.CountSampling`.
+
+    Parameters
+    ----------
+    rate
+        The probability that a person is kept, in [0, 1].
+    domain_size
+        The number N of items, from 2 to 2^32.
+    reported
+        The number M of items in a set, from 1 to ``domain_size``.
+    gamma
+        How many times as likely a kept person names a set with the own item as one without it, from
+        1 to 10^15; 1 is uniform reporting, and more is adaptive.
+    floor
+        How many other people hold each item, whatever the change of one person; from 0 to 10^7.
+        With people who collude it counts the honest ones only.
+    dummies
+        How many dummy people, whose coins nobody knows, are added to the count of each item; from 0
+        to 10^7.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If a parameter is of the wrong type or out of range.
+
+    Notes
+    -----
+    ``"replace"`` exchanges a person's item for another; ``"remove"`` and ``"add"`` compare a person
+    with one who holds no item and names a uniform set. With ``dummies`` delta is that of the worst
+    data. The ``floor`` and the ``dummies`` each give a bound, and the smaller one is taken; with a
+    floor and sets that hold both items, the bound puts the smaller of two random numbers of people
+    for both. With neither, only the person's own coin and set hide the item.
+
+    The mechanism is TSS of Yang, Tjuawinata, Lam, Zhu, Zhao, "Fair and Differentially Private
+    Distributed Frequency Estimation", section 3.1.3. Their Theorem 3.4
+    (:func:`turnout.accounting.paper.theorem_3_4_delta`) is about a server that sees no set.
+
+    Examples
+    --------
+    >>> mechanism = TwoStageCountSampling(0.5, domain_size=20, reported=5, floor=400)
+    >>> CountSampling(0.5, 400).delta(1.0) < 1e-30 < 1e-12 < mechanism.delta(1.0)
+    True
+    >>> TwoStageCountSampling(0.5, 20, 5, dummies=100).delta(1.0) < 1e-8
+    True
+    """
+
+    rate: float
+    domain_size: int
+    reported: int
+    gamma: float = 1.0
+    floor: int = 0
+    dummies: int = 0
+
+    adjacencies: ClassVar[tuple[str, ...]] = ("replace", "add_or_remove", "add", "remove")
+    calibrated: ClassVar[dict[str, bool]] = {"rate": False, "floor": True, "dummies": True}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        size = _arguments.integer("domain_size", self.domain_size, least=2, most=_LARGEST_DOMAIN)
+        gamma = _arguments.number("gamma", self.gamma)
+        if not 1.0 <= gamma <= _LARGEST_GAMMA:
+            raise _arguments.invalid(f"gamma must be from 1 to {_LARGEST_GAMMA:g}", self.gamma)
+        reported = _arguments.integer("reported", self.reported, least=1, most=size)
+        for name, value in (("domain_size", size), ("reported", reported), ("gamma", gamma)):
+            object.__setattr__(self, name, value)
+
+    def reached(self) -> tuple[Real, ...]:
+        """Give the mechanism itself with dummies alone: with a floor no data are known."""
+        return (self,) if self.floor == 0 else ()
+
+    @property
+    def local_epsilon(self) -> float:
+        """What the set alone tells about one person: its pure local epsilon, rounded up.
+
+        ``ln((p gamma + (1 - p) D) / (p + (1 - p) D))`` with ``D = alpha gamma + 1 - alpha`` and
+        ``alpha = reported / domain_size``; 0 for uniform reporting. No floor and no number of
+        dummies brings delta to 0 below it.
+        """
+        return self._kernel.local_epsilon
+
+    @property
+    def _kernel(self) -> _core.TwoStageCountSampling:
+        items = (self.domain_size, self.reported)
+        return _table(self.rate, items, self.gamma, self.floor, self.dummies)
+
+    def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
+        return divergences(self._kernel.profile(epsilon), "replace", "remove", "add")

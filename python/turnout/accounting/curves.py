@@ -155,17 +155,15 @@ def _value(value: Any) -> str:
 
 def theorem_delta(mechanism: Mechanism, epsilon: Floats) -> Floats | None:
     """Evaluate the paper's claim for random participation; None where it makes none."""
-    if not _claimed(mechanism):
-        return None
-    p, q, d, noise = _arguments_of(mechanism)
-    return np.asarray(theorem_4_1_delta(epsilon, p, q, d, noise))
+    parameters = _claimed(mechanism)
+    return None if parameters is None else np.asarray(theorem_4_1_delta(epsilon, *parameters))
 
 
 def theorem_epsilon(mechanism: Mechanism, delta: float) -> float | None:
     """Solve the paper's claim for epsilon; None where it makes none."""
-    if not _claimed(mechanism):
+    parameters = _claimed(mechanism)
+    if parameters is None:
         return None
-    parameters = _arguments_of(mechanism)
 
     def claim(epsilon: float) -> float:
         return float(theorem_4_1_delta(epsilon, *parameters))
@@ -180,21 +178,14 @@ def theorem_epsilon(mechanism: Mechanism, delta: float) -> float | None:
     return first_at_most(claim, delta, low, high, _WIDTH)
 
 
-def _claimed(mechanism: Mechanism) -> bool:
-    return (
-        isinstance(mechanism, RandomParticipation)
-        and min(mechanism.client_rate, mechanism.sample_rate) > 0.0
-        and mechanism.local_size <= _LARGEST_LOCAL_SIZE
-    )
-
-
-def _arguments_of(mechanism: Any) -> tuple[float, float, int, float]:
-    return (
-        mechanism.client_rate,
-        mechanism.sample_rate,
-        mechanism.local_size,
-        mechanism.noise_multiplier,
-    )
+def _claimed(mechanism: Mechanism) -> tuple[float, float, int, float] | None:
+    """Give the parameters of a round that the paper's claim is about."""
+    if not isinstance(mechanism, RandomParticipation):
+        return None
+    rates = mechanism.client_rate, mechanism.sample_rate
+    if min(rates) <= 0.0 or mechanism.local_size > _LARGEST_LOCAL_SIZE:
+        return None
+    return *rates, mechanism.local_size, mechanism.noise_multiplier
 
 
 def refuse_without(mechanisms: Collection[Mechanism], parameter: str) -> None:

@@ -34,7 +34,6 @@ def discrete_gaussian_variance(parameter: float) -> float:
 
 class _IntegerNoise(Mechanism):
     adjacencies: ClassVar[tuple[str, ...]] = ("replace", "add_or_remove", "add", "remove")
-    default_adjacency: ClassVar[str] = "replace"
     largest_noise: ClassVar[float] = 1e6
     #: The word of the core for this noise, and the name of its one parameter.
     kind: ClassVar[str]

@@ -12,8 +12,8 @@ from turnout._atomic import atomic_write
 from turnout._files import read_bytes
 from turnout._tables import Tabular
 from turnout.accounting.composition import Composition
-from turnout.accounting.ledger_encoding import LEDGER
 from turnout.accounting.ledger_entries import (
+    LEDGER,
     LedgerEntry,
     checked_entry,
     counts_of,
@@ -22,9 +22,15 @@ from turnout.accounting.ledger_entries import (
     written,
 )
 from turnout.accounting.mechanism import Mechanism, compose
-from turnout.accounting.proofs import Parts, Proofs, composed, extended, proofs_for
-from turnout.accounting.rounds import MOST_ROUNDS, largest_within
-from turnout.accounting.values import Bracket, positive
+from turnout.accounting.proofs import (
+    Parts,
+    Proofs,
+    composed,
+    extended,
+    largest_within,
+    proofs_for,
+)
+from turnout.accounting.values import MOST_ROUNDS, Bracket, positive
 from turnout.errors import BudgetExceededError, CorruptDataError, InvalidValueError, TurnoutError
 
 _ADJACENCIES = ("add_or_remove", "add", "remove", "replace")
@@ -139,9 +145,9 @@ class PrivacyLedger(Tabular):
             If an argument is of the wrong type or out of range, or the mechanism does not know the
             ledger's adjacency.
         """
-        entry = self._entry(mechanism, rounds, label)
+        entry = checked_entry(self._adjacency, mechanism, rounds, label)
         with self._lock:
-            parts = self._extended(self._entries, entry)
+            parts = parts_of((*self._entries, entry))
             if not self._fits(parts, mechanism):
                 raise BudgetExceededError(
                     f"{entry.rounds} round{'s' if entry.rounds > 1 else ''} of "
@@ -169,8 +175,8 @@ class PrivacyLedger(Tabular):
         InvalidTypeError, InvalidValueError
             As for :meth:`spend`.
         """
-        entry = self._entry(mechanism, rounds, None)
-        parts = self._extended(self._entries, entry)
+        entry = checked_entry(self._adjacency, mechanism, rounds, None)
+        parts = parts_of((*self._entries, entry))
         return self._proofs(parts).fits(counts_of(parts))
 
     def affordable_rounds(self, mechanism: Mechanism) -> int:
@@ -204,7 +210,7 @@ class PrivacyLedger(Tabular):
         >>> ledger.can_spend(query, rounds), ledger.can_spend(query, rounds + 1)
         (True, False)
         """
-        self._entry(mechanism, 1, None)
+        checked_entry(self._adjacency, mechanism, 1, None)
         parts = parts_of(self._entries)
 
         def total(rounds: int) -> float:
@@ -347,17 +353,11 @@ class PrivacyLedger(Tabular):
                 **rest,
             } if not rest:
                 try:
-                    ledger = cls(epsilon, delta, adjacency)
-                    ledger._entries = tuple(
-                        described_entry(ledger._adjacency, entry) for entry in entries
-                    )
-                    parts = parts_of(ledger._entries)
-                    for mechanism, rounds in parts:
-                        _check_total(mechanism, rounds)
+                    cls(epsilon, delta, adjacency)
+                    listed = tuple(described_entry(adjacency, entry) for entry in entries)
+                    return _restored(epsilon, delta, adjacency, listed)
                 except TurnoutError as error:
                     raise CorruptDataError(f"not a ledger of turnout: {error}") from error
-                ledger._marks = (parts,) if parts else ()
-                return ledger
         raise CorruptDataError(f"not a ledger of turnout: {_arguments.shown(description)}")
 
     def to_json(self) -> str:
@@ -415,9 +415,9 @@ class PrivacyLedger(Tabular):
         OSError
             If the file cannot be written.
         """
-        text = self.to_json()
+        data = self.to_json().encode("ascii")
         with atomic_write(path) as temporary:
-            temporary.write_bytes(text.encode("ascii"))
+            temporary.write_bytes(data)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> PrivacyLedger:
@@ -466,14 +466,6 @@ class PrivacyLedger(Tabular):
     def _state(self) -> tuple[float, float, str, tuple[LedgerEntry, ...]]:
         return self._epsilon, self._delta, self._adjacency, self._entries
 
-    def _entry(self, mechanism: Any, rounds: Any, label: Any) -> LedgerEntry:
-        return checked_entry(self._adjacency, mechanism, rounds, label)
-
-    def _extended(self, entries: tuple[LedgerEntry, ...], entry: LedgerEntry) -> Parts:
-        parts = extended(parts_of(entries), entry.mechanism, entry.rounds)
-        _check_total(entry.mechanism, dict(parts)[entry.mechanism])
-        return parts
-
     def _fits(self, parts: Parts, mechanism: Mechanism) -> bool:
         """Say whether parts fit; prove ahead if the mechanism is being repeated."""
         counts, proofs = counts_of(parts), self._proofs(parts)
@@ -497,15 +489,6 @@ class PrivacyLedger(Tabular):
 
     def _composed(self, parts: Parts) -> float:
         return composed(parts, self._adjacency, self._epsilon, self._delta)
-
-
-def _check_total(mechanism: Mechanism, rounds: int) -> None:
-    """Refuse more rounds of a mechanism than can be composed."""
-    if rounds > MOST_ROUNDS:
-        raise InvalidValueError(
-            f"rounds must add up to at most {MOST_ROUNDS} for each mechanism of a ledger, got "
-            f"{rounds} of {_arguments.shown(mechanism)}"
-        )
 
 
 def _restored(

@@ -1,16 +1,25 @@
-"""The entries of a ledger."""
+"""The entries of a ledger, and its text: canonical JSON with a version and a checksum.
+
+One object, keys sorted, no spaces, ASCII only: ``format`` (``"turnout-ledger"``), ``version`` (1),
+``epsilon``, ``delta``, ``adjacency``, ``entries`` (a list of objects with ``mechanism``, ``rounds``
+and ``label``), and ``sha256``, the SHA-256 in hexadecimal of the same text without that key. The
+checksum finds accidents; whoever can write the text can also compute it again.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from turnout import _arguments
+from turnout._documents import SealedDocument
 from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.proofs import Parts
 from turnout.accounting.registry import mechanism_from_dict
-from turnout.accounting.rounds import MOST_ROUNDS
+from turnout.accounting.values import MOST_ROUNDS
 from turnout.errors import CorruptDataError, InvalidValueError
+
+LEDGER: Final = SealedDocument("ledger", "turnout-ledger", 1)
 
 
 @dataclass(frozen=True)
@@ -33,11 +42,7 @@ class LedgerEntry:
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the entry in terms of JSON."""
-        return {
-            "mechanism": self.mechanism.to_dict(),
-            "rounds": self.rounds,
-            "label": self.label,
-        }
+        return {**vars(self), "mechanism": self.mechanism.to_dict()}
 
 
 def checked_entry(adjacency: str, mechanism: Any, rounds: Any, label: Any) -> LedgerEntry:
@@ -92,10 +97,22 @@ def written(entries: tuple[LedgerEntry, ...], entry: LedgerEntry) -> tuple[Ledge
 
 
 def parts_of(entries: tuple[LedgerEntry, ...]) -> Parts:
-    """Count the rounds of each mechanism, in the order of their first entries."""
+    """Count the rounds of each mechanism, in the order of their first entries.
+
+    Raises
+    ------
+    InvalidValueError
+        If they are more than can be composed.
+    """
     counts: dict[Mechanism, int] = {}
     for entry in entries:
         counts[entry.mechanism] = counts.get(entry.mechanism, 0) + entry.rounds
+    for mechanism, rounds in counts.items():
+        if rounds > MOST_ROUNDS:
+            raise InvalidValueError(
+                f"rounds must add up to at most {MOST_ROUNDS} for each mechanism of a ledger, got "
+                f"{rounds} of {_arguments.shown(mechanism)}"
+            )
     return tuple(counts.items())
 
 

@@ -71,27 +71,13 @@ class Continuous:
 Parts = tuple[tuple[Real, int], ...]
 
 
-class _Points:
-    """Epsilons that hash by their content."""
-
-    def __init__(self, values: Floats) -> None:
-        self.values = values
-        self._key = values.tobytes()
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Points) and other._key == self._key
-
-
 def _tail(mechanism: Real, direction: str, epsilon: Floats) -> Divergence:
-    return _cached(mechanism, direction, _Points(epsilon))
+    return _cached(mechanism, direction, epsilon.tobytes())
 
 
 @functools.lru_cache(maxsize=128)
-def _cached(mechanism: Real, direction: str, points: _Points) -> Divergence:
-    return mechanism.tail(direction, points.values)
+def _cached(mechanism: Real, direction: str, points: bytes) -> Divergence:
+    return mechanism.tail(direction, np.frombuffer(points))
 
 
 def _ways(law: Real, pair: tuple[str, str]) -> tuple[str, str]:
@@ -103,25 +89,15 @@ def _ways(law: Real, pair: tuple[str, str]) -> tuple[str, str]:
 class LossGrid:
     """The losses of all parts in one direction, on one grid."""
 
-    def __init__(
-        self,
-        parts: Parts,
-        pair: tuple[str, str],
-        floor: float,
-        finer: float,
-    ) -> None:
+    def __init__(self, parts: Parts, pair: tuple[str, str], floor: float, finer: float) -> None:
         self._parts = parts
         self._finer = finer
         # The reverse direction and the reverse pair need the same evaluations.
         self._profiles = [functools.partial(_tail, mechanism) for mechanism, _ in parts]
-        pairs = [_ways(mechanism, pair) for mechanism, _ in parts]
-        self._pairs = pairs
+        self._pairs = pairs = [_ways(mechanism, pair) for mechanism, _ in parts]
         reached = [
-            (
-                privacy_loss.reach(profile, forward, floor),
-                privacy_loss.reach(profile, backward, floor),
-            )
-            for profile, (forward, backward) in zip(self._profiles, pairs, strict=True)
+            [privacy_loss.reach(profile, way, floor) for way in ways]
+            for profile, ways in zip(self._profiles, pairs, strict=True)
         ]
         self._ends = [(right[0], left[0]) for right, left in reached]
         scales = [

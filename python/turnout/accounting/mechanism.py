@@ -18,8 +18,8 @@ from turnout._types import Floats
 from turnout.accounting.composition import WORST, Composition
 from turnout.accounting.loss_grid import EXACT, Real
 from turnout.accounting.privacy_loss import dots
-from turnout.accounting.rounds import MOST_ROUNDS
 from turnout.accounting.values import (
+    MOST_ROUNDS,
     Divergence,
     Reached,
     checked,
@@ -44,12 +44,10 @@ class Mechanism(abc.ABC):
     Mechanisms are frozen: they compare and hash by their parameters. ``adjacencies`` are the words
     for neighbouring data sets that a mechanism knows: ``"remove"`` looks at the law with an element
     against the law without it, ``"add"`` at the reverse, ``"add_or_remove"`` takes the larger delta
-    of the two, and ``"replace"`` exchanges one element for another.
+    of the two, and ``"replace"`` exchanges one element for another. The first is the default.
     """
 
     adjacencies: ClassVar[tuple[str, ...]] = ("add_or_remove", "add", "remove")
-    #: The adjacency if none is named.
-    default_adjacency: ClassVar[str] = "add_or_remove"
     #: The parameters that can be calibrated, and whether a larger one protects better.
     calibrated: ClassVar[dict[str, bool]] = {}
 
@@ -204,6 +202,11 @@ class Mechanism(abc.ABC):
             If an argument is out of range.
         """
         return compose([(self, rounds)], adjacency)
+
+    @property
+    def default_adjacency(self) -> str:
+        """The adjacency if none is named: the first that the mechanism knows."""
+        return self.adjacencies[0]
 
     def adjacency(self, word: str | None) -> str:
         """Check an adjacency; None stands for the default.

@@ -89,13 +89,7 @@ def theorem_4_1_delta(
     from scipy import special  # noqa: PLC0415 (slow)
 
     levels = nonnegative("epsilon", epsilon)
-    p = _arguments.probability("client_rate", client_rate)
-    q = _arguments.probability("sample_rate", sample_rate)
-    size = _arguments.integer("local_size", local_size, least=0, most=10**7)
-    step = 1 / positive("noise_multiplier", noise_multiplier)
-    counts = np.arange(size + 1.0)
-    logs = _binomial_logs(counts, size, q)
-    counts, logs = counts[logs > -1000], logs[logs > -1000]
+    p, q, step, counts, logs = _round(client_rate, sample_rate, local_size, noise_multiplier)
     near, far = counts * step, (counts + 1) * step
 
     def claimed(level: float) -> float:
@@ -115,11 +109,7 @@ def theorem_4_1_delta(
         delta = float(np.exp(logs) @ tails - away * special.ndtr(-z))
         return min(1.0, max(0.0, delta))
 
-    # Beyond 700 e^epsilon overflows, and so does nothing else: no delta is left there.
-    return shaped(
-        np.array([claimed(level) if level < 700 else 0.0 for level in levels.ravel().tolist()]),
-        levels,
-    )
+    return _evaluated(claimed, levels)
 
 
 def equal_shares_delta(
@@ -169,13 +159,8 @@ def equal_shares_delta(
     '1e-06 with equal shares, 7.12e-07 with the best'
     """
     levels = nonnegative("epsilon", epsilon)
-    p = _arguments.probability("client_rate", client_rate)
-    q = _arguments.probability("sample_rate", sample_rate)
-    size = _arguments.integer("local_size", local_size, least=0, most=10**7)
-    step = 1 / positive("noise_multiplier", noise_multiplier)
-    counts = np.arange(size + 1.0)
-    logs = _binomial_logs(counts, size, q)
-    counts, masses = counts[logs > -1000], np.exp(logs[logs > -1000])
+    p, q, step, counts, logs = _round(client_rate, sample_rate, local_size, noise_multiplier)
+    masses = np.exp(logs)
 
     def bound(level: float) -> float:
         gain = math.expm1(level)
@@ -184,10 +169,29 @@ def equal_shares_delta(
         add = _excess(p * (q - gain * (1 - q)), p * q * (1 + gain), away, counts * step, step)
         return min(1.0, float(max(masses @ remove, masses @ add)))
 
-    return shaped(
-        np.array([bound(level) if level < 700 else 0.0 for level in levels.ravel().tolist()]),
-        levels,
-    )
+    return _evaluated(bound, levels)
+
+
+def _round(
+    client_rate: float, sample_rate: float, local_size: int, noise_multiplier: float
+) -> tuple[float, float, float, Floats, Floats]:
+    """Check a round; give both rates, the norm over the noise, and a law of sampled elements.
+
+    That is how many of the others are sampled, with the logarithms of the probabilities.
+    """
+    p = _arguments.probability("client_rate", client_rate)
+    q = _arguments.probability("sample_rate", sample_rate)
+    size = _arguments.integer("local_size", local_size, least=0, most=10**7)
+    step = 1 / positive("noise_multiplier", noise_multiplier)
+    counts = np.arange(size + 1.0)
+    logs = _binomial_logs(counts, size, q)
+    return p, q, step, counts[logs > -1000], logs[logs > -1000]
+
+
+def _evaluated(delta: Callable[[float], float], levels: Floats) -> Floats | float:
+    # Beyond 700 e^epsilon overflows, and so does nothing else: no delta is left there.
+    found = [delta(level) if level < 700 else 0.0 for level in levels.ravel().tolist()]
+    return shaped(np.array(found), levels)
 
 
 def _excess(single: float, near: float, far: float, places: Floats, step: float) -> Floats:

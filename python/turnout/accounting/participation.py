@@ -15,7 +15,15 @@ from turnout._types import Floats
 from turnout.accounting.loss_grid import EXACT, Real
 from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.reached import clients
-from turnout.accounting.values import Divergence, Reached, directions, divergences, numbers, surely
+from turnout.accounting.values import (
+    Divergence,
+    Reached,
+    directions,
+    divergences,
+    numbers,
+    shaped,
+    surely,
+)
 from turnout.errors import InvalidTypeError
 
 #: The largest number of other elements of a client.
@@ -30,7 +38,11 @@ _NEXT_TO_ZERO = 1e-300
 _LEAST_RATE, _LEAST_NOISE, _MOST_NOISE = 1e-75, 1e-5, 1e5
 
 
-def _both(columns: Floats) -> dict[str, Divergence]:
+def sampled_gaussian(
+    epsilon: Floats, noise: float, sample_rate: float, client_rate: float = 1.0
+) -> dict[str, Divergence]:
+    """Evaluate Gaussian noise on a sum of sampled elements, of a client that is seen to come."""
+    columns = _core.poisson_sampling(epsilon, noise, sample_rate, client_rate)
     return divergences(columns, "remove", "add")
 
 
@@ -114,15 +126,10 @@ class RandomParticipation(_Noisy):
     }
 
     def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
-        return _both(
-            _core.random_participation(
-                epsilon,
-                self.noise_multiplier,
-                self.client_rate,
-                self.sample_rate,
-                self.local_size,
-            )
+        columns = _core.random_participation(
+            epsilon, self.noise_multiplier, self.client_rate, self.sample_rate, self.local_size
         )
+        return divergences(columns, "remove", "add")
 
     def reached(self) -> tuple[Real, ...]:
         """Give the laws of clients that can exist: aligned, oblique, orthogonal or no gradients."""
@@ -186,7 +193,7 @@ class LocalSampling(_Noisy):
     calibrated: ClassVar[dict[str, bool]] = {"noise_multiplier": True, "sample_rate": False}
 
     def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
-        return _both(_core.poisson_sampling(epsilon, self.noise_multiplier, self.sample_rate, 1.0))
+        return sampled_gaussian(epsilon, self.noise_multiplier, self.sample_rate)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -238,11 +245,7 @@ class WeakClientSampling(_ClientSampling):
     """
 
     def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
-        return _both(
-            _core.poisson_sampling(
-                epsilon, self.noise_multiplier, self.sample_rate, self.client_rate
-            )
-        )
+        return sampled_gaussian(epsilon, self.noise_multiplier, self.sample_rate, self.client_rate)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -280,7 +283,7 @@ class CentralShuffling(_ClientSampling):
         product = self.client_rate * self.sample_rate
         if Fraction(product) < Fraction(self.client_rate) * Fraction(self.sample_rate):
             product = math.nextafter(product, 1.0)
-        return _both(_core.poisson_sampling(epsilon, self.noise_multiplier, product, 1.0))
+        return sampled_gaussian(epsilon, self.noise_multiplier, product)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -315,7 +318,7 @@ class GaussianMechanism(_Noisy):
     calibrated: ClassVar[dict[str, bool]] = {"noise_multiplier": True}
 
     def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
-        both = _both(_core.poisson_sampling(epsilon, self.noise_multiplier, 1.0, 1.0))
+        both = sampled_gaussian(epsilon, self.noise_multiplier, 1.0)
         return {**both, "replace": both["remove"]}
 
 
@@ -357,13 +360,13 @@ def participation_delta(
     sizes = numbers("local_size", local_size)
     if not ((sizes >= 0) & (sizes <= _LARGEST_LOCAL_SIZE) & (sizes == np.floor(sizes))).all():
         raise _arguments.invalid("local_size must hold integers from 0 to 10^10", local_size)
-    given = [
-        numbers("epsilon", epsilon),
-        numbers("noise_multiplier", noise_multiplier),
-        numbers("client_rate", client_rate),
-        numbers("sample_rate", sample_rate),
-        sizes,
-    ]
+    named = {
+        "epsilon": epsilon,
+        "noise_multiplier": noise_multiplier,
+        "client_rate": client_rate,
+        "sample_rate": sample_rate,
+    }
+    given = [*(numbers(name, value) for name, value in named.items()), sizes]
     try:
         arrays = np.broadcast_arrays(*given)
     except ValueError as error:
@@ -372,9 +375,6 @@ def participation_delta(
     points, noise, client, sample, size = (np.ascontiguousarray(a).ravel() for a in arrays)
     whole = size.astype(np.uint64)
     columns = _core.random_participation_grid(points, noise, client, sample, whole)
-    both = _both(columns)
-    chosen = [
-        both[name].delta for name in (["remove", "add"] if word == "add_or_remove" else [word])
-    ]
-    result = np.maximum.reduce(chosen)
-    return float(result[0]) if arrays[0].ndim == 0 else result.reshape(arrays[0].shape)
+    both = divergences(columns, "remove", "add")
+    result = np.maximum.reduce([both[forward].delta for forward, _ in directions(word)])
+    return shaped(result, arrays[0])

@@ -20,10 +20,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout._search import first_at_most
-from turnout._types import Floats, Integers
+from turnout._types import Array, Floats, Integers
 from turnout.accounting.values import Divergence
 
 #: The divergence in a direction at some epsilons.
@@ -396,7 +395,7 @@ class Sum:
             folded = np.bincount(
                 loss.index % length, loss.mass * np.exp(exponents - moment), minlength=length
             )
-            product *= _power(np.fft.rfft(folded), count)
+            product *= power(np.fft.rfft(folded), count)
             growth += count * transform * float(np.linalg.norm(folded))
             moments += count * (4.0 + 2.0 * float(np.abs(exponents).max()))
             self._log_moment += count * moment
@@ -444,14 +443,13 @@ def _fast_length(least: int) -> int:
     return 2 * int(fft.next_fast_len(max(1, -(-least // 2)), real=True))
 
 
-def _power(values: npt.NDArray[np.complex128], exponent: int) -> npt.NDArray[np.complex128]:
+def power(values: Array, exponent: int) -> Array:
     """Raise to a power by squaring: each of the factors adds at most a few units of rounding."""
     result = np.ones_like(values)
-    square = values
     while exponent:
         if exponent & 1:
-            result = result * square
+            result = result * values
         exponent >>= 1
         if exponent:
-            square = square * square
+            values = values * values
     return result

@@ -9,7 +9,7 @@ from typing import Any
 from turnout import _arguments, _kinds, participation
 from turnout._documents import rational
 from turnout.accounting.batches import FixedSizeBatches, RandomCheckIns, ShuffledBatches
-from turnout.accounting.counts import CountSampling
+from turnout.accounting.counts import CountSampling, TwoStageCountSampling
 from turnout.accounting.integer_noise import (
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
@@ -26,7 +26,6 @@ from turnout.accounting.participation import (
 )
 from turnout.accounting.shuffling import LocalRandomizer, Shuffled
 from turnout.accounting.thresholded import SampleAndThreshold
-from turnout.accounting.two_stage import TwoStageCountSampling
 from turnout.accounting.variation import VariationRatio
 from turnout.errors import CorruptDataError, TurnoutError
 

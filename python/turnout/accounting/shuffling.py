@@ -174,7 +174,6 @@ class Shuffled(Mechanism):
     participation: Participation = dataclasses.field(default_factory=Everyone)
 
     adjacencies: ClassVar[tuple[str, ...]] = ("replace",)
-    default_adjacency: ClassVar[str] = "replace"
     calibrated: ClassVar[dict[str, bool]] = {"nodes": True}
 
     def __post_init__(self) -> None:

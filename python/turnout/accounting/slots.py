@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from turnout._types import Array, Floats
+from turnout._types import Floats
+from turnout.accounting.privacy_loss import power
 
 #: How many points of the mean of the likelihood ratios there are.
 _POINTS = 2**18
@@ -72,8 +73,7 @@ class _Law(NamedTuple):
 def calls(strikes: Floats, noise: float, slots: int) -> Tail:
     """Bound ``E[(mean of X - strike)_+]`` from above."""
     found = []
-    for far in _CAPS:
-        law = _law(noise, slots, far)
+    for law in (_law(noise, slots, far) for far in _CAPS):
         tail = _call(law, strikes)
         found.append(tail._replace(value=tail.value + law.error * (1.0 + strikes) + law.capped))
     return functools.reduce(_smaller, found)
@@ -82,8 +82,7 @@ def calls(strikes: Floats, noise: float, slots: int) -> Tail:
 def puts(strikes: Floats, noise: float, slots: int) -> Tail:
     """Bound ``E[(strike - mean of X)_+]`` from above."""
     found = []
-    for far in _CAPS:
-        law = _law(noise, slots, far)
+    for law in (_law(noise, slots, far) for far in _CAPS):
         tail = _put(law, strikes)
         found.append(tail._replace(value=tail.value + law.error * (1.0 + strikes)))
     return functools.reduce(_smaller, found)
@@ -96,33 +95,33 @@ def real_calls(strikes: Floats, noise: float, slots: int) -> Tail:
     looking at the largest output alone.
     """
     best = _of_event(strikes, _largest(noise, slots)[0], 1.0)
-    for far in _CAPS:
-        law = _law(noise, slots, far)
+    for law in (_law(noise, slots, far) for far in _CAPS):
         tail = _call(law, strikes + law.moved)
-        best = _larger(best, tail._replace(value=tail.value - law.error * (1.0 + strikes)))
+        found = tail._replace(value=tail.value - law.error * (1.0 + strikes))
+        best = _larger(best, found)
     return best
 
 
 def real_puts(strikes: Floats, noise: float, slots: int) -> Tail:
     """Bound ``E[(strike - mean of X)_+]`` from below."""
     best = _of_event(strikes, _largest(noise, slots)[1], -1.0)
-    for far in _CAPS:
-        law = _law(noise, slots, far)
+    for law in (_law(noise, slots, far) for far in _CAPS):
         tail = _put(law, strikes - law.moved)
-        best = _larger(
-            best, tail._replace(value=tail.value - law.error * (1.0 + strikes) - law.capped)
-        )
+        found = tail._replace(value=tail.value - law.error * (1.0 + strikes) - law.capped)
+        best = _larger(best, found)
     return best
 
 
 def _smaller(one: Tail, two: Tail) -> Tail:
-    better = two.value < one.value
-    return Tail(*(np.where(better, new, known) for known, new in zip(one, two, strict=True)))
+    return _picked(two.value < one.value, two, one)
 
 
 def _larger(one: Tail, two: Tail) -> Tail:
-    better = two.value > one.value
-    return Tail(*(np.where(better, new, known) for known, new in zip(one, two, strict=True)))
+    return _picked(two.value > one.value, two, one)
+
+
+def _picked(better: npt.NDArray[np.bool_], new: Tail, known: Tail) -> Tail:
+    return Tail(*(np.where(better, one, other) for one, other in zip(new, known, strict=True)))
 
 
 def _of_event(strikes: Floats, masses: tuple[Floats, Floats], sign: float) -> Tail:
@@ -196,7 +195,7 @@ def _law(noise: float, slots: int, far: float) -> _Law:
         fft.rfft(np.bincount(index % _POINTS, law, minlength=_POINTS).astype(kind))
         for law in (mass, own)
     )
-    others = _power(transformed, slots - 1)
+    others = power(transformed, slots - 1)
     laws = []
     for factor in (weighted, transformed):
         values = np.roll(fft.irfft(others * factor, _POINTS), -(start % _POINTS))
@@ -290,15 +289,3 @@ def _wrapped(points: Floats, mass: Floats, slots: int, ends: tuple[float, float]
     under = float((moments - orders * (ends[0] - mean))[down].min()) if ends[0] > 0.0 else -1e9
     weight = 1.0 + (ends[1] + float(1.0 / orders[up][0])) / slots
     return weight * (math.exp(min(0.0, over)) + math.exp(min(0.0, under)))
-
-
-def _power(values: Array, exponent: int) -> Array:
-    """Raise to a power by squaring."""
-    result = np.ones_like(values)
-    while exponent:
-        if exponent & 1:
-            result = result * values
-        exponent >>= 1
-        if exponent:
-            values = values * values
-    return result

@@ -156,6 +156,9 @@ WHOLE = {
     "batches": (1, 10**6), "batch_size": (1, 10**10), "records": (2, 10**10),
 }  # fmt: skip
 
+#: The largest number of rounds.
+MOST_ROUNDS = WHOLE["rounds"][1]
+
 _CHECKS = {
     "client_rate": rate, "sample_rate": rate, "rate": rate, "noise_multiplier": positive,
 }  # fmt: skip
