@@ -8,8 +8,12 @@ epsilon and cost, :func:`estimate_mixed` adds up what such nodes reported.
 from turnout._public import listing
 from turnout.frequency.choice import OracleCandidate
 from turnout.planning.choice import OracleChoice, choose_oracle
-from turnout.planning.mixed import MixedPlan, estimate_mixed
-from turnout.planning.participation import ParticipationPlan, optimal_participation
+from turnout.planning.participation import (
+    MixedPlan,
+    ParticipationPlan,
+    estimate_mixed,
+    optimal_participation,
+)
 from turnout.planning.planner import plan
 from turnout.planning.proposal import PlanCandidate, PlanCheck, PlanProposal
 from turnout.planning.tradeoff import TradeOff, TradeOffCurve

@@ -7,12 +7,19 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from turnout._drawing import new_axes, plain_logarithmic
+from turnout._extras import require
 from turnout._tables import Listing
 from turnout._types import Axes
 from turnout.domain import Domain, one_domain
 from turnout.frequency.choice import REPORTS, OracleCandidate, compared
 from turnout.frequency.oracle import FrequencyOracle
-from turnout.planning.pictures import Point, plot_choice
+
+#: The colour of what is chosen.
+_CHOSEN = "#d1495b"
+
+#: Oracles of one size and nearly one error stay apart by marker.
+_MARKERS = ("o", "s", "^", "D", "v", "P")
 
 
 @dataclass(frozen=True)
@@ -142,20 +149,43 @@ class OracleChoice(Listing):
         MissingExtraError
             If matplotlib is not installed.
         """
-        points = [
-            Point(
-                each.name,
-                each.report_bits or 1,
-                math.sqrt(each.variance),
-                fits=each.refused is None,
-                chosen=each.oracle is self.oracle,
+        axes = new_axes(ax, width=8.0)
+        colours = require("matplotlib.pyplot", "plot").get_cmap("viridis")
+        drawn = [each for each in self.candidates if each.oracle is not None]
+        for position, each in enumerate(drawn):
+            chosen = each.oracle is self.oracle
+            axes.plot(
+                [each.report_bits or 1],
+                [math.sqrt(each.variance)],
+                _MARKERS[position % len(_MARKERS)],
+                markersize=11 if chosen else 7,
+                color=colours(0.05 + 0.85 * position / max(1, len(drawn) - 1)),
+                fillstyle="full" if each.refused is None else "none",
+                markeredgecolor=_CHOSEN if chosen else None,
+                markeredgewidth=2.0 if chosen else 1.2,
+                linestyle="none",
+                label=each.name.replace("_", " ") + (" (chosen)" if chosen else ""),
+                zorder=4 if chosen else 3,
             )
-            for each in self.candidates
-            if each.oracle is not None
-        ]
-        limit = "" if self.report_bits is None else f", at most {self.report_bits:,} bits"
+        limit = ""
+        if self.report_bits is not None:
+            limit = f", at most {self.report_bits:,} bits"
+            axes.axvline(self.report_bits, color=_CHOSEN, linewidth=1.0, linestyle=":", zorder=1)
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        low, high = (math.sqrt(end(each.variance for each in drawn)) for end in (min, max))
+        axes.set_ylim(low / 1.2, max(high * 1.2, low * 2.0))
+        bits = [each.report_bits or 1 for each in drawn]
+        axes.set_xlim(min(bits) / 1.7, max(max(bits) * 1.7, min(bits) * 6.0))
+        plain_logarithmic(axes.yaxis)
+        axes.set_xlabel("bits of a report")
+        axes.set_ylabel("standard error of a frequency × √reports")
         title = f"ε = {self.epsilon:g}, {self.domain.size:,} answers{limit}"
-        return plot_choice(points, self.report_bits, title, ax)
+        axes.set_title(title, fontsize=10, loc="left")
+        axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(visible=True, which="major", color="0.92", zorder=0)
+        return axes
 
 
 def choose_oracle(

@@ -120,11 +120,13 @@ def plan(
         cost_per_bit=cost_per_bit,
         confidence=confidence,
         method=method,
-        report_bits=report_bits,
     )
+    limit = report_bits
+    if limit is not None:
+        limit = _arguments.integer("report_bits", limit, least=1)
     answers = one_domain(domain_size, domain)
     population = Population.of(setting.nodes, answers.size, frequencies)
-    search = _Search(setting, answers, population, factories(oracles))
+    search = _Search(setting, limit, answers, population, factories(oracles))
     epsilons, is_range = _epsilons(epsilon)
     candidates = [each for level in epsilons for each in search.at(level)]
     if value is not None and budget is not None:
@@ -149,7 +151,6 @@ class _Setting:
     cost_per_bit: float
     confidence: float
     method: str
-    report_bits: int | None
 
     def unit(self, bits: int) -> float:
         """Give the cost of a report of so many bits."""
@@ -171,8 +172,6 @@ def _setting(**given: Any) -> _Setting:
             raise InvalidValueError(f"{name} must be finite and at least 0, got {given[name]}")
     if given["cost_per_report"] + given["cost_per_bit"] == 0.0:
         raise InvalidValueError("cost_per_report and cost_per_bit must not both be 0")
-    if given["report_bits"] is not None:
-        given["report_bits"] = _arguments.integer("report_bits", given["report_bits"], least=1)
     given["confidence"] = _arguments.confidence("confidence", given["confidence"])
     return _Setting(**{**given, "nodes": nodes})
 
@@ -203,20 +202,16 @@ def _epsilons(epsilon: Any) -> tuple[list[float], bool]:
     return levels, is_range
 
 
+@dataclass(frozen=True)
 class _Search:
     """Looks for the rate of every oracle."""
 
-    def __init__(
-        self,
-        setting: _Setting,
-        domain: Domain,
-        population: Population,
-        makers: list[tuple[str, Factory]],
-    ) -> None:
-        self.setting = setting
-        self.domain = domain
-        self.population = population
-        self.makers = makers
+    setting: _Setting
+    #: The largest report that can be sent.
+    report_bits: int | None
+    domain: Domain
+    population: Population
+    makers: list[tuple[str, Factory]]
 
     def at(self, epsilon: float) -> list[PlanCandidate]:
         """Give a candidate for every oracle at an epsilon."""
@@ -252,8 +247,8 @@ class _Search:
             remark = f"{error:.4g} at best, with all nodes"
         elif setting.value is not None and setting.budget is not None and cost > setting.budget:
             remark = f"costs {cost:.6g}, above the budget"
-        if setting.report_bits is not None and bits > setting.report_bits:
-            remark = f"reports of {bits:,} bits, above the limit of {setting.report_bits:,}"
+        if self.report_bits is not None and bits > self.report_bits:
+            remark = f"reports of {bits:,} bits, above the limit of {self.report_bits:,}"
         return PlanCandidate(oracle.name, epsilon, oracle, rate, cost, error, remark)
 
     def _spread(self, oracle: FrequencyOracle, rate: float) -> Spread:
@@ -319,7 +314,7 @@ class _Search:
         if not made:
             why = reasons((each.name, str(each.remark)) for each in candidates)
             return f"no oracle takes epsilon and domain_size: {why}"
-        limit = setting.report_bits
+        limit = self.report_bits
         small = [each for each in made if limit is None or (each.report_bits or 0) <= limit]
         if not small:
             least = min(made, key=lambda each: each.report_bits or 0)
@@ -348,20 +343,12 @@ class _Search:
 
     def propose(self, chosen: PlanCandidate, candidates: list[PlanCandidate]) -> PlanProposal:
         """Make the result of a choice."""
-        setting = self.setting
         assert chosen.oracle is not None
         who: Participation = Everyone() if chosen.rate == 1.0 else Bernoulli(chosen.rate)
         return PlanProposal(
             oracle=chosen.oracle,
             participation=who,
-            nodes=setting.nodes,
-            target=setting.target,
-            value=setting.value,
-            budget=setting.budget,
-            confidence=setting.confidence,
-            method=setting.method,
-            cost_per_report=setting.cost_per_report,
-            cost_per_bit=setting.cost_per_bit,
+            **vars(self.setting),
             error=chosen.error,
             cost=chosen.cost,
             candidates=tuple(candidates),

@@ -5,10 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from turnout._drawing import new_axes, plain_logarithmic
+from turnout._extras import require
 from turnout._tables import Tabular
 from turnout._types import Axes
 from turnout.planning.laws import WORDS
-from turnout.planning.pictures import Line, plot_tradeoff
+
+#: The colour of what is proposed, and of what was asked for.
+_PROPOSED = "#d1495b"
+
+#: Lines of nearly one error stay apart by dash.
+_DASHES = ("-", "--", "-.", ":")
 
 
 @dataclass(frozen=True)
@@ -121,19 +128,42 @@ class TradeOff(Tabular):
         MissingExtraError
             If matplotlib is not installed.
         """
-        words = WORDS[self.target]
-        if self.target == "max_error":
-            words += f", {self.confidence:.4g} confidence"
-        return plot_tradeoff(
-            self.rates,
-            [
-                Line(each.name, each.report_bits, each.errors, each.name == self.oracle)
-                for each in self.curves
-            ],
-            proposed=(self.rate, self.error),
-            target=self.value,
-            nodes=self.nodes,
-            words=words,
-            title=f"ε = {self.epsilon:g}, {self.answers:,} answers",
-            ax=ax,
+        axes = new_axes(ax, width=7.6, height=4.6)
+        colours = require("matplotlib.pyplot", "plot").get_cmap("viridis")
+        for position, curve in enumerate(self.curves):
+            chosen = curve.name == self.oracle
+            axes.plot(
+                self.rates,
+                curve.errors,
+                linestyle="-" if chosen else _DASHES[position % len(_DASHES)],
+                linewidth=2.4 if chosen else 1.2,
+                marker="." if len(self.rates) == 1 else None,
+                color=colours(0.05 + 0.8 * position / max(1, len(self.curves) - 1)),
+                label=f"{curve.name.replace('_', ' ')} ({curve.report_bits:,} bits)",
+                zorder=3 if chosen else 2,
+            )
+        axes.plot([self.rate], [self.error], "o", color=_PROPOSED, markersize=7, zorder=5)
+        if self.value is not None:
+            axes.axhline(self.value, color=_PROPOSED, linewidth=1.0, linestyle=":", zorder=1)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        plain_logarithmic(axes.yaxis)
+        axes.set_xlabel("participation rate")
+        surely = f", {self.confidence:.4g} confidence" if self.target == "max_error" else ""
+        axes.set_ylabel(WORDS[self.target] + surely)
+        per_rate: Any = self.nodes
+        top = axes.secondary_xaxis(
+            "top", functions=(lambda rate: rate * per_rate, lambda reports: reports / per_rate)
         )
+        top.set_xlabel("expected reports")
+        axes.legend(
+            frameon=False,
+            fontsize=8,
+            title=f"ε = {self.epsilon:g}, {self.answers:,} answers",
+            title_fontsize=9,
+            loc="center left",
+            bbox_to_anchor=(1.0, 0.5),
+        )
+        axes.spines["right"].set_visible(False)
+        axes.grid(visible=True, which="major", color="0.92", zorder=0)
+        return axes
