@@ -17,7 +17,7 @@ from scipy import optimize, stats
 import turnout as tn
 from turnout.errors import CorruptDataError
 from turnout.reproduce import Finding, Outcome, Scale, chosen
-from turnout.reproduce.fair import data, local, shared, single, two_stage, weighted
+from turnout.reproduce.fair import shared, single, two_stage, weighted
 from turnout.weighting import study
 
 SETTINGS = {
@@ -71,7 +71,7 @@ def table() -> Outcome:
 
 
 def test_real_data_are_counted(folder: Path) -> None:
-    found = data.load(Scale(data=folder))
+    found = shared.load(Scale(data=folder))
     gowalla, adult, _ = found.sets
     with (folder / "gowalla_user_cell.csv").open() as file:
         cells = [int(row["cell"]) for row in csv.DictReader(file)]
@@ -91,14 +91,14 @@ def test_real_data_are_counted(folder: Path) -> None:
 
 def test_stand_ins_are_named(tmp_path: Path) -> None:
     for scale in (Scale(), Scale(data=tmp_path)):
-        found = data.load(scale)
+        found = shared.load(scale)
         assert [one.items for one in found.sets] == [12, 20, 30]
         assert "Gowalla is not at hand" in found.words
         assert "Census-Income is not at hand" in found.words
 
 
 def test_samples_have_their_floor_and_size() -> None:
-    found = data.load(Scale(seed=3))
+    found = shared.load(Scale(seed=3))
     for nodes in (1000, 5000):
         for (_, counts), one in zip(found.samples(nodes), found.sets, strict=True):
             assert counts.sum() == nodes
@@ -125,7 +125,7 @@ def test_samples_have_their_floor_and_size() -> None:
 def test_other_files_are_refused(tmp_path: Path, text: str, words: str) -> None:
     (tmp_path / "gowalla_user_cell.csv").write_text(text)
     with pytest.raises(CorruptDataError, match=words):
-        data.load(Scale(data=tmp_path))
+        shared.load(Scale(data=tmp_path))
 
 
 def test_real_data_give_the_printed_numbers(folder: Path) -> None:
@@ -154,7 +154,7 @@ def test_noise_of_equal_privacy_is_that_of_the_analytic_gaussian(against_noise: 
     """Balle and Wang's delta of the continuous mechanism, with the exact delta of DPDS."""
     for curve, (_, counts) in zip(
         curves(against_noise, "discrete Gaussian, DPDS's exact delta"),
-        data.load(Scale()).samples(1000),
+        shared.load(Scale()).samples(1000),
         strict=True,
     ):
         floor, size = int(counts.min()), counts.size
@@ -184,7 +184,7 @@ def test_claims_of_figure_1(against_noise: Outcome) -> None:
     assert verdicts(against_noise, "nominal delta 1e-07: least") == {"agrees"}
     assert verdicts(against_noise, "nominal delta 0.5 while") == {"paper is wrong"}
     for (_, counts), finding in zip(
-        data.load(Scale()).samples(1000),
+        shared.load(Scale()).samples(1000),
         [one for one in against_noise.findings if "Theorem 3.1" in one.what],
         strict=True,
     ):
@@ -384,20 +384,20 @@ def test_local_mechanisms_have_the_errors_of_their_formulas(
     assert verdicts(found, "much less error") == {"agrees"}
 
     # The other way round the verdict would be another.
-    monkeypatch.setattr(local, "_WAYS", local._WAYS[::-1])
+    monkeypatch.setattr(weighted, "_WAYS", weighted._WAYS[::-1])
     assert verdicts(run("figure-5"), "much less error") == {"paper is wrong"}
 
 
 def test_local_mechanisms_see_standard_normal_values() -> None:
     """With an epsilon that hides nothing."""
     for name in ("Duchi", "PM"):
-        estimate = local._MECHANISMS[name](20.0, 1, 2)
+        estimate = weighted._MECHANISMS[name](20.0, 1, 2)
         assert estimate.nodes == 2500
         assert abs(estimate.mean) < 4.9 * estimate.population_standard_error
     # Duchi's mechanism rounds to the bounds, the piecewise mechanism does not.
     assert 2500 * estimate.population_standard_error**2 == pytest.approx(1.0, rel=0.15)
     for name in ("GRR", "OUE"):
-        estimate = local._MECHANISMS[name](20.0 if name == "GRR" else 12.0, 3, 4)
+        estimate = weighted._MECHANISMS[name](20.0 if name == "GRR" else 12.0, 3, 4)
         shares = weighted.normal_frequencies(30)
         assert (np.abs(estimate.frequencies - shares) < 0.05).all()
         assert np.abs(estimate.frequencies - shares).max() > 1e-6

@@ -21,7 +21,7 @@ from turnout.reproduce import (
     participation_curves,
     participation_noise,
 )
-from turnout.reproduce.participation_clients import real_delta, real_epsilon
+from turnout.reproduce.participation_curves import real_delta, real_epsilon
 
 
 def run(name: str) -> Outcome:

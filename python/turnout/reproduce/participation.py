@@ -27,8 +27,7 @@ from turnout.accounting import (
     WeakClientSampling,
 )
 from turnout.reproduce.outcome import Experiment, Finding, Outcome, Scale
-from turnout.reproduce.participation_clients import real_delta
-from turnout.reproduce.participation_curves import SIZES, Axes, Values
+from turnout.reproduce.participation_curves import SIZES, SOURCE, Axes, Values, real_delta
 from turnout.reproduce.pictures import panels
 
 #: What "almost identical", "very close" and "equivalent" are taken to mean.
@@ -49,7 +48,6 @@ def _order(values: Values, x: str) -> list[Finding]:
         )
     )
     below, where = max(values.largest(values.central, values.theorem[size]) for size in SIZES)
-    false, place = max(values.largest(values.real[size], values.theorem[size]) for size in SIZES)
     found = [
         Finding.claimed(
             "the scheme lies between CS and WCS; sound bound: largest CS / bound or bound / WCS",
@@ -63,12 +61,7 @@ def _order(values: Values, x: str) -> list[Finding]:
             below <= _EQUAL,
             why="its formula falls below CS, a lower bound",
         ),
-        Finding.claimed(
-            f"Theorem 4.1 is a guarantee: largest real client / theorem, at {x} = {place:.3g}",
-            false,
-            false <= _EQUAL,
-            why="clients that can exist lose more",
-        ),
+        _guarantee(values, x),
     ]
     pairs = list(itertools.pairwise(SIZES))
     for name, of in (("sound bound", values.bound), ("Theorem 4.1", values.theorem)):
@@ -82,6 +75,17 @@ def _order(values: Values, x: str) -> list[Finding]:
             )
         )
     return found
+
+
+def _guarantee(values: Values, x: str) -> Finding:
+    """Compare what clients lose with what Theorem 4.1 claims."""
+    false, place = max(values.largest(values.real[size], values.theorem[size]) for size in SIZES)
+    return Finding.claimed(
+        f"Theorem 4.1 is a guarantee: largest real client / theorem, at {x} = {place:.3g}",
+        false,
+        false <= _EQUAL,
+        why="clients that can exist lose more",
+    )
 
 
 def _close(values: Values, point: float, x: str) -> list[Finding]:
@@ -269,15 +273,7 @@ def _figure_5(scale: Scale) -> Outcome:
             why="it does not",
         )
     )
-    false, place = max(values.largest(values.real[d], values.theorem[d]) for d in SIZES)
-    findings.append(
-        Finding.claimed(
-            f"Theorem 4.1 is a guarantee: largest real client / theorem, at q = {place:.3g}",
-            false,
-            false <= _EQUAL,
-            why="clients that can exist lose more",
-        )
-    )
+    findings.append(_guarantee(values, "q"))
     return _outcome(
         values,
         findings,
@@ -287,8 +283,7 @@ def _figure_5(scale: Scale) -> Outcome:
     )
 
 
-def _draw(outcome: Outcome, *, title: str, x: str, y: str, log: bool) -> Figure:
-    figure = panels(outcome, title, x=x, y=y, log=True)
+def _finish(figure: Figure, *, x: str, wide: bool) -> None:
     colours = {f"d = {size}": f"C{place}" for place, size in enumerate(SIZES)}
     plain = {
         "only local sampling": ("0.55", ":"),
@@ -304,7 +299,7 @@ def _draw(outcome: Outcome, *, title: str, x: str, y: str, log: bool) -> Figure:
             line.set(color=colour, linestyle="--" if kind == "Theorem 4.1" else style)
             if kind in plain:
                 line.set(zorder=3)  # They can lie on a bound.
-        if log:
+        if wide:
             ax.set_xscale("log")
             if "noise" in x:
                 ax.set_xticks([0.5, 1.0, 2.0, 4.0, 8.0])
@@ -315,44 +310,41 @@ def _draw(outcome: Outcome, *, title: str, x: str, y: str, log: bool) -> Figure:
     figure.axes[1].set_xlim(figure.axes[0].get_xlim())
     figure.set_size_inches(10.0, 6.0)
     figure.tight_layout(rect=(0, 0.05, 1, 1))
-    return figure
 
 
-_SOURCE: Final = (
-    "Hasircioglu, Gunduz: Privacy Amplification via Random Participation in Federated Learning"
-)
 _EPSILON_WORDS: Final = "epsilon of a round"
 _DELTA_WORDS: Final = "delta of a round"
 _NOISE_WORDS: Final = "noise sigma / C"
 
 
 def _experiment(
-    number: int, shows: str, run: Callable[[Scale], Outcome], words: tuple[str, str], log: bool
+    number: int, shows: str, run: Callable[[Scale], Outcome], words: tuple[str, str], wide: bool
 ) -> Experiment:
     title = f"Participation paper, Figure {number}: {shows}"
+    finish = functools.partial(_finish, x=words[0], wide=wide)
     return Experiment(
         f"participation/figure-{number}",
         shows[0].upper() + shows[1:],
-        f"{_SOURCE}, Figure {number}",
+        f"{SOURCE}, Figure {number}",
         run,
-        functools.partial(_draw, title=title, x=words[0], y=words[1], log=log),
+        functools.partial(panels, title=title, x=words[0], y=words[1], log=True, finish=finish),
     )
 
 
 EXPERIMENTS: Final = (
     _experiment(
-        1, "delta against epsilon", _figure_1, (_EPSILON_WORDS, _DELTA_WORDS), log=False
+        1, "delta against epsilon", _figure_1, (_EPSILON_WORDS, _DELTA_WORDS), wide=False
     ),
     _experiment(
-        2, "epsilon against noise", _figure_2, (_NOISE_WORDS, _EPSILON_WORDS), log=True
+        2, "epsilon against noise", _figure_2, (_NOISE_WORDS, _EPSILON_WORDS), wide=True
     ),
-    _experiment(3, "delta against noise", _figure_3, (_NOISE_WORDS, _DELTA_WORDS), log=True),
+    _experiment(3, "delta against noise", _figure_3, (_NOISE_WORDS, _DELTA_WORDS), wide=True),
     _experiment(
         4, "delta against epsilon at sigma = 3", _figure_4, (_EPSILON_WORDS, _DELTA_WORDS),
-        log=False,
+        wide=False,
     ),
     _experiment(
         5, "epsilon against q at p q = 1e-4", _figure_5, ("sample rate q", _EPSILON_WORDS),
-        log=True,
+        wide=True,
     ),
 )  # fmt: skip

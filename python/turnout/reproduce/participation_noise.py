@@ -7,6 +7,7 @@ sections 6.1 and 6.2.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from typing import Final
 
@@ -17,7 +18,7 @@ from turnout.accounting.paper import theorem_4_1_delta
 from turnout.accounting.participation import RandomParticipation
 from turnout.federated.scenarios import Scenario, arms_of
 from turnout.reproduce.outcome import Curve, Experiment, Finding, Outcome, Scale
-from turnout.reproduce.participation_clients import real_delta
+from turnout.reproduce.participation_curves import SOURCE, real_delta
 from turnout.reproduce.pictures import panels
 
 #: What a round may cost in both experiments.
@@ -33,34 +34,24 @@ class Section:
     ----------
     number
         Its number.
-    name, clients, local_size, client_rate, sample_rate
-        Of the scenario.
+    scenario
+        Who takes part.
     noise
         The printed noise of each scheme and the unit of its last digit.
     """
 
     number: str
-    name: str
-    clients: int
-    local_size: int
-    client_rate: float
-    sample_rate: float
+    scenario: Scenario
     noise: Mapping[str, tuple[float, float]]
-
-    def scenario(self) -> Scenario:
-        """Give it to the library."""
-        return Scenario(
-            self.name, self.clients, self.local_size, self.client_rate, self.sample_rate
-        )
 
 
 SECTIONS: Final = (
     Section(
-        "6.1", "many clients", 23264, 30, 0.001, 0.1,
+        "6.1", Scenario("many clients", 23264, 30, 0.001, 0.1),
         {"proposed": (1.065, 1e-3), "WCS": (7.65, 1e-2), "OLS": (22.4, 1e-1)},
     ),
     Section(
-        "6.2", "few clients", 697, 1000, 0.1, 0.001,
+        "6.2", Scenario("few clients", 697, 1000, 0.1, 0.001),
         {"proposed": (0.646, 1e-3), "WCS": (0.873, 1e-3), "OLS": (1.103, 1e-3)},
     ),
 )  # fmt: skip
@@ -74,12 +65,12 @@ def _run(scale: Scale) -> Outcome:
         needed = _needed(printed)
         findings += _proposed(printed, needed)
         findings += _baselines(printed, needed)
-        batch = printed.scenario().average_batch
+        batch = printed.scenario.average_batch
         findings.append(
             Finding.compared(f"{printed.number}: average batch", batch, _BATCH, tolerance=0.5)
         )
         places = tuple(float(place) for place in range(len(_SCHEMES)))
-        panel = f"section {printed.number}: {printed.name}"
+        panel = f"section {printed.number}: {printed.scenario.name}"
         given = tuple(printed.noise[scheme][0] for scheme in _SCHEMES)
         ours = tuple(needed[scheme] for scheme in ("sound", "wcs", "ols"))
         curves.append(Curve("printed", places, given, panel=panel))
@@ -95,7 +86,7 @@ def _run(scale: Scale) -> Outcome:
             "epsilon": EPSILON,
             "delta": DELTA,
             "scenarios": {
-                printed.number: dataclasses.asdict(printed.scenario()) for printed in SECTIONS
+                printed.number: dataclasses.asdict(printed.scenario) for printed in SECTIONS
             },
             "exact": True,
         },
@@ -106,7 +97,7 @@ def _run(scale: Scale) -> Outcome:
 def _needed(printed: Section) -> dict[str, float]:
     """Give the noise that each analysis asks for; none for Theorem 4.1 where it asks for none."""
     wanted = dict.fromkeys(("unsound", "sound", "wcs", "ols"), 1.0)
-    arms = arms_of(printed.scenario(), EPSILON, DELTA, wanted)
+    arms = arms_of(printed.scenario, EPSILON, DELTA, wanted)
     return {arm.name: arm.noise_multiplier for arm in arms}
 
 
@@ -114,7 +105,8 @@ def _proposed(printed: Section, needed: Mapping[str, float]) -> list[Finding]:
     """Judge the printed noise of Theorem 4.1."""
     section = printed.number
     noise, unit = printed.noise["proposed"]
-    rates, size = (printed.client_rate, printed.sample_rate), printed.local_size
+    who = printed.scenario
+    rates, size = (who.client_rate, who.sample_rate), who.local_size
     mechanism = RandomParticipation(*rates, size, noise)
     real, bound = real_delta(mechanism, EPSILON), float(mechanism.delta(EPSILON))
     claimed = float(theorem_4_1_delta(EPSILON, *rates, size, noise))
@@ -163,10 +155,10 @@ def _proposed(printed: Section, needed: Mapping[str, float]) -> list[Finding]:
 
 def _baselines(printed: Section, needed: Mapping[str, float]) -> list[Finding]:
     """Judge the printed noise of weak client sampling and only local sampling."""
-    found = []
+    found, who = [], printed.scenario
     kinds: tuple[tuple[str, Mechanism], ...] = (
-        ("WCS", WeakClientSampling(printed.client_rate, printed.sample_rate, 1.0)),
-        ("OLS", LocalSampling(printed.sample_rate, 1.0)),
+        ("WCS", WeakClientSampling(who.client_rate, who.sample_rate, 1.0)),
+        ("OLS", LocalSampling(who.sample_rate, 1.0)),
     )
     for scheme, mechanism in kinds:
         noise, unit = printed.noise[scheme]
@@ -189,11 +181,7 @@ def _baselines(printed: Section, needed: Mapping[str, float]) -> list[Finding]:
     return found
 
 
-def _draw(outcome: Outcome) -> Figure:
-    figure = panels(
-        outcome, "Participation paper, sections 6.1 and 6.2: noise levels", x="scheme",
-        y="noise sigma / C", log=True,
-    )  # fmt: skip
+def _finish(figure: Figure) -> None:
     marks = {"printed": ("x", "C3"), "needed": ("o", "C0")}
     for ax in figure.axes:
         for line in ax.get_lines():
@@ -203,18 +191,22 @@ def _draw(outcome: Outcome) -> Figure:
         ax.set_xlim(-0.4, len(_SCHEMES) - 0.6)
         ax.set_yticks([0.5, 1, 2, 5, 10, 20])
         ax.yaxis.minorticks_off()
-    figure.axes[0].legend(frameon=False, fontsize="small", loc="upper left")
-    figure.axes[1].legend(frameon=False, fontsize="small", loc="upper left")
-    return figure
+        ax.legend(frameon=False, fontsize="small", loc="upper left")
 
 
 EXPERIMENTS: Final = (
     Experiment(
         "participation/noise-levels",
         "Noise for epsilon = 0.015 and delta = 1e-6 in each round",
-        "Hasircioglu, Gunduz: Privacy Amplification via Random Participation in Federated "
-        "Learning, sections 6.1 and 6.2",
+        f"{SOURCE}, sections 6.1 and 6.2",
         _run,
-        _draw,
+        functools.partial(
+            panels,
+            title="Participation paper, sections 6.1 and 6.2: noise levels",
+            x="scheme",
+            y="noise sigma / C",
+            log=True,
+            finish=_finish,
+        ),
     ),
 )

@@ -21,8 +21,9 @@ from turnout.federated.network import ConvolutionalNetwork
 from turnout.federated.scenarios import Arm, Scenario, arms_of
 from turnout.federated.study import ParticipationStudy, run_study
 from turnout.reproduce.outcome import Curve, Experiment, Finding, Outcome, Scale
+from turnout.reproduce.participation_curves import SOURCE
 from turnout.reproduce.participation_noise import DELTA, EPSILON, SECTIONS, Section
-from turnout.reproduce.pictures import panels
+from turnout.reproduce.pictures import legend_beside, panels
 
 _CLASSES: Final = 62
 _SIDE: Final = 8
@@ -111,7 +112,7 @@ def _data(section: Section, scale: Scale) -> _Data:
         if _found(folder, name) or _found(folder, f"mnist-{name}"):
             words = "MNIST stands in for EMNIST by class, with rates for the same average batch."
             return _Data(load_mnist(folder), "MNIST", words)
-    needed = section.clients * section.local_size
+    needed = section.scenario.clients * section.scenario.local_size
     return _Data(
         _stand_in(needed, scale.seed),
         "drawn",
@@ -128,7 +129,7 @@ def _found(folder: Path, name: str) -> Path | None:
 
 def _arms(section: Section, data: _Data, rates: dict[str, float]) -> tuple[Scenario, list[Arm]]:
     """Give the scenario and the noise of each analysis; the printed one too if it belongs there."""
-    scenario = section.scenario()
+    scenario = section.scenario
     if data.name == "MNIST":
         clients, p, q = _MNIST[section.number]
         scenario = dataclasses.replace(scenario, clients=clients, client_rate=p, sample_rate=q)
@@ -142,7 +143,6 @@ def _arms(section: Section, data: _Data, rates: dict[str, float]) -> tuple[Scena
 
 
 def _run(section: Section, scale: Scale) -> Outcome:
-
     data = _data(section, scale)
     network = scale.full and data.name != "drawn"
     classes = 10 if data.name == "MNIST" else _CLASSES
@@ -196,7 +196,7 @@ def _run(section: Section, scale: Scale) -> Outcome:
 
 
 def _findings(section: Section, study: ParticipationStudy, arms: list[str]) -> list[Finding]:
-    name = section.name
+    name = section.scenario.name
     found = []
     for arm in arms:
         _, means, errors = study.table(name, arm)
@@ -237,27 +237,26 @@ def _gain(study: ParticipationStudy, better: str, worse: str) -> tuple[float, fl
     return float(gains.mean()), float(gains.std(ddof=1) / np.sqrt(len(gains)))
 
 
-def _draw(outcome: Outcome, *, title: str) -> Figure:
-    figure = panels(
-        outcome, title, x="rounds", y="test accuracy", caption="Bars: two standard errors."
-    )
-    figure.axes[0].legend(
-        frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0)
-    )
+def _finish(figure: Figure) -> None:
     figure.set_size_inches(9.6, 4.8)
-    figure.tight_layout(rect=(0, 0.07, 1, 1))
-    return figure
+    legend_beside(figure)
 
 
 def _experiment(number: int, section: Section) -> Experiment:
-    shows = f"accuracy with {section.name}"
+    shows = f"accuracy with {section.scenario.name}"
     return Experiment(
         f"participation/figure-{number}",
         shows[0].upper() + shows[1:],
-        "Hasircioglu, Gunduz: Privacy Amplification via Random Participation in Federated "
-        f"Learning, Figure {number}",
+        f"{SOURCE}, Figure {number}",
         functools.partial(_run, section),
-        functools.partial(_draw, title=f"Participation paper, Figure {number}: {shows}"),
+        functools.partial(
+            panels,
+            title=f"Participation paper, Figure {number}: {shows}",
+            x="rounds",
+            y="test accuracy",
+            caption="Bars: two standard errors.",
+            finish=_finish,
+        ),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from turnout._extras import require
@@ -20,6 +21,7 @@ def panels(
     log: bool = False,
     steps: bool = False,
     caption: str = "",
+    finish: Callable[[Figure], object] | None = None,
 ) -> Figure:
     """Draw the curves of an outcome.
 
@@ -37,6 +39,8 @@ def panels(
         Whether curves without an error are filled steps, as for a histogram.
     caption
         What stands below, beside where the data come from.
+    finish
+        What else is done to the picture.
 
     Returns
     -------
@@ -65,7 +69,17 @@ def panels(
     words = " ".join(text for text in (caption, outcome.data) if text)
     figure.text(0.01, 0.01, words, ha="left", va="bottom", fontsize="x-small", wrap=True)
     figure.tight_layout(rect=(0, 0.07 if words else 0, 1, 1))
+    if finish is not None:
+        finish(figure)
     return figure  # type: ignore[no-any-return]
+
+
+def legend_beside(figure: Figure) -> None:
+    """Put the legend of a picture of one part to its right."""
+    figure.axes[0].legend(
+        frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0)
+    )
+    figure.tight_layout(rect=(0, 0.07, 1, 1))
 
 
 def readable(axis: Any) -> None:

@@ -9,7 +9,8 @@ print the epsilons of its figures, nor any number of them.
 
 from __future__ import annotations
 
-import functools
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -19,7 +20,7 @@ from turnout._progress import track
 from turnout._seeds import derived
 from turnout._types import Figure, Floats, Unsigned
 from turnout.reproduce.outcome import Curve, Experiment, Finding, Outcome, Scale
-from turnout.reproduce.pictures import panels
+from turnout.reproduce.pictures import legend_beside, panels
 
 _NODES: Final = 50_000
 _VALUES: Final = 101
@@ -109,11 +110,6 @@ def _histogram(trials: tuple[tuple[int, float], ...], scale: Scale) -> Outcome:
     )
 
 
-def _draw_histogram(outcome: Outcome, *, title: str) -> Figure:
-    caption = "Bars: two standard deviations of one collection."
-    return panels(outcome, title, x="value", y="share of the nodes", steps=True, caption=caption)
-
-
 def _trade_off(scale: Scale) -> Outcome:
     """Measure the TV distance of c_hat at rates from 0.1 to 0.9, as Figure 3 does."""
     counts = _counts(((100, 0.5),), scale.seed)
@@ -180,15 +176,7 @@ def _theorem(counts: Unsigned) -> Finding:
     )
 
 
-def _draw_trade_off(outcome: Outcome) -> Figure:
-    figure = panels(
-        outcome,
-        "Sampling paper, Figure 3: error and cost",
-        x="participation rate pi",
-        y="total variation distance of c_hat",
-        log=True,
-        caption="Bars: two standard errors.",
-    )
+def _add_cost(figure: Figure) -> None:
     cost = figure.axes[0].secondary_xaxis(
         "top",
         functions=(
@@ -197,37 +185,47 @@ def _draw_trade_off(outcome: Outcome) -> Figure:
         ),
     )
     cost.set_xlabel("expected reports: the cost")
-    figure.axes[0].legend(
-        frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0)
+    legend_beside(figure)
+
+
+def _experiment(
+    number: int, title: str, run: Callable[[Scale], Outcome], draw: Callable[[Outcome], Figure]
+) -> Experiment:
+    source = (
+        "Biswas, Cormode, Maple: Impact of Sampling on Locally Differentially Private Data "
+        f"Collection, Figure {number}"
     )
-    figure.tight_layout(rect=(0, 0.07, 1, 1))
-    return figure
+    return Experiment(f"sampling/figure-{number}", title, source, run, draw)
 
 
-_SOURCE: Final = "Biswas, Cormode, Maple: Impact of Sampling on Locally Differentially Private Data"
+def _of_data(number: int, words: str, trials: tuple[tuple[int, float], ...]) -> Experiment:
+    draw = partial(
+        panels,
+        title=f"Sampling paper, Figure {number}: {words}",
+        x="value",
+        y="share of the nodes",
+        steps=True,
+        caption="Bars: two standard deviations of one collection.",
+    )
+    title = f"Estimates of {words} at pi = 0.1 and 0.9"
+    return _experiment(number, title, partial(_histogram, trials), draw)
+
 
 EXPERIMENTS: Final = (
-    Experiment(
-        "sampling/figure-1",
-        "Estimates of Bin(100, 0.5) at pi = 0.1 and 0.9",
-        f"{_SOURCE} Collection, Figure 1",
-        functools.partial(_histogram, ((100, 0.5),)),
-        functools.partial(_draw_histogram, title="Sampling paper, Figure 1: Bin(100, 0.5)"),
-    ),
-    Experiment(
-        "sampling/figure-2",
-        "Estimates of Bin(50, 0.6) + Bin(50, 0.4) at pi = 0.1 and 0.9",
-        f"{_SOURCE} Collection, Figure 2",
-        functools.partial(_histogram, ((50, 0.6), (50, 0.4))),
-        functools.partial(
-            _draw_histogram, title="Sampling paper, Figure 2: Bin(50, 0.6) + Bin(50, 0.4)"
-        ),
-    ),
-    Experiment(
-        "sampling/figure-3",
+    _of_data(1, "Bin(100, 0.5)", ((100, 0.5),)),
+    _of_data(2, "Bin(50, 0.6) + Bin(50, 0.4)", ((50, 0.6), (50, 0.4))),
+    _experiment(
+        3,
         "Total variation distance and cost against the participation rate",
-        f"{_SOURCE} Collection, Figure 3",
         _trade_off,
-        _draw_trade_off,
+        partial(
+            panels,
+            title="Sampling paper, Figure 3: error and cost",
+            x="participation rate pi",
+            y="total variation distance of c_hat",
+            log=True,
+            caption="Bars: two standard errors.",
+            finish=_add_cost,
+        ),
     ),
 )

@@ -11,8 +11,15 @@ import typer
 from turnout._progress import doing
 from turnout.accounting import Mechanism
 from turnout.accounting import calibrate as calibrated_value
-from turnout.cli.account.participation import describe_setting
-from turnout.cli.account.shared import Adjacency, LocalSize, Scheme, check_delta, schemes, up
+from turnout.cli.account.shared import (
+    Adjacency,
+    LocalSize,
+    Scheme,
+    Setting,
+    check_delta,
+    schemes,
+    up,
+)
 from turnout.cli.options import AsJson, print_json
 from turnout.cli.running import check_positive, check_rate, note, refusing
 from turnout.cli.tables import number, table, tell
@@ -109,8 +116,8 @@ def calibrate(
             adjacency=adjacency,
         )
     _note_extremes(wanted, value)
-    setting = {_FIELDS[name]: entry for name, entry in given.items()}
-    setting.update({"rounds": times, "adjacency": adjacency, _FIELDS[wanted]: value})
+    known = None if wanted == "rounds" else times
+    setting = Setting(client_rate, sample_rate, local_size, noise, known, adjacency)
     compared = None
     if wanted == "noise" and times == 1:
         compared = _compared(listed, value, epsilon, delta, adjacency)
@@ -122,23 +129,14 @@ def calibrate(
             "delta": delta,
             "delta_there": there,
             "bound": listed[0].key,
-            **setting,
+            **vars(setting),
+            _FIELDS[wanted]: value,
         }
         print_json(answer if compared is None else {**answer, "schemes": compared})
         return
     written = f"{value:,}" if isinstance(value, int) else number(value)
-    shown = describe_setting(
-        client_rate=client_rate,
-        sample_rate=sample_rate,
-        local_size=local_size,
-        noise=noise,
-        rounds=None if wanted == "rounds" else times,
-        adjacency=adjacency,
-    )
-    if wanted == "local-size":
-        shown = [row for row in shown if row[0] != "local size"]
     rows = [
-        *shown,
+        *(row for row in setting.rows() if (wanted, row[0]) != ("local-size", "local size")),
         ("target", f"epsilon {number(epsilon)} at delta {number(delta)}"),
         (wanted.replace("-", " "), f"{written}: {_direction(wanted)}"),
         ("delta there", up(there)),

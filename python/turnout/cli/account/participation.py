@@ -15,6 +15,7 @@ from turnout.cli.account.shared import (
     Epsilon,
     LocalSize,
     Scheme,
+    Setting,
     bounds_table,
     given_of,
     one_of,
@@ -22,16 +23,10 @@ from turnout.cli.account.shared import (
 )
 from turnout.cli.options import AsJson, PictureFile, print_json, save_picture
 from turnout.cli.running import check_positive, check_rate, refusing
-from turnout.cli.tables import number, tell
+from turnout.cli.tables import tell
 
 #: Pictures over rounds are drawn at no smaller delta.
 _SMALLEST_DELTA = 1e-12
-
-_NEIGHBOURS = {
-    "add_or_remove": "one element of one client is added or removed",
-    "add": "one element of one client is added",
-    "remove": "one element of one client is removed",
-}
 
 
 @refusing
@@ -98,67 +93,19 @@ def participation(
     ]
     first, _, *bound = records[0].items()
     save_picture(plot, lambda: _draw(listed, rounds, records[0]["delta"], adjacency))
+    setting = Setting(client_rate, sample_rate, local_size, noise, rounds, adjacency)
     if as_json:
-        setting = {
-            "client_rate": client_rate,
-            "sample_rate": sample_rate,
-            "local_size": local_size,
-            "noise_multiplier": noise,
-            "rounds": rounds,
-            "adjacency": adjacency,
-        }
-        print_json({**setting, "bound": first[1], **dict(bound), "schemes": records})
+        print_json({**vars(setting), "bound": first[1], **dict(bound), "schemes": records})
         return
-    shown = describe_setting(
-        client_rate=client_rate,
-        sample_rate=sample_rate,
-        local_size=local_size,
-        noise=noise,
-        rounds=rounds,
-        adjacency=adjacency,
-    )
     wanted = "epsilon" if epsilon is None else "delta"
     reached = records[0]["reached"]
     tell(
         "Random participation",
-        [*shown, given_of(delta, epsilon)],
+        [*setting.rows(), given_of(delta, epsilon)],
         bounds_table(listed, records, wanted, "scheme", "guarantee"),
         *([f"At least: {reached}."] if reached else []),
         picture=plot,
     )
-
-
-def describe_setting(
-    *,
-    client_rate: float | None,
-    sample_rate: float | None,
-    local_size: int | None,
-    noise: float | None,
-    rounds: int | None,
-    adjacency: str,
-) -> list[tuple[str, str]]:
-    """Name the parameters of a setting; those that are None are left out.
-
-    Examples
-    --------
-    >>> setting = {"client_rate": 0.1, "sample_rate": 0.1, "local_size": None}
-    >>> describe_setting(**setting, noise=1.0, rounds=1, adjacency="add")[2]
-    ('local size', 'unknown: the guarantee is that of weak client sampling')
-    """
-    size = (
-        "unknown: the guarantee is that of weak client sampling"
-        if local_size is None
-        else f"at most {local_size:,} elements beside the protected one"
-    )
-    rows = [
-        ("client rate", None if client_rate is None else number(client_rate)),
-        ("sample rate", None if sample_rate is None else number(sample_rate)),
-        ("local size", size),
-        ("noise", None if noise is None else f"{number(noise)} times the clipping norm"),
-        ("rounds", None if rounds is None else f"{rounds:,}"),
-        ("neighbours", _NEIGHBOURS[adjacency]),
-    ]
-    return [(name, text) for name, text in rows if text is not None]
 
 
 def _draw(listed: list[Scheme], rounds: int, delta: float, adjacency: str) -> Axes:

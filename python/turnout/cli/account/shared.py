@@ -52,6 +52,49 @@ LocalSize = Annotated[
 ]
 
 
+_NEIGHBOURS = {
+    "add_or_remove": "one element of one client is added or removed",
+    "add": "one element of one client is added",
+    "remove": "one element of one client is removed",
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Rounds with random participation, and which neighbours are meant; None where not given."""
+
+    client_rate: float | None
+    sample_rate: float | None
+    local_size: int | None
+    noise_multiplier: float | None
+    rounds: int | None
+    adjacency: str
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Name the parameters; those that are None are left out.
+
+        Examples
+        --------
+        >>> Setting(0.1, 0.1, None, 1.0, 1, "add").rows()[2]
+        ('local size', 'unknown: the guarantee is that of weak client sampling')
+        """
+        size = (
+            "unknown: the guarantee is that of weak client sampling"
+            if self.local_size is None
+            else f"at most {self.local_size:,} elements beside the protected one"
+        )
+        noise = self.noise_multiplier
+        rows = [
+            ("client rate", None if self.client_rate is None else number(self.client_rate)),
+            ("sample rate", None if self.sample_rate is None else number(self.sample_rate)),
+            ("local size", size),
+            ("noise", None if noise is None else f"{number(noise)} times the clipping norm"),
+            ("rounds", None if self.rounds is None else f"{self.rounds:,}"),
+            ("neighbours", _NEIGHBOURS[self.adjacency]),
+        ]
+        return [(name, text) for name, text in rows if text is not None]
+
+
 @dataclass(frozen=True)
 class Scheme:
     """A way to account for what is done in rounds.

@@ -7,7 +7,7 @@ items in its numbers; so it is here.
 
 from typing import Final
 
-from turnout.reproduce.fair import local, single, two_stage, weighted
+from turnout.reproduce.fair import single, two_stage, weighted
 from turnout.reproduce.outcome import Experiment
 
 __all__ = ["EXPERIMENTS"]
@@ -15,7 +15,7 @@ __all__ = ["EXPERIMENTS"]
 #: Figures first, then tables.
 EXPERIMENTS: Final[tuple[Experiment, ...]] = tuple(
     sorted(
-        (*local.EXPERIMENTS, *single.EXPERIMENTS, *two_stage.EXPERIMENTS, *weighted.EXPERIMENTS),
+        (*single.EXPERIMENTS, *two_stage.EXPERIMENTS, *weighted.EXPERIMENTS),
         key=lambda experiment: experiment.name,
     )
 )

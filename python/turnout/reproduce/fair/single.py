@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Final
 
-from turnout._types import Figure, Integers
+import numpy as np
+
+from turnout._types import Integers
 from turnout.accounting import CountSampling, GaussianMechanism, paper
 from turnout.distributed import NoisyAggregation, SamplingAggregation
 from turnout.domain import Domain
-from turnout.reproduce.fair.data import load
 from turnout.reproduce.fair.shared import (
+    BARS,
     ERROR,
     REPEATS,
-    SOURCE,
     Measured,
+    experiment,
     legend_below,
     lemma,
+    load,
     measure,
     rate_of,
     repeats_of,
 )
-from turnout.reproduce.outcome import Curve, Experiment, Finding, Outcome, Scale
+from turnout.reproduce.outcome import Curve, Finding, Outcome, Scale
 from turnout.reproduce.pictures import panels
 
 _USERS: Final = 1000
@@ -123,20 +127,13 @@ def _printed(name: str, error: float, noise: float) -> list[Finding]:
 
 
 def _claims(
-    name: str,
-    counts: Integers,
-    exact: tuple[float, ...],
-    others: tuple[tuple[float, ...], ...],
+    name: str, counts: Integers, exact: tuple[float, ...], others: tuple[tuple[float, ...], ...]
 ) -> list[Finding]:
     """Judge what section 4.2.1 and Theorem 3.1 say of one data set."""
-    strict, lax, equal = others
-    least = min(noise / error for noise, error in zip(strict, exact, strict=True))
-    below = [
-        noise / error
-        for epsilon, noise, error in zip(_EPSILONS, lax, exact, strict=True)
-        if epsilon < _CROSSING
-    ]
-    fair = min(noise / error for noise, error in zip(equal, exact, strict=True))
+    # A row for each way to add noise: its error over that of sampling at each epsilon.
+    strict, lax, equal = np.array(others) / np.array(exact)
+    least, fair = float(strict.min()), float(equal.min())
+    below = float(lax[np.array(_EPSILONS) < _CROSSING].min())
     floor = int(counts.min())
     claimed = float(paper.theorem_3_1_delta(1.0, counts.size, floor))
     true = CountSampling(rate_of(1.0), floor).delta(1.0)
@@ -150,8 +147,8 @@ def _claims(
         Finding.claimed(
             f"{name}: DPDS beats DPDG with nominal delta {_LAX} while epsilon < {_CROSSING}: "
             "least ratio of the errors",
-            min(below),
-            min(below) > 1.0,
+            below,
+            below > 1.0,
             why="4 N ln(1.25/delta)/(n epsilon)^2, the paper's noise over all items, is less than "
             "(1 - p)/(pn) from a smaller epsilon on",
         ),
@@ -185,18 +182,6 @@ def _as_printed() -> Finding:
         why="n users that each add the variance (G sigma/n)^2 add up to G^2 sigma^2/n, not to "
         "G^2 sigma^2",
     )
-
-
-def _draw_against_noise(outcome: Outcome) -> Figure:
-    figure = panels(
-        outcome,
-        "Fair paper, Figure 1: sampling and Gaussian noise, 1000 users",
-        x="epsilon",
-        y=ERROR,
-        log=True,
-        caption="Bars: two standard errors.",
-    )
-    return legend_below(figure)
 
 
 def _populations(scale: Scale) -> Outcome:
@@ -276,31 +261,25 @@ def _printed_sizes(name: str, counts: Integers, exact: tuple[float, ...]) -> lis
     ]
 
 
-def _draw_populations(outcome: Outcome) -> Figure:
-    figure = panels(
-        outcome,
-        "Fair paper, Figure 2: error of DPDS and number of users",
-        x="users",
-        y=ERROR,
-        log=True,
-        caption="Bars: two standard errors.",
-    )
-    return legend_below(figure, columns=5)
-
-
 EXPERIMENTS: Final = (
-    Experiment(
-        "fair/figure-1",
+    experiment(
+        "Figure 1",
         "Sampling (DPDS) against Gaussian noise (DPDG)",
-        f"{SOURCE}, Figure 1",
         _against_noise,
-        _draw_against_noise,
+        partial(
+            panels,
+            title="Fair paper, Figure 1: sampling and Gaussian noise, 1000 users",
+            x="epsilon", y=ERROR, log=True, caption=BARS, finish=legend_below,
+        ),
     ),
-    Experiment(
-        "fair/figure-2",
+    experiment(
+        "Figure 2",
         "Error of sampling (DPDS) and number of users",
-        f"{SOURCE}, Figure 2",
         _populations,
-        _draw_populations,
+        partial(
+            panels,
+            title="Fair paper, Figure 2: error of DPDS and number of users",
+            x="users", y=ERROR, log=True, caption=BARS, finish=partial(legend_below, columns=5),
+        ),
     ),
-)
+)  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -18,18 +19,19 @@ from turnout.distributed import (
     paper_costs,
 )
 from turnout.domain import Domain
-from turnout.reproduce.fair.data import load
 from turnout.reproduce.fair.shared import (
+    BARS,
     ERROR,
     REPEATS,
-    SOURCE,
     Measured,
+    experiment,
     legend_below,
     lemma,
+    load,
     measure,
     repeats_of,
 )
-from turnout.reproduce.outcome import Curve, Experiment, Finding, Outcome, Scale
+from turnout.reproduce.outcome import Curve, Finding, Outcome, Scale
 from turnout.reproduce.pictures import panels
 
 _USERS: Final = 1000
@@ -132,18 +134,6 @@ def _privacy(name: str, counts: Integers) -> list[Finding]:
             f"{name}: bound of delta at epsilon = 1 for who sees sets and counts, rate 0.5", bound
         ),
     ]
-
-
-def _draw_errors(outcome: Outcome) -> Figure:
-    figure = panels(
-        outcome,
-        "Fair paper, Figure 3: two-stage sampling, 1000 users, alpha = 0.4",
-        x="sampling probability p",
-        y=ERROR,
-        log=True,
-        caption="Bars: two standard errors.",
-    )
-    return legend_below(figure)
 
 
 #: What parties do, by the name in the costs, the sign in the table and a word.
@@ -285,36 +275,34 @@ def _saving(
     return findings
 
 
-def _draw_costs(outcome: Outcome) -> Figure:
-    figure = panels(
-        outcome,
-        "Fair paper, Table 1: what one party does in a round, n = 1000, N = 30",
-        x="by the table's formula",
-        y="counted in a round",
-        caption="Field additions and drawn elements of users and servers.",
-    )
-    axes = figure.axes[0]
-    containers: Any = axes.containers
+def _separate_points(figure: Figure) -> None:
+    containers: Any = figure.axes[0].containers
     for container in containers:
         container.lines[0].set_linestyle("none")
         container.lines[0].set_markersize(6)
-    axes.legend(frameon=False, fontsize="small", loc="upper left")
-    return figure
+    figure.axes[0].legend(frameon=False, fontsize="small", loc="upper left")
 
 
 EXPERIMENTS: Final = (
-    Experiment(
-        "fair/figure-3",
+    experiment(
+        "Figure 3",
         "Two-stage sampling: uniform and adaptive sets",
-        f"{SOURCE}, Figure 3",
         _errors,
-        _draw_errors,
+        partial(
+            panels,
+            title="Fair paper, Figure 3: two-stage sampling, 1000 users, alpha = 0.4",
+            x="sampling probability p", y=ERROR, log=True, caption=BARS, finish=legend_below,
+        ),
     ),
-    Experiment(
-        "fair/table-1",
+    experiment(
+        "Table 1",
         "What DPDS and two-stage sampling cost each party",
-        f"{SOURCE}, Table 1",
         _costs,
-        _draw_costs,
+        partial(
+            panels,
+            title="Fair paper, Table 1: what one party does in a round, n = 1000, N = 30",
+            x="by the table's formula", y="counted in a round", finish=_separate_points,
+            caption="Field additions and drawn elements of users and servers.",
+        ),
     ),
-)
+)  # fmt: skip
