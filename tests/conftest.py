@@ -15,13 +15,24 @@ settings.register_profile("explore", derandomize=False)
 settings.load_profile("check")
 
 
-@pytest.fixture(scope="session")
-def statistical() -> ModuleType:
-    """The checks of ``statistical.py``: loaded by its place, so that no path must be set."""
-    place = Path(__file__).with_name("statistical.py")
-    spec = importlib.util.spec_from_file_location("statistical_checks", place)
+def beside(name: str) -> ModuleType:
+    """Load a module of this folder by its place, so that no path must be set."""
+    place = Path(__file__).with_name(f"{name}.py")
+    spec = importlib.util.spec_from_file_location(f"tests_{name}", place)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="session")
+def statistical() -> ModuleType:
+    """The checks of ``statistical.py``."""
+    return beside("statistical")
+
+
+@pytest.fixture(scope="session")
+def kinds() -> ModuleType:
+    """One randomizer of every kind, and the page of their verbs: ``kinds.py``."""
+    return beside("kinds")

@@ -11,108 +11,54 @@ import pytest
 import turnout as tn
 from turnout import _kinds
 from turnout.collecting.drawing import Counts, Drawn
+from turnout.collecting.groups.counting import tally_by_group
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.adaptive import SecondRound
-from turnout.frequency.attributes import PaddedOracle, Questions
 from turnout.frequency.choice import oracle_classes
-from turnout.products import ProductDomain
+from turnout.reporting import report
 from turnout.testing import VERBS, check_randomizer, checked_verb
-
-PAGE = Path(__file__).parents[1] / "docs" / "reference" / "verbs.rst"
-
-
-QUESTIONS = {"sex": ["f", "m"], "age": 4}
-
-
-def kinds() -> dict[str, Any]:
-    """One randomizer of every kind that turnout has."""
-    needed: dict[str, Any] = {
-        "duchi": tn.mean.Duchi(1.0, (0, 10)),
-        "hybrid": tn.mean.Hybrid(1.0, (0, 10)),
-        "joint_table": tn.JointTable(1.0, {"sex": ["f", "m"], "age": 5}),
-        "memoized": tn.Memoized(tn.DirectEncoding(2.0, 5), first_epsilon=1.0),
-        "pair_tables": tn.PairTables(1.0, QUESTIONS | {"vote": ["no", "yes"]}),
-        "padded": PaddedOracle(1.0, 5, oracle=tn.DirectEncoding(1.0, 5), share=0.5),
-        "piecewise": tn.mean.Piecewise(1.0, (0, 10)),
-        "prefixes": tn.HeavyHitters(1.0, bits=8).rounds().current,
-        "sampled_attribute": tn.SampledAttribute(1.0, QUESTIONS),
-        "second_round": SecondRound(
-            5.0, 5, oracle=tn.DirectEncoding(4.0, 5), rates=[0.2, 0.25, 0.3, 0.35, 0.4]
-        ),
-        "split_budget": tn.SplitBudget(1.0, QUESTIONS),
-        "square_wave": tn.SquareWave(1.0, (0, 10), bins=20),
-    }
-    return {
-        name: needed[name] if name in needed else kind(1.0, 5)
-        for name, kind in _kinds.known().items()
-        if kind.__module__.startswith("turnout.")
-    }
-
-
-KINDS = kinds()
-
-
-def answers_of(oracle: Any) -> Any:
-    if isinstance(oracle.domain, ProductDomain):
-        return [oracle.domain.labels[place % oracle.domain.size] for place in range(200)]
-    if isinstance(oracle.domain, tn.Domain):
-        return np.arange(200) % oracle.domain.size
-    if isinstance(oracle.domain, Questions):
-        return [
-            {"sex": "fm"[place % 2], "age": place // 2 % 4, "vote": ("no", "yes")[place % 3 == 0]}
-            for place in range(200)
-        ]
-    if oracle.domain.dimensions == 1:
-        return np.linspace(oracle.domain.low, oracle.domain.high, 200)
-    return np.random.default_rng(1).uniform(-1, 1, (200, oracle.domain.dimensions))
 
 
 @pytest.fixture(scope="module")
-def cells(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], str]:
+def cells(kinds: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], str]:
     return {
-        (name, verb): checked_verb(verb, oracle, answers_of(oracle), tmp_path_factory.mktemp("a"))
-        for name, oracle in KINDS.items()
+        (name, verb): checked_verb(
+            verb, oracle, kinds.answers_of(oracle), tmp_path_factory.mktemp("a")
+        )
+        for name, oracle in kinds.KINDS.items()
         for verb in VERBS
     }
 
 
-def page_of(cells: dict[tuple[str, str], str]) -> str:
-    """Write the page: one row for each kind, one column for each verb, and the reasons below."""
-    reasons = sorted({reason for reason in cells.values() if reason != "works"})
-    lines = [
-        "Kinds and verbs",
-        "===============",
-        "",
-        "What every kind of question does. Each cell was run by the test that compares this page;",
-        "what is refused is refused with the reason that the number stands for.",
-        "",
-        ".. list-table::",
-        "   :header-rows: 1",
-        "   :stub-columns: 1",
-        "",
-    ]
-    for number, entry in enumerate(["kind", *VERBS]):
-        lines.append(f"   {'* -' if number == 0 else '  -'} {entry}")
-    for name, oracle in KINDS.items():
-        shown = type(oracle).__qualname__
-        lines.append(f"   * - {shown}")
-        for verb in VERBS:
-            reason = cells[name, verb]
-            lines.append(f"     - {'✓' if reason == 'works' else reasons.index(reason) + 1}")
-    lines += ["", *(f"{number}. ``{reason}``" for number, reason in enumerate(reasons, 1)), ""]
-    return "\n".join(lines)
+def test_the_page_says_which_kind_has_which_verb(
+    kinds: Any, cells: dict[tuple[str, str], str]
+) -> None:
+    kinds.compare(cells)
 
 
-def test_the_page_says_which_kind_has_which_verb(cells: dict[tuple[str, str], str]) -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    expected = page_of(cells)
-    assert page.startswith(expected), f"docs/reference/verbs.rst must begin with:\n{expected}"
+@pytest.mark.parametrize("by", ["version", None])
+def test_every_kind_has_a_page(kinds: Any, by: str | None, tmp_path: Path) -> None:
+    found = {}
+    for name, oracle in kinds.KINDS.items():
+        tally = oracle.collect(kinds.answers_of(oracle), participation=0.5)
+        if by is not None:
+            answers = kinds.answers_of(oracle)
+            reports = oracle.randomize(answers)
+            version = np.arange(len(reports)) % 2
+            tally = tally_by_group(reports, version, [100, 100], names=by, keys=["a", "b"])
+        place = tmp_path / f"{name}.html"
+        report(tally, place)
+        text = place.read_text(encoding="utf-8")
+        assert "<svg" in text or "data:image" in text
+        assert ">nan<" not in text
+        found[name, "page"] = "works"
+    kinds.compare(found)
 
 
-def test_all_kinds_are_checked() -> None:
+def test_all_kinds_are_checked(kinds: Any) -> None:
     assert set(oracle_classes()) <= set(_kinds.known())
     assert {"duchi", "hybrid", "piecewise", "square_wave", "direct_encoding", "memoized"} <= set(
-        KINDS
+        kinds.KINDS
     )
 
 
@@ -145,8 +91,8 @@ def test_silence_that_says_too_much_is_found_out() -> None:
     ],
     ids=repr,
 )
-def test_several_numbers_of_each_node_keep_the_contract(oracle: Any) -> None:
-    found = check_randomizer(oracle, answers_of(oracle))
+def test_several_numbers_of_each_node_keep_the_contract(kinds: Any, oracle: Any) -> None:
+    found = check_randomizer(oracle, kinds.answers_of(oracle))
     assert "hand those over as an array" in found.pop("job")
     assert "depends on the number itself" in found.pop("simulate")
     assert set(found.values()) == {"works"}

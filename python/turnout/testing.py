@@ -16,6 +16,7 @@ import itertools
 import pickle
 import tempfile
 from collections.abc import Callable, Mapping
+from datetime import date
 from pathlib import Path
 from typing import Any, Final
 
@@ -127,6 +128,8 @@ def _may_refuse(name: str, oracle: Any) -> bool:
         return bool(oracle.one_rate_because)
     if name == "simulate":
         return bool(oracle.no_simulation_because)
+    if name == "series":
+        return isinstance(oracle.domain, Questions)
     several = isinstance(oracle.domain, Bounds) and oracle.domain.dimensions > 1
     return name == "job" and (several or not (oracle.fresh and oracle.by_blocks))
 
@@ -351,19 +354,32 @@ def _job(oracle: Any, answers: Any, folder: Path) -> None:
     assert oracle.collect(scanned, participation=_HALF, seed=4) == collected
 
 
-def _groups(oracle: Any, answers: Any, folder: Path) -> None:
-    size = len(oracle.domain.to_codes(answers))
+def _by_thirds(oracle: Any, answers: Any, keys: list[Any]) -> tuple[Any, Any]:
+    """Count every third report by itself."""
     reports = oracle.randomize(answers, seed=5)
+    nodes = np.bincount(np.arange(reports.nodes) % 3)
     index = np.arange(len(reports)) % 3
-    nodes = np.bincount(np.arange(size) % 3)
-    grouped = tally_by_group(reports, index, nodes, names="day", keys=[1, 2, 3])
+    return tally_by_group(reports, index, nodes, names="day", keys=keys), reports
+
+
+def _groups(oracle: Any, answers: Any, folder: Path) -> None:
+    grouped, reports = _by_thirds(oracle, answers, [1, 2, 3])
+    first_nodes = -(-reports.nodes // 3)
     assert grouped.total == oracle.tally(reports), "groups do not add up to the whole"
     assert grouped.estimate().to_records(), "the estimate by groups lists nothing"
     assert GroupedTally.from_bytes(grouped.to_bytes()) == grouped, "bytes give other groups"
     week = grouped + grouped
     first = week.over("day")[1]
-    assert first.nodes == 2 * int(nodes[0])
+    assert first.nodes == 2 * first_nodes
     assert first.received == first.nodes or oracle.silent
+
+
+def _series(oracle: Any, answers: Any, folder: Path) -> None:
+    days = [date(2024, 1, day) for day in (1, 2, 3)]
+    grouped = _by_thirds(oracle, answers, days)[0].estimate()
+    series = grouped.series()
+    assert list(series.times) == days, "a series has other times than the groups"
+    assert series.to_records() == grouped.to_records(), "a series says other than the groups"
 
 
 #: What every kind of question does, by name.
@@ -382,4 +398,5 @@ VERBS: Final[dict[str, Verb]] = {
     "report file": _report_file,
     "job": _job,
     "groups": _groups,
+    "series": _series,
 }
