@@ -12,7 +12,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NoReturn
@@ -88,6 +88,16 @@ def check_version(word: str, description: object, format: str | None, version: i
             f"the {word} has version {_arguments.shown(found)}; this release of turnout reads "
             f"{version}"
         )
+
+
+def object_schema(properties: Mapping[str, Any], optional: Collection[str] = ()) -> dict[str, Any]:
+    """Describe a JSON object with these members and no others as a JSON Schema."""
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": [name for name in properties if name not in optional],
+        "additionalProperties": False,
+    }
 
 
 def rational(text: str) -> Fraction:

@@ -72,6 +72,13 @@ def panels(draw: Mapping[str, Callable[..., Any]]) -> Figure:
     return result
 
 
+def finish(axes: Axes, title: str) -> None:
+    """Write title and legend, and leave out the lines above and at the right."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_title(title, loc="left", fontsize=10)
+    axes.legend(loc="best", frameon=False, fontsize=9)
+
+
 def plain_logarithmic(axis: Axis) -> None:
     """Label a logarithmic axis with few plain numbers, which do not overlap: .01, .02, .05."""
     ticker = require("matplotlib.ticker", "plot")

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from turnout import _arguments
+from turnout._documents import object_schema
 from turnout._types import Array, Floats, Self, Truths
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 
@@ -213,12 +214,7 @@ class Bounds:
         name, least, most = cls._beside
         pair = {"type": "array", "minItems": 2, "maxItems": 2, "items": {"type": "number"}}
         size = {"type": "integer", "minimum": least, "maximum": most}
-        return {
-            "type": "object",
-            "properties": {"bounds": pair, name: size},
-            "required": ["bounds", name],
-            "additionalProperties": False,
-        }
+        return object_schema({"bounds": pair, name: size})
 
 
 def rounded(values: Any, array: Array) -> Truths:

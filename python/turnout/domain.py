@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _columns
+from turnout._documents import object_schema
 from turnout._label_texts import INTEGER, label_from_json, label_to_json
 from turnout._types import Integers
 from turnout.errors import (
@@ -400,17 +401,7 @@ class Domain:
         """Describe their JSON as a JSON Schema, whose labels are ``#/$defs/label``."""
         integers = {"type": "integer", "minimum": 2, "maximum": _LARGEST}
         labels = {"type": "array", "minItems": 2, "items": {"$ref": "#/$defs/label"}}
-        return {
-            "oneOf": [
-                {
-                    "type": "object",
-                    "properties": {name: value},
-                    "required": [name],
-                    "additionalProperties": False,
-                }
-                for name, value in (("integers", integers), ("labels", labels))
-            ]
-        }
+        return {"oneOf": [object_schema({"integers": integers}), object_schema({"labels": labels})]}
 
 
 def domain_of(argument: str, value: Any, least: int = 2) -> Domain:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._documents import object_schema
 from turnout._types import Array
 from turnout.domain import Domain, domain_of
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
@@ -66,18 +67,8 @@ class _Columns:
     @staticmethod
     def schema() -> dict[str, Any]:
         """Describe their JSON as a JSON Schema, whose domains are ``#/$defs/domain``."""
-        column = {
-            "type": "object",
-            "properties": {"name": {"type": "string"}, "domain": {"$ref": "#/$defs/domain"}},
-            "required": ["name", "domain"],
-            "additionalProperties": False,
-        }
-        return {
-            "type": "object",
-            "properties": {"columns": {"type": "array", "minItems": 2, "items": column}},
-            "required": ["columns"],
-            "additionalProperties": False,
-        }
+        column = object_schema({"name": {"type": "string"}, "domain": {"$ref": "#/$defs/domain"}})
+        return object_schema({"columns": {"type": "array", "minItems": 2, "items": column}})
 
 
 class ProductDomain(_Columns, Domain):

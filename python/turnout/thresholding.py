@@ -12,7 +12,7 @@ import numpy as np
 
 from turnout import _arguments, _core
 from turnout._public import listing
-from turnout._tables import Tabular
+from turnout._tables import Tabular, records_of
 from turnout._types import Array, Floats, Integers
 from turnout.accounting.calibration import calibrate
 from turnout.accounting.ledger import PrivacyLedger
@@ -224,9 +224,8 @@ class ThresholdedCounts(Tabular):
         list of dict
             With the names of :class:`ThresholdedCount`.
         """
-        columns = (self.labels, self.counts, self.estimates, *self.interval(level))
-        plain = (column if isinstance(column, tuple) else column.tolist() for column in columns)
-        return [dict(zip(self._columns, row, strict=True)) for row in zip(*plain, strict=True)]
+        limits = self.interval(level)
+        return records_of(self._columns, self.labels, self.counts, self.estimates, *limits)
 
     def __len__(self) -> int:
         """Return the number of published items."""

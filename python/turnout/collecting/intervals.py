@@ -107,6 +107,13 @@ class BaseInterval(Tabular):
         return (self.low <= given) & (given <= self.high)
 
 
+def checked_level(level: object, simultaneous: str | None) -> float:
+    """Check a confidence level, and what else it is to hold for."""
+    checked = _arguments.confidence("level", level)
+    _arguments.choice("simultaneous", simultaneous, (None, "bonferroni", "sidak"))
+    return checked
+
+
 def critical_value(
     level: float, size: int, simultaneous: str | None, degrees: float | None = None
 ) -> float:

@@ -40,7 +40,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from turnout import _arguments, _kinds
-from turnout._documents import check_version, decoder, parsed
+from turnout._documents import check_version, decoder, object_schema, parsed
 from turnout.domain import Domain
 from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.signing import SigningKey, verify
@@ -250,7 +250,7 @@ def plan_file_schema() -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "plan file of turnout",
-        **_object(
+        **object_schema(
             {
                 "format": {"const": "turnout-plan-file"},
                 "version": {"const": 1},
@@ -261,7 +261,7 @@ def plan_file_schema() -> dict[str, Any]:
             optional=("signature",),
         ),
         "$defs": {
-            "plan": _object(
+            "plan": object_schema(
                 {
                     "format": {"const": "turnout-plan"},
                     "version": {"const": 1},
@@ -277,22 +277,22 @@ def plan_file_schema() -> dict[str, Any]:
             "label": {
                 "oneOf": [
                     {"type": ["string", "number", "boolean", "null"]},
-                    _object({"tuple": {"type": "array", "items": {"$ref": "#/$defs/label"}}}),
+                    object_schema({"tuple": {"type": "array", "items": {"$ref": "#/$defs/label"}}}),
                 ]
             },
             "participation": {
                 "oneOf": [
-                    _object({"kind": {"const": "everyone"}}),
-                    _object(
+                    object_schema({"kind": {"const": "everyone"}}),
+                    object_schema(
                         {
                             "kind": {"const": "bernoulli"},
                             "rate": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
                         }
                     ),
-                    _object({"kind": {"const": "personalized"}}),
+                    object_schema({"kind": {"const": "personalized"}}),
                 ]
             },
-            "signature": _object(
+            "signature": object_schema(
                 {
                     "algorithm": {"const": "ed25519"},
                     "public_key": {"type": "string", "pattern": _HEXADECIMAL % 64},
@@ -307,15 +307,6 @@ def _domain_types() -> set[Any]:
     return {found.domain_type for found in _kinds.known().values()}
 
 
-def _object(properties: dict[str, Any], optional: tuple[str, ...] = ()) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": [name for name in properties if name not in optional],
-        "additionalProperties": False,
-    }
-
-
 def _oracle(name: str, found: type[Any]) -> dict[str, Any]:
     """Describe an oracle by what its constructor takes by name: a plan writes no other words."""
     parameters = {
@@ -323,7 +314,7 @@ def _oracle(name: str, found: type[Any]) -> dict[str, Any]:
         for each in inspect.signature(found).parameters.values()
         if each.kind is each.KEYWORD_ONLY
     }
-    return _object(
+    return object_schema(
         {
             "name": {"const": name},
             "epsilon": {"type": "number", "exclusiveMinimum": 0},

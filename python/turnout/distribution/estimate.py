@@ -14,8 +14,13 @@ from turnout import _arguments
 from turnout._drawing import answered, known_truth
 from turnout._tables import Tabular, records_of
 from turnout._types import Axes, Floats
-from turnout.collecting.counted import CountedTally
-from turnout.collecting.intervals import BaseInterval, critical_value, normal_interval
+from turnout.collecting.intervals import (
+    BaseInterval,
+    checked_level,
+    critical_value,
+    normal_interval,
+)
+from turnout.collecting.tally import CountedTally
 from turnout.distribution.law import BinnedBounds, Solution, solved
 from turnout.distribution.pictures import draw_bins
 from turnout.errors import EstimatorError
@@ -254,9 +259,8 @@ class DistributionEstimate(Tabular):
         >>> bool(tally.estimate().interval(0.999).contains([0, 0, 1, 0, 0, 0, 0, 0, 0, 0]).all())
         True
         """
-        level = _arguments.confidence("level", level)
+        level = checked_level(level, simultaneous)
         _arguments.choice("method", method, ("auto", "unbiased"))
-        _arguments.choice("simultaneous", simultaneous, (None, "bonferroni", "sidak"))
         z = critical_value(level, self.domain.size, simultaneous)
         low, high = normal_interval(self._unbiased[0], self.standard_errors, z)
         return DistributionInterval(low, high, level, "unbiased", simultaneous, self.edges)

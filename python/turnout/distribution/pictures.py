@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from turnout._drawing import new_axes, short
+from turnout._drawing import finish, new_axes, short
 from turnout._types import Axes, Floats
 
 _ESTIMATE, _TRUTH = "#1f6f8b", "#d1495b"
@@ -40,7 +40,7 @@ def draw_bins(
     axes.set_ylim(0, None)
     axes.set_xlabel("number")
     axes.set_ylabel("share of a bin")
-    _finish(axes, title)
+    finish(axes, title)
     return axes
 
 
@@ -69,12 +69,5 @@ def draw_quartiles(
     axes.set_xlabel("number")
     axes.grid(axis="x", color="0.9")
     axes.set_axisbelow(True)
-    _finish(axes, title)
+    finish(axes, title)
     return axes
-
-
-def _finish(axes: Axes, title: str) -> None:
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    axes.set_title(title, loc="left", fontsize=10)
-    axes.legend(loc="best", frameon=False, fontsize=9)

@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from turnout import _arguments, _core
 from turnout._types import Array, Unsigned
-from turnout.collecting.counted import CountedTally
 from turnout.collecting.drawing import Counts, Drawn, Noise
 from turnout.collecting.kernel import KernelKind
 from turnout.collecting.plan import Plan
 from turnout.collecting.sums import DesignSums, WeightedSums
+from turnout.collecting.tally import CountedTally
 from turnout.distribution.estimate import DistributionEstimate
 from turnout.distribution.groups import GroupedDistributionEstimate
 from turnout.distribution.law import METHODS, BinnedBounds, WaveLaw

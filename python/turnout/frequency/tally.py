@@ -21,9 +21,9 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout._extras import require
 from turnout._types import Array
-from turnout.collecting.counted import CountedTally
 from turnout.collecting.plan import Plan
 from turnout.collecting.sums import DesignSums, WeightedSums
+from turnout.collecting.tally import CountedTally
 from turnout.domain import Domain
 from turnout.errors import CodeOutsideDomainError, InvalidTypeError, InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate

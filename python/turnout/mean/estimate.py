@@ -17,6 +17,7 @@ from turnout.bounds import Bounds
 from turnout.collecting.intervals import (
     BaseInterval,
     automatic_interval,
+    checked_level,
     critical_value,
     normal_interval,
 )
@@ -195,9 +196,8 @@ class MeanEstimate(Tabular):
         >>> tn.mean.Duchi(1.0).collect([0.5] * 1000, seed=1).estimate().interval(0.9).method
         'score'
         """
-        level = _arguments.confidence("level", level)
+        level = checked_level(level, simultaneous)
         _arguments.choice("method", method, ("auto", "normal"))
-        _arguments.choice("simultaneous", simultaneous, (None, "bonferroni", "sidak"))
         estimation, size = self.estimation, self.dimensions
         if method == "auto" and estimation.model is not None and estimation.statistic is not None:
             z = critical_value(level, size, simultaneous)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from turnout._drawing import new_axes, short
+from turnout._drawing import finish, new_axes, short
 from turnout._types import Axes, Floats
 
 _ESTIMATE, _TRUTH, _TOTAL = "#1f6f8b", "#d1495b", "0.45"
@@ -76,8 +76,5 @@ def draw_means(
     axes.set_xlabel(quantity)
     axes.grid(axis="x", color="0.9")
     axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    axes.set_title(title, loc="left", fontsize=10)
-    axes.legend(loc="best", frameon=False, fontsize=9)
+    finish(axes, title)
     return axes

@@ -16,7 +16,7 @@ from turnout import _arguments
 from turnout._tables import Tabular, records_of
 from turnout._types import Floats, Unsigned
 from turnout.collecting.groups.tally import GroupedTally
-from turnout.collecting.intervals import tail_probability
+from turnout.collecting.intervals import checked_level, tail_probability
 from turnout.collecting.keys import Key, plain_key, shown_key
 from turnout.collecting.plan import Plan
 from turnout.errors import EstimatorError, InvalidValueError
@@ -335,8 +335,7 @@ class BaseGroupedEstimate(Tabular, ABC, Generic[E]):
         InvalidValueError
             If an argument is none of the allowed values.
         """
-        level = _arguments.confidence("level", level)
-        _arguments.choice("simultaneous", simultaneous, (None, "bonferroni", "sidak"))
+        level = checked_level(level, simultaneous)
         _arguments.choice("over", over, OVER)
         if simultaneous is None:
             return level

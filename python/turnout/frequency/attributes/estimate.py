@@ -16,7 +16,7 @@ from turnout._tables import Tabular
 from turnout._types import Figure
 from turnout.collecting.groups.estimate import BaseGroupedEstimate
 from turnout.collecting.groups.tally import GroupedTally
-from turnout.collecting.intervals import tail_probability
+from turnout.collecting.intervals import checked_level, tail_probability
 from turnout.collecting.parted import PartedTally
 from turnout.collecting.plan import Plan
 from turnout.domain import Domain
@@ -155,8 +155,7 @@ class AttributeEstimate(Tabular, Mapping[str, FrequencyEstimate]):
         InvalidValueError
             If an argument is none of the allowed values.
         """
-        level = _arguments.confidence("level", level)
-        _arguments.choice("simultaneous", simultaneous, (None, "bonferroni", "sidak"))
+        level = checked_level(level, simultaneous)
         if simultaneous is None:
             return level
         return 1.0 - tail_probability(level, self.answers, "bonferroni")

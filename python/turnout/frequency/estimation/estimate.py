@@ -10,7 +10,8 @@ import numpy as np
 
 from turnout import _arguments
 from turnout._types import Axes, Floats, Integers
-from turnout.collecting.counted import CountedTally
+from turnout.collecting.intervals import checked_level
+from turnout.collecting.tally import CountedTally
 from turnout.domain import Domain
 from turnout.errors import EstimatorError
 from turnout.frequency.estimation.answer import Answered, Columns
@@ -351,8 +352,7 @@ class FrequencyEstimate(Answered):
         InvalidTypeError, InvalidValueError
             If an argument is of the wrong type, or none of the allowed values.
         """
-        level = _arguments.confidence("level", level)
-        _arguments.choice("simultaneous", simultaneous, (None, "bonferroni", "sidak"))
+        level = checked_level(level, simultaneous)
         frequencies = self.frequencies[codes]
         low = high = np.full(frequencies.shape, np.nan)
         if self.estimation.bias is None:

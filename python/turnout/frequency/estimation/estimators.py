@@ -19,9 +19,9 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._types import Floats
-from turnout.collecting.counted import CountedTally
 from turnout.collecting.intervals import StatisticModel, mean_inverse
 from turnout.collecting.sums import WeightedSums
+from turnout.collecting.tally import CountedTally
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.estimation.models import (
     Law,

@@ -18,6 +18,7 @@ from turnout._types import Floats, Integers
 from turnout.collecting.intervals import (
     BaseInterval,
     automatic_interval,
+    checked_level,
     critical_value,
     exact_interval,
     normal_interval,
@@ -214,9 +215,8 @@ def limits_of(
     simultaneous: str | None,
 ) -> Interval:
     """Compute the limits of some answers: see :meth:`turnout.FrequencyEstimate.interval`."""
-    level = _arguments.confidence("level", level)
+    level = checked_level(level, simultaneous)
     _arguments.choice("method", method, ("auto", "normal", "score", "exact", AVERAGE))
-    _arguments.choice("simultaneous", simultaneous, (None, "bonferroni", "sidak"))
     size = estimation.frequencies.size
     if estimation.bias is not None:
         raise EstimatorError(f"no interval around {estimator!r} covers: {estimation.bias}")

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from turnout import _arguments
 from turnout._tables import Tabular, records_of
 from turnout._types import Floats, Truths
-from turnout.collecting.intervals import tail_probability
+from turnout.collecting.intervals import checked_level, tail_probability
 from turnout.collecting.keys import Key, shown_key
 from turnout.domain import Domain
 from turnout.frequency.estimation.estimate import FrequencyEstimate
@@ -106,8 +105,7 @@ def difference(
     EstimatorError
         If the estimator is biased.
     """
-    level = _arguments.confidence("level", level)
-    _arguments.choice("simultaneous", simultaneous, (None, "bonferroni", "sidak"))
+    level = checked_level(level, simultaneous)
     one, other = first[1].unprojected, second[1].unprojected
     each = 1.0 - tail_probability(level, one.domain.size, simultaneous)
     near, far = one.interval(each), other.interval(each)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from turnout import _arguments
+from turnout._documents import object_schema
 from turnout._types import Array, Integers
 from turnout.domain import Domain
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
@@ -214,16 +215,13 @@ class PrefixDomain(Domain):
     def schema() -> dict[str, Any]:
         """Describe their JSON as a JSON Schema."""
         prefix = {"type": "string", "pattern": "^[01]*$"}
-        return {
-            "type": "object",
-            "properties": {
+        return object_schema(
+            {
                 "values": values_schema(),
                 "kept": {"type": "array", "minItems": 1, "items": prefix},
                 "bits": {"type": "integer", "minimum": 1},
-            },
-            "required": ["values", "kept", "bits"],
-            "additionalProperties": False,
-        }
+            }
+        )
 
     def __eq__(self, other: object) -> bool:
         """Compare the kind of values and the prefixes."""

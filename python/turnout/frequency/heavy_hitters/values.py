@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _columns
+from turnout._documents import object_schema
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 
 #: (n, width) uint8: the bits of n values, eight to a byte, zeros after the last.
@@ -383,17 +384,7 @@ def values_schema() -> dict[str, Any]:
             "alphabet": {"type": ["string", "null"]},
         },
     ]
-    return {
-        "oneOf": [
-            {
-                "type": "object",
-                "properties": kind,
-                "required": list(kind),
-                "additionalProperties": False,
-            }
-            for kind in kinds
-        ]
-    }
+    return {"oneOf": [object_schema(kind) for kind in kinds]}
 
 
 def extended(rows: Rows, bits: int, step: int, most: int) -> tuple[Rows, int]:

@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from turnout import _arguments
 from turnout._tables import Tabular
 from turnout._types import Axes, Floats, Truths
-from turnout.collecting.intervals import critical_value
+from turnout.collecting.intervals import checked_level, critical_value
 from turnout.domain import Domain
 from turnout.frequency.joint.pictures import plot_shares
 from turnout.frequency.joint.sums import Cells
@@ -175,8 +174,7 @@ class ConditionalShares(Tabular):
         InvalidValueError
             If an argument is none of the allowed values.
         """
-        level = _arguments.confidence("level", level)
-        _arguments.choice("simultaneous", simultaneous, (None, "bonferroni", "sidak"))
+        level = checked_level(level, simultaneous)
         z = critical_value(level, self._joint.size, simultaneous)
         a = self._among**2 - z**2 * self._large
         b = self._among * self._joint - z**2 * self._both

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from turnout import _arguments
 from turnout._seeds import derived
 from turnout._tables import Listing, fields_of
-from turnout._types import Axes, Unsigned
+from turnout._types import Axes, Floats, Unsigned
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.choice import checked_oracle, factories, make
@@ -21,6 +22,7 @@ from turnout.frequency.estimation.estimators import ESTIMATORS, estimator_varian
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.oracles.direct_encoding import DirectEncoding
 from turnout.frequency.pictures import plot_comparison, plot_oracles
+from turnout.frequency.tally import Tally
 from turnout.participation import Bernoulli, Participation, taking_part_in
 
 #: Above this many nodes tallies are drawn from the counts instead of node by node.
@@ -138,6 +140,17 @@ def population(true_counts: Any) -> tuple[Domain, Unsigned, int]:
     return domain, counts, nodes
 
 
+def _errors(
+    draw: Callable[..., Tally], seeds: list[Any], truth: Floats, method: str, postprocessing: str
+) -> tuple[Floats, Floats]:
+    """Give the total variation and the mean squared error of the estimate of each collection."""
+    found = np.empty((2, len(seeds)))
+    for place, seed in enumerate(seeds):
+        estimate = postprocessed(draw(seed=seed).estimate(method), postprocessing)
+        found[:, place] = estimate.total_variation(truth), estimate.distance(truth, "rmse") ** 2
+    return found[0], found[1]
+
+
 def compare(
     true_counts: Any,
     *,
@@ -211,14 +224,9 @@ def compare(
     first = _arguments.seed(seed)
     records = []
     for position, (chosen, participation) in enumerate(settings):
-        distances = np.empty(repeats)
-        errors = np.empty(repeats)
-        for repeat in range(repeats):
-            stream = derived(first, position, repeat)
-            tally = chosen.simulate(counts, participation=participation, seed=stream)
-            estimate = postprocessed(tally.estimate(method), postprocessing)
-            distances[repeat] = estimate.total_variation(truth)
-            errors[repeat] = estimate.distance(truth, "rmse")
+        draw = partial(chosen.simulate, counts, participation=participation)
+        seeds = [derived(first, position, repeat) for repeat in range(repeats)]
+        distances, squares = _errors(draw, seeds, truth, method, postprocessing)
         errors_squared = estimator_variance(
             chosen, participation, method=method, true_counts=counts
         )
@@ -235,7 +243,7 @@ def compare(
                 expected_bytes=reports * chosen.report_bits / 8,
                 total_variation=float(distances.mean()),
                 total_variation_error=float(distances.std(ddof=1) / np.sqrt(repeats)),
-                rmse=float(np.sqrt((errors**2).mean())),
+                rmse=float(np.sqrt(squares.mean())),
                 rmse_predicted=float(np.sqrt(errors_squared.mean()) / nodes),
             )
         )
@@ -426,16 +434,12 @@ def compare_oracles(
         except InvalidValueError as error:
             refused[name, epsilon] = str(error)
             continue
-        squares, distances = np.empty(repeats), np.empty(repeats)
-        for repeat in range(repeats):
-            stream = derived(first, position, repeat)
-            if values is None:
-                tally = oracle.simulate(counts, participation=taking_part, seed=stream)
-            else:
-                tally = oracle.collect(values, participation=taking_part, seed=stream)
-            estimate = postprocessed(tally.estimate(method), postprocessing)
-            squares[repeat] = estimate.distance(truth, "rmse") ** 2
-            distances[repeat] = estimate.total_variation(truth)
+        if values is None:
+            draw = partial(oracle.simulate, counts, participation=taking_part)
+        else:
+            draw = partial(oracle.collect, values, participation=taking_part)
+        seeds = [derived(first, position, repeat) for repeat in range(repeats)]
+        distances, squares = _errors(draw, seeds, truth, method, postprocessing)
         variances = estimator_variance(oracle, taking_part, method=method, true_counts=counts)
         rmse = float(np.sqrt(squares.mean()))
         spread = 1.0 / np.sqrt(repeats)
