@@ -7,6 +7,7 @@ participation that is hidden from the adversary.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout._public import listing
 from turnout._types import Floats
+from turnout._values import settle
 from turnout.errors import CorruptDataError, InvalidValueError
 
 __all__ = ["Bernoulli", "Everyone", "Participation", "Personalized", "from_dict"]
@@ -44,6 +46,7 @@ class Participation:
         return self
 
 
+@dataclass(frozen=True)
 class Everyone(Participation):
     """Every node reports.
 
@@ -66,19 +69,8 @@ class Everyone(Participation):
         """The rate that all nodes share: one."""
         return 1.0
 
-    def __eq__(self, other: object) -> bool:
-        """All are equal."""
-        return isinstance(other, Everyone)
 
-    def __hash__(self) -> int:
-        """Hash of the class."""
-        return hash(Everyone)
-
-    def __repr__(self) -> str:
-        """Show the constructor."""
-        return "Everyone()"
-
-
+@dataclass(frozen=True, repr=False)
 class Bernoulli(Participation):
     """Every node reports with the same probability, independently.
 
@@ -98,37 +90,26 @@ class Bernoulli(Participation):
     0.1
     """
 
-    __slots__ = ("_rate",)
     name = "bernoulli"
 
-    def __init__(self, rate: float) -> None:
-        self._rate = _arguments.probability("rate", rate)
+    rate: float
 
-    @property
-    def rate(self) -> float:
-        """The probability that a node reports."""
-        return self._rate
+    def __post_init__(self) -> None:
+        """Check the rate."""
+        settle(self, rate=_arguments.probability("rate", self.rate))
 
     @property
     def uniform_rate(self) -> float | None:
         """The rate that all nodes share."""
-        return self._rate
+        return self.rate
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the participation in terms of JSON."""
-        return {"kind": self.name, "rate": self._rate}
-
-    def __eq__(self, other: object) -> bool:
-        """Compare rates."""
-        return isinstance(other, Bernoulli) and other._rate == self._rate
-
-    def __hash__(self) -> int:
-        """Hash of the rate."""
-        return hash((Bernoulli, self._rate))
+        return {"kind": self.name, "rate": self.rate}
 
     def __repr__(self) -> str:
         """Show the constructor."""
-        return f"Bernoulli({self._rate!r})"
+        return f"Bernoulli({self.rate!r})"
 
 
 class Personalized(Participation):
@@ -203,17 +184,12 @@ class Personalized(Participation):
         return f"Personalized({self._probabilities.size} nodes, {low:g} to {high:g})"
 
 
+@dataclass(frozen=True, repr=False)
 class _Elsewhere(Participation):
     """Personal probabilities as a plan knows them: they travel with the reports."""
 
     __slots__ = ()
     name = "personalized"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Elsewhere)
-
-    def __hash__(self) -> int:
-        return hash(_Elsewhere)
 
     def __repr__(self) -> str:
         return "Personalized(...)"
