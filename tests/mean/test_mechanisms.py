@@ -106,7 +106,7 @@ def test_the_factor_of_duchi_in_odd_dimensions_is_the_published_one() -> None:
 
 def piecewise_law(mechanism: tn.mean.Piecewise, start: int) -> tuple[Fraction, Fraction]:
     """The first two moments of the centred cell, summed over runs of cells with one weight."""
-    anywhere = Fraction(mechanism._law[1], 2**64)
+    anywhere = Fraction(mechanism._core.law[1], 2**64)
     cells, window = mechanism.cells, mechanism.window
 
     def moments(first: int, count: int) -> tuple[Fraction, Fraction]:
@@ -128,7 +128,7 @@ def piecewise_law(mechanism: tn.mean.Piecewise, start: int) -> tuple[Fraction, F
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_piecewise_is_private_unbiased_and_has_its_variance(epsilon: float) -> None:
     mechanism = tn.mean.Piecewise(epsilon)
-    anywhere = mechanism._law[1]
+    anywhere = mechanism._core.law[1]
     cells, window = mechanism.cells, mechanism.window
     outside = Fraction(anywhere, 2**64 * cells)
     inside = outside + Fraction(2**64 - anywhere, 2**64 * window)

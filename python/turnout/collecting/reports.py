@@ -167,11 +167,7 @@ class Reports(Generic[R_co]):
             and self._nodes == other._nodes
             and self._design == other._design
             and np.array_equal(self._codes, other._codes)
-            and (self._probabilities is None) == (other._probabilities is None)
-            and (
-                self._probabilities is None
-                or np.array_equal(self._probabilities, other._probabilities)  # type: ignore[arg-type]
-            )
+            and np.array_equal(self._probabilities, other._probabilities)  # type: ignore[arg-type]
         )
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:

@@ -5,7 +5,7 @@ All are fixed-point integers, so that tallies merged in any order are equal, not
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -90,10 +90,7 @@ class DesignSums:
 
     def to_dict(self) -> dict[str, int]:
         """Describe the sums in terms of JSON, without loss."""
-        return {
-            "probability": self.probability,
-            "probability_squared": self.probability_squared,
-        }
+        return asdict(self)
 
     @classmethod
     def from_dict(cls, description: Any) -> DesignSums:

@@ -25,8 +25,13 @@ class WrappedOracle(FrequencyOracle):
     """Base class of the oracles whose reports are those of another one, which they wrap."""
 
     def __init__(
-        self, epsilon: float, domain: Domain | Sequence[Hashable] | int, oracle: FrequencyOracle
+        self,
+        epsilon: float,
+        domain: Domain | Sequence[Hashable] | int,
+        oracle: FrequencyOracle | dict[str, Any],
     ) -> None:
+        inner = oracle_from_dict(oracle) if isinstance(oracle, dict) else oracle
+        oracle = _arguments.instance("oracle", inner, FrequencyOracle, "an oracle")
         super().__init__(epsilon, domain)
         if oracle.silent:
             raise _arguments.invalid("oracle must report of every node", oracle)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -112,6 +113,28 @@ class MeanMechanism(MeanLaw, Kind[MeanTally]):
         return f"{type(self).__name__}(epsilon={self.epsilon!r}, bounds={self.bounds!r}{more})"
 
 
+class _Mixture(NamedTuple):
+    """A report near the value, or one of two cells as Duchi's.
+
+    Attributes
+    ----------
+    wide
+        The chance of the former.
+    near
+        Its probability of a report from the window alone.
+    window
+        How many cells are near the value.
+    gain, offset
+        How much likelier the latter has the value's side, and how far its cells are off the middle.
+    """
+
+    wide: Fraction
+    near: Fraction
+    window: int
+    gain: Fraction = Fraction(0)
+    offset: int = 0
+
+
 class GridMechanism(MeanMechanism):
     """Base class of those that report a cell of each of some coordinates, chosen at random."""
 
@@ -126,9 +149,35 @@ class GridMechanism(MeanMechanism):
         place = (self.dimensions - 1).bit_length() if self.sampled < self.dimensions else 0
         return self.sampled * ((self.cells - 1).bit_length() + place)
 
-    def _uneven(self, positions: Array, cells: int) -> Floats:
+    @cached_property
+    @abstractmethod
+    def _mixture(self) -> _Mixture:
+        """What a report of one coordinate is."""
+
+    @cached_property
+    def scale(self) -> Fraction:
+        """What makes ``2 cell - (cells - 1)`` an unbiased estimate on the scale of [-1, 1]."""
+        wide, near, window, gain, offset = self._mixture
+        return 1 / (wide * near * (self.cells - window) + (1 - wide) * gain * offset)
+
+    @cached_property
+    def second_moment(self) -> SecondMoment:
+        """The second moment of this estimate of one coordinate."""
+        wide, near, window, _, offset = self._mixture
+        cells, square = self.cells, self.scale**2
+        inside = near * (window**2 - 1) + (1 - near) * (cells**2 - 1)
+        rounding = square * wide * near
+        return SecondMoment(
+            constant=float(square * (wide * inside / 3 + (1 - wide) * offset**2)),
+            excess=float(rounding * (cells - window) ** 2 - 1),
+            rounding=float(rounding),
+        )
+
+    def _rounding(self, positions: Floats) -> Floats:
         """Say how much is rounded where a position is a place among so many cells."""
-        rest = np.modf((positions + 1) / 2 * cells)[0]
+        if not self._mixture.near:
+            return np.zeros_like(positions)
+        rest = np.modf((positions + 1) / 2 * (self.cells - self._mixture.window))[0]
         result: Floats = 4 * rest * (1 - rest)
         return result
 
@@ -270,36 +319,12 @@ class Piecewise(GridMechanism):
     @property
     def window(self) -> int:
         """How many cells are near the value."""
-        return self._law[0]
-
-    @property
-    def _law(self) -> tuple[int, int]:
-        law = self._core.law
-        return law if law is not None else (1, 0)  # never None for this mechanism
-
-    @property
-    def _near(self) -> Fraction:
-        """The probability of a report from the window alone."""
-        return 1 - Fraction(self._law[1], 2**64)
+        return self._mixture.window
 
     @cached_property
-    def scale(self) -> Fraction:
-        """What makes ``2 cell - (cells - 1)`` an unbiased estimate on the scale of [-1, 1]."""
-        return 1 / (self._near * (self.cells - self.window))
-
-    @cached_property
-    def second_moment(self) -> SecondMoment:
-        """The second moment of this estimate of one coordinate."""
-        near, cells, window = self._near, self.cells, self.window
-        inside = near * (window**2 - 1) + (1 - near) * (cells**2 - 1)
-        return SecondMoment(
-            constant=float(self.scale**2 * inside / 3),
-            excess=float(1 / near - 1),
-            rounding=float(1 / (near * (cells - window) ** 2)),
-        )
-
-    def _rounding(self, positions: Floats) -> Floats:
-        return self._uneven(positions, self.cells - self.window)
+    def _mixture(self) -> _Mixture:
+        window, anywhere = self._core.law or (1, 0)  # never None for this mechanism
+        return _Mixture(Fraction(1), 1 - Fraction(anywhere, _WORDS), window)
 
 
 class Hybrid(GridMechanism):
@@ -348,34 +373,10 @@ class Hybrid(GridMechanism):
     name = "hybrid"
 
     @cached_property
-    def _mixture(self) -> tuple[Fraction, int, Fraction, int]:
-        """Chance and window of the piecewise part, gain and offset of Duchi's."""
+    def _mixture(self) -> _Mixture:
         upper, few = self._core.ends or (1, 0)
         window, anywhere = self._core.law or (0, _WORDS)
+        near = 1 - Fraction(anywhere, _WORDS)
         gain = 1 - 2 * Fraction(few, _WORDS)
-        return 1 - Fraction(anywhere, _WORDS), window, gain, 2 * upper - (self.cells - 1)
-
-    @cached_property
-    def scale(self) -> Fraction:
-        """What makes ``2 cell - (cells - 1)`` an unbiased estimate on the scale of [-1, 1]."""
-        near, window, gain, offset = self._mixture
-        return 1 / (near**2 * (self.cells - window) + (1 - near) * gain * offset)
-
-    @cached_property
-    def second_moment(self) -> SecondMoment:
-        """The second moment of this estimate of one coordinate."""
-        near, window, _, offset = self._mixture
-        cells, square = self.cells, self.scale**2
-        inside = near * (window**2 - 1) + (1 - near) * (cells**2 - 1)
-        slope = square * near**2 * (cells - window) ** 2
-        return SecondMoment(
-            constant=float(square * (near * inside / 3 + (1 - near) * offset**2)),
-            excess=float(slope - 1),
-            rounding=float(square * near**2),
-        )
-
-    def _rounding(self, positions: Floats) -> Floats:
-        near, window, _, _ = self._mixture
-        if not near:
-            return np.zeros_like(positions)
-        return self._uneven(positions, self.cells - window)
+        # The chance of the piecewise part is also that of its window alone.
+        return _Mixture(near, near, window, gain, 2 * upper - (self.cells - 1))

@@ -20,7 +20,7 @@ from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.adaptive.rates import second_round_ratios
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.estimators import Estimation
-from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
+from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.tally import Tally
 from turnout.frequency.wrapped import WrappedOracle
 from turnout.participation import Everyone, Participation
@@ -136,9 +136,8 @@ class SecondRound(WrappedOracle):
         rates: npt.ArrayLike,
         hidden: bool = False,
     ) -> None:
-        inner = oracle_from_dict(oracle) if isinstance(oracle, dict) else oracle
-        _arguments.instance("oracle", inner, FrequencyOracle, "an oracle")
-        super().__init__(epsilon, domain, inner)
+        super().__init__(epsilon, domain, oracle)
+        inner = self._inner
         _arguments.instance("hidden", hidden, (bool, np.bool_), "True or False")
         self._hidden = bool(hidden)
         if inner.support_dtype.kind != "u":

@@ -18,7 +18,7 @@ from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.frequency.draws import uniform_codes, weighted_choices
 from turnout.frequency.estimation.models import ScoreMoments
-from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
+from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.wrapped import WrappedOracle
 
 _SCALE = 2**62
@@ -76,9 +76,8 @@ class PaddedOracle(WrappedOracle):
         oracle: FrequencyOracle | dict[str, Any],
         share: float,
     ) -> None:
-        inner = oracle_from_dict(oracle) if isinstance(oracle, dict) else oracle
-        _arguments.instance("oracle", inner, FrequencyOracle, "an oracle")
-        super().__init__(epsilon, domain, inner)
+        super().__init__(epsilon, domain, oracle)
+        inner = self._inner
         self._share = _arguments.probability("share", share)
         if (inner.epsilon, inner.domain) != (self._epsilon, self._domain):
             raise InvalidValueError(

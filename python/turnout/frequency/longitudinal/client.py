@@ -8,6 +8,7 @@ import os
 import re
 import secrets
 from collections.abc import Hashable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -29,8 +30,7 @@ from turnout.errors import (
     PlanMismatchError,
     UnsupportedVersionError,
 )
-from turnout.frequency.longitudinal.past import Past
-from turnout.frequency.longitudinal.permanent import SECRET_BYTES, PermanentAnswers
+from turnout.frequency.longitudinal.permanent import MOST_PHASES, SECRET_BYTES, PermanentAnswers
 from turnout.participation import Everyone, Participation
 
 if TYPE_CHECKING:
@@ -40,6 +40,52 @@ if TYPE_CHECKING:
 _MAGIC = b"turnout-client\x00"
 _VERSION = 1
 _SECRET = re.compile("[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class Past:
+    """What a client has given: its different answers in order of code, or those of its phases.
+
+    Examples
+    --------
+    >>> Past("answer").after(2).after(1).after(2).given
+    (1, 2)
+    >>> Past("phase").after(2).after(2).after(1).after(2).given
+    (2, 1, 2)
+    """
+
+    per: str
+    given: tuple[int, ...] = ()
+
+    def after(self, code: int) -> Past:
+        """Give what it is after one more report."""
+        if self.per == "phase":
+            same = self.given[-1:] == (code,)
+            return self if same else Past(self.per, (*self.given, code))
+        return self if code in self.given else Past(self.per, tuple(sorted({*self.given, code})))
+
+    def knows(self, other: Past) -> bool:
+        """Say whether another past comes before this one, or is the same."""
+        if self.per == "phase":
+            return self.given[: len(other.given)] == other.given
+        return set(other.given) <= set(self.given)
+
+    def is_possible(self, size: int, most: Any) -> bool:
+        """Say whether a client that is allowed so many of so many answers can have it."""
+        return (
+            type(most) is int
+            and all(type(code) is int and 0 <= code < size for code in self.given)
+            and max(1, len(self.given)) <= most <= self.limit(size)
+            and all(self.follows(*pair) for pair in zip(self.given, self.given[1:], strict=False))
+        )
+
+    def follows(self, before: int, after: int) -> bool:
+        """Say whether one code can stand behind another."""
+        return before != after if self.per == "phase" else before < after
+
+    def limit(self, size: int) -> int:
+        """Give the most that a client of a domain may be allowed."""
+        return MOST_PHASES if self.per == "phase" else size
 
 
 class MemoizedClient:

@@ -23,12 +23,17 @@ from turnout.collecting.sums import DesignSums
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.improbable import rows_of_bits
-from turnout.frequency.longitudinal.past import MOST_PHASES, PER
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.participation import Participation, Personalized, taking_part_in
 
 _DIRECT = "direct_encoding"
 _UNARY = ("symmetric_unary_encoding", "optimized_unary_encoding")
+
+#: What a permanent answer is drawn for: each different answer, or each phase.
+PER = ("answer", "phase")
+
+#: The most phases of a client.
+MOST_PHASES = 10**6
 
 #: The length of a client's secret, in bytes.
 SECRET_BYTES = 32
